@@ -161,7 +161,8 @@ def test_the_cube_has_every_axis(reference: Path) -> None:
     assert drawn["labels"].dims == ("mixture", "p", "m", "design", "replicate", "search", "model", "sample")
     assert drawn["annotations"].dims == ("mixture", "p", "m", "design", "replicate", "annotation", "field")
     chunks = drawn["labels"].encoding["preferred_chunks"]
-    assert (chunks["search"], chunks["model"]) == (1, 1)
+    assert chunks["search"] == 1
+    assert chunks["model"] == 1
     assert drawn["unsupervised"]["status"].dims == ("mixture", "search")
     assert own["ahead"]["status"].dims == (), "a method does not search"
     assert own["feature"].values.tolist() == ["length", "width"]
@@ -193,7 +194,8 @@ def test_questions_are_counted(reference: Path) -> None:
 def test_every_cell_and_path_is_verified(reference: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = verify(reference, sample=N_CELLS, run_methods=True)
     assert found.good
-    assert (len(found.checks), found.left_out) == (N_CELLS, 0)
+    assert len(found.checks) == N_CELLS
+    assert found.left_out == 0
     assert found.paths
     other = lambda rng, labels, pairs, p: answer_pairs(rng, labels, pairs, p=1.0)  # noqa: E731
     monkeypatch.setattr("sweep_clustering.pipeline.asking.strategies.answer_pairs", other)

@@ -172,12 +172,15 @@ def test_a_lost_job_is_replaced_at_once_and_once(make: MakeSite, caplog: pytest.
     site.watch.wait_for_worker()
     site.end(0, "NODE_FAIL")
     site.wait(10)
-    assert (site.dropped, site.job(0).job_id, site.lost) == ([f"{NAME}0"], "3", [("1", "was lost")])
+    assert site.dropped == [f"{NAME}0"]
+    assert site.job(0).job_id == "3"
+    assert site.lost == [("1", "was lost")]
     assert site.asked_for_ends == 0  # how it ended does not matter: it had worked
     assert f"worker job {NAME}0 (1) was lost; another one in 0 s" in caplog.messages
     site.job(0).workers = 1
     site.wait(60)
-    assert (len(site.dropped), site.failure) == (1, "")
+    assert len(site.dropped) == 1
+    assert site.failure == ""
     assert [(job.state, job.workers) for job in site.listed.jobs] == [("running", 1)] * 2
 
 
@@ -190,14 +193,16 @@ def test_one_answer_without_the_job_says_nothing(make: MakeSite) -> None:
         site.wait()
         site.put("1")  # it was on its way
         site.wait(FIRST_PAUSE)
-        assert (site.dropped, site.listed.jobs[0].state) == ([], "starting")
+        assert site.dropped == []
+        assert site.listed.jobs[0].state == "starting"
         site.job().workers = 1
         site.wait()
     # one that is being cleaned up is waited for, but not for ever
     site = make()
     site.end(state="COMPLETING")
     site.wait(5)
-    assert (site.listed.lost, site.asked < MOST_ABSENT) == ((), True)
+    assert site.listed.lost == ()
+    assert site.asked < MOST_ABSENT
     site.wait(1000, step=2)
     assert site.lost[0] == ("1", "died at once")
 
@@ -221,7 +226,8 @@ def test_each_early_end_is_answered_later(make: MakeSite, caplog: pytest.LogCapt
 )
 def test_which_early_ends_count(make: MakeSite, state: str, how: str, ends: int, others: int) -> None:
     site = make(failed_starts=2, n_jobs=1 + others)
-    assert (site.end_often(9, state), bool(site.failure)) == (ends, ends < 9)
+    assert site.end_often(9, state) == ends
+    assert bool(site.failure) == (ends < 9)
     assert site.lost == [(str(number), how) for number in (1, *range(2 + others, 1 + others + ends))]
 
 
@@ -247,7 +253,8 @@ def test_jobs_that_die_at_once_end_the_run_with_the_end_of_a_log(make: MakeSite)
     site.submit(f"{NAME}0")
     assert site.end_often(9) == 2
     assert re.search(f"cannot be submitted: 2 times in a row.*\n{site.refusal}$", site.failure)
-    assert (site.lost, site.listed.jobs[0].state) == ([("", "could not be submitted")] * 2, "refused")
+    assert site.lost == [("", "could not be submitted")] * 2
+    assert site.listed.jobs[0].state == "refused"
 
 
 def test_a_settled_worker_clears_the_count(make: MakeSite) -> None:
@@ -310,7 +317,8 @@ def test_a_queue_without_an_answer_charges_nobody(make: MakeSite, caplog: pytest
     site.answers = False
     site.wait(600, step=5)
     assert "the queue does not answer: squeue: timed out" in caplog.messages
-    assert (site.dropped, site.failure) == ([], "")
+    assert site.dropped == []
+    assert site.failure == ""
     site.settle()
     site.job().workers = 0
     site.wait(LOST_SECONDS - 5)
@@ -324,7 +332,9 @@ def test_a_queue_without_an_answer_charges_nobody(make: MakeSite, caplog: pytest
     site.wait(LOST_SECONDS)
     assert site.dropped == []
     site.wait(LONGEST_PAUSE + 5)
-    assert (site.dropped, site.asked, site.lost) == ([f"{NAME}0"], 0, [("1", "died at once")])
+    assert site.dropped == [f"{NAME}0"]
+    assert site.asked == 0
+    assert site.lost == [("1", "died at once")]
 
 
 def test_nodes_are_looked_up_for_jobs_with_workers(make: MakeSite) -> None:
@@ -339,7 +349,8 @@ def test_nodes_are_looked_up_for_jobs_with_workers(make: MakeSite) -> None:
     site.wait(20)
     asked = site.asked
     site.wait(60)
-    assert (site.asked, site.listed.jobs[0].node) == (asked, "n7"), "not asked any more"
+    assert site.asked == asked, "not asked any more"
+    assert site.listed.jobs[0].node == "n7", "not asked any more"
     site.job().workers = 0
     site.wait(5)
     assert site.asked > asked + 2  # again as soon as the workers are gone

@@ -69,14 +69,17 @@ def test_each_place_has_a_tile_of_its_own_where_there_is_room() -> None:
     at = grid.models.index(("k-means",))  # a method has no search, and stands in the first row
     assert grid.models[at - 1 : at + 3] == [("unsupervised",), ("k-means",), ("unsupervised",), ()]
     panels = {(panel.dataset, panel.variant): panel for panel in grid.panels}
-    assert (panels["s", ""].rows, panels["s", ""].columns) == (("quick", "long"), baselines)
+    assert panels["s", ""].rows == ("quick", "long")
+    assert panels["s", ""].columns == baselines
     assert [variant for dataset, variant in panels if dataset == "s"] == [
         "", "uniform, quick", "uniform, long", "active, quick", "active, long",
     ]  # fmt: skip
     panel = panels["a", "active"]
-    assert (panel.rows, panel.columns) == (("0.8", "0.9"), ("12", "24"))
+    assert panel.rows == ("0.8", "0.9")
+    assert panel.columns == ("12", "24")
     lower = next(block.first for block in plan.blocks() if block.first.design == "active")
-    assert (lower.p, lower.m) == (0.9, 24)
+    assert lower.p == 0.9
+    assert lower.m == 24
     assert grid.tile(replace(lower, p=0.8)) == grid.tile(lower) - len(panel.columns)  # the row above
     assert grid.tile(replace(lower, m=12)) == grid.tile(lower) - 1
 
@@ -138,7 +141,8 @@ def assert_same(board: Board, written: Cells, waiting: Cells, seen: dict[int, li
         found = (row.cells, row.done, row.failed, row.no_solution, row.left)
         assert found == (counts.total(), *(counts[state] for state in (*ENDS, PENDING)))
     ended = [[written[cell] != PENDING for cell in block.cells()] for block in BLOCKS]
-    assert (len(board.statuses), board.blocks_done) == (len(BLOCKS), sum(map(all, ended)))
+    assert len(board.statuses) == len(BLOCKS)
+    assert board.blocks_done == sum(map(all, ended))
     assert len(board.waiting) == len(waiting)
     begun = [any(cell in waiting for cell in block.cells()) for block in BLOCKS]
     begun = [one or (any(other) and not all(other)) for one, other in zip(begun, ended, strict=True)]
@@ -297,7 +301,9 @@ def test_the_board_of_a_run_is_that_of_its_files(
     found = shown(run.feed)
     assert found[1:4] == (2, 0, 0)
     assert found[0] == read_status(cube).datasets
-    assert (found[0][0].done, found[0][0].failed, found[0][0].left) == (2, 1, 2)
+    assert found[0][0].done == 2
+    assert found[0][0].failed == 1
+    assert found[0][0].left == 2
     assert found == shown(Follower(cube))
     run.solve(next(work))  # stays in the journal
     before = shown(run.feed)
@@ -311,7 +317,8 @@ def test_the_board_of_a_run_is_that_of_its_files(
         run.solve(each)
     unpaid = shown(run.feed)
     assert unpaid[0] == read_status(cube).datasets  # counts never wait
-    assert (run.feed.unread > 0, unpaid[5]) == (True, after[5])
+    assert run.feed.unread > 0
+    assert unpaid[5] == after[5]
     monkeypatch.setattr(module, "CREDIT", 1.0)
     final = shown(run.feed)
     assert final[1:4] == (3, 0, 0)
@@ -355,23 +362,29 @@ def test_cells_that_wait_in_the_journal_are_seen(cube: Path, at_once: None) -> N
             journal.append(*to_record([part]))
     follower = looked(cube)
     board = follower.board
-    assert (len(board.waiting), len(board.open_blocks), board.scored) == (1, 1, 1)
+    assert len(board.waiting) == 1
+    assert len(board.open_blocks) == 1
+    assert board.scored == 1
     board.advance()
     (row,) = tiles_of(board)[board.grid.tile(first)]
     assert row == [2, 0, 0, 0, 1, 0, 0, 1.0, 0.0, str(first)]
-    assert (board.advance(), board.tiles.since(board.version)) == (board.version, "[]"), "nothing new"
+    assert board.advance() == board.version, "nothing new"
+    assert board.tiles.since(board.version) == "[]", "nothing new"
     assert board.datasets() == read_status(cube).datasets  # nothing of it is in the cube
     block = GRID.block_of(first)
     BlockStore(cube).write(block, draw_block(GRID, block))
     follower.update()
-    assert (len(board.waiting), len(board.open_blocks), board.scored) == (0, 0, 2)
+    assert len(board.waiting) == 0
+    assert len(board.open_blocks) == 0
+    assert board.scored == 2
     assert not looked(cube).board.waiting  # the journal still has what is in the cube
     # a damaged journal is left to the next driver
     raw = bytearray(generation.journal.read_bytes())
     raw[60] ^= 255
     generation.journal.write_bytes(raw)
     fresh = looked(cube).board
-    assert (fresh.waiting, fresh.scored) == ({}, 2)
+    assert fresh.waiting == {}
+    assert fresh.scored == 2
 
 
 def test_differences_add_up_to_the_whole(cube: Path, at_once: None) -> None:
@@ -385,7 +398,8 @@ def test_differences_add_up_to_the_whole(cube: Path, at_once: None) -> None:
         while (answer := state.document(name))[0] != name:
             name = answer[0]
             states.append(json.loads(answer[1]))
-            assert (states[-1]["name"], "grid" in states[-1]) == (name, False)
+            assert states[-1]["name"] == name
+            assert "grid" not in states[-1]
             assert len(states[-1]["tiles"]) <= 1
     whole = json.loads(state.document()[1])
     assert "grid" in states[0]
@@ -425,7 +439,8 @@ def test_numbers_and_words_are_those_of_status_and_failures_have_their_tile(
             shown = json.loads(state.document()[1])["head"]
         expected = read_status(cube).to_dict()
     failures, keys = shown["failures"], ("cell", "tile", "cause", "attempt")
-    assert (failures["cells"], failures["records"]) == (2, 4)
+    assert failures["cells"] == 2
+    assert failures["records"] == 4
     assert [[each[key] for key in keys] for each in failures["last"]] == [
         [str(gone), None, "because 2", 2],
         [str(cell), follower.board.grid.tile(cell), "because 2", 2],
@@ -433,7 +448,9 @@ def test_numbers_and_words_are_those_of_status_and_failures_have_their_tile(
     assert [line.split()[1] for line in shown["log"]] == [str(n) for n in range(18, 30)]
     assert {len(line) for line in shown["log"]} == {400}
     workers = shown["crew"]
-    assert (workers["connected"], workers["busy"], len(workers["rows"])) == (1000, 996, MOST_WORKERS)
+    assert workers["connected"] == 1000
+    assert workers["busy"] == 996
+    assert len(workers["rows"]) == MOST_WORKERS
     assert workers["rows"][0] == ["w995", "n", "", "a", -995.0]  # who began first
     for each in ("at", "left"):  # which change from second to second
         del expected["run"][each]
@@ -462,7 +479,8 @@ def test_the_pace_is_that_of_the_last_minutes() -> None:
     for at in (each + later for each in range(0, 2000, 10) for later in (0, 1)):  # 1: too soon after
         pace.note(at_work.model_copy(update={"at": float(at), "restarts": 4 * at}))
     found = pace.to_dict()
-    assert (found["per_second"], set(found["steps"])) == (4.0, {4.0})
+    assert found["per_second"] == 4.0
+    assert set(found["steps"]) == {4.0}
     assert 590 <= found["seconds"] <= 600
     pace.note(at_work.model_copy(update={"at": 3000.0, "restarts": 5}))  # another run
     assert pace.to_dict()["steps"] == []

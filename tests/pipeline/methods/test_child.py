@@ -28,9 +28,13 @@ def test_what_is_said_is_heard(ends: Ends) -> None:
     given += [np.array([[0.0, np.nan], [-0.0, 5e-324]]).T, np.array([7], np.int16)]
     Channel(theirs).send(3, 4, note, *given)
     kind, number, heard, found = channel.receive(limit=5)
-    assert (kind, number, heard) == (3, 4, note)
+    assert kind == 3
+    assert number == 4
+    assert heard == note
     for one, other in zip(found, given, strict=True):
-        assert (one.dtype, one.shape, one.tobytes()) == (other.dtype, other.shape, other.tobytes())
+        assert one.dtype == other.dtype
+        assert one.shape == other.shape
+        assert one.tobytes() == other.tobytes()
         if one.size:
             with pytest.raises(ValueError, match="WRITEABLE"):
                 one.setflags(write=True)

@@ -93,7 +93,8 @@ class Linked:
         self.scale = scale
 
     def fit(self, X: Any, y: Any = None, *, must_link: Any, accuracy: float, **others: Any) -> None:
-        assert (others, must_link.shape) == ({}, (0, 2))
+        assert others == {}
+        assert must_link.shape == (0, 2)
         self.labels_ = np.full(len(X), int(accuracy * self.scale))
 
 
@@ -208,11 +209,15 @@ LABELS = [0, 2, 2, 0]
 def test_what_is_known_is_kept_in_one_form() -> None:
     for labels in (LABELS, np.array(LABELS, dtype=float), tuple(LABELS)):
         alone = checked(labels, **SIZES)
-        assert (alone.labels.dtype, alone.labels.tolist()) == (np.int16, LABELS)
-        assert (alone.objective, alone.centroids, alone.probabilities) == (None, None, None)
+        assert alone.labels.dtype == np.int16
+        assert alone.labels.tolist() == LABELS
+        assert alone.objective is None
+        assert alone.centroids is None
+        assert alone.probabilities is None
     centroids, thirds = [[0, 1], [np.nan, np.nan], [2, 3]], np.full((4, 3), 1 / 3, dtype=np.float32)
     whole = checked(Solution(LABELS, np.float32(-1.5), centroids, thirds), **SIZES)
-    assert (type(whole.objective), whole.objective) == (float, -1.5)
+    assert type(whole.objective) is float
+    assert whole.objective == -1.5
     assert np.array_equal(whole.centroids, centroids, equal_nan=True)
     assert whole.probabilities.dtype == np.float64
 
@@ -251,5 +256,6 @@ def test_links_count_what_was_annotated(annotations: list[tuple[int, int, int]])
     links = merged_links(np.array(annotations, dtype=np.int32).reshape(-1, 3))
     for kind, pairs, weights in zip((0, 1), links[:2], links[2], strict=True):
         expected = Counter((min(i, j), max(i, j)) for i, j, its in annotations if its == kind and i != j)
-        assert (pairs.dtype, pairs.shape) == (np.int64, (len(expected), 2))
+        assert pairs.dtype == np.int64
+        assert pairs.shape == (len(expected), 2)
         assert [*zip(map(tuple, pairs.tolist()), weights, strict=True)] == sorted(expected.items())

@@ -116,10 +116,12 @@ def test_a_head_that_waits_and_worker_jobs_are_ended_or_named(
         "no job is left in the queue",
         f"what was finished is kept in {cube}; submit again to resume",
     ]
-    assert (read_run_state(cube).over, run.submission.exists()) == (True, False)
+    assert read_run_state(cube).over
+    assert not run.submission.exists()
     record = HeadRecord.read(run.last_run.head)
     assert record is not None
-    assert (record.state, record.how) == (ENDED, "cancelled")
+    assert record.state == ENDED
+    assert record.how == "cancelled"
     run.job_logs.mkdir()  # as where worker jobs have been
     prefix = job_prefix(run)
     queue = Queue(monkeypatch, f"{prefix}0b1c-0", f"{prefix}0b1c-1", "another job")

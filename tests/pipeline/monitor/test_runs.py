@@ -80,7 +80,8 @@ def test_the_lease_tells_who_runs_and_the_newer_file_who_waits() -> None:
     ):
         found = state.to_dict()
         assert (None if found is None else (found["state"], found["job"])) == shown, state
-        assert (state.over, bool(state.lines())) == (over, found is not None)
+        assert state.over == over
+        assert bool(state.lines()) == (found is not None)
         assert state.dashboard == ("http://here" if state.lease is HELD else None)
     ended = HEAD.model_copy(update={"restarts": 2}).now(records.ENDED, "stopped by SIGTERM")
     (line,) = RunState(None, ended, None).lines()
@@ -197,13 +198,19 @@ def test_cells_and_blocks_are_counted_by_state_and_damage_is_named(cube: Path) -
     append_run(cube, run_record({"ecoli": ("not here",), "iris": ("came in since",)}))
     found = read_status(cube)
     (row,) = found.datasets
-    assert (row.name, row.cells, row.done, row.failed, row.left) == ("iris", 25, 23, 1, 1)
+    assert row.name == "iris"
+    assert row.cells == 25
+    assert row.done == 23
+    assert row.failed == 1
+    assert row.left == 1
     assert (found.blocks, found.blocks_done) == (5, 4)  # the pending cell keeps its block open
     assert found.skipped == {"ecoli": ["not here"]}
     assert not found.to_dict()["complete"]
     zarr.open_array(cube / "iris" / "status", mode="r+")[0, 0, 0, :] = NO_SOLUTION
     (row,) = (found := read_status(cube)).datasets
-    assert (row.no_solution, row.done + row.failed, row.left) == (2, 22, 1)
+    assert row.no_solution == 2
+    assert row.done + row.failed == 22
+    assert row.left == 1
     assert "2 cells without a solution" in found.lines()
     first = min((cube / "iris" / "status").glob("c.*"))
     first.write_bytes(first.read_bytes()[:-1])
@@ -234,7 +241,8 @@ def test_a_run_in_progress_tells_its_pace_and_its_jobs(cube: Path) -> None:
     assert words in resumed.lines()[-1]
     assert resumed.eta is None
     document = json.loads(json.dumps(found.to_dict()))
-    assert (document["jobs"]["running"], document["run"]["restarts"]) == (1, 1500)
+    assert document["jobs"]["running"] == 1
+    assert document["run"]["restarts"] == 1500
     # The jobs of an ended run no longer exist.
     assert not any("worker jobs" in line for line in replace(found, run=RunState(None, HEAD, None)).lines())
     # that of an earlier run is not shown

@@ -74,7 +74,8 @@ def test_a_large_grid_is_drawn_in_part_and_says_so() -> None:
         cells = pd.DataFrame({"dataset": np.arange(210) % datasets, "p": np.arange(210) % accuracies})
         assert next(scores.curves(content(cells))) == first
         shown = content(cells).accuracies
-        assert (len(shown), shown[-1]) == (6, accuracies - 1)
+        assert len(shown) == 6
+        assert shown[-1] == accuracies - 1
 
 
 def test_curves_of_many_data_sets_begin_with_their_mean_where_m_is_written_alike() -> None:
@@ -108,7 +109,8 @@ def test_published_labels_are_ranked_with_a_star_and_all_are_listed() -> None:
     found = rank_published(cells, theirs)
     *words, first, (name, figure, _), every = against.ranks_beside_labels(content(cells, published=found))
     assert [row[0].text for row in first.rows] == ["a*", "posterior", "b*"]  # type: ignore[union-attr]
-    assert (name, figure is not None) == ("ranks-published", True)
+    assert name == "ranks-published"
+    assert figure is not None
     assert [row[-1].text for row in every.rows] == ["yes", "yes"]  # type: ignore[union-attr]
     assert "2 of 2 published methods" in str(words[-1])
     lines = list(against.label_lines(found, 100))
@@ -131,19 +133,23 @@ def test_the_first_screen_ends_with_a_part_and_says_how_much_follows() -> None:
 def test_a_long_table_is_folded_and_ends_where_a_file_has_the_rest() -> None:
     rows = tuple((elements.number(at),) for at in range(120))
     whole = elements.Table("t", ("n",), rows, note="A note.")
-    assert (whole.on_page().folded, len(whole.on_page().rows)) == (True, 120)
+    assert whole.on_page().folded
+    assert len(whole.on_page().rows) == 120
     capped = replace(whole, whole="all.csv").on_page()
-    assert (len(capped.rows), capped.note) == (100, "A note. The first 100 of 120 rows; all.csv has all.")
+    assert len(capped.rows) == 100
+    assert capped.note == "A note. The first 100 of 120 rows; all.csv has all."
     assert not replace(whole, rows=rows[:20], whole="all.csv").on_page().folded
 
 
 def test_a_table_of_scores_that_are_all_zero_is_folded_and_its_title_says_so() -> None:
     zero, place = elements.words("0.000 ± 0.000"), (elements.words("iris"), elements.number(0.8, "g"))
     table = elements.Table("CI", ("data set", "p", "a", "b"), ((*place, zero, elements.number(0.0, ".3f")),))
-    assert (table.on_page().folded, table.on_page().title) == (True, "CI: all 0")
+    assert table.on_page().folded
+    assert table.on_page().title == "CI: all 0"
     for text in ("0.001 ± 0.000", "0.000 ± 0.001", "-0.100 ± 0.000"):
         other = replace(table, rows=(*table.rows, (*place, zero, elements.words(text)))).on_page()
-        assert (other.folded, other.title) == (False, "CI")
+        assert not other.folded
+        assert other.title == "CI"
     assert not replace(table, rows=((*place, elements.words("-"), elements.words("-")),)).on_page().folded
 
 
@@ -153,7 +159,9 @@ def test_a_share_is_over_mixtures_each_over_its_redraws_first() -> None:
         for place, index in enumerate((0, 0, 2, 0, 5, 1))
     )
     (row,) = scores.share_table(cells).itertuples()
-    assert (row.score, row.n, row.n_values) == ("centroid_index", 3, 6)
+    assert row.score == "centroid_index"
+    assert row.n == 3
+    assert row.n_values == 6
     assert (row.mean, row.se) == pytest.approx((0.5, 0.5 / np.sqrt(3)))  # of 1, 0.5 and 0
     shares, _ = scores.index(content(cells, written={}))
     assert [value.text for value in shares.rows[0]] == ["mix", "posterior", "6", "50", "17", "17", "17"]
@@ -161,7 +169,8 @@ def test_a_share_is_over_mixtures_each_over_its_redraws_first() -> None:
     assert figure[1] is None
     # a panel in which all cells have the index 0 is a sentence
     _, said, figure = scores.index(content(cells.assign(centroid_index=0), written={}))
-    assert (said, figure[1]) == ("All cells of mix have the centroid index 0.", None)
+    assert said == "All cells of mix have the centroid index 0."
+    assert figure[1] is None
 
 
 def test_boxes_are_quartiles_with_whiskers_of_one_and_a_half() -> None:
@@ -211,9 +220,11 @@ def test_the_shown_cell_is_the_published_one_or_that_of_the_user_and_marked_is_w
     tree = toy.tree(*plans.values())
     tree["iris"].attrs["class_names"] = ["a", "b", "c"]
     shown = read_cell(tree, named)
-    assert (len(shown.links), shown.links.min()) == (12, 0)
+    assert len(shown.links) == 12
+    assert shown.links.min() == 0
     assert len(shown.contradicted("annotated")) == round(12 * (1 - share))
-    assert (shown.class_names, shown.feature(1)) == (("a", "b", "c"), "length")
+    assert shown.class_names == ("a", "b", "c")
+    assert shown.feature(1) == "length"
     # the baseline of the same shape, and the truth of the mixture
     truth, alone = tree["iris"]["labels_true"].values, tree["iris/unsupervised"]["labels"].values
     np.testing.assert_array_equal(shown.partitions["unsupervised"], cell_room.match(alone, truth))

@@ -59,10 +59,12 @@ def test_a_run_is_recorded_from_its_begin_to_its_end(tmp_path: Path, monkeypatch
     assert submit(tmp_path).exit_code == 0
     (record, written), after = seen, record_of(tmp_path)
     assert record == written
-    assert (record.state, record.restarts) == (RUNNING, 0)
+    assert record.state == RUNNING
+    assert record.restarts == 0
     assert record.spec == str((tmp_path / "tiny.toml").resolve())
     assert record.data_dir == str((tmp_path / "raw").resolve())
-    assert (after.state, after.how) == (ENDED, "finished")
+    assert after.state == ENDED
+    assert after.how == "finished"
     # an unknown error is recorded and not hidden, nor is one of a full disk
     monkeypatch.setattr(head, "_run", Mock(side_effect=ZeroDivisionError("a fault")))
     assert isinstance(submit(tmp_path).exception, ZeroDivisionError)
@@ -74,7 +76,8 @@ def test_a_run_is_recorded_from_its_begin_to_its_end(tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(head, "_run", full)
     ended = submit(tmp_path)
-    assert (ended.exit_code, "no worker for an hour" in ended.stderr) == (INTERNAL, True)
+    assert ended.exit_code == INTERNAL
+    assert "no worker for an hour" in ended.stderr
 
 
 REFUSED = CommandFailed(["scontrol"], "Requested operation is presently disabled", transient=False)
@@ -108,12 +111,15 @@ def test_what_ends_a_run_early_is_said_recorded_and_an_exit_code(
         monkeypatch.setattr(slurm, "requeue", requeue)
     monkeypatch.setattr(head, of, Mock(side_effect=error))
     ended = submit(tmp_path)
-    assert (ended.exit_code, said in ended.stderr) == (code, True)
+    assert ended.exit_code == code
+    assert said in ended.stderr
     is_again = requeue is not None and isinstance(error, Stopped)
     assert requeue is None or [call.args for call in requeue.call_args_list] == [("5",)] * is_again
     if of == "_run":
         found = record_of(tmp_path)
-        assert (found.state, found.how, found.restarts) == (state, how, 0 if requeue is None else 2)
+        assert found.state == state
+        assert found.how == how
+        assert found.restarts == (0 if requeue is None else 2)
 
 
 def test_a_finished_run(finished: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any, tmp_path: Path) -> None:
@@ -175,7 +181,8 @@ def test_a_signal_stops_at_once_or_when_a_write_has_ended(number: signal.Signals
     for held, written in ((nullcontext, []), (uninterrupted, ["written"])):
         with pytest.raises(Stopped) as caught, stop_on_signal(), held():
             write()
-        assert (caught.value.number, done) == (number, written)
+        assert caught.value.number == number
+        assert done == written
         signal.raise_signal(number)  # nothing happens: another one would break off what ends the process
 
 
@@ -256,8 +263,10 @@ def test_lines_and_states_come_now_and_then_and_at_the_end(
             show(collector(left, 36, (10 - left) // 5), 2)
             found = present(Progress.read(generation.state))
             assert found.restarts == done
-            assert (found.total, found.earlier) == (12, 2)
-            assert (found.answers, found.questions) == (12, 48)
+            assert found.total == 12
+            assert found.earlier == 2
+            assert found.answers == 12
+            assert found.questions == 48
             assert found.workers == 2
     terminal, file = Console(file=io.StringIO(), force_terminal=True, width=120), Console(file=io.StringIO())
     with display(Work(cells=5, restarts=10, left=10), clock, terminal, lease, is_bounded=True) as show:

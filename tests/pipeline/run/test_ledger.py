@@ -149,22 +149,26 @@ def test_a_block_is_written_when_its_last_cell_is_in(start: Start, cube: Path) -
     assert found.take([solved(FIRST, 0, 1), solved(FIRST, 1, 3), solved(SECOND, 0, 2)]) == []
     (record,) = records(cube)
     assert [(entry["start"], entry["stop"]) for entry in record[0]["partials"]] == [(0, 1), (1, 3), (0, 2)]
-    assert (found.blocks_written, statuses(cube)) == (0, [PENDING, PENDING])
-    assert (found.missing(FIRST), found.missing(SECOND)) == ([], [Span(SECOND, 2, 3)])
+    assert found.blocks_written == 0
+    assert statuses(cube) == [PENDING, PENDING]
+    assert found.missing(FIRST) == []
+    assert found.missing(SECOND) == [Span(SECOND, 2, 3)]
     # what the journal holds is not asked for again, by this driver or the next
     for each in (found, start()):
         assert counted(each) == {BASELINE: 3, SECOND: 1}
     found = start()
     assert list(found.left(PLAN)) == [Span(BASELINE, 0, 3), Span(SECOND, 2, 3)]
     found.take([solved(SECOND, 2, 3)])
-    assert (found.blocks_written, statuses(cube)) == (1, [DONE, DONE])
+    assert found.blocks_written == 1
+    assert statuses(cube) == [DONE, DONE]
     arrays = BlockStore(cube).read(PLAN.block_of(FIRST))
     assert arrays["log_likelihood"].tolist() == [OBJECTIVES.tolist()] * 2
     assert arrays["best_restart"].tolist() == [1, 1]
     source = RealSource(*draw_inputs(PLAN))
     for cell, drawn in zip((FIRST, SECOND), arrays["annotations"], strict=True):
         assert np.array_equal(drawn, cell_annotations(7, cell, source))
-    assert (found.seconds(FIRST), found.seconds(BASELINE)) == (0.5, None)
+    assert found.seconds(FIRST) == 0.5
+    assert found.seconds(BASELINE) is None
     found.take([solved(FIRST)])  # of a block that is written: dropped
     assert found.blocks_written == 1
     found.close()
@@ -180,7 +184,8 @@ def test_a_block_whole_in_the_journal(start: Start, cube: Path, monkeypatch: pyt
     assert statuses(cube) == [PENDING, PENDING]
     again = start()
     assert list(again.left(PLAN)) == [Span(BASELINE, 0, 3)]
-    assert (again.blocks_written, statuses(cube)) == (1, [DONE, DONE])
+    assert again.blocks_written == 1
+    assert statuses(cube) == [DONE, DONE]
     # killed before what is written was dropped from the journal, which a long one is without being asked
     monkeypatch.setattr(ledger, "COMPACT_BYTES", 0)
     third = start()
@@ -197,7 +202,8 @@ def test_a_cell_that_fails_twice(start: Start, cube: Path, caplog: pytest.LogCap
     assert found.take([solved(SECOND), failed(FIRST)]) == [Span(FIRST, 0, 3)]
     assert found.take([failed(FIRST)]) == []
     assert f"cell {FIRST} failed: ValueError: no" in caplog.text
-    assert (found.blocks_written, statuses(cube)) == (1, [FAILED, DONE])
+    assert found.blocks_written == 1
+    assert statuses(cube) == [FAILED, DONE]
     assert found.take([failed(FIRST)]) == [], "its block is closed"
     assert [record.attempt for record in read_failures(RunFolder(cube))] == [*range(1, ATTEMPTS + 1)]
     assert [span.unit for span in start().left(PLAN)] == [BASELINE]
@@ -212,14 +218,16 @@ def test_some_draws_of_a_block_are_written_before_the_others(start: Start, cube:
     assert found.open_cell(FIRST) == [Span(FIRST, 0, 3)]  # as a pilot does
     assert list(found.left(PLAN, range(1))) == [Span(BASELINE, 0, 3), Span(FIRST, 0, 3)]
     found.take([solved(BASELINE), solved(FIRST)])
-    assert (found.blocks_written, statuses(cube)) == (1, [DONE, PENDING]), "the baseline's is whole"
+    assert found.blocks_written == 1, "the baseline's is whole"
+    assert statuses(cube) == [DONE, PENDING], "the baseline's is whole"
     before = BlockStore(cube).read(PLAN.block_of(FIRST))
     assert {*before["labels"][1], *before["annotations"][1].ravel()} == {-1}
     assert list(found.left(PLAN, range(1, 2))) == [Span(SECOND, 0, 3)]
     found.close()
     assert list(records(cube)) == [], "nothing waits for the rest of the block"
     found.take([solved(SECOND)])
-    assert (found.blocks_written, statuses(cube)) == (2, [DONE, DONE])
+    assert found.blocks_written == 2
+    assert statuses(cube) == [DONE, DONE]
     after = BlockStore(cube).read(PLAN.block_of(FIRST))
     for name, values in before.items():
         assert np.array_equal(values[0], after[name][0], equal_nan=values.dtype.kind == "f")
@@ -309,7 +317,8 @@ def test_a_path_goes_on_where_journal_and_cube_end(start: Start, cube: Path) -> 
         found.take([other])
     write(cube, 7)
     found = start(plan=ASKING_PLAN)
-    assert (left(found), found.paths.needed()) == ([], {})
+    assert left(found) == []
+    assert found.paths.needed() == {}
     found.close()
     assert list(records(cube)) == []
 

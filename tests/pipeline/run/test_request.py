@@ -33,7 +33,8 @@ def test_a_sweep_has_the_chunks_of_its_cube_and_extends_it(finished: Path, tmp_p
     text = TINY.replace("replicates = 2", "replicates = 4").replace("count = 2", "count = 6")
     for results, chunks in ((tmp_path / "new", (4, 6)), (finished, (2, 2))):
         plan = prepare(write_spec(tmp_path, text), results=results, data_dir=None).inputs.plans[0]
-        assert (plan.replicates, plan.mixtures) == (4, 6)
+        assert plan.replicates == 4
+        assert plan.mixtures == 6
         assert (plan.replicate_chunk, plan.mixture_chunk) == chunks
     assert not (tmp_path / "new").exists(), "nothing is written"
     spec = write_spec(tmp_path, TINY.replace("seed = 99", "seed = 98"))
@@ -49,7 +50,8 @@ def test_a_file_where_a_directory_belongs(name: str, tmp_path: Path) -> None:
     with pytest.raises(InputError) as refused:
         prepare(write_spec(tmp_path), results=tmp_path / "mine" / "results", data_dir=None)
     (problem,) = refused.value.problems
-    assert (problem.value, problem.expected) == (f"{file} is a file", "a directory")
+    assert problem.value == f"{file} is a file"
+    assert problem.expected == "a directory"
 
 
 # Which cells a run computes, and when there is nothing left to do.

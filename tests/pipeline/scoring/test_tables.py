@@ -50,7 +50,8 @@ def test_a_group_has_means_over_units() -> None:
         (OF_MIXTURES, "nmi", [2, 2, 0, 2], MIXTURES, [0.4, 0.1, 0.4]),
     ):
         (row,) = summary(*rows).fillna({"unit": ""}).itertuples()
-        assert (row.score, row.unit) == (score, unit)
+        assert row.score == score
+        assert row.unit == unit
         assert [row.n_cells, row.n_values, row.n_missing, row.n] == counts
         assert [row.mean, row.se, row.median] == pytest.approx(means, nan_ok=True)
 
@@ -66,11 +67,15 @@ def test_groups_come_as_in_the_file_baseline_first_and_pooling_counts_every_data
     assert written == {("a", 12): "12", ("a", 37): "1.5N"}
     table = summary({"nmi": 0.2}, {"nmi": 0.4}, {"dataset": "wine", "m": 20, "nmi": 0.9})
     (row,) = tables.pooled_means(table, {("iris", 10): "0.5N", ("wine", 20): "0.5N"}, "nmi").itertuples()
-    assert (row.m, row.n_datasets, row.mean) == ("0.5N", 2, pytest.approx((0.3 + 0.9) / 2))
+    assert row.m == "0.5N"
+    assert row.n_datasets == 2
+    assert row.mean == pytest.approx((0.3 + 0.9) / 2)
     # of data sets, the error is that of their draws
     table = pd.DataFrame({"model": "a", "mean": [0.2, 0.4, 0.9], "se": [0.3, 0.4, np.nan]})
     (row,) = tables.over_datasets(table, ["model"]).itertuples()
-    assert (row.mean, row.se, row.n) == (pytest.approx(0.5), pytest.approx(0.5 / 3), 3)
+    assert row.mean == pytest.approx(0.5)
+    assert row.se == pytest.approx(0.5 / 3)
+    assert row.n == 3
     assert tables.over_datasets(table.tail(1), ["model"])["se"].isna().all()
 
 
@@ -85,7 +90,8 @@ def test_one_row_per_cell_with_the_lazy_scores_and_every_group_once() -> None:
     assert {name: row[name] for name in cell.data_vars} == {name: float(cell[name]) for name in cell}
     baseline = table[(table["dataset"] == "iris") & (table["model"] == "unsupervised")].iloc[0]
     assert baseline["nmi"] == float(baseline_scores(tree, "iris")["nmi"])
-    assert (row["relative_nmi"], row["m_over_n"]) == (row["nmi"] - baseline["nmi"], 1.0)
+    assert row["relative_nmi"] == row["nmi"] - baseline["nmi"]
+    assert row["m_over_n"] == 1.0
     assert baseline[["p", "m", "replicate", "mixture"]].isna().all()
     whole = summary_table(table)
     assert not whole.duplicated([*GROUP, "score"]).any()
@@ -102,7 +108,8 @@ def test_models_are_compared_in_uniform_pairs_and_in_the_first_search() -> None:
     assert tables.compared(cells[cells["design"] == "active"]) == {"design": "active", "search": "second"}
     rows = tables.rows_of(searched(), {"search": "second"})  # what has none stays
     assert set(rows["model"]) == {"posterior", "pckmeans", "unsupervised", "k-means"}
-    assert (set(rows["search"].dropna()), rows["search"].isna().sum()) == ({"second"}, 2)
+    assert set(rows["search"].dropna()) == {"second"}
+    assert rows["search"].isna().sum() == 2
 
 
 def test_choices_and_predictions_are_counted_and_cells_without_any_left_out_of_the_means() -> None:
@@ -184,7 +191,11 @@ def test_the_chance_is_the_share_of_orders() -> None:
     cells = contests.table([contests.cell("d", "a", 0.5, hits=1, restarts_done=20)])
     (row,) = tables.restart_table(cells).itertuples()
     # that all hold the best of all is no finding, and of one restart nothing is known
-    assert (row.hit_rate, row.once, row.most, row.for_95, row.for_99) == (0.05, 1, 20, 19, math.inf)
+    assert row.hit_rate == 0.05
+    assert row.once == 1
+    assert row.most == 20
+    assert row.for_95 == 19
+    assert row.for_99 == math.inf
     for n, hits, expected in ((3, (1, 2), math.inf), (3, (3, 3), 1), (1, (1, 1), math.nan)):
         some = [contests.cell("d", "a", 0.5, hits=each, restarts_done=n) for each in hits]
         (row,) = tables.restart_table(contests.table(some)).itertuples()
@@ -196,7 +207,8 @@ def test_gaps_of_data_sets_and_models() -> None:
     gaps = tables.gap_table(tree, names)
     assert list(gaps["model"].unique()) == ["unsupervised", "likelihood", "posterior"]
     for _, shares in gaps.groupby("model")["share"]:
-        assert (shares.is_monotonic_increasing, shares.iloc[-1]) == (True, 1)
+        assert shares.is_monotonic_increasing
+        assert shares.iloc[-1] == 1
     best = tree["iris/unsupervised"]["log_likelihood"].values
     of_one = gaps[(gaps["model"] == "unsupervised") & np.isclose(gaps["gap"], 0.1)]
     assert of_one["share"].item() == np.mean(best.max() - best <= 0.1)

@@ -56,7 +56,8 @@ def test_a_head_that_ends_at_once_or_starts_slowly(
     with monkeypatch.context() as patch:
         patch.setenv("PYTHONHOME", str(tmp_path))  # no python starts with that
         done = sweep("submit", write_spec(tmp_path), "--detach", "--workers", 0, "--results", tmp_path)
-    assert (done.exit_code, "the head ended with exit code" in done.stderr) == (1, True)
+    assert done.exit_code == 1
+    assert "the head ended with exit code" in done.stderr
     assert "encodings" in (tmp_path / "tiny.run" / "head.log").read_text()
 
     def early_exit(script: str) -> tuple[int, int]:
@@ -66,7 +67,8 @@ def test_a_head_that_ends_at_once_or_starts_slowly(
     assert early_exit("exit 7")[0] == 7
     monkeypatch.setattr(submission, "START_SECONDS", 0.2)
     code, pid = early_exit("sleep 0.8")
-    assert (code, f"process {pid} is there, but has not taken the lease" in caplog.text) == (0, True)
+    assert code == 0
+    assert f"process {pid} is there, but has not taken the lease" in caplog.text
     os.waitpid(pid, 0)
 
 
@@ -80,7 +82,8 @@ def test_a_head_in_the_queue_keeps_its_lease(tmp_path: Path, monkeypatch: pytest
     (tmp_path / "cluster.yaml").write_text(PROFILES)
     places = ("--results", tmp_path, "--cluster", tmp_path / "cluster.yaml")
     done = sweep("submit", write_spec(tmp_path), "--detach", *places, "--profile", "queue")
-    assert (done.exit_code, "its head is job 7 already: running (n1)" in done.stderr) == (1, True)
+    assert done.exit_code == 1
+    assert "its head is job 7 already: running (n1)" in done.stderr
     assert not (tmp_path / "tiny.run").exists()
 
 
@@ -98,7 +101,8 @@ def test_what_is_bad_input(arguments: tuple[str, ...], words: list[str], tmp_pat
     spec = write_spec(tmp_path, TINY.replace("seed = 99", "seed = -1") if "lcoal" in arguments else TINY)
     places = ("--results", tmp_path / "r", "--cluster", tmp_path / "cluster.yaml")
     done = sweep("submit", spec, *places, "--profile", *arguments)
-    assert (done.exit_code, [word for word in words if word not in done.stderr]) == (2, [])
+    assert done.exit_code == 2
+    assert [word for word in words if word not in done.stderr] == []
     assert not (tmp_path / "r").exists()
 
 
@@ -109,11 +113,13 @@ def test_skipped_data_sets_are_said_loudly(tmp_path: Path, monkeypatch: pytest.M
     with_ecoli = SMALL.replace('"iris"]', '"ecoli"]')
     arguments = ("submit", write_spec(tmp_path, with_ecoli), "--results", tmp_path, "--workers", 0)
     refused = sweep(*arguments)
-    assert (refused.exit_code, 'unavailable = "skip"' in refused.stderr) == (2, True)
+    assert refused.exit_code == 2
+    assert 'unavailable = "skip"' in refused.stderr
     assert not list(tmp_path.glob("tiny.[rz]*"))
     write_spec(tmp_path, with_ecoli + 'covariance_prior = 2.0\n[data]\nunavailable = "skip"\n')
     result = sweep(*arguments)
-    assert (result.exit_code, "NOTE [search] covariance_prior" in result.stderr) == (0, True)
+    assert result.exit_code == 0
+    assert "NOTE [search] covariance_prior" in result.stderr
     assert result.stderr.count("2 of 3 data sets at hand, 9 cells left out: sweep datasets fetch") == 1
     assert "36 of 45 cells done, 9 left out, because their data sets are not at hand" in result.stderr
     assert "complete, some data sets are not at hand" in sweep("status", tmp_path / "tiny.zarr").stdout
@@ -139,7 +145,8 @@ def test_a_serial_run_needs_no_profile_and_has_its_cells(tmp_path: Path, request
     names = ("iris/unsupervised", "mixtures_k2/mixture=1/p=0.8/m=15/replicate=0/posterior")
     submit(spec, Options(tmp_path, workers=0, only=names, retry_failed=True), console)
     (selection,) = (request.selection for request in requests)
-    assert ({str(cell) for cell in selection.only}, selection.retry_failed) == (set(names), True)
+    assert {str(cell) for cell in selection.only} == set(names)
+    assert selection.retry_failed
 
 
 def test_a_dry_run_starts_nothing_and_shows_scripts(tmp_path: Path, requests: list[Request]) -> None:
@@ -154,7 +161,8 @@ def test_a_dry_run_starts_nothing_and_shows_scripts(tmp_path: Path, requests: li
     assert [text for text in said if text not in jobs] == []
     lines = "#SBATCH -p long\n", "#SBATCH --signal=B:USR1@180\n", f"--cluster {file.resolve()}"
     assert [text for text in lines if text not in head] == []
-    assert (requests, (tmp_path / "r").exists()) == ([], False)
+    assert requests == []
+    assert not (tmp_path / "r").exists()
 
 
 # What is said of worker jobs that cannot work, with SLURM's answers made up.
