@@ -59,10 +59,18 @@ def said(folder: Path, **changes: object) -> list[str]:
 def test_a_table_becomes_a_plan_and_a_source(tmp_path: Path) -> None:
     inputs = load(tmp_path, scale="standard")
     (plan,) = inputs.plans
-    assert (plan.name, plan.n_samples, plan.n_features, plan.n_clusters) == ("mine", 12, 2, 2)
-    assert (plan.m, plan.p) == ((6, 12), (0.9,))
-    assert (plan.models, plan.baselines) == (("likelihood",), ("unsupervised",))
-    assert (plan.replicate_chunk, plan.model_chunk, plan.scale, plan.mixtures) == (2, 1, "standard", None)
+    assert plan.name == "mine"
+    assert plan.n_samples == 12
+    assert plan.n_features == 2
+    assert plan.n_clusters == 2
+    assert plan.m == (6, 12)
+    assert plan.p == (0.9,)
+    assert plan.models == ("likelihood",)
+    assert plan.baselines == ("unsupervised",)
+    assert plan.replicate_chunk == 2
+    assert plan.model_chunk == 1
+    assert plan.scale == "standard"
+    assert plan.mixtures is None
     X, labels_true = inputs.stacked(plan)
     assert np.allclose([X.mean(axis=0), X.std(axis=0) - 1], 0)
     assert labels_true.tolist() == [0, 1] * 6
@@ -86,7 +94,8 @@ def test_what_32_bits_hold_is_sent_so_and_comes_back_as_it_was(tmp_path: Path) -
         sent = pickle.dumps(source, protocol=5, buffer_callback=buffers.append)
         assert 24 * size in [each.raw().nbytes for each in buffers]
         X, labels_true = pickle.loads(sent, buffers=buffers).arrays(None)
-        assert (X.dtype, X.tolist()) == (np.float64, source.arrays(None)[0].tolist())
+        assert X.dtype == np.float64
+        assert X.tolist() == source.arrays(None)[0].tolist()
         assert labels_true.tolist() == source.arrays(None)[1].tolist()
 
 
@@ -137,9 +146,12 @@ def test_annotations_of_a_file_stand_in_for_true_labels(tmp_path: Path) -> None:
     assert inputs.stacked(inputs.plans[0])[1] is None
     inputs = load(tmp_path, datasets=[plain])
     (plan,) = inputs.plans
-    assert (plan.n_annotations, plan.has_labels, plan.m) == (9, False, (4, 9))
+    assert plan.n_annotations == 9
+    assert not plan.has_labels
+    assert plan.m == (4, 9)
     X, labels_true, pool, _ = inputs.stored(plan)
-    assert (X.shape, labels_true) == ((9, 2), None)
+    assert X.shape == (9, 2)
+    assert labels_true is None
     assert plan.annotations_checksum == pool_checksum(pool)
     assert plan.source.endswith(f"annotations {tmp_path / 'answers.txt'}")
     (tmp_path / "answers.txt").write_text("1 9 must 4 ann\n")
@@ -191,9 +203,12 @@ def test_designs_are_of_data_sets_that_use_annotations(tmp_path: Path) -> None:
     designs = ["active", "uniform"]
     (plan,) = load(tmp_path, design=designs).plans
     assert plan.designs == ("active", "uniform")
-    assert (plan.n_paths, plan.n_cells) == (2, 2 * 2 * 2 + 1)
+    assert plan.n_paths == 2
+    assert plan.n_cells == 2 * 2 * 2 + 1
     (alone,) = load(tmp_path, design=designs, models=["unsupervised"]).plans
-    assert (alone.designs, alone.asking_designs, alone.n_paths) == (("uniform",), (), 0)
+    assert alone.designs == ("uniform",)
+    assert alone.asking_designs == ()
+    assert alone.n_paths == 0
     (tmp_path / "own.txt").write_text("1 2 must 12 ann\n")
     entry = {"name": "mine", "path": "mine.csv", "label_column": "class", "annotations": "own.txt"}
     (asked,) = said(tmp_path, datasets=[entry])

@@ -31,7 +31,9 @@ def test_codes_are_pinned_and_terms_and_shapes_are_those_of_the_kernels() -> Non
     assert pinned == MODEL_CODES
     assert tuple(words.TERM_CODES) == settings.TERMS
     assert tuple(words.SHAPE_CODES) == tuple(DIMS) == (*structure.COVARIANCES, AUTO, structure.ANY)
-    assert (tuple(CODES), CANDIDATES, AUTO) == (structure.COVARIANCES, structure.CANDIDATES, structure.AUTO)
+    assert tuple(CODES) == structure.COVARIANCES
+    assert CANDIDATES == structure.CANDIDATES
+    assert AUTO == structure.AUTO
 
 
 def test_a_name_says_term_and_shape_and_baselines_are_of_the_same_shape() -> None:

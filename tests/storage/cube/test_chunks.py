@@ -93,7 +93,8 @@ def test_zarr_writes_the_same_bytes(tmp_path: Path) -> None:
             wanted = coordinate_values(plan) | {"X": X, "labels_true": labels}
             for spec in array_specs(plan):
                 array = zarr.open_array(tmp_path / "x.zarr" / spec.path, mode="r+")
-                assert (array.shape, array.chunks) == (spec.shape, spec.chunks)
+                assert array.shape == spec.shape
+                assert array.chunks == spec.chunks
                 assert (array.metadata.dimension_names or ()) == spec.dims
                 found = array[...]
                 if spec.path.rpartition("/")[0] == plan.name and spec.variable.name in wanted:

@@ -53,7 +53,8 @@ def said(cube: Path, plan: dict[str, Any]) -> list[str]:
 
 def test_plans_come_back_to_the_bit_and_only_some_fields_are_left_out(cube: Path) -> None:
     found = read_manifest(cube)
-    assert (found.plans, found.spec) == ({"a": PLAN, "b": DRAWN}, SPEC)
+    assert found.plans == {"a": PLAN, "b": DRAWN}
+    assert found.spec == SPEC
     # what only some need, older versions did not write
     assert plan_to_json(PLAN).keys() == REQUIRED
     ward = {"methods": (MethodPlan("ward", 1),), "baselines": ("ward",)}
@@ -302,7 +303,8 @@ def test_arrays_are_those_promised() -> None:
     own = specs_by_path(n_annotations=9, annotations_checksum="c0ffee")
     assert own.keys() - specs_by_path().keys() == {"a/annotation_pool"}
     assert own["a/annotation_pool"].dims == ("pooled", "field")
-    assert (own["a/annotation_pool"].chunks, own["a/p"].variable.text) == ((9, 3), TOLD_TEXT)
+    assert own["a/annotation_pool"].chunks == (9, 3)
+    assert own["a/p"].variable.text == TOLD_TEXT
 
 
 SCORES = {"held_out", "held_out_right"}
@@ -323,7 +325,8 @@ def test_a_node_has_what_its_models_need(last: str, held_out: bool, axes: int, m
     for n, node in [(axes, "a"), *((n, f"a/{model}") for n, model in enumerate(baselines))]:
         assert specs[f"{node}/covariances"].dims[-1 - n :] == ("cluster", "feature", "feature_2")[: 1 + n]
     *names, status = result_names(plan, plan.models)
-    assert ({*names, status}, status) == ({*RESULTS, *more}, "status")
+    assert {*names, status} == {*RESULTS, *more}
+    assert status == "status"
     # blocks of other models have fewer, and baselines none
     fewer = more - {"covariance_shape"} if held_out else set()
     assert set(result_names(plan, ["likelihood"])) == {*RESULTS, *fewer}

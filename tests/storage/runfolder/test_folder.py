@@ -63,7 +63,8 @@ def test_what_another_user_has_planted_is_refused_even_by_root(tmp_path: Path, p
     with pytest.raises(InputError) as caught:
         run.make()
     (problem,) = caught.value.problems
-    assert (problem.where, problem.value) == (str(path), "a file or directory of user 54321")
+    assert problem.where == str(path)
+    assert problem.value == "a file or directory of user 54321"
 
 
 def test_a_file_of_the_run_is_named_here_and_nowhere_else() -> None:

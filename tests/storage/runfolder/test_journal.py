@@ -69,7 +69,9 @@ def test_records_come_back_as_they_went_in_while_it_is_written(path: Path) -> No
     assert list(first[1]) == list(ARRAYS)
     for name, values in ARRAYS.items():
         found = first[1][name]
-        assert (found.dtype, found.shape, found.tobytes()) == (values.dtype, values.shape, values.tobytes())
+        assert found.dtype == values.dtype
+        assert found.shape == values.shape
+        assert found.tobytes() == values.tobytes()
     assert second == ({}, {})
     assert path.stat().st_mode & 0o777 == 0o600
 

@@ -153,7 +153,9 @@ def test_the_highest_number_counts_and_one_that_somebody_removed_is_free(cube: P
     kept = leave_lease(cube, this_process(), number=10, age=10)
     found = read_lease(cube)
     assert found
-    assert (found.number, found.holder, found.alive) == (10, kept, True)
+    assert found.number == 10
+    assert found.holder == kept
+    assert found.alive
     assert found.age(time.time()) == pytest.approx(10, abs=5)
     GenerationFolder(RunFolder(cube), 11).path.mkdir()
     assert read_lease(cube) == module.LeaseState(11, None, 0, alive=False)
@@ -188,7 +190,8 @@ def test_one_holds_it_and_given_back_it_is_free(cube: Path, monkeypatch: pytest.
             said = f"{cube} .* job 77, since {re.escape(lease.holder.since)}"
             with pytest.raises(LeaseHeld, match=said) as caught:
                 Lease.acquire(cube)
-            assert (caught.value.holder, caught.value.silent) == (lease.holder, None)
+            assert caught.value.holder == lease.holder
+            assert caught.value.silent is None
     assert released(cube)
 
 
@@ -298,7 +301,8 @@ def test_a_link_that_fails_once_is_made_again_or_found(
     monkeypatch.setattr(os, "link", unlucky)
     with Lease.acquire(cube) as lease:
         lease.check()
-        assert (lease.number, len(calls)) == (1, 1 if before is None else 2)
+        assert lease.number == 1
+        assert len(calls) == (1 if before is None else 2)
 
 
 def test_a_file_system_without_links_is_said(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,10 +78,15 @@ def test_the_list_of_jobs_is_written_when_it_changes(tmp_path: Path) -> None:
     file.show([job(98, workers=3), job(99, workers=0)])
     found = records.JobList.read(path)
     assert found is not None
-    assert (found.n_jobs, found.running, found.workers, found.n_lost) == (2, 1, 3, records.KEPT + 5)
+    assert found.n_jobs == 2
+    assert found.running == 1
+    assert found.workers == 3
+    assert found.n_lost == records.KEPT + 5
     assert [lost.job for lost in found.lost] == [str(number) for number in range(5, records.KEPT + 5)]
     shown = json.loads(json.dumps(found.to_dict()))
-    assert (shown["running"], shown["workers"], shown["jobs"][0]["workers"]) == (1, 3, 3)
+    assert shown["running"] == 1
+    assert shown["workers"] == 3
+    assert shown["jobs"][0]["workers"] == 3
 
 
 def test_times_and_states_survive_the_file_and_older_ones_are_read(tmp_path: Path) -> None:
@@ -121,7 +126,8 @@ def test_torn_lines_and_what_other_releases_wrote(tmp_path: Path) -> None:
     assert records.read_failures(run) == []
     records.append_failure(path, failure(), generation.files)
     text = path.read_text()
-    assert (text.count("\n"), json.loads(text)["generation"]) == (1, 1)
+    assert text.count("\n") == 1
+    assert json.loads(text)["generation"] == 1
     path.write_text(text + "\n".join(text[:cut] for cut in range(0, len(text), 17)) + "\n")
     records.append_failure(path, failure(2))
     assert records.read_failures(run) == [failure(), failure(2)]
@@ -131,7 +137,9 @@ def test_torn_lines_and_what_other_releases_wrote(tmp_path: Path) -> None:
     assert records.read_failures(run) == [failure()]
     path.write_text(json.dumps(json.loads(text) | {"cause": "a\n" * 9_000 + "\x1b[2J\udcff"}) + "\n")
     (older,) = records.read_failures(run)
-    assert (len(older.cause), older.cause[:4], older.cause.isprintable()) == (500, "a a ", True)
+    assert len(older.cause) == 500
+    assert older.cause[:4] == "a a "
+    assert older.cause.isprintable()
     path.write_text('{"version": 3, "generation": 1}\n')
     with pytest.raises(InputError, match="format version 3, expected 2"):
         records.read_failures(run)

@@ -111,11 +111,16 @@ def test_headers_come_as_people_have_them(
         path = write(Path(folder), bom + text.getvalue())
         first, second = read_annotations(path, 3)
         assert [each.line for each in (first, second)] == [3, 5] if end == "\n\n" else [2, 3]
-        assert (first.first, first.second, first.kind, second.first, second.second) == (0, 1, MUST, 2, 0)
+        assert first.first == 0
+        assert first.second == 1
+        assert first.kind == MUST
+        assert second.first == 2
+        assert second.second == 0
         assert (first.count, second.count) == ((1, 1) if "weight" in left_out else (2, 0.5))
         who = ("asked",) * 2 if "annotator" in left_out else ("Ann B.", "bob, c")
         assert (first.annotator, second.annotator, second.kind) == (*who, CANNOT)
-        assert (first.accuracy, second.accuracy) == (None if "accuracy" in left_out else 0.9, None)
+        assert first.accuracy == (None if "accuracy" in left_out else 0.9)
+        assert second.accuracy is None
 
 
 def test_headers_of_links_and_words_for_kinds(tmp_path: Path) -> None:
@@ -207,7 +212,9 @@ def test_files_of_a_command_count_rows_from_one_number(tmp_path: Path) -> None:
     ):
         given_ = [opened[name] for name in names]
         found = numbering_of(given_, told, Samples.of(3))
-        assert (found.first_row, found.why, found.is_used) == (first, why, True)
+        assert found.first_row == first
+        assert found.why == why
+        assert found.is_used
         assert found.others == {at[name]: each for name, each in others.items()}
         assert len(found.lines()) == 1 + len(others)
     assert numbering_of([opened["names"]], "auto", Samples.of(3)).lines() == []
@@ -261,9 +268,16 @@ def test_forms_of_questions(tmp_path: Path) -> None:
     ):
         path = write(tmp_path, text)
         first, second, third = read_answers(path, 9)
-        assert (first.first, first.second, first.kind, first.count) == (0, 1, MUST, 1.0)
-        assert (second.first, second.second, second.kind) == (2, 3, CANNOT)
-        assert (first.annotator, first.accuracy, third) == ("asked", None, Skip(6, 7))
+        assert first.first == 0
+        assert first.second == 1
+        assert first.kind == MUST
+        assert first.count == 1.0
+        assert second.first == 2
+        assert second.second == 3
+        assert second.kind == CANNOT
+        assert first.annotator == "asked"
+        assert first.accuracy is None
+        assert third == Skip(6, 7)
         assert read_annotations(path, 9) == [first, second]
     for word, kind in files.ANSWERS.items():
         (row,) = read_annotations(write(tmp_path, f"i,j,answer\n1,2,{word.upper()}\n"), 2)
@@ -280,7 +294,9 @@ def test_wherever_the_last_line_breaks_off_earlier_answers_are_read(tmp_path: Pa
     begin, last = "i,j,annotator,answer\n1,2,asked,yes\n", "3,9,asked,skip\n"
     for length in range(len(last)):
         first, *rest = read_answers(write(tmp_path, begin + last[:length]), 9)
-        assert (first.first, first.second, first.kind) == (0, 1, MUST)
+        assert first.first == 0
+        assert first.second == 1
+        assert first.kind == MUST
         assert rest == ([Skip(2, 8)] if last[:length].removeprefix("3,9,asked,") in files.SKIPS else [])
     for word, kind in (("y", MUST), ("ye", MUST), ("yes", MUST), ("n", CANNOT), ("no", CANNOT)):
         *_, row = read_answers(write(tmp_path, f"{begin}3,9,asked,{word}"), 9)
@@ -367,7 +383,8 @@ def test_a_line_stands_for_as_many_annotations_as_its_weight_says(tmp_path: Path
         for text in (*texts, *(TEXT.replace(*each) for each in changes))
     ]
     sums = [files.pool_checksum(pool) for pool in pools]
-    assert (sums[0], len(set(sums))) == (sums[1], 4)
+    assert sums[0] == sums[1]
+    assert len(set(sums)) == 4
 
 
 LABELS = np.repeat(np.arange(3, dtype=np.int16), [50, 30, 20])

@@ -244,8 +244,10 @@ def test_arrays_of_either_byte_order_are_read(order: str, tmp_path: Path) -> Non
     }
     np.savez(path, **{name: np.array(values, dtype=order + kind) for name, (kind, values) in arrays.items()})
     first, second = read_annotations(path, 3)
-    assert (first.first, first.second) == (0, 1)
-    assert (second.first, second.second) == (1, 2)
+    assert first.first == 0
+    assert first.second == 1
+    assert second.first == 1
+    assert second.second == 2
     assert [first.kind, second.kind] == [0, 1]
     assert [first.count, second.count] == [2, 1]
 

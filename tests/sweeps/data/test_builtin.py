@@ -83,7 +83,8 @@ def test_a_raw_file_by_hand() -> None:
     table = parse_raw(content.encode(), entry)
     assert table.X.tolist() == [[1.5, 2.0], [-1000.0, 4.0]]
     assert table.labels_true is not None
-    assert (table.labels_true.tolist(), table.class_names) == ([1, 0], ("a", "b"))
+    assert table.labels_true.tolist() == [1, 0]
+    assert table.class_names == ("a", "b")
     blanks = replace(entry, separator="", header_lines=0)
     assert parse_raw(b"a  1 \t 2\n  b 3   4\n", blanks).X.tolist() == [[1.0, 2.0], [3.0, 4.0]]
 
@@ -136,7 +137,8 @@ def test_good_download_is_kept_and_used_again(publish: Publish, cache: Path) -> 
         assert found.table.X.tolist() == [[5.1, 3.5], [4.9, 3.0], [4.7, 3.2]]
         assert found.source == f"downloaded from {url}"
         assert kept.read_bytes() == RAW
-        assert (find("tiny").source, find("tiny").path) == (f"user cache {kept}", kept)
+        assert find("tiny").source == f"user cache {kept}"
+        assert find("tiny").path == kept
         assert len(asked) == 1
         assert list(cache.iterdir()) == [kept]
     kept.write_bytes(RAW[:10])  # a damaged file is replaced, and a second try may be the good one
@@ -254,7 +256,8 @@ def test_table_agrees_with_published_statistics_from_raw_file_zip_and_cache(
     assert data.X.shape == (entry.n_samples, entry.n_features) == (len(data.X), len(expected))
     for column, found in pd.DataFrame(data.X).agg(["min", "max", "mean", "std"]).iterrows():
         np.testing.assert_allclose(found, expected[column], rtol=1e-7)
-    assert (tuple(np.bincount(data.labels_true)), data.labels_true.dtype) == (counts, np.int16)
+    assert tuple(np.bincount(data.labels_true)) == counts
+    assert data.labels_true.dtype == np.int16
     assert data.n_clusters == len(data.table.class_names) == len(counts)
     raw, zip_name = raw_data / published.file, Path(published.url).name
     zips = folder(tmp_path / "zips", {zip_name: zipped({f"some/where/{published.file}": raw.read_bytes()})})
@@ -307,7 +310,8 @@ def test_three_of_the_digits() -> None:
     kept = np.isin(whole.labels_true, (3, 8, 9))
     assert np.array_equal(three.X, whole.X[kept])
     assert np.array_equal(np.array([3, 8, 9])[three.labels_true], whole.labels_true[kept])
-    assert (three.n_clusters, three.table.class_names) == (3, ("3", "8", "9"))
+    assert three.n_clusters == 3
+    assert three.table.class_names == ("3", "8", "9")
 
 
 def test_the_irises_differ_in_two_rows(
@@ -387,7 +391,8 @@ def test_sets_of_the_suite_are_those_published(shared_data: Path, tmp_path: Path
     for name in ("suite/fcps/hepta", "suite/graves/zigzag_noisy", "suite/uci/wine"):
         data, entry = find(name, data_dir=shared_data), REGISTRY[name]
         assert data.table.checksum() == entry.checksum
-        assert (len(data.X), data.n_clusters) == (entry.n_samples, entry.n_clusters)
+        assert len(data.X) == entry.n_samples
+        assert data.n_clusters == entry.n_clusters
         assert bool(data.table.notes) == bool(entry.n_noise)
         assert data.source == f"data directory {shared_data / name}.data.gz"
     # a folder with one of two files, and with another file in place of one

@@ -113,12 +113,15 @@ def test_npz_with_and_without_classes(tmp_path: Path) -> None:
     for name, told in (("labels_true", None), ("species", "species")):
         np.savez_compressed(path, X=X.astype(np.int32), **{name: np.array(["b", "a", "b"])})
         table = read(path, label_column=told)
-        assert (table.X.dtype, table.X.tolist()) == (np.float64, X.tolist())
-        assert (table.labels_true.tolist(), table.class_names) == ([1, 0, 1], ("a", "b"))
+        assert table.X.dtype == np.float64
+        assert table.X.tolist() == X.tolist()
+        assert table.labels_true.tolist() == [1, 0, 1]
+        assert table.class_names == ("a", "b")
     np.savez(path, X=X, name=["Ann", "Bob", "Eve"], number=[1, 2, 3], short=["a"])
     table = read(path, aside=("number", "name"), index_column="name", columns=(-1,))
     assert table.aside == (("1", "2", "3"), ("Ann", "Bob", "Eve"))
-    assert (table.sample_names, table.X.tolist()) == (("Ann", "Bob", "Eve"), [[1], [3], [5]])
+    assert table.sample_names == ("Ann", "Bob", "Eve")
+    assert table.X.tolist() == [[1], [3], [5]]
 
 
 def test_what_is_wrong_with_an_npz(tmp_path: Path) -> None:
@@ -226,7 +229,8 @@ def test_a_sheet_by_name_and_position(tmp_path: Path) -> None:
         rows.to_excel(writer, sheet_name="Data", index=False, header=False)
     for sheet in ("Data", 1, "1"):
         table = read(path, sheet=sheet)
-        assert (table.X.tolist(), table.feature_names) == ([[1, 2], [3, 4]], ("a", "b"))
+        assert table.X.tolist() == [[1, 2], [3, 4]]
+        assert table.feature_names == ("a", "b")
     (found,) = problems(path, sheet="data")
     assert found == "FILE, sheet: found 'data', expected one of Read me, Data (did you mean 'Data'?)"
     assert problems(path) == ["FILE, sheet 'Read me': found no rows, expected at least one sample"]

@@ -43,10 +43,14 @@ def fault(folder: Path, call: str) -> str:
 
 def test_a_shipped_method_by_its_name(tmp_path: Path) -> None:
     (method,) = write(tmp_path, '"cop-kmeans"').grid.methods
-    assert (method.name, method.call, method.uses, method.path) == ("cop-kmeans", "cop-kmeans", "links", "")
+    assert method.name == "cop-kmeans"
+    assert method.call == "cop-kmeans"
+    assert method.uses == "links"
+    assert method.path == ""
     assert method.restarts == min(SHIPPED["cop-kmeans"].restarts, 5)
     (method,) = write(tmp_path, '{call = "ward", options = {linkage = "average"}}').grid.methods
-    assert (method.name, method.options) == ("ward", {"linkage": "average"})
+    assert method.name == "ward"
+    assert method.options == {"linkage": "average"}
     assert method.code.startswith("scikit-learn ")
 
 
@@ -64,9 +68,12 @@ def test_a_shipped_method_without_its_package_names_the_extra(
 
 def test_a_file_beside_the_sweep_is_known_by_its_checksum(tmp_path: Path) -> None:
     (method,) = write(tmp_path, MINE.replace("}", ", restarts = 3}")).grid.methods
-    assert (method.code, method.path) == (checksum(CODE.encode()), str(tmp_path / "mine.py"))
+    assert method.code == checksum(CODE.encode())
+    assert method.path == str(tmp_path / "mine.py")
     assert method.source() == CODE
-    assert (method.uses, method.restarts, method.time_limit) == ("links", 3, 600.0)
+    assert method.uses == "links"
+    assert method.restarts == 3
+    assert method.time_limit == 600.0
     # where it lies is no part of the science
     moved = method.model_copy(update={"path": "/elsewhere/mine.py", "call": "../elsewhere/mine.py:cluster"})
     assert moved.science == method.science == method.model_copy(update={"time_limit": 1.0}).science
@@ -89,7 +96,8 @@ def test_a_package_without_a_version_by_its_module(tmp_path: Path, monkeypatch: 
     monkeypatch.syspath_prepend(str(package.parent))
     entry = '{name = "mine", call = "edited_package.inner:cluster"}'
     (method,) = write(tmp_path, entry).grid.methods
-    assert (method.code, method.path) == (checksum(CODE.encode()), "")
+    assert method.code == checksum(CODE.encode())
+    assert method.path == ""
     (package / "inner.py").write_text(CODE + "#")
     assert write(tmp_path, entry).grid.methods[0].code != method.code
     for call, found in (
@@ -113,7 +121,9 @@ def test_methods_are_baselines_or_beside_the_models_by_what_they_use(tmp_path: P
     # a sweep of methods alone needs no models, and one without links no annotations
     assert write(tmp_path, '"pckmeans"', models="").grid.models == ()
     grid = write(tmp_path, '"k-means"', models="", annotations="").grid
-    assert (grid.supervised, grid.p, grid.m) == ((), (), ())
+    assert grid.supervised == ()
+    assert grid.p == ()
+    assert grid.m == ()
 
 
 def test_the_resolved_file_gives_the_same_methods(tmp_path: Path) -> None:

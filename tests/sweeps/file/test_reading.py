@@ -141,17 +141,22 @@ def test_every_problem_of_a_file_is_said(case: dict[str, Any], tmp_path: Path) -
 
 def test_a_good_file_is_read_whole(tmp_path: Path) -> None:
     spec = load_sweep(write(tmp_path, GOOD.replace('"iris"', '"iris", {name = "wine", scale = "none"}')))
-    assert (spec.name, spec.seed, spec.data.unavailable) == ("good", 7, "error")
+    assert spec.name == "good"
+    assert spec.seed == 7
+    assert spec.data.unavailable == "error"
     iris, wine, mine, two, four = spec.grid.datasets
-    assert (iris, wine) == (Builtin(name="iris", scale="standard"), Builtin(name="wine", scale="none"))
+    assert iris == Builtin(name="iris", scale="standard")
+    assert wine == Builtin(name="wine", scale="none")
     path = str(tmp_path / "tables/mine.csv")
     assert mine == UserTable(name="mine", path=path, label_column=-1, scale="minmax")
     sizes: dict[str, Any] = {"count": 5, "n_samples": 200, "n_features": 10, "variance": (0.5, 1.0)}
     assert two == Mixtures(name="mixtures_k2", n_clusters=2, center=(-1.0, 1.0), scale="standard", **sizes)
-    assert (four.name, four.n_clusters) == ("mixtures_k4", 4)
+    assert four.name == "mixtures_k4"
+    assert four.n_clusters == 4
     assert spec.grid.p == (0.8, 1.0)
     assert [count.resolve(145) for count in spec.grid.m] == [72, 75, 145]
-    assert (spec.grid.supervised, spec.grid.baselines) == (("posterior",), ("unsupervised",))
+    assert spec.grid.supervised == ("posterior",)
+    assert spec.grid.baselines == ("unsupervised",)
     assert spec.search == (search_from(),)
     assert "annotations" not in spec.dump()["grid"]["datasets"][2]
     text = GOOD.replace("tables/mine.csv", "/own.csv").replace("label_column = -1", 'annotations = "a/../b"')
@@ -165,10 +170,8 @@ def test_stop_designs_and_how_they_ask_are_kept_where_they_are_named(tmp_path: P
     assert not {"stop", "ask"} & dump.keys()
     assert "design" not in dump["grid"]
     assert json.loads(json.dumps(dump)) == dump
-    assert (dump["search"]["population"], dump["grid"]["m"]) == (
-        search_from().population,
-        ["0.5N", "75", "1N"],
-    )
+    assert dump["search"]["population"] == search_from().population
+    assert dump["grid"]["m"] == ["0.5N", "75", "1N"]
     named = load_sweep(write(tmp_path, GOOD.replace("restarts = 3", 'restarts = 3\ndesign = ["uniform"]')))
     assert named.dump() == dump
     spec, stop = load_sweep(write(tmp_path, EVERYTHING)), Stop(rule="boender-rinnooy-kan", risk=0.1, r_min=2)
@@ -176,7 +179,9 @@ def test_stop_designs_and_how_they_ask_are_kept_where_they_are_named(tmp_path: P
     more = 'restarts = 3\ndesign = ["uniform", "active"]\n[ask]\nbatch = "0.1N"'
     spec = load_sweep(write(tmp_path, GOOD.replace("restarts = 3", more)))
     assert spec.grid.design == ("uniform", "active")
-    assert (spec.ask.batch.resolve(150), spec.ask.restarts, spec.ask.covariance) == (15, 3, "auto")
+    assert spec.ask.batch.resolve(150) == 15
+    assert spec.ask.restarts == 3
+    assert spec.ask.covariance == "auto"
     assert spec.dump()["ask"] == {"batch": "0.1N", "restarts": 3, "covariance": "auto"}
     assert spec.dump()["grid"]["design"] == ["uniform", "active"]
 
@@ -238,7 +243,8 @@ def test_several_searches_are_kept_and_written_back(tmp_path: Path) -> None:
     assert alone.dump()["search"] == Search().to_dict()
     for text in ('[search]\nmethod = ["published"]\n', f'[[search]]\n{PUBLISHED}name = "only"\n'):
         spec = read(tmp_path, text)
-        assert (spec, spec.search_of(None)) == (alone, spec.search[0])
+        assert spec == alone
+        assert spec.search_of(None) == spec.search[0]
 
 
 def test_what_no_sweep_has_written_is_refused(tmp_path: Path) -> None:
