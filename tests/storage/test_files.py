@@ -221,6 +221,6 @@ def test_an_error_names_path_and_need_and_a_size_where_space_is_missing(code: in
     assert refused(code, "no such/file").path == Path("no such/file")  # the system knows it better
     for each in (error, DamagedChunk(Path("chunk"), "labels", "is missing", Path("cube"))):
         again = pickle.loads(pickle.dumps(each))
-        assert type(again) == type(each)
+        assert type(again) is type(each)
         assert str(again) == str(each)
         assert vars(again) == vars(each)
