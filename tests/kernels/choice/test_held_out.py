@@ -13,8 +13,8 @@ import sweep_clustering.kernels.choice.held_out as module
 from sweep_clustering.kernels.choice.held_out import (
     FOLDS,
     LEAST_PAIRS,
-    Choice,
     HeldOut,
+    ShapeChoice,
     estimated_accuracy,
     list_annotations,
 )
@@ -66,7 +66,7 @@ def layers_of(labels: np.ndarray, m: int, seed: int, accuracy: float | None = 0.
     return [Layer(kind, pairs[kinds == kind], None, accuracy) for kind in (MUST, CANNOT)]
 
 
-def choose(X: np.ndarray, layers: list[Layer], model: str = "conditional") -> Choice:
+def choose(X: np.ndarray, layers: list[Layer], model: str = "conditional") -> ShapeChoice:
     settings = settings_of({"method": "strong"})
     return module.choose_covariance(X, layers, n_clusters=2, model=model, settings=settings, seed=SEED)
 
