@@ -167,6 +167,22 @@ def test_files_that_a_user_names_have_one_door(tracked: list[Path]) -> None:
     assert [each for each in OWN_FILES if not any(path.startswith(each) for path in opening)] == []
 
 
+ROOM = re.compile(r"^\| `([a-z/]+)` \| (.+) \|$", re.MULTILINE)
+
+
+def test_the_map_of_the_design_has_every_module_in_its_room() -> None:
+    page = (ROOT / "docs/design.md").read_text()
+    rooms = dict(ROOM.findall(page[page.index("### Rooms") : page.index("### Two walks")]))
+    modules = [
+        path.relative_to(ROOT)
+        for package in sorted(PACKAGES)
+        for path in (ROOT / package).rglob("*.py")
+        if path.name != "__init__.py"
+    ]
+    assert rooms.keys() == {path.parent.as_posix() for path in modules}
+    assert [str(path) for path in modules if f"`{path.stem}`" not in rooms[path.parent.as_posix()]] == []
+
+
 MOST = {
     "found": 17,
     "each": 18,
