@@ -103,7 +103,8 @@ def test_a_method_says_what_is_not_given(method: str, says: dict[str, Any]) -> N
     settings = settings_of({"method": method})
     assert vars(settings) == vars(DEFAULT) | says
     assert settings_of({"method": method, **BY_METHOD}) == settings
-    assert (declared.method_of(settings), declared.method_words(settings)) == ((method, {}), method)
+    assert declared.method_of(settings) == (method, {})
+    assert declared.method_words(settings) == method
     given = {"crossover": "centroids", "mutation": 0.7, "relocation": "all", "patience": 3, "generations": 4}
     assert vars(settings_of(BY_METHOD | {"method": method} | given)) == vars(settings) | given
 

@@ -49,12 +49,14 @@ def test_annotations_by_hand() -> None:
     layers = (right, Layer(MUST, np.array([[1, 2], [3, 3]]), None, 0.9))
     given = judged(layers, "conditional")
     assert given.classification - ALONE.classification == pytest.approx(3.0 * math.log(0.9) + math.log(0.1))
-    assert (given.parameters, given.penalty) == (4, pytest.approx(ALONE.penalty))
+    assert given.parameters == 4
+    assert given.penalty == pytest.approx(ALONE.penalty)
     layers = tuple(replace(layer, accuracy=None) for layer in layers)
     free = judged(layers, "conditional")
     assert free.classification - ALONE.classification == pytest.approx(3.0 * math.log(0.75) + math.log(0.25))
     # one annotator with four annotations of two samples; the self pair says nothing of the accuracy
-    assert (free.parameters, free.penalty) == (5, pytest.approx(ALONE.penalty + 0.5 * math.log(4.0)))
+    assert free.parameters == 5
+    assert free.penalty == pytest.approx(ALONE.penalty + 0.5 * math.log(4.0))
     two = (layers[0], replace(layers[1], annotator=1))
     problem = build_problem(X, two, n_clusters=2, model="conditional")
     assert annotation_parameters(problem, two) == [(1, 3.0), (1, 1.0)]
@@ -74,7 +76,8 @@ def test_free_proportions_and_the_weight_of_features() -> None:
     free = judged(proportions="free")
     # of equal clusters the proportions are those that were given
     assert free.classification == pytest.approx(ALONE.classification)
-    assert (free.parameters, free.penalty) == (5, pytest.approx(2.5 * math.log(4.0)))
+    assert free.parameters == 5
+    assert free.penalty == pytest.approx(2.5 * math.log(4.0))
     weighted = judged(X=np.hstack([X, X]), feature_weight=0.5)
     assert weighted.classification == pytest.approx(ALONE.classification)
     assert weighted.surprise == pytest.approx(ALONE.surprise)

@@ -35,7 +35,8 @@ def test_the_accuracy_of_certain_pairs_is_the_share_that_agrees() -> None:
     assert estimated_accuracy(predicted(0.0, True, [8.0, 2.0], [1.0, 0.0])) == pytest.approx(found)
     for share, end in ((0.999, 0.999), (0.001, 0.5), (0.5, 0.5)):
         value, error = estimated_accuracy(predicted(0.0, True, agreeing=[share] * 5))
-        assert (value, math.isnan(error)) == (end, True)
+        assert value == end
+        assert math.isnan(error)
 
 
 # The shape chosen is that which made the data; the simplest unless another is clearly better.
@@ -89,7 +90,8 @@ def test_too_few_annotations_are_said_and_mean_spherical() -> None:
     many = [replace(each, pairs=np.repeat(each.pairs, 5, axis=0)) for each in few]
     for layers in (few, many):
         choice = choose(X, layers)
-        assert (choice.covariance, choice.candidates) == ("spherical", {})
+        assert choice.covariance == "spherical"
+        assert choice.candidates == {}
         assert str(LEAST_PAIRS) in choice.note
     assert "sees no annotations" in choose(X, layers_of(labels, 100, 2), "unsupervised").note
 
@@ -127,7 +129,8 @@ def test_every_annotation_is_listed_and_folds_are_even() -> None:
     for place, (layer, row) in enumerate(zip(found.layers, found.rows, strict=True)):
         given = LAYERS[layer]
         assert given.pairs[row].tolist() == found.pairs[place].tolist()
-        assert (given.kind == MUST, layer) == (found.is_must[place], found.annotators[place])
+        assert (given.kind == MUST) == found.is_must[place]
+        assert layer == found.annotators[place]
         assert found.weights[place] == (1.0 if given.weights is None else given.weights[row])
     assert list_annotations([], SEED).n_pairs == 0
 
@@ -188,4 +191,6 @@ def test_gains_are_paired_and_weighted() -> None:
     one = predicted([-1.0, -2.0, -3.0], True, [1.0, 2.0, 1.0])
     two = predicted([-2.0, -2.5, -3.0], False, [1.0, 2.0, 1.0])
     assert one.gain_over(two) == pytest.approx((0.5, np.sqrt(0.5**2 + 0 + 0.5**2) / 4))
-    assert (one.share_right, two.share_right, one.log_loss) == (1.0, 0.0, pytest.approx(2.0))
+    assert one.share_right == 1.0
+    assert two.share_right == 0.0
+    assert one.log_loss == pytest.approx(2.0)

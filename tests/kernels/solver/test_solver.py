@@ -87,7 +87,8 @@ def test_draws_are_partitions(name: str, members: int) -> None:
 )
 def test_models_have_names(name: str, covariance: str, term: str, shown: str) -> None:
     model = Model.named(name, covariance, settings_of({}))
-    assert (model.term, model.name) == (term, shown)
+    assert model.term == term
+    assert model.name == shown
 
 
 @pytest.mark.parametrize("n_fits", [40, 2000])

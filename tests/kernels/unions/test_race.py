@@ -440,14 +440,16 @@ def test_large_tables_are_compared_on_a_part_of_the_rows(monkeypatch: pytest.Mon
     monkeypatch.setattr(structure, "PART", 300)
     solver = unions_of(X, layers)
     part, between = present(solver.part)
-    assert (len(part.X), part.n_classes) == (300, 3)
+    assert len(part.X) == 300
+    assert part.n_classes == 3
     assert {tuple(row) for row in part.X.tolist()} <= {tuple(row) for row in X.tolist()}
     # annotations whose samples are both there, and what each of them says
     for layer, some in zip(layers, between, strict=True):
         told = {tuple(X[pair].ravel().tolist()) for pair in layer.pairs}
         assert 40 <= len(some.pairs) <= len(layer.pairs)
         assert {tuple(part.X[pair].ravel().tolist()) for pair in some.pairs} <= told
-        assert (some.kind, some.accuracy) == (layer.kind, layer.accuracy)
+        assert some.kind == layer.kind
+        assert some.accuracy == layer.accuracy
     again, _ = present(unions_of(X, layers).part)
     assert np.array_equal(part.X, again.X)
     assert unions_of(X[:500], ()).part is None  # less than twice as many rows
