@@ -20,7 +20,7 @@ from tables import Table, show
 
 from sweep_clustering.kernels.problem.problem import Layer
 from sweep_clustering.kernels.scores import adjusted_rand
-from sweep_clustering.kernels.settings import settings_of, taken
+from sweep_clustering.kernels.settings import choose_model, settings_of
 from sweep_clustering.pipeline.fit.solve import fit
 from sweep_clustering.sweeps.data.scaling import scale
 
@@ -63,7 +63,7 @@ def measured(task: tuple[Path, str, str]) -> Row:
     layers = [replace(layer, accuracy=None) for layer in drawn(truth, len(X), ANSWERS[answers])]
     if answers == NEXT:
         layers = [replace(layer, pairs=(layer.pairs + 1) % len(X)) for layer in layers]
-    model, covariance, how = taken(None, None, None, SETTINGS, annotated=True)
+    model, covariance, how = choose_model(None, None, None, SETTINGS, annotated=True)
     found = fit(
         scale(X, how),
         [Layer(each.kind, each.pairs, None, None, None, 0) for each in layers],

@@ -1,10 +1,10 @@
-"""What people may choose of a fit: each parameter declared once, here.
+"""The parameters and settings of a fit, each declared once, and their checks.
 
-`PARAMETERS` say what is fitted to what, `SETTINGS` how it is searched for and what is maximised; the method
-names values of some settings, which those that are given override. Sweep files, the options of `sweep fit`
-and `sweep ask`, the parameters of the estimator, the checks of all of them (`wrong_settings`) and their help
-derive from these. Beyond the doors there are values alone. `spread_problem` is their one check of features.
-Only the standard library is loaded: commands that solve nothing import this too.
+`PARAMETERS` say which model is fitted to which data, `SETTINGS` how it is searched for and what is maximised.
+A method gives values to some settings; a setting that is named overrides it. Sweep files, the options of
+`sweep fit` and `sweep ask`, the parameters of the estimator, the checks of all of them (`wrong_settings`) and
+their help derive from these declarations. `spread_problem` is the one check of features.
+Only the standard library is loaded, because commands that solve nothing import this module too.
 """
 
 from __future__ import annotations
@@ -35,9 +35,11 @@ if TYPE_CHECKING:
 # Annotation terms of the objective.
 TERMS = ("unsupervised", "likelihood", "posterior", "conditional")
 
-# Parts of the annotations, each of which is held out once to choose a shape, and generations of the search of
-# each, at most: a short one, as parameters matter more than the last sample.
-FOLDS, FOLD_GENERATIONS = 5, 5
+# Parts of the annotations, each of which is held out once to choose a shape.
+FOLDS = 5
+
+# Most generations of the search of a fold: few, because parameters matter more than the last sample.
+FOLD_GENERATIONS = 5
 
 # The model of the term "conditional" and classes of any shape, by one name.
 MODEL_ANY = "conditional-any"
@@ -45,44 +47,46 @@ MODEL_ANY = "conditional-any"
 # Shapes whose likelihood is unbounded without a prior, or may be.
 SINGULAR = ("tied", "full", AUTO)
 
-# Ways to scale features; `sweeps.data.scaling` does it. Sweep files take those that are named.
+# Ways to scale features (`sweeps.data.scaling`), as sweep files name them.
 SCALES = ("none", "standard", "minmax")
 
-# Of a weight of an annotation: far beyond what anybody annotates; sums, squares and logarithms keep digits.
-LEAST_WEIGHT, LARGEST_WEIGHT = 1e-100, 1e12
+# Limits of the weight of an annotation, far beyond what anybody annotates: sums, squares and logarithms of
+# weights between them keep their digits.
+LEAST_WEIGHT = 1e-100
+LARGEST_WEIGHT = 1e12
 WEIGHTS = f"a number from {LEAST_WEIGHT:g} to {LARGEST_WEIGHT:g}"
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What is known of one parameter.
+    """The declaration of one parameter.
 
     Parameters
     ----------
     name : str
-        As in the sweep file and of the estimator; the option of `sweep fit` has dashes.
+        Name in sweep files and of the estimator's parameter; the option of `sweep fit` has dashes.
     default : int, float, str or None
-        Its type is that of the setting: a whole number, a finite number or one of some words; None where it
-        may be left out. Of a setting that goes by the method it is what "published" says.
+        Value if the parameter is left out, and of its type: a whole number, a finite number or a word; None
+        if other parameters decide. The method "published" has the defaults.
     meaning : str
-        One line, the help text.
+        Help text, one line.
     since : int
-        Generation of the sweep file that brought it, counted from 1. A default of a later generation is left
-        out of what a cube keeps: cubes made before it stay growable.
+        Generation of the sweep file that brought it, counted from 1. Cubes leave out defaults of later
+        generations, so that cubes made before stay growable.
     low, high : int, float or None
         Range, both ends included; None for no limit.
     above : bool
         Whether the lower end is not included.
     flag : str
-        Option of `sweep fit`, where that is not the name.
+        Option of `sweep fit`, if that is not the name.
     choices : tuple of str
-        The words.
+        Words, one of which the value is.
     words : tuple of str
-        Words that stand beside numbers, such as one that is computed from the data.
+        Words that are allowed beside numbers, such as one for a value computed from the data.
     whole : bool
-        Whether the numbers are whole, where the default is a word.
+        Whether the numbers are whole, if the default is a word.
     strong : int, float, str or None
-        What the method "strong" says; None for a setting that does not go by the method.
+        Value of the method "strong"; None if the setting does not depend on the method.
     """
 
     name: str
@@ -100,21 +104,21 @@ class Setting:
 
     @property
     def by_method(self) -> bool:
-        """Whether the method says what it is where it is not given."""
+        """Whether its value depends on the method."""
         return self.strong is not None
 
     @property
     def offered(self) -> int | float | str | None:
-        """What a door has where nothing is given: None if that goes by the method."""
+        """Default of options and parameters: None if the method decides."""
         return None if self.by_method else self.default
 
     @property
     def unless_given(self) -> str:
-        """What it is where it is not given, in words; empty if that does not go by the method."""
+        """Defaults of the methods in words; empty if they do not decide."""
         return f"{self.strong} if strong, {self.default} if published" if self.by_method else ""
 
     def of(self, method: str) -> Any:
-        """What a method says."""
+        """Return the value of a method."""
         return self.strong if self.by_method and method == "strong" else self.default
 
     @property
@@ -129,7 +133,7 @@ class Setting:
 
     @property
     def expected(self) -> str:
-        """What a value has to be, in words."""
+        """Condition on its values, in words."""
         if self.choices:
             return f"one of {', '.join(self.choices)}"
         if self.above:
@@ -141,7 +145,7 @@ class Setting:
         return ", or ".join([f"{noun}, {self.low} or more{limit}", *self.words])
 
     def allows(self, value: Any) -> bool:
-        """Whether a value is of the type and in the range."""
+        """Return whether a value has the right type and is in the range."""
         if self.choices or isinstance(value, str):
             return isinstance(value, str) and value in (*self.choices, *self.words)
         kind = Integral if self.is_whole else Real
@@ -157,10 +161,10 @@ def _declared(default: int | float | str, meaning: str, **more: Any) -> Any:
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """Size and method of a restart, as the search takes them.
+    """The size and the method of a restart of the search.
 
-    The defaults are those of the method "published", docs/model.md, section 3: a cube says nothing of a
-    setting that it was made without.
+    The defaults are those of the method "published" (docs/model.md, section 3), which cubes that are older
+    than a setting were made with.
     """
 
     # a few parents agree after a few generations: patience then ends what many would still be searching
@@ -170,7 +174,7 @@ class SearchSettings:
     patience: int = _declared(
         0, "Generations without gain that end a restart early; 0 for never.", since=2, high=10**6, strong=4
     )
-    # a mutated offspring always goes by centroids, hence the limit on mutation below
+    # a mutated offspring always goes by centroids, which is why labels need a mutation below 1
     crossover: str = _declared(
         "centroids",
         "Part of the parents that offspring take if they are not mutated; labels need a mutation below 1.",
@@ -192,7 +196,7 @@ class SearchSettings:
 
 @dataclass(frozen=True)
 class ObjectiveSettings:
-    """What is maximised, beside model and number of clusters (docs/model.md, section 2)."""
+    """The settings of the objective, beside model and number of clusters (docs/model.md, section 2)."""
 
     min_cluster_size: int = _declared(2, "Fewest samples of a cluster.", low=1)
     variance_prior: float = _declared(
@@ -241,16 +245,16 @@ class ObjectiveSettings:
 
 @dataclass(frozen=True)
 class Settings(ObjectiveSettings, SearchSettings):
-    """All settings; those of the search come first."""
+    """All settings, those of the search first."""
 
 
 DEFAULT = Settings()
-SETTINGS = tuple(Setting(each.name, **each.metadata) for each in fields(Settings))
+SETTINGS = tuple(Setting(entry.name, **entry.metadata) for entry in fields(Settings))
 
-# How long a restart is.
+# Settings of the length of a restart.
 LENGTHS = {"population", "offspring", "generations", "patience"}
 
-# No setting of its own: choices of a method and of settings that come to the same values are one search.
+# Not a setting: a method and settings that come to the same values are one search.
 METHOD = Setting(
     "method",
     "strong",
@@ -260,13 +264,13 @@ METHOD = Setting(
     choices=("strong", "published"),
 )
 
-# What `[search]` of a sweep file takes, and `sweep fit` and the estimator beside `PARAMETERS`.
+# Keys of `[search]` in sweep files; `sweep fit` and the estimator have them beside `PARAMETERS`.
 OFFERED = (METHOD, *SETTINGS)
 
-# What is fitted to what, by name.
+# Parameters of the model and of the data, by name.
 PARAMETERS = {
-    each.name: each
-    for each in (
+    parameter.name: parameter
+    for parameter in (
         # labels are int16, counted from 0
         Setting("n_clusters", 2, "Number of clusters.", low=1, high=32_767, flag="-k"),
         Setting(
@@ -327,179 +331,203 @@ PARAMETERS = {
 }
 
 
+class WrongSetting(NamedTuple):
+    """A setting, its impossible value in words, and the condition on its values."""
+
+    setting: Setting
+    value: str
+    expected: str
+
+
 def wrong_settings(
     values: Mapping[str, Any], parameters: Mapping[str, Setting] = PARAMETERS
-) -> Iterator[tuple[Setting, str, str]]:
-    """Every parameter and setting that is not possible, with what was found and expected, both in words.
+) -> Iterator[WrongSetting]:
+    """Yield every parameter and setting whose value is not possible.
 
     Parameters
     ----------
     values : mapping of str to object
-        Parameters, the method and settings by name; those left out are not looked at, and neither are other
-        names. Where there is a method, None stands for what it says.
+        Parameters, the method and settings by name. Names that are missing are not checked, and other names
+        are ignored. If there is a method, None stands for its value.
     parameters : mapping of str to Setting
-        Those of a door, where they are not `PARAMETERS`.
+        Parameters to check, if they are not `PARAMETERS`.
     """
     for name, parameter in parameters.items():
-        # None where that is the default stands for what the others say
-        found = values.get(name)
-        if found is not None or (name in values and parameter.default is not None):
-            if not parameter.allows(found):
-                yield parameter, repr(found), parameter.expected
+        value = values.get(name)
+        # if None is the default, the other parameters decide
+        if value is not None or (name in values and parameter.default is not None):
+            if not parameter.allows(value):
+                yield WrongSetting(parameter, repr(value), parameter.expected)
         elif (name, values.get("model")) == ("accuracy", "posterior") and not values.get(
             "annotator_accuracy"
         ):
-            yield parameter, "nothing", f"{parameter.expected}: posterior needs it"
-    yield from _wrong_of_unions(values, parameters)
+            yield WrongSetting(parameter, "nothing", f"{parameter.expected}: posterior needs it")
+    yield from _wrong_for_unions(values, parameters)
     method = values.get("method")
     has_method, is_right = "method" in values, METHOD.allows(method)
     if has_method and not is_right:
-        yield METHOD, repr(method), METHOD.expected
-    labels = ""  # the crossover that takes no mutated offspring, and where it comes from if not from the user
+        yield WrongSetting(METHOD, repr(method), METHOD.expected)
+    labels = ""  # the crossover without mutated offspring, and its source if that is the method
     for setting in SETTINGS:
-        found, source = values.get(setting.name), ""
-        if has_method and setting.by_method and found is None:
-            found, source = setting.of(str(method)), f" by the method {method}"
+        value, source = values.get(setting.name), ""
+        if has_method and setting.by_method and value is None:
+            value, source = setting.of(str(method)), f" by the method {method}"
         if setting.name not in values or (source and not is_right):
             continue
-        told = f"{found!r}{source}"
-        if not setting.allows(found):
-            yield setting, told, setting.expected
-        elif found == "labels":
+        text = f"{value!r}{source}"
+        if not setting.allows(value):
+            yield WrongSetting(setting, text, setting.expected)
+        elif value == "labels":
             labels = f"crossover labels{source}"
-        elif setting.name == "covariance_prior" and found == 0 and values.get("covariance") in SINGULAR:
-            yield setting, told, f"a number above 0 for {values['covariance']} covariances"
-        elif setting.name == "mutation" and found == 1 and labels:
-            # the crossover was looked at before: settings stand in the order of their declarations
-            yield setting, told, f"less than 1 for {labels}, which mutated offspring do not take"
+        elif setting.name == "covariance_prior" and value == 0 and values.get("covariance") in SINGULAR:
+            yield WrongSetting(setting, text, f"a number above 0 for {values['covariance']} covariances")
+        elif setting.name == "mutation" and value == 1 and labels:
+            # the crossover came before, because settings stand in the order of their declarations
+            yield WrongSetting(
+                setting, text, f"less than 1 for {labels}, which mutated offspring do not take"
+            )
 
 
-def _wrong_of_unions(
-    values: Mapping[str, Any], parameters: Mapping[str, Setting]
-) -> Iterator[tuple[Setting, str, str]]:
-    """What classes of any shape have no place for."""
+def _wrong_for_unions(values: Mapping[str, Any], parameters: Mapping[str, Setting]) -> Iterator[WrongSetting]:
+    """Yield the parameters and settings that do not go with classes of any shape."""
     model, shape = values.get("model"), values.get("covariance")
-    own = [each for each in SETTINGS if each.name in ("components", "subspace")]
-    given = [each for each in own if values.get(each.name, each.default) != each.default]
+    parts = [
+        setting
+        for setting in SETTINGS
+        if setting.name in ("components", "subspace")
+        and values.get(setting.name, setting.default) != setting.default
+    ]
     is_any = ANY in (model, shape) or model == MODEL_ANY
-    for each in given if is_any else ():
-        yield each, repr(values[each.name]), f"{each.default!r}: {MODEL_ANY} chooses it"
-    if not given and not is_any:
+    for setting in parts if is_any else ():
+        yield WrongSetting(
+            setting, repr(values[setting.name]), f"{setting.default!r}: {MODEL_ANY} chooses it"
+        )
+    if not parts and not is_any:
         return
-    who = ", ".join(each.name for each in given) or "classes of any shape"
+    reason = ", ".join(setting.name for setting in parts) or "classes of any shape"
     if "model" in parameters and model in set(parameters["model"].choices) - {AUTO, MODEL_ANY, *UNION.terms}:
-        yield parameters["model"], repr(model), f"{' or '.join(UNION.terms)} for {who}"
+        yield WrongSetting(parameters["model"], repr(model), f"{' or '.join(UNION.terms)} for {reason}")
     if "covariance" in parameters:
+        covariance, text = parameters["covariance"], repr(shape)
         if shape == "common":
-            yield parameters["covariance"], repr(shape), f"{', '.join(CANDIDATES)} or {AUTO} for {who}"
+            yield WrongSetting(covariance, text, f"{', '.join(CANDIDATES)} or {AUTO} for {reason}")
         elif model == MODEL_ANY and shape not in (None, AUTO, ANY):
-            yield parameters["covariance"], repr(shape), f"{AUTO}: {MODEL_ANY} chooses it"
-    for each in SETTINGS:
-        found = values.get(each.name, each.default)
-        if each.name in UNION.unused and found != each.default and each.allows(found):
-            expected = f"{each.default!r}: it has no place with {who}; or a model such as posterior"
-            yield each, repr(found), expected
+            yield WrongSetting(covariance, text, f"{AUTO}: {MODEL_ANY} chooses it")
+    for setting in SETTINGS:
+        value = values.get(setting.name, setting.default)
+        if setting.name in UNION.unused and value != setting.default and setting.allows(value):
+            expected = f"{setting.default!r}: it has no place with {reason}; or a model such as posterior"
+            yield WrongSetting(setting, repr(value), expected)
 
 
-class Taken(NamedTuple):
-    """What model, covariance and scale stand for."""
+class ModelChoice(NamedTuple):
+    """A model, a covariance and a scale, none of them open."""
 
     model: Any
     covariance: Any
     scale: Any
 
 
-def taken(model: Any, covariance: Any, scale: Any, settings: ObjectiveSettings, *, annotated: bool) -> Taken:
-    """What stands for a model, covariance and scale that are not given; those that are stay, right or wrong.
+def choose_model(
+    model: Any, covariance: Any, scale: Any, settings: ObjectiveSettings, *, annotated: bool
+) -> ModelChoice:
+    """Return the model, covariance and scale with defaults for those that are open; others stay unchecked.
 
     Parameters
     ----------
     model, covariance, scale : str or None
-        As given: the model `AUTO`, and None for the others, go by what else is known.
+        Names; the model `AUTO`, and None for all of them, are open.
     settings : ObjectiveSettings
-        With components and subspace: where one is named, the model "auto" fits that, and the shape is chosen.
+        Settings with components and subspace. If one of these is named, the model "auto" fits that, and the
+        shape is chosen.
     annotated : bool
         Whether there are annotations.
     """
     if model in (None, AUTO):
-        named = covariance not in (None, ANY) or kind_of("", settings) is not ONE_GAUSSIAN
-        model = "unsupervised" if not annotated else "conditional" if named else MODEL_ANY
-        covariance = covariance or (AUTO if named else ANY)
+        is_named = covariance not in (None, ANY) or kind_of("", settings) is not ONE_GAUSSIAN
+        model = "unsupervised" if not annotated else "conditional" if is_named else MODEL_ANY
+        covariance = covariance or (AUTO if is_named else ANY)
     elif covariance is None or (model, covariance) == (MODEL_ANY, AUTO):
         covariance = ANY if model == MODEL_ANY else "spherical"
-    return Taken(model, covariance, scale or kind_of(str(covariance), settings).scale)
+    return ModelChoice(model, covariance, scale or kind_of(str(covariance), settings).scale)
 
 
 def settings_of(values: Mapping[str, Any]) -> Settings:
-    """All settings, in Python's own types, from the method and settings by name.
+    """Return all settings, in types of Python, from the method and settings by name.
 
     Parameters
     ----------
     values : mapping of str to object
-        None, or nothing, stands for what the method says, and for the default of what does not go by it. No
-        method is "strong"; so is one that does not exist, which `wrong_settings` reports. Other names are not
-        looked at.
+        If a value is None or missing, the setting has that of the method, or its default. A method that is
+        missing or does not exist, which `wrong_settings` reports, is "strong". Other names are ignored.
     """
     method = values.get("method") if METHOD.allows(values.get("method")) else METHOD.default
-    taken: dict[str, Any] = {}
-    for each in SETTINGS:
-        given = values.get(each.name)
-        found = each.of(str(method)) if given is None else given
-        kind: Any = str if isinstance(found, str) else int if each.is_whole else float
-        taken[each.name] = kind(found)
-    return Settings(**taken)
+    settings: dict[str, Any] = {}
+    for setting in SETTINGS:
+        value = values.get(setting.name)
+        value = setting.of(str(method)) if value is None else value
+        kind: Any = str if isinstance(value, str) else int if setting.is_whole else float
+        settings[setting.name] = kind(value)
+    return Settings(**settings)
 
 
 def method_of(settings: SearchSettings) -> tuple[str, dict[str, Any]]:
-    """The method that settings come closest to, and those that differ from what it says, by name.
+    """Return the method that is closest to settings, and the settings that differ from it, by name.
 
-    The name is found from the values, and not kept beside them: the same search always has the same name. How
-    long a restart is counts only between methods that are equally close.
+    The name follows from the values, so that the same search always has the same name. The length of a
+    restart counts only between methods that are equally close.
     """
-    own = {each: getattr(settings, each.name) for each in SETTINGS if each.by_method}
-    others = {
-        method: {each.name: value for each, value in own.items() if value != each.of(method)}
+    values = {setting: getattr(settings, setting.name) for setting in SETTINGS if setting.by_method}
+    differences = {
+        method: {setting.name: value for setting, value in values.items() if value != setting.of(method)}
         for method in METHOD.choices
     }
-    closest = min(others, key=lambda method: (len(others[method].keys() - LENGTHS), len(others[method])))
-    return closest, others[closest]
+    closest = min(
+        differences, key=lambda method: (len(differences[method].keys() - LENGTHS), len(differences[method]))
+    )
+    return closest, differences[closest]
 
 
 def method_words(settings: SearchSettings) -> str:
-    """The method for people: `strong`, or `strong with relocation all`.
-
-    `LENGTHS` are left out: they are numbers, which stand beside it.
-    """
-    method, others = method_of(settings)
-    words = ", ".join(f"{name} {value}" for name, value in others.items() if name not in LENGTHS)
+    """Return the method for people, without `LENGTHS`: `strong`, or `strong with relocation all`."""
+    method, differences = method_of(settings)
+    words = ", ".join(f"{name} {value}" for name, value in differences.items() if name not in LENGTHS)
     return f"{method} with {words}" if words else method
 
 
-# Features: what they must be for their squares to be numbers, one check for every door.
+# The check of features: their squares have to be numbers.
 
-# Of the sum of all squared deviations, and of their mean: between them squares and sums keep digits. Far from
-# both, by the margin, a table is good without copies of it.
-LARGEST, LEAST, MARGIN = 1e304, 1e-300, 1e6
+# Limit of the sum of all squared deviations: below it squares and sums keep their digits.
+LARGEST = 1e304
+
+# Limit of the mean of the squared deviations: above it squares keep their digits.
+LEAST = 1e-300
+
+# Factor to both limits by which a table is good without copies of it.
+MARGIN = 1e6
 
 
-def spread_problem(X: NDArray[np.float64]) -> tuple[str, str, str] | None:
-    """What keeps a table from being clustered.
+class SpreadProblem(NamedTuple):
+    """A fault of a table in words, the condition on it, and a remedy or nothing."""
+
+    fault: str
+    expected: str
+    remedy: str
+
+
+def spread_problem(X: NDArray[np.float64]) -> SpreadProblem | None:
+    """Return the problem that keeps a table from being clustered, or None.
 
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
         Features, finite, at least one.
-
-    Returns
-    -------
-    tuple of str, or None
-        What was found, what was expected, and a remedy.
     """
     import numpy as np
 
     if (X[0] == X).all():
-        found = "a single row" if len(X) == 1 else f"{len(X)} rows without any variance"
-        return found, "samples that differ", ""
+        fault = "a single row" if len(X) == 1 else f"{len(X)} rows without any variance"
+        return SpreadProblem(fault, "samples that differ", "")
     width = max(1, 2**20 // len(X))
     with np.errstate(all="ignore"):
         starts = range(0, X.shape[1], width)
@@ -514,7 +542,7 @@ def spread_problem(X: NDArray[np.float64]) -> tuple[str, str, str] | None:
     total = float(np.square(differences - differences.mean(axis=0)).sum())
     logs = 2.0 * float(exponent + 1) * math.log(2.0)
     if total > 0.0 and math.log(total) + logs > math.log(LARGEST):
-        return "values whose squares overflow", "smaller values", "use another unit"
+        return SpreadProblem("values whose squares overflow", "smaller values", "use another unit")
     if total == 0.0 or math.log(total / X.size) + logs < math.log(LEAST):
-        return "values whose squares underflow", "larger values", "use another unit"
+        return SpreadProblem("values whose squares underflow", "larger values", "use another unit")
     return None

@@ -1,8 +1,8 @@
-"""What clusters are made of: words, structures with their codes and costs, and the kinds of clusters.
+"""Structures of clusters with their words, codes and costs, and the kinds of clusters.
 
-A `Structure` says in which coordinates the Gaussians of a class stand, how many each class has and of which
-shape. `KINDS` has what follows from the kind of the clusters before anything is solved; the solver of each
-kind is in `kernels.solver`. Only the standard library is loaded.
+A `Structure` says in which coordinates the Gaussians of a class stand, how many each class has, and their
+shape. `KINDS` says which settings and data go with a kind of clusters; the solver of each kind is in
+`kernels.solver`. Only the standard library is loaded.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ from typing import NamedTuple, Protocol
 # matrix for all clusters, or one for each.
 COVARIANCES = ("spherical", "common", "diagonal", "tied", "full")
 
-# The shape that annotations speak for, of the candidates, which stand from the simplest on.
+# Shape, or number, that the annotations choose.
 AUTO = "auto"
+
+# Shapes to choose from, the simplest first.
 CANDIDATES = ("spherical", "diagonal", "tied", "full")
 
-# Everything that classes are made of is chosen: shape, components, subspace (`kernels.unions.race`).
+# Covariance if shape, components and subspace are all chosen (`kernels.unions.race`).
 ANY = "any"
 
 # Coordinates of the components: the features as they are, or directions along which classes differ.
@@ -29,7 +31,7 @@ DISCRIMINATIVE = "discriminative"
 # A partition that neither annotations nor a likelihood made.
 KMEANS = "k-means"
 
-# Numbers in a cube that say what classes are made of; below 0, the words of a subspace.
+# Codes of a structure in a cube; below 0 they are words of a subspace.
 STRUCTURE: tuple[str, ...] = ("subspace", "components", "covariance", "proportions", "annotated")
 STRUCTURE += ("first_subspace", "first_components", "first_covariance")
 SHAPES = (*COVARIANCES, KMEANS)
@@ -38,17 +40,17 @@ PROPORTIONS = ("equal", "free")
 
 
 class Structure(NamedTuple):
-    """What classes are made of.
+    """Components of each class, their shape and their coordinates.
 
     Parameters
     ----------
     subspace : int or str
-        Principal components that the components stand in; "none" for the features as they are;
+        Number of principal components that are the coordinates; "none" for the features as they are;
         "discriminative" for directions along which the classes of a first fit differ.
     components : int
         Gaussians of each class at the start.
     covariance : str
-        Their shape; or "k-means".
+        Shape of the Gaussians; or "k-means".
     proportions : str
         "free" or "equal".
     annotated : bool
@@ -77,7 +79,7 @@ class Structure(NamedTuple):
 
     @property
     def words(self) -> str:
-        """What classes are made of, for people who know no names of structures."""
+        """The structure in words for people who do not know the names of structures."""
         if self.covariance == KMEANS:
             return KMEANS
         many = "one component a class" if self.components == 1 else f"{self.components} components a class"
@@ -127,23 +129,25 @@ class Structure(NamedTuple):
 
 
 def named_structure(subspace: int | str, components: int | str, covariance: str) -> Structure:
-    """Return the plain structure of what is named, and the simplest of what is open."""
+    """Return a structure without options: with the names that are there, and the simplest of the others."""
     space, many = NONE if subspace == AUTO else subspace, 1 if components == AUTO else int(components)
     first = Structure(NONE, 1, covariance) if space == DISCRIMINATIVE else None
     return Structure(space, many, covariance, first=first)
 
 
-# What structures cost, and which are tried. So long are rows of a cube (`sweeps.unions`): these numbers are
-# part of its format, version 3.
+# The costs of structures, and which of them are tried. The lengths of rows in a cube (`sweeps.unions`) follow
+# from these numbers, so that they are part of its format, version 3.
 
-# Principal components that are tried, at most, beside the features as they are.
+# Limit of the principal components that are tried, beside the features as they are.
 MOST_DIMS = 30
 
-# Gaussians of all classes together, at most, and as a share of the samples.
+# Most Gaussians of all classes together.
 MOST_COMPONENTS = 160
+
+# The same as a share of the samples.
 SPARSEST = 0.25
 
-# Operations of a step, at most: beyond it, a candidate costs more than it can be worth.
+# Most operations of a step: beyond it, a candidate costs more than it can be worth.
 DEAREST = 1e8
 
 # Operations for each dimension: a step of few dimensions takes the sums over samples, whatever the shape.
@@ -152,26 +156,28 @@ SCATTERED = 4
 # Operations that a step costs beside its dimensions (`single_operations`).
 BESIDE = 40
 
-# Rows of the part of a large table on which structures and restarts are compared: at least, and each class.
+# Fewest rows of the part of a large table on which structures and restarts are compared.
 PART = 4_000
+
+# Rows of that part for each class.
 PART_OF_CLASS = 50
 
 
 def most_components(covariance: str, n_samples: int, n_dims: int, n_classes: int) -> int:
-    """Return how many Gaussians of each class a choice tries at most; 0 where a single one is too dear."""
+    """Return how many Gaussians of each class a choice tries at most; 0 if a single one is too dear."""
     affordable = int(DEAREST // operations(covariance, n_samples, n_dims, n_classes))
-    return min(affordable, most_told(covariance, n_samples, n_classes))
+    return min(affordable, most_supported(covariance, n_samples, n_classes))
 
 
-def most_told(covariance: str, n_samples: int, n_classes: int) -> int:
-    """Return of how many Gaussians of each class so many samples tell something, 1 at least."""
+def most_supported(covariance: str, n_samples: int, n_classes: int) -> int:
+    """Return how many Gaussians of each class so many samples can tell apart, at least 1."""
     if covariance in ("tied", KMEANS):
         return 1
     return max(int(min(MOST_COMPONENTS, SPARSEST * n_samples) // n_classes), 1)
 
 
 def part_size(n_classes: int) -> int:
-    """Return the rows of the part of a large table: tables of twice as many have one."""
+    """Return the rows of the part of a large table, which has at least twice as many."""
     return max(PART, PART_OF_CLASS * n_classes)
 
 
@@ -186,11 +192,9 @@ def operations(covariance: str, n_samples: int, n_dims: int, n_classes: int) -> 
 
 
 def single_operations(n_samples: int, n_dims: int, n_classes: int) -> int:
-    """Return the operations of a step of a fit with one Gaussian a class that has variances alone.
-
-    A row of a cube always has room for it (`sweeps.unions`), so that its cost may be what was measured: in
-    many dimensions samples are read once for several Gaussians.
-    """
+    """Return the operations of a step of a fit with one Gaussian a class that has variances alone."""
+    # The cost was measured: in many dimensions samples are read once for several Gaussians. Rows of a cube
+    # (`sweeps.unions`) always have room for this structure, so that its cost does not change their format.
     return n_samples * n_classes * min(SCATTERED * n_dims, n_dims + BESIDE)
 
 
@@ -198,7 +202,7 @@ def single_operations(n_samples: int, n_dims: int, n_classes: int) -> int:
 
 
 class Parts(Protocol):
-    """Settings that say what clusters are made of."""
+    """Settings of the components of clusters."""
 
     @property
     def components(self) -> int | str: ...
@@ -208,16 +212,16 @@ class Parts(Protocol):
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of cluster, and what follows from it for doors and cubes. `kernels.solver` has its solver.
+    """A kind of cluster, and its consequences for settings and cubes. `kernels.solver` has its solver.
 
     Parameters
     ----------
     name : str
-        Name as in `sweeps.solvers`, where each kind has the version of its solver.
+        Name in `SOLVERS` of `sweeps.words`, where each kind has the version of its solver.
     is_meant : callable
-        Whether a covariance and settings mean this kind.
+        Function of a covariance and settings: whether they mean this kind.
     terms : tuple of str
-        Annotation terms that it is fitted with; none for any.
+        Annotation terms that it is fitted with; empty if it is fitted with all.
     unused : tuple of str
         Settings without effect.
     is_searched : bool
@@ -225,7 +229,7 @@ class Kind:
     has_gaussians : bool
         Whether a cube keeps Gaussians of it beside centroids and covariances.
     scale : str
-        Scale of the features where none is named.
+        Default scale of the features.
     """
 
     name: str
@@ -251,7 +255,7 @@ UNION = Kind(
 # Clusters of one Gaussian each.
 ONE_GAUSSIAN = Kind(name="one Gaussian", is_meant=lambda covariance, parts: True)
 
-# The first kind that is meant counts.
+# All kinds; the first that is meant counts.
 KINDS = (UNION, ONE_GAUSSIAN)
 
 

@@ -30,7 +30,7 @@ from sweep_clustering.kernels.structure import (
     MOST_DIMS,
     NONE,
     Structure,
-    most_told,
+    most_supported,
     operations,
     single_operations,
     wide_dims,
@@ -216,7 +216,7 @@ class Table:
         ):
             return False
         n_samples, n_dims = self.placed(structure.subspace).shape
-        if structure.components > most_told(structure.covariance, n_samples, self.n_classes):
+        if structure.components > most_supported(structure.covariance, n_samples, self.n_classes):
             return False
         cost = structure.components * operations(structure.covariance, n_samples, n_dims, self.n_classes)
         if structure.components == 1 and structure.covariance not in ("tied", "full"):

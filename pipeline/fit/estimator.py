@@ -379,10 +379,10 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
             text = f"degenerate clusters have variance 0: {clusters}; {prior} above 0 rules them out"
             warnings.warn(text, ConvergenceWarning, stacklevel=3)
 
-    def _model_choice(self, annotated: bool) -> declared.Taken:
+    def _model_choice(self, annotated: bool) -> declared.ModelChoice:
         """Return model, covariance and scale, with the values that None and "auto" stand for."""
         settings = declared.settings_of(vars(self))
-        return declared.taken(self.model, self.covariance, self.scale, settings, annotated=annotated)
+        return declared.choose_model(self.model, self.covariance, self.scale, settings, annotated=annotated)
 
     def _checked(
         self,
@@ -698,7 +698,7 @@ class LinkScorer:
 # Checks of parameters and features.
 
 
-def _parameter_problems(parameters: Mapping[str, Any], choice: declared.Taken) -> Iterator[Problem]:
+def _parameter_problems(parameters: Mapping[str, Any], choice: declared.ModelChoice) -> Iterator[Problem]:
     values = {name: value for name, value in parameters.items() if name != "n_clusters" or value is not None}
     for setting, text, expected in declared.wrong_settings(values | choice._asdict()):
         value = parameters[setting.name]

@@ -26,10 +26,10 @@ from sweep_clustering.kernels.settings import (
     OFFERED,
     PARAMETERS,
     TERMS,
+    ModelChoice,
     Settings,
-    Taken,
+    choose_model,
     settings_of,
-    taken,
     wrong_settings,
 )
 from sweep_clustering.kernels.structure import kind_of
@@ -92,9 +92,9 @@ class FitOptions(TableChoice):
         return settings_of(self.chosen)
 
     @property
-    def model_choice(self) -> Taken:
+    def model_choice(self) -> ModelChoice:
         """Model, covariance and scale, with the values that None and "auto" stand for."""
-        return taken(self.model, self.covariance, self.scale, self.settings, annotated=self.has_links)
+        return choose_model(self.model, self.covariance, self.scale, self.settings, annotated=self.has_links)
 
     @property
     def has_links(self) -> bool:
