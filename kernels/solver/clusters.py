@@ -1,4 +1,4 @@
-"""Clusters of one Gaussian each, found by the hybrid genetic search (docs/model.md, sections 2 to 9)."""
+"""The solver of clusters of one Gaussian each, a hybrid genetic search (docs/model.md, sections 2 to 9)."""
 
 from __future__ import annotations
 
@@ -20,17 +20,18 @@ from sweep_clustering.kernels.search.sampling import Length, run_chain
 from sweep_clustering.kernels.solver.contract import Choice, Draws, Effort, Part, Solver
 from sweep_clustering.kernels.structure import AUTO, CANDIDATES
 
+# Number of chains that draws come from.
 CHAINS = 4
 
-# Nats below the best fit, up to which another one starts a chain.
+# Nats below the best fit, up to which another fit starts a chain.
 REACH = 10.0
 
 
 class Clusters(Solver):
-    """The genetic search, with the shape of covariances that was named or chosen."""
+    """Solver that runs the genetic search, with a shape of covariances that is named or chosen."""
 
     def set_up(self) -> None:
-        """Lay out the problem; where the shape is open, that of the simplest one."""
+        """Lay out the problem, with the simplest shape if the shape is open."""
         is_auto = self.model.covariance == AUTO
         self.problem = self._problem(CANDIDATES[0] if is_auto else self.model.covariance)
         self._choice = self._choice_of({})
@@ -47,16 +48,16 @@ class Clusters(Solver):
 
     @property
     def feature_weight(self) -> float:
-        """Weight of the features in the objective: what "effective" stands for."""
+        """Weight of the features in the objective, a number even if the setting is "effective"."""
         return self.problem.data.feature_weight
 
     @property
-    def kept(self) -> NDArray[np.int64]:
-        """Features on which the Gaussians have a density."""
+    def features_used(self) -> NDArray[np.int64]:
+        """Numbers of the features in which the Gaussians have a density."""
         return self.problem.dims
 
     def warm_up(self, *, predict: bool = False) -> None:
-        """Load or compile the search, and the predictions of annotations if there are any to make."""
+        """Load or compile the search, and the predictions of annotations if they are needed."""
         genetic.warm_up()
         if (predict or self.model.is_open) and len(self.problem.data.annotated):
             held_out.warm_up()
@@ -64,7 +65,7 @@ class Clusters(Solver):
     def choose(
         self, streams: Sequence[SeedSequence] = (), *, predict: bool = False, part: Part | None = None
     ) -> Choice:
-        """Choose the shape that predicts held-out annotations best, or say how well the named one does."""
+        """Choose the shape that predicts held-out annotations best, or measure how well one does."""
         is_open, shapes = self.model.is_open, CANDIDATES if self.model.is_open else (self.model.covariance,)
         shape, candidates, note = shapes[0], dict[str, held_out.HeldOut](), ""
         if is_open or predict:
@@ -113,11 +114,11 @@ class Clusters(Solver):
         )
 
     def criteria(self, fit: Fit) -> Criteria:
-        """Return the criteria of a fit, annotations included."""
+        """Return the criteria of a fit, with the likelihood of the annotations."""
         return criteria(self.problem, self.layers, fit.labels)
 
     def salvage(self, done: Sequence[tuple[Any, Any]]) -> Choice | None:
-        """Return the restarts that are done."""
+        """Return the restarts that are done, or None."""
         fits = tuple(fit for _, fit in done)
         return replace(self._choice, fits=fits, is_interrupted=True) if fits else None
 

@@ -1,11 +1,12 @@
-"""What every solver takes and gives.
+"""The contract of solvers, and the records that they take and return.
 
-A `Model` says what is fitted, a `Solver` has prepared it for some data: it chooses what is open (`Choice`),
-fits (`kernels.fits.Fit`) and draws partitions (`Draws`). `kernels.solver.prepare` has the solver of a model.
+A `Solver` has prepared a `Model` for some data. It chooses the parts of the model that are open (`Choice`),
+fits it (`kernels.fits.Fit`) and draws partitions (`Draws`). `kernels.solver.prepare` finds the solver of a
+model.
 
 A further kind of cluster is one class that implements `Solver`, its row in `SOLVERS` of
-`kernels.solver.prepare`, and its row in `KINDS` of `kernels.structure`, which says when it is meant and what
-follows for settings. A solver may hold another one: what transforms features, or merges samples, prepares the
+`kernels.solver.prepare`, and its row in `KINDS` of `kernels.structure`, which says when it is meant and which
+settings it uses. A solver may hold another one. If it transforms features, or merges samples, it prepares the
 inner solver with other data, and maps labels, centroids and draws back.
 """
 
@@ -35,18 +36,18 @@ Part = tuple[Floats, Sequence[Layer]]
 
 @dataclass(frozen=True)
 class Model:
-    """What is fitted.
+    """A model of the data, some parts of which may be open.
 
     Parameters
     ----------
     term : str
         Annotation term of the objective, one of `kernels.settings.TERMS`.
     covariance : str
-        Shape of the covariances; "auto" where it is chosen, "any" where everything is.
+        Shape of the covariances; "auto" if it is open, "any" if everything is.
     settings : Settings
         Settings of the search and of the objective.
     structure : Structure or None
-        What classes are made of, where that is open and was chosen before.
+        Structure of the classes if everything is open and a choice was made before.
     """
 
     term: str
@@ -55,8 +56,8 @@ class Model:
     structure: Structure | None = None
 
     @classmethod
-    def named(cls, name: str, covariance: str, settings: Settings) -> Model:
-        """Return the model of a name and a covariance as people give them."""
+    def from_name(cls, name: str, covariance: str, settings: Settings) -> Model:
+        """Return the model that people mean by a name and a covariance."""
         if name == MODEL_ANY:
             return cls("conditional", ANY, settings)
         return cls(
@@ -65,7 +66,7 @@ class Model:
 
     @property
     def name(self) -> str:
-        """Name for people: the term, or that of classes of any shape."""
+        """Name for people: the term, or the name of classes of any shape."""
         return MODEL_ANY if self.covariance == ANY and self.term != UNSUPERVISED else self.term
 
     @property
@@ -75,38 +76,40 @@ class Model:
 
     @property
     def is_open(self) -> bool:
-        """Whether the shape, or everything, is still to be chosen."""
+        """Whether the shape, or the whole structure, is still to be chosen."""
         return self.covariance in (AUTO, ANY) and self.structure is None
 
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """What clusters are made of, and what spoke for it.
+    """A shape or structure of clusters, and how well the candidates predicted held-out annotations.
 
     Parameters
     ----------
     name : str
-        Name of what was chosen, as among the candidates.
+        Name of the candidate that was chosen.
     words : str
-        The same for people who know no names of structures.
+        The same in words for people who do not know the names of structures.
     covariance : str
         Shape of the Gaussians.
     shape : str
-        Shape of the covariances of clusters: of classes of any shape "spherical".
+        Shape of the covariances of clusters; "spherical" for classes of any shape.
     candidates : dict of str to HeldOut
-        How well candidates predicted annotations that they had not seen, by name; none if nobody looked.
+        Predictions of held-out annotations by each candidate; empty if no annotations were held out.
     base_rate : HeldOut or None
         Predictions by how often annotations are must-links.
     structure : Structure or None
-        What classes are made of, where all of it was open.
+        Structure of the classes if all of it was open.
     fits : tuple of Fit
-        Fits of what was chosen, where it was tried with some; else none.
-    notes, alarms : tuple of str
-        What to know of the choice; those of the notes that say that the solution may be nonsense.
+        Fits of the chosen candidate, if the choice made some.
+    notes : tuple of str
+        Sentences for people about the choice.
+    alarms : tuple of str
+        Sentences which say that the solution may be nonsense.
     has_no_skill : bool
         Whether no candidate predicted better than how often annotations are must-links.
     is_interrupted : bool
-        Whether it is the best that there was when somebody pressed Ctrl-C.
+        Whether Ctrl-C ended the choice before all candidates or restarts were done.
     """
 
     name: str
@@ -124,30 +127,32 @@ class Choice:
 
     @property
     def predicted(self) -> HeldOut | None:
-        """How well what was chosen predicted annotations, or else what all candidates had to beat."""
+        """Predictions of the chosen candidate, or else those that all candidates had to beat."""
         bar = None if self.base_rate is None else bar_of(self.base_rate).predictions
         return self.candidates.get(self.name, bar)
 
     @property
     def by_shape(self) -> dict[str, HeldOut]:
-        """Predictions by shape of the clusters: of structures there is that of the one chosen alone."""
+        """Predictions by shape of the clusters; of structures only those of the chosen one."""
         if self.name == self.shape:
             return self.candidates
         return {self.shape: self.candidates[self.name]} if self.name in self.candidates else {}
 
 
 class Effort(NamedTuple):
-    """How much is done for draws.
+    """Numbers of draws, and of the steps and fits behind them.
 
     Parameters
     ----------
     n_draws : int
-        Partitions, of all chains together.
-    burn_in, thin : int
-        Sweeps of a chain before its first draw, and from one draw to the next.
+        Number of partitions from all chains together.
+    burn_in : int
+        Sweeps of a chain before its first draw.
+    thin : int
+        Sweeps of a chain from one draw to the next.
     members : int
-        Fits that draws of soft partitions come from: with one it is the solution alone, which is sure of what
-        another fit denies.
+        Fits that draws of soft partitions come from. If it is 1, all come from the solution, which is sure of
+        things that another fit denies.
     """
 
     n_draws: int
@@ -158,20 +163,20 @@ class Effort(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """Partitions that features and annotations leave open.
+    """Partitions that are likely, given features and annotations.
 
     Parameters
     ----------
     labels : ndarray of shape (n_chains, n_draws, n_samples), int16
         Partitions.
     objectives : ndarray of shape (n_chains, n_draws), or None
-        Objectives of the draws of chains; None where draws are independent.
+        Objectives of the draws of chains; None if draws are independent.
     membership : ndarray of shape (n_samples, n_clusters), or None
-        Probability of each label, where it is known without draws.
+        Probability of each label, if the solver knows it without draws.
     starts : int
         Distinct fits that the chains started from.
     is_numbered : bool
-        Whether clusters are numbered as those of the solution.
+        Whether clusters have the numbers that they have in the solution.
     """
 
     labels: NDArray[np.int16]
@@ -182,22 +187,22 @@ class Draws:
 
 
 class Solver(ABC):
-    """A model prepared for some data: what all of its fits share is computed once.
+    """A model prepared for some data, with everything that its fits share.
 
     Parameters
     ----------
     model : Model
-        What is fitted.
+        Model to fit.
     X : ndarray of shape (n_samples, n_features)
         Features as used.
     layers : sequence of Layer
         Annotations; the term "unsupervised" does not see them.
     n_clusters : int
-        K.
+        Number of clusters.
     seed : numpy.random.SeedSequence
         Seed of choices; fits have streams of their own.
     run : callable
-        As `map`; calls may run at once.
+        Function that works as `map` does; its calls may run at the same time.
     """
 
     def __init__(
@@ -215,7 +220,7 @@ class Solver(ABC):
 
     @abstractmethod
     def set_up(self) -> None:
-        """Prepare what all fits share."""
+        """Prepare everything that all fits share."""
 
     @property
     def feature_weight(self) -> float:
@@ -223,28 +228,28 @@ class Solver(ABC):
         return 1.0
 
     @property
-    def kept(self) -> NDArray[np.int64]:
-        """Features on which the Gaussians have a density."""
+    def features_used(self) -> NDArray[np.int64]:
+        """Numbers of the features in which the Gaussians have a density."""
         return np.arange(self.X.shape[1])
 
     @abstractmethod
     def warm_up(self, *, predict: bool = False) -> None:
-        """Load the kernels that fits need, or compile them; those of predictions, too, if asked for."""
+        """Load or compile the kernels of fits, and with `predict` those of predictions too."""
 
     @abstractmethod
     def choose(
         self, streams: Sequence[SeedSequence] = (), *, predict: bool = False, part: Part | None = None
     ) -> Choice:
-        """Choose what is open, as annotations speak for it; later fits are of what was chosen.
+        """Choose the candidate that annotations speak for, which later fits use.
 
         Parameters
         ----------
         streams : sequence of numpy.random.SeedSequence
-            Streams of the restarts that a choice may be tried with.
+            Streams of restarts that the choice may make.
         predict : bool
-            Whether annotations are held out also where nothing is open.
+            Whether annotations are held out even if nothing is open.
         part : (X, layers), optional
-            Some rows to choose from, with the annotations among them, in place of all.
+            Rows to choose by, with the annotations among them, in place of all rows.
 
         Raises
         ------
@@ -261,7 +266,7 @@ class Solver(ABC):
         stream : numpy.random.SeedSequence
             The only source of randomness.
         start : ndarray of shape (n_samples,), int16, optional
-            A partition to begin with, for solvers that can.
+            Partition to begin with; some solvers ignore it.
         """
 
     @abstractmethod
@@ -271,13 +276,13 @@ class Solver(ABC):
         Parameters
         ----------
         fits : sequence of Fit
-            All fits of what was chosen; chains may start from several.
+            All fits of the chosen candidate; chains may start from several.
         best : int
-            Which of them is the solution.
+            Number of the fit that is the solution.
         stream : numpy.random.SeedSequence
             The only source of randomness.
         effort : Effort
-            How much is done.
+            Numbers of draws, steps and fits.
         """
 
     @abstractmethod
@@ -292,7 +297,7 @@ class Solver(ABC):
         part: Part | None = None,
         start: NDArray[np.int16] | None = None,
     ) -> Choice:
-        """Choose what is open, and fit it with every stream; the first fit may begin with a partition."""
+        """Choose, and fit with every stream; the first fit may begin with a partition."""
         choice = self.choose(streams, predict=predict, part=part)
         if choice.fits:
             return choice
@@ -303,11 +308,11 @@ class Solver(ABC):
         return replace(choice, fits=tuple(self.run(fit, range(len(streams)))))
 
     def salvage(self, done: Sequence[tuple[Any, Any]]) -> Choice | None:
-        """Return the best that there is after Ctrl-C, None if there is nothing.
+        """Return the best choice after Ctrl-C, or None if nothing was done.
 
         Parameters
         ----------
         done : sequence of tuple
-            Argument and result of each call that `run` has ended.
+            Argument and result of each call of `run` that ended.
         """
         return None

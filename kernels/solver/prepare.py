@@ -1,4 +1,4 @@
-"""The solver of a model."""
+"""The table of solvers, and the solver of a model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sweep_clustering.kernels.solver.contract import Model, Solver
 from sweep_clustering.kernels.solver.unions import Unions
 from sweep_clustering.kernels.structure import ONE_GAUSSIAN, UNION
 
-# The solver of each kind of clusters. A further one is its class and a row here.
+# The solver of each kind of clusters.
 SOLVERS: dict[str, type[Solver]] = {ONE_GAUSSIAN.name: Clusters, UNION.name: Unions}
 
 
@@ -25,11 +25,11 @@ def prepare(
     seed: SeedSequence,
     run: Runner = map,
 ) -> Solver:
-    """Prepare the solver of a model for some data; parameters as of `Solver`.
+    """Prepare the solver of a model for some data; `Solver` describes the parameters.
 
     Raises
     ------
     ValueError
-        If the problem admits no solution; some solvers see it when they choose.
+        If the problem admits no solution; some solvers only see that when they choose.
     """
     return SOLVERS[model.kind.name](model, X, layers, n_clusters, seed, run)

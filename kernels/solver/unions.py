@@ -1,4 +1,4 @@
-"""Classes that are unions of Gaussians, or stand in a subspace, by soft fits (docs/model.md, section 12)."""
+"""The solver of classes that are unions of Gaussians, or stand in a subspace (docs/model.md, section 12)."""
 
 from __future__ import annotations
 
@@ -36,24 +36,24 @@ from sweep_clustering.kernels.unions.table import FOLD_STEPS, Table, as_fit, uni
 # Restarts on the part of a large table that are fitted to all rows.
 REFINED = 2
 
-# By how much what speaks for a structure is divided: predictions of held-out annotations share their fits,
-# and are not as many witnesses as they are annotations.
+# Divisor of the log-probabilities that speak for a structure: predictions of held-out annotations share their
+# fits, so that they are not independent.
 SHARED = 3.0
 
 
 class Unions(Solver):
-    """Soft fits of the structure that was named or chosen."""
+    """Solver that makes soft fits of a structure, which is named or chosen."""
 
     def set_up(self) -> None:
         """Find the principal components."""
         if self.model.term == UNSUPERVISED:
             self.layers = ()
         self.table = Table(self.X, self.n_clusters, self.seed)
-        self.ranking = Ranking((self.model.structure or self._named(),), {}, None)
+        self.ranking = Ranking((self.model.structure or self._plain_structure(),), {}, None)
         self.structure = self.ranking.ranked[0]
 
-    def _named(self) -> Structure:
-        """Return the structure of what is named; of what is open, the simplest."""
+    def _plain_structure(self) -> Structure:
+        """Return the structure with the names of the model, and the simplest of its open parts."""
         settings, covariance = self.model.settings, self.model.covariance
         return named_structure(
             settings.subspace, settings.components, "spherical" if covariance in (ANY, AUTO) else covariance
@@ -78,9 +78,9 @@ class Unions(Solver):
     def choose(
         self, streams: Sequence[SeedSequence] = (), *, predict: bool = False, part: Part | None = None
     ) -> Choice:
-        """Rank structures, and fit them with the streams until a fit holds what its folds predicted.
+        """Rank structures, and fit them with the streams until a fit is as good as its folds predicted.
 
-        With a part, structures predict also where nothing is open: draws of several fits go by it.
+        With a part, structures predict even if nothing is open, because draws from several fits need that.
         """
         self.ranking = self._rank(predict, None if part is None else self._part_of(part))
         self.structure = self.ranking.ranked[0]
@@ -108,7 +108,7 @@ class Unions(Solver):
         return self._choice(fits, tuple(note for note in notes if note not in alarms), tuple(alarms))
 
     def _rank(self, predict: bool, part: tuple[Table, Sequence[Layer]] | None) -> Ranking:
-        """Rank structures by what annotations of a part, or of all rows, say of them."""
+        """Rank structures by the annotations of a part, or of all rows."""
         settings, table = self.model.settings, self.table
         components, subspace, shape = settings.components, settings.subspace, self.model.covariance
         if shape == ANY:
@@ -128,20 +128,19 @@ class Unions(Solver):
         return ranking
 
     def _notes(self) -> list[str]:
-        named, rank, ranking = self.model.settings.subspace, self.table.rank, self.ranking
+        subspace, rank, ranking = self.model.settings.subspace, self.table.rank, self.ranking
         notes = [ranking.note] if ranking.note else []
-        if not isinstance(named, str) and named > rank:
-            notes.insert(0, f"features have {rank} principal components, not {named}: all are used")
+        if not isinstance(subspace, str) and subspace > rank:
+            notes.insert(0, f"features have {rank} principal components, not {subspace}: all are used")
         notes += self.table.left_out()
         if self.part is not None:
-            some, every = len(self.part[0].X), len(self.X)
-            notes.append(f"structures were compared on {some:,} of the {every:,} rows")
+            notes.append(f"structures were compared on {len(self.part[0].X):,} of the {len(self.X):,} rows")
         return notes
 
     def _fits(
         self, structure: Structure, streams: Sequence[SeedSequence], notes: list[str]
     ) -> tuple[Fit, ...]:
-        """Fit a structure with each stream; of a large table a part, and the best of these fits all rows."""
+        """Fit a structure with each stream; with a part, only the best of its fits are fitted to all rows."""
         if self.part is None or structure.covariance == KMEANS:
             return tuple(self.run(lambda stream: self._fit(structure, stream), streams))
         table, layers = self.part
@@ -155,7 +154,7 @@ class Unions(Solver):
         return as_fit(self.X, self.table.solve(structure, self.layers, default_rng(stream)))
 
     def refined(self, coarse: Gaussians, stream: SeedSequence) -> Fit:
-        """Fit a structure to all rows, from a fit of it to some of them."""
+        """Fit a structure to all rows, starting from its fit to some of them."""
         rng, Z, table = default_rng(below(stream, 1)), coarse.place(self.X), self.table
         if coarse.structure.first is None:
             labels = coarse.log_densities(Z).argmax(axis=1)
@@ -185,11 +184,11 @@ class Unions(Solver):
         )
 
     def restart(self, stream: SeedSequence, start: NDArray[np.int16] | None = None) -> Fit:
-        """Fit the structure from one start of its own; none is taken from a partition."""
+        """Fit the structure from one random start; partitions are ignored."""
         return self._fit(self.structure, stream)
 
     def draws(self, fits: Sequence[Fit], best: int, stream: SeedSequence, effort: Effort) -> Draws:
-        """Draw each sample by its shares, from the solution, or from fits of credible structures."""
+        """Draw the class of each sample by its shares in the solution, or in fits of credible structures."""
         if effort.members > 1:
             return Draws(self._drawn_from_many(default_rng(stream), effort)[None], is_numbered=False)
         solution = _gaussians(fits[best])
@@ -197,10 +196,10 @@ class Unions(Solver):
         return Draws(labels[None], membership=solution.classes)
 
     def _drawn_from_many(self, rng: Generator, effort: Effort) -> NDArray[np.int16]:
-        """Draw from many fits, as one fit alone is sure of what another denies (docs/model.md, section 10).
+        """Draw partitions from fits of random structures to annotations of random weights (section 10).
 
-        Each is of a structure drawn by how well it predicted held-out annotations, to annotations of random
-        weights.
+        A single fit is sure of things that another denies. Structures are drawn by how well they predicted
+        held-out annotations.
         """
         credible = self.ranking.credible
         structures = list(credible) or list(self.ranking.ranked)
@@ -217,11 +216,11 @@ class Unions(Solver):
         return np.concatenate(partitions)
 
     def criteria(self, fit: Fit) -> Criteria:
-        """Return the criteria of a fit, by the likelihood of its features in its own coordinates."""
+        """Return the criteria of a fit, by the likelihood of the features in its coordinates."""
         return union_criteria(_gaussians(fit), self.X)
 
     def salvage(self, done: Sequence[tuple[Any, Any]]) -> Choice | None:
-        """Return the restarts that are done, or else the best fit of the comparison of structures."""
+        """Return the restarts that are done, else the best fit of the comparison of structures, or None."""
         results = [(argument, result) for argument, result in done if result is not None]
         fits = [result for _, result in results if isinstance(result, Fit)]
         alarms = list[str]()
@@ -234,7 +233,7 @@ class Unions(Solver):
         elif results:
             table, layers = self.part or (self.table, self.layers)
             best = best_so_far(table, layers, results)
-            # shares of all rows, where those of a part were fitted
+            # a fit to a part has no shares of the other rows
             best = best if len(best.classes) == len(self.X) else best.at(self.X)
             self.ranking, self.structure = Ranking((), {}, None), best.structure
             fits = [as_fit(self.X, best)]
@@ -247,15 +246,15 @@ class Unions(Solver):
 
 
 def _gaussians(fit: Fit) -> Gaussians:
-    """Return the Gaussians of a fit that has some."""
+    """Return the Gaussians of a fit, which is known to have some."""
     if fit.gaussians is None:
         raise TypeError("a fit without Gaussians")
     return fit.gaussians
 
 
 def drawn(classes: NDArray[np.float64], n_draws: int, rng: Generator) -> NDArray[np.int16]:
-    """Draw partitions by the shares of the classes, of shape (n_draws, n_samples)."""
-    bounds = np.cumsum(classes, axis=1)[:, :-1]  # the last one is 1 but for rounding
+    """Return random partitions by the shares of the classes, as an array of shape (n_draws, n_samples)."""
+    bounds = np.cumsum(classes, axis=1)[:, :-1]  # without the last bound, which is 1 up to rounding
     partitions = np.empty((n_draws, len(bounds)), np.int16)
     for partition in partitions:
         partition[:] = (rng.random(len(bounds))[:, None] >= bounds).sum(axis=1)

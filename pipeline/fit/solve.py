@@ -265,7 +265,7 @@ def fit(
     ValueError
         If the problem admits no solution or has none that makes sense.
     """
-    done, asked = Finished(run), Model.named(model, covariance, settings)
+    done, asked = Finished(run), Model.from_name(model, covariance, settings)
     solver = prepare(asked, X, layers, n_clusters, SeedSequence(seed), run=done.run)
     run_interruptibly(partial(solver.warm_up, predict=predict_annotations))
     began = time.perf_counter(), time.process_time()  # compiled by now
@@ -295,7 +295,7 @@ def fit(
         seconds=spent[0],
         cpu_seconds=spent[1],
         scores=_scores(X, layers, solution, labels_true, choice.covariance, settings),
-        kept=solver.kept,
+        kept=solver.features_used,
         held_out=choice.candidates,
         notes=(
             *choice.notes,
@@ -303,7 +303,7 @@ def fit(
                 X,
                 solution,
                 covariance=choice.covariance,
-                kept=solver.kept,
+                kept=solver.features_used,
                 has_prior=settings.variance_prior > 0,
             ),
             *(sure.notes() if sure else ()),

@@ -86,7 +86,7 @@ def test_draws_are_partitions(name: str, members: int) -> None:
     ],
 )
 def test_models_have_names(name: str, covariance: str, term: str, shown: str) -> None:
-    model = Model.named(name, covariance, settings_of({}))
+    model = Model.from_name(name, covariance, settings_of({}))
     assert model.term == term
     assert model.name == shown
 
