@@ -1,4 +1,4 @@
-"""What a fit gives, whatever its solver: `Fit`, with its `Gaussians` where clusters are made of several."""
+"""The record of a fit by any solver, `Fit`, and its `Gaussians` if clusters are unions of several."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from sweep_clustering.kernels.structure import Structure
 
 Floats = NDArray[np.float64]
 
-# What applies a function to each argument, as `map` does; calls may run at once, and results come in order.
+# Applies a function to each argument, as `map` does; calls may run at once, and results come in order.
 Runner = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 
-# Numbers that are looked at together: few enough to stay in a processor's cache.
+# Numbers that are computed together, few enough for the cache of a processor.
 CACHED = 2**16
 
 
@@ -28,19 +28,27 @@ class Fit(NamedTuple):
     ----------
     labels : ndarray of shape (n_samples,), int16
         Cluster of every sample.
-    objective, gmm, sbm, prior : float
-        Nats, from scratch; the first is the sum of the others. `sbm` is the annotation term: ann of
-        docs/model.md, eq. (36), for "conditional".
+    objective : float
+        Objective in nats, from scratch: the sum of the next three.
+    gmm : float
+        Term of the features, nats.
+    sbm : float
+        Term of the annotations, nats: ann of docs/model.md, eq. (36), for "conditional".
+    prior : float
+        Term of the priors, nats.
     sizes : ndarray of shape (n_clusters,), int64
-        Samples per cluster; the genetic search leaves none empty.
+        Samples of each cluster; the genetic search leaves no cluster empty.
     centroids : ndarray of shape (n_clusters, n_features)
-        Means of the features as given.
-    covariances : ndarray of shape (n_clusters,) and, as the shape has it, n_features once or twice
-        As of `kernels.scores.cluster_covariances`, with the variance prior if there is one; 0 for a
-        degenerate cluster. Spherical where there are Gaussians.
-    local_searches, evaluations, caps_reached : int
-        Local searches made, candidate relocations tried in both phases, and how often a limit on rounds,
-        passes or k-means iterations ended a loop. Of a soft fit: 1, its steps, and whether they were all.
+        Means of the features.
+    covariances : ndarray of shape (n_clusters,), with axes of n_features for some shapes
+        Covariances as `kernels.scores.cluster_covariances` returns them, with the variance prior if there is
+        one; 0 for a degenerate cluster. They are spherical if there are Gaussians.
+    local_searches : int
+        Local searches made; 1 for a soft fit.
+    evaluations : int
+        Relocations tried in both phases; steps of a soft fit.
+    caps_reached : int
+        How often a limit on rounds, passes, k-means iterations or the steps of a soft fit ended a loop.
     gaussians : Gaussians or None
         Gaussians that the clusters are unions of.
     """
@@ -60,38 +68,38 @@ class Fit(NamedTuple):
 
     @property
     def bare(self) -> Fit:
-        """The fit without the shares of its classes, which take memory for every sample."""
+        """The same fit without the shares of its classes, which take memory for every sample."""
         return self if self.gaussians is None else self._replace(gaussians=self.gaussians.bare)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Gaussians:
-    """Gaussians that classes are unions of, in the coordinates that were chosen: a soft partition.
+    """Gaussians in some coordinates, whose unions are the classes: a soft partition.
 
     Parameters
     ----------
     structure : Structure
-        What was fitted.
+        Structure of the classes.
     class_of : ndarray of shape (n_components,)
         Class of each component; no class is without one.
     weights : ndarray of shape (n_components,)
         Proportions of the components.
     means : ndarray of shape (n_components, n_dims)
-        In units of the coordinates.
+        Means in the units of the coordinates.
     covariances : ndarray of shape (n_components, n_dims) or (n_components, n_dims, n_dims)
-        Variances, or matrices; one matrix if tied.
+        Variances or matrices; a single matrix if they are tied.
     center : ndarray of shape (n_features,)
         Means of the features.
     axes : ndarray of shape (n_features, n_dims), or None
-        Directions of the coordinates; None for the features themselves.
+        Directions of the coordinates; None if the features are the coordinates.
     classes : ndarray of shape (n_samples, n_classes)
-        Share of each class in each sample of the fit: what memberships are. Empty in a cube.
+        Share of each class in each sample of the fit, which are the memberships; empty in a cube.
     accuracies : mapping of int to float
-        Accuracies of the annotators whose accuracy was not given.
+        Estimated accuracies of annotators by number.
     terms : tuple of float
-        Terms of features with entropy, of annotations, and of the prior on the components, nats.
+        Terms of features with entropy, annotations, and the prior on the components, nats.
     steps : int
-        Number of steps that the fit took.
+        Number of steps of the fit.
     """
 
     structure: Structure
@@ -108,7 +116,7 @@ class Gaussians:
 
     @property
     def bare(self) -> Gaussians:
-        """The Gaussians alone, as cubes and journals keep them."""
+        """The Gaussians without samples, as cubes and journals keep them."""
         return Gaussians(
             structure=self.structure,
             class_of=self.class_of.astype(np.int16),
@@ -121,7 +129,7 @@ class Gaussians:
 
     @property
     def union(self) -> Gaussians:
-        """The same record: `solution_` of the estimator had the Gaussians under this name."""
+        """The same record, because `solution_` of the estimator had the Gaussians under this name."""
         return self
 
     @property
@@ -131,7 +139,7 @@ class Gaussians:
 
     @property
     def bound(self) -> float:
-        """Lower bound of the log-likelihood, nats: the sum of its terms."""
+        """Lower bound of the log-likelihood, nats."""
         return sum(self.terms)
 
     @property
@@ -141,24 +149,24 @@ class Gaussians:
 
     @property
     def matrices(self) -> Floats:
-        """Covariances as a matrix for each component, of shape (n_components, n_dims, n_dims)."""
+        """Covariances as matrices, an array of shape (n_components, n_dims, n_dims)."""
         if self.covariances.ndim == 2:
             return self.covariances[:, :, None] * np.eye(self.means.shape[1])
         return np.array(np.broadcast_to(self.covariances, (len(self.means), *self.covariances.shape[1:])))
 
     def place(self, X: Floats) -> Floats:
-        """Return the coordinates of samples, of shape (n_samples, n_dims)."""
+        """Return the coordinates of samples, an array of shape (n_samples, n_dims)."""
         return place(X, self.center, self.axes)
 
     def log_densities(self, Z: Floats) -> Floats:
-        """Return the log-density of each sample in each component, its proportion included, nats.
+        """Return the logarithm of the density of each sample in each component times its proportion, nats.
 
-        Each row is summed by itself: no bit of it depends on the other rows.
+        Each row is summed by itself, so that no bit of it depends on the other rows.
 
         Parameters
         ----------
         Z : ndarray of shape (n_rows, n_dims)
-            Samples, those of the fit or others, in the coordinates of the components.
+            Coordinates of samples, which may be those of the fit.
 
         Returns
         -------
@@ -174,7 +182,7 @@ class Gaussians:
         for start in range(0, len(Z), many):
             rows = slice(start, start + many)
             for g, mean in enumerate(self.means):
-                shape = min(g, len(spreads) - 1)  # one if tied
+                shape = min(g, len(spreads) - 1)  # a single one if tied
                 moved = Z[rows] - mean
                 white = (
                     np.einsum("nd,ed->ne", moved, inverses[shape]) if is_matrix else moved / spreads[shape]
@@ -183,24 +191,24 @@ class Gaussians:
         return logs
 
     def class_densities(self, Z: Floats) -> Floats:
-        """Return the log-density of each sample in each class, its proportion included, nats."""
+        """Return the logarithm of the density of each sample in each class times its proportion, nats."""
         logs, classes = self.log_densities(Z), np.full((len(Z), self.n_classes), -np.inf)
         for g, c in enumerate(self.class_of.tolist()):
             classes[:, c] = np.logaddexp(classes[:, c], logs[:, g])
         return classes
 
     def predict(self, Z: Floats) -> Floats:
-        """Return the probability of each class of samples without annotations, (n_rows, n_classes)."""
+        """Return the probability of each class for samples without annotations, (n_rows, n_classes)."""
         logs = self.class_densities(Z)
         shares = np.exp(logs - logs.max(axis=1, keepdims=True))
         return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
     def at(self, X: Floats) -> Gaussians:
-        """Return the same Gaussians with the shares that other samples have without annotations."""
+        """Return the same Gaussians with the shares of other samples, without annotations."""
         return replace(self, classes=self.predict(self.place(X)))
 
 
 def place(X: Floats, center: Floats, axes: Floats | None) -> Floats:
-    """Return the coordinates of samples along axes; no bit depends on the other rows."""
+    """Return the coordinates of samples along axes; no bit of a row depends on the other rows."""
     moved = X - center
     return moved if axes is None else np.einsum("nf,fd->nd", moved, axes)
