@@ -17,9 +17,8 @@ STRUCTURE_CODES: dict[str, dict[str, int]] = {
     "covariance": {shape: code for code, shape in enumerate(SHAPES)},
 }
 
-# Dimensions of the covariance of one cluster, by shape; clusters that share theirs each have a copy.
-#
-# Where the shape is chosen there is room for the widest.
+# Dimensions of the covariance of one cluster, by shape. Clusters that share a covariance have a copy each.
+# A model that chooses its shape has room for the widest.
 DIMS: dict[str, tuple[str, ...]] = {
     "spherical": (),
     "common": (),
@@ -27,13 +26,13 @@ DIMS: dict[str, tuple[str, ...]] = {
     "tied": ("feature", "feature_2"),
     "full": ("feature", "feature_2"),
     "auto": ("feature", "feature_2"),
-    "any": (),  # of each class one variance, whatever its components have
+    "any": (),  # one variance for each class, whatever its components have
 }
 
 # Shapes that can be chosen, from the simplest on.
 CANDIDATES = ("spherical", "diagonal", "tied", "full")
 
-# Shapes that have scores where every model holds annotations out: the other one last.
+# Shapes that have scores if every model holds annotations out; the one that is no candidate is last.
 SCORED = (*CANDIDATES, "common")
 
 # Whole numbers in a cube that stand for shapes.
@@ -41,31 +40,15 @@ CODES = {shape: code for code, shape in enumerate(shape for shape in DIMS if sha
 
 
 def widest_dims(shapes: Iterable[str]) -> tuple[str, ...]:
-    """Dimensions of the widest of some shapes."""
+    """Return the dimensions of the widest of some shapes."""
     return max((DIMS[shape] for shape in shapes), key=len, default=())
 
 
 def widened(covariances: Floats, n_axes: int, n_features: int) -> Floats:
-    """Covariances in a form of more axes: a variance for all features as a diagonal, that as a matrix.
+    """Return covariances with `n_axes` axes for a cluster, from which `narrowed` gets the same bits back.
 
-    Parameters
-    ----------
-    covariances : ndarray of shape (n_clusters, ...)
-        Of a solution, in the form of its shape: no, one or two axes of n_features beside the clusters.
-    n_axes : int
-        Axes of a cluster that are wanted: 0, 1 or 2.
-    n_features : int
-        D.
-
-    Returns
-    -------
-    ndarray of n_axes + 1 axes
-        `narrowed` gives back the same bits.
-
-    Raises
-    ------
-    ValueError
-        If the covariances have more axes already.
+    A single variance becomes a diagonal, and a diagonal becomes a matrix. More axes than `n_axes` are a
+    `ValueError`.
     """
     wide = np.asarray(covariances)
     if wide.ndim > n_axes + 1:
@@ -81,20 +64,7 @@ def widened(covariances: Floats, n_axes: int, n_features: int) -> Floats:
 
 
 def narrowed(covariances: Floats, shape: str) -> Floats:
-    """Covariances in the form of their own shape, of those in a form that is as wide or wider.
-
-    Parameters
-    ----------
-    covariances : ndarray of shape (n_clusters, ...)
-        As a cube holds them.
-    shape : str
-        One of `DIMS`.
-
-    Raises
-    ------
-    ValueError
-        If the form is narrower than the shape.
-    """
+    """Return covariances that a cube holds in the form of their shape; a narrower form is a `ValueError`."""
     narrow, n_axes = np.asarray(covariances), len(DIMS[shape])
     if narrow.ndim < n_axes + 1:
         raise ValueError(

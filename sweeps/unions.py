@@ -1,10 +1,10 @@
-"""Gaussians that classes are unions of, as cubes and journals keep them: rows of three arrays.
+"""Gaussians of classes, as cubes and journals keep them: rows of three arrays.
 
-`to_rows` and `from_rows` go from the `Gaussians` of a cell to its rows and back; `room_for` says how long the
-rows of all cells of a search are. One row has the class of each Gaussian, one its proportion, and one all
-other numbers, one after the other: the codes of the structure, means, covariances (of a matrix the lower
-triangle, row by row), the centre of the features and the axes. So a row is no longer than what was fitted,
-whatever its shape and its coordinates.
+`to_rows` and `from_rows` go from the `Gaussians` of a cell to its rows and back; `room_for` gives the lengths
+of rows that fit all cells of a search. One row has the class of each Gaussian, and one has the proportions.
+The third has all other numbers: the codes of the structure, means, covariances (lower triangles of matrices,
+row by row), the centre of the features and the axes. So a row has no more numbers than the fit, whatever its
+shape and its coordinates.
 """
 
 from __future__ import annotations
@@ -34,24 +34,22 @@ from sweep_clustering.kernels.structure import (
 
 Floats = NDArray[np.float64]
 
-# The rows, by the names of the variables of a cube.
+# Rows of a cell, by the names of the variables of a cube.
 ROWS = ("component_class", "component_weights", "component_values")
 
 
 class Room(NamedTuple):
-    """Lengths of rows: Gaussians at most, and other numbers."""
+    """Largest number of Gaussians in a row, and of other numbers."""
 
     components: int
     entries: int
 
 
 def to_rows(gaussians: Gaussians, room: Room | None = None) -> dict[str, NDArray[Any]]:
-    """Return rows by `ROWS`, with fill values up to the lengths of a room, or no longer than they have to be.
+    """Return the rows of Gaussians by the names in `ROWS`, with fill values up to the lengths of a room.
 
-    Raises
-    ------
-    ValueError
-        If the room is less than they take, as that of cubes of earlier releases may be.
+    Without a room they are as short as possible. Too little room, as cubes of earlier releases may have, is a
+    `ValueError`.
     """
     covariances, axes = gaussians.covariances, gaussians.axes
     if covariances.ndim == 3:
@@ -74,13 +72,7 @@ def to_rows(gaussians: Gaussians, room: Room | None = None) -> dict[str, NDArray
 
 
 def from_rows(rows: Mapping[str, NDArray[Any]], n_features: int, n_classes: int) -> Gaussians | None:
-    """Return the Gaussians of rows, None of those of a cell that has none.
-
-    Raises
-    ------
-    ValueError
-        If nothing that was fitted has such rows.
-    """
+    """Return the Gaussians of rows, or None if the cell has none; impossible rows are a `ValueError`."""
     class_of, weights, values = (rows[name] for name in ROWS)
     if (class_of == -1).all() and np.isnan(values).all():
         return None
@@ -92,16 +84,16 @@ def from_rows(rows: Mapping[str, NDArray[Any]], n_features: int, n_classes: int)
     many, ends = structure.components * n_classes, np.cumsum(list(map(prod, shapes.values()))).tolist()
     if many > len(class_of) or ends[-1] > len(values):
         raise ValueError(f"rows of {len(class_of)} and {len(values)} for {structure}")
-    right = {
+    checks = {
         "classes": (class_of[:many] >= 0) & (class_of[:many] < n_classes),
         "proportions": weights[:many] > 0,
         "numbers": np.isfinite(values[: ends[-1]]),
         "fill values": np.append(class_of[many:] == -1, np.isnan(values[ends[-1] :])),
     }
-    for name, are_right in right.items():
-        if not are_right.all():
-            raise ValueError(f"{int((~are_right).sum())} {name} of Gaussians that cannot be: {structure}")
-    # copies: a view would keep the arrays of a whole block, or of a record, in memory
+    for name, is_right in checks.items():
+        if not is_right.all():
+            raise ValueError(f"{int((~is_right).sum())} {name} of Gaussians that cannot be: {structure}")
+    # Copies, because a view would keep the arrays of a whole block or record in memory.
     parts = {
         name: part.reshape(shapes[name]).copy()
         for name, part in zip(shapes, np.split(values[: ends[-1]], ends[:-1]), strict=True)
@@ -127,7 +119,7 @@ def _filled(values: NDArray[Any], length: int, fill: float) -> NDArray[Any]:
 
 
 def _shapes(structure: Structure, n_features: int, n_classes: int) -> dict[str, tuple[int, ...]]:
-    """Shapes of what a row has of a structure, in its order."""
+    """Return the shapes of the arrays in a row, in their order."""
     n_dims = n_features
     if structure.subspace == DISCRIMINATIVE:
         n_dims = min(n_classes - 1, n_features) or 1
@@ -147,40 +139,29 @@ def _shapes(structure: Structure, n_features: int, n_classes: int) -> dict[str, 
 def room_for(
     covariance: str, settings: ObjectiveSettings, n_samples: int, n_features: int, n_classes: int
 ) -> Room:
-    """Lengths of rows that hold whatever cells of a search may be made of.
+    """Return the lengths of rows that hold every structure that cells of a search may have.
 
-    Where that is chosen, what is tried takes at most `DEAREST` operations a step: rows have about
-    `DEAREST` / (2 N) numbers of covariances at most, beside means and axes of few dimensions. Where
-    structures are compared on a part of the rows, N is the number of those.
-
-    Parameters
-    ----------
-    covariance : str
-        Shape of the model; "any" where everything is chosen.
-    settings : ObjectiveSettings
-        With the names of components and subspace where it is not.
-    n_samples, n_features, n_classes : int
-        N, D and K.
+    The shape "any" is that of a model that chooses its structure. Candidates take at most `DEAREST`
+    operations a step, so rows have about `DEAREST` / (2 N) numbers of covariances at most, beside means and
+    axes of few dimensions. If structures are compared on a part of the rows, N is the size of that part.
     """
-    every: Iterable[Structure] = [named_structure(settings.subspace, settings.components, covariance)]
+    structures: Iterable[Structure] = [named_structure(settings.subspace, settings.components, covariance)]
     if covariance == ANY:
-        every = _largest(n_samples, n_features, n_classes)
-    lengths = [
-        (each.components * n_classes, sum(map(prod, _shapes(each, n_features, n_classes).values())))
-        for each in every
-    ]
-    return Room(*map(max, zip(*lengths, strict=True)))
+        structures = _largest(n_samples, n_features, n_classes)
+    sizes = [(structure.components, _shapes(structure, n_features, n_classes)) for structure in structures]
+    largest = max(sum(map(prod, shapes.values())) for _, shapes in sizes)
+    return Room(n_classes * max(components for components, _ in sizes), largest)
 
 
 def _largest(n_samples: int, n_features: int, n_classes: int) -> Iterator[Structure]:
-    """Of each shape and coordinates the structure of the most Gaussians that a choice tries."""
+    """Yield the candidate with the most Gaussians for each shape and subspace."""
     part = part_size(n_classes)
     compared = part if n_samples >= 2 * part else n_samples  # a part affords more than the whole
     few = (*range(1, min(MOST_DIMS, n_features) + 1), *wide_dims(n_features, n_classes))
     for subspace in (*few, NONE, DISCRIMINATIVE):
         n_dims = n_features if isinstance(subspace, str) else subspace
         for shape in SHAPES:
-            # where all are too dear, one spherical Gaussian a class is tried all the same
+            # One spherical Gaussian for each class is tried even if it is too dear.
             least = int(shape == "spherical")
             many = max(most_components(shape, compared, n_dims, n_classes), least)
             if many:

@@ -170,7 +170,7 @@ def settled_of(result: CellResult) -> Settled:
     if result.best is None or result.failed:
         return Settled(result.cell, result.status)
     labels = result.best.labels if result.best.solved else None
-    best = _largest(result.objectives[result.known])
+    best = _largest(result.objectives[result.is_run])
     return Settled(result.cell, result.status, result.seconds, best, labels)
 
 

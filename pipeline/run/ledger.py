@@ -289,11 +289,11 @@ class Collector:
 
     def _merge(self, restarts: Solved) -> None:
         result = self._results[restarts.span.unit]
-        left, n_known = result.left, result.n_known
+        left, n_run = result.left, result.n_run
         result.add(restarts)
         self.remaining[Cell] -= left - result.left
-        self.ran += result.n_known - n_known
-        self.spared += left - result.left - (result.n_known - n_known)
+        self.ran += result.n_run - n_run
+        self.spared += left - result.left - (result.n_run - n_run)
         self._settled(result)
 
     def _charge(self, failed: Failed) -> bool:

@@ -1,7 +1,7 @@
-"""Results as records of the journal, and back: what only another program, or another sweep, wrote is refused.
+"""Results as records of the journal, and back; records of another program or another sweep are refused.
 
-A record holds results of one kind: of cells of one data set, whose solutions stack into a few arrays however
-many cells there are, or of paths of questions.
+A record holds results of one kind. Solutions of cells of one data set stack into a few arrays, however many
+cells there are; the other kind is answers of paths of questions.
 """
 
 import math
@@ -24,18 +24,22 @@ from sweep_clustering.sweeps.words import chooses, holds_out, is_any, is_model, 
 
 Arrays = Mapping[str, NDArray[Any]]
 
-# Keys of the header that tell the kinds of records: results of cells, and of paths of questions.
-PARTIALS, PATHS = "partials", "paths"
-# Key of a result: how long each of the rows of its Gaussians is.
+# Key of the header of a record with results of cells.
+PARTIALS = "partials"
+
+# Key of the header of a record with results of paths of questions.
+PATHS = "paths"
+
+# Key of a result for the lengths of the rows of its Gaussians.
 LENGTHS = "gaussians"
 
 
 def to_record(results: Sequence[Done]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Results of one kind as a record: a header of plain values, and arrays."""
+    """Return results of one kind as a record: a header of plain values, and arrays."""
     entries = []
     for done in results:
         unit = list(astuple(done.span.unit))
-        while unit[-1] is None:  # design and search of cells are left out where the sweep names none
+        while unit[-1] is None:  # design and search of cells are left out if the sweep names none
             unit.pop()
         best: dict[str, Any] = {"best_restart": done.best_restart} if isinstance(done, Solved) else {}
         if isinstance(done, Solved) and done.gaussians is not None:
@@ -54,7 +58,7 @@ def to_record(results: Sequence[Done]) -> tuple[dict[str, Any], dict[str, NDArra
     if not solved:
         answers = [done.answers for done in results if isinstance(done, Answered)]
         return {PATHS: entries}, {"answers": np.concatenate(answers)}
-    # covariances of several shapes stack in the form of the widest, as in the cube
+    # Covariances of several shapes stack in the form of the widest, as in the cube.
     n_axes = max(done.covariances.ndim for done in solved) - 1
     wide = [widened(done.covariances, n_axes, done.centroids.shape[1]) for done in solved]
     arrays: dict[str, NDArray[Any]] = {
@@ -78,48 +82,28 @@ def from_record(
     plans: Mapping[str, DatasetPlan] | None = None,
     sciences: Mapping[str, Science] | None = None,
 ) -> list[Any]:
-    """Read back what `to_record` made.
+    """Return the results in a record of `to_record` whose checksum is right.
 
-    Parameters
-    ----------
-    header, arrays
-        Of the record; its checksum is right.
-    plans, sciences : mapping by data set, optional
-        What the sweep could have computed. Results of other data sets, which are not available this time,
-        stay unchecked.
-
-    Returns
-    -------
-    list of Solved or Answered
-
-    Raises
-    ------
-    ValueError
-        If the record holds anything else, or results of other cells or paths.
+    A record of anything else is a `ValueError`. So are results that a sweep with these plans and settings (by
+    data set) cannot have; those of other data sets, which are not available this time, stay unchecked.
     """
     try:
-        found: list[Done] = list((_answered if PATHS in header else _solved)(header, arrays))
-        for done in found:
+        results: list[Done] = list((_answered if PATHS in header else _solved)(header, arrays))
+        for done in results:
             name = done.span.unit.dataset
             if name in (plans or {}):
                 for problem in _problems(done, (plans or {})[name], (sciences or {}).get(name)):
                     raise ValueError(problem)
     except (LookupError, TypeError, ArithmeticError, AttributeError, ValueError) as error:
         raise ValueError(f"a record of other content ({type(error).__name__}: {error})") from error
-    return found
+    return results
 
 
 def spans_of(header: Mapping[str, Any]) -> list[Span[Any]]:
-    """What the results of a record are of.
-
-    Raises
-    ------
-    ValueError
-        If a record of a right checksum says something else than numbers of restarts or of questions.
-    """
-    made: Any = AskedPath if PATHS in header else Cell
+    """Return the spans of the results in a record; a span without whole numbers is a `ValueError`."""
+    unit: Any = AskedPath if PATHS in header else Cell
     kind, name = (PATHS, "path") if PATHS in header else (PARTIALS, "cell")
-    spans = [Span(made(*entry[name]), entry["start"], entry["stop"]) for entry in header[kind]]
+    spans = [Span(unit(*entry[name]), entry["start"], entry["stop"]) for entry in header[kind]]
     for span in spans:
         if not (type(span.start) is type(span.stop) is int and 0 <= span.start < span.stop):
             raise ValueError(f"{kind} {span.start!r} to {span.stop!r}")
@@ -131,8 +115,8 @@ def _answered(header: Mapping[str, Any], arrays: Arrays) -> Iterator[Answered]:
     parts = np.split(arrays["answers"], np.cumsum([span.size for span in spans])[:-1])
     for span, entry, rows in zip(spans, header[PATHS], parts, strict=True):
         seconds = float(entry["seconds"])
-        # a copy: a view would keep the answers of all the paths of a record in memory
-        # a record of a version that did not measure CPU time has none
+        # A copy, because a view would keep the answers of all paths of the record in memory. A record of a
+        # version that did not measure CPU time has none.
         yield Answered(span, rows.copy(), seconds, float(entry.get("cpu_seconds", seconds)))
 
 
@@ -144,7 +128,7 @@ def _solved(header: Mapping[str, Any], arrays: Arrays) -> Iterator[Solved]:
     rows = zip(spans, header[PARTIALS], objectives, choices, unions, solutions, strict=True)
     for span, entry, values, chosen, union, (labels, centroids, covariances) in rows:
         best = entry["best_restart"]
-        # -1: a method found no solution
+        # -1 stands for a method without a solution.
         if type(best) is not int or not (best == -1 or span.start <= best < span.stop):
             raise ValueError(f"restart {best!r} as the best of {span.start} to {span.stop - 1}")
         shape = shape_of(span.unit.model) if chosen is None else chosen.covariance
@@ -154,7 +138,7 @@ def _solved(header: Mapping[str, Any], arrays: Arrays) -> Iterator[Solved]:
             best_restart=best,
             seconds=float(entry["seconds"]),
             cpu_seconds=float(entry["cpu_seconds"]),
-            # copies: a view would keep the arrays of the whole batch in memory
+            # Copies, because a view would keep the arrays of the whole batch in memory.
             labels=labels.copy(),
             centroids=centroids.copy(),
             covariances=narrowed(covariances, shape).copy(),
@@ -164,7 +148,7 @@ def _solved(header: Mapping[str, Any], arrays: Arrays) -> Iterator[Solved]:
 
 
 def _gaussians(header: Mapping[str, Any], arrays: Arrays) -> Iterator[Gaussians | None]:
-    """Gaussians of the cells of a record; none of a version that did not keep them."""
+    """Yield the Gaussians of the cells of a record; a version that did not keep them has none."""
     n_classes, n_features = arrays["centroids"].shape[1:]
     lengths = np.array([entry.get(LENGTHS, (0,) * len(ROWS)) for entry in header[PARTIALS]])
     parts = {
@@ -176,33 +160,33 @@ def _gaussians(header: Mapping[str, Any], arrays: Arrays) -> Iterator[Gaussians 
 
 
 def _choices(cells: Sequence[Cell], arrays: Arrays) -> list[Chosen | None]:
-    """Choices of the cells of a record: its arrays have a row for each that holds annotations out.
+    """Return the choices of the cells of a record, whose arrays have rows of those that hold annotations out.
 
     If every model does so, there are scores of all shapes, and not of the candidates alone.
     """
     if "held_out" not in arrays:
         return [None] * len(cells)
-    every = arrays["held_out"].shape[1:] == (len(SCORED),)
-    with_one = [at for at, cell in enumerate(cells) if holds_out(cell.model, every)]
+    has_every = arrays["held_out"].shape[1:] == (len(SCORED),)
+    places = [at for at, cell in enumerate(cells) if holds_out(cell.model, has_every)]
     columns = (arrays[name].tolist() for name in ("covariance_shape", "held_out", "held_out_right"))
     shapes = {code: shape for shape, code in CODES.items()}
-    without = np.full((len(with_one), len(STRUCTURE)), -1)  # of a version that had no such classes
-    made_of = arrays.get("structure", without).tolist()
-    base_rates = arrays.get("base_rate", np.full(len(with_one), np.nan)).tolist()
+    # A record of a version that had no such classes has no structures and base rates.
+    structures = arrays.get("structure", np.full((len(places), len(STRUCTURE)), -1)).tolist()
+    base_rates = arrays.get("base_rate", np.full(len(places), np.nan)).tolist()
     choices: dict[int, Chosen] = {}
-    for at, structure, base, code, *scores in zip(with_one, made_of, base_rates, *columns, strict=True):
+    for at, structure, base, code, *scores in zip(places, structures, base_rates, *columns, strict=True):
         allowed = CANDIDATES if chooses(cells[at].model) else (shape_of(cells[at].model),)
         if shapes[code] not in allowed:
             raise ValueError(f"the shape {code} of {cells[at]}, expected one of {', '.join(allowed)}")
         if is_any(cells[at].model):
-            Structure.of(structure)  # or it says what is wrong
+            Structure.of(structure)  # it raises an error if the codes are wrong
         log_losses, right = (tuple(map(float, score)) for score in scores)
         choices[at] = Chosen(shapes[code], log_losses, right, tuple(structure), float(base))
     return [choices.get(at) for at in range(len(cells))]
 
 
 def _problems(done: Done, plan: DatasetPlan, science: Science | None) -> Iterator[str]:
-    """What is no result of a data set of this grid."""
+    """Yield the reasons why a result cannot be one of a data set of this plan."""
     unit = done.span.unit
     if not (plan.has(unit) if isinstance(unit, Cell) else plan.has_path(unit)):
         yield f"{unit}, which is no {'cell' if isinstance(unit, Cell) else 'path'} of the sweep"
@@ -231,9 +215,9 @@ def _problems_of_cell(done: Solved, plan: DatasetPlan) -> Iterator[str]:
     if not done.solved and is_model(cell.model):
         yield f"{cell} without a solution, which a model always has"
     scores = {0} if done.chosen is None else {len(done.chosen.held_out), len(done.chosen.right)}
-    wanted = len(scored_shapes(plan)) if holds_out(cell.model, plan.held_out) else 0
-    if scores != {wanted}:
-        yield f"{cell} with scores of {scores} shapes on held-out annotations, expected {wanted}"
+    n_shapes = len(scored_shapes(plan)) if holds_out(cell.model, plan.held_out) else 0
+    if scores != {n_shapes}:
+        yield f"{cell} with scores of {scores} shapes on held-out annotations, expected {n_shapes}"
     shapes = {
         "objectives": (span.size,),
         "labels": (plan.n_samples,),
@@ -260,6 +244,6 @@ def _problems_of_gaussians(done: Solved, plan: DatasetPlan) -> Iterator[str]:
         lengths = tuple(map(len, to_rows(gaussians).values()))
         if lengths[0] > room.components or lengths[-1] > room.entries:
             yield f"{cell} with rows of {lengths}, expected {room.components} and {room.entries} at most"
-        made_of = None if done.chosen is None else done.chosen.made_of
-        if made_of is not None and made_of != gaussians.structure:
+        structure = None if done.chosen is None else done.chosen.class_structure
+        if structure is not None and structure != gaussians.structure:
             yield f"{cell} with {gaussians.structure}, which it did not choose"

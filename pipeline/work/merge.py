@@ -1,8 +1,8 @@
-"""Restarts become cells, cells become blocks: a `CellResult` takes them, a `BlockResult` lays them out."""
+"""Merging of restarts into cells (`CellResult`), and of cells into blocks (`BlockResult`)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,26 +29,26 @@ class CellResult:
 
     Parameters
     ----------
-    cell : Cell
-        Which.
     restarts : int
-        How many are planned.
+        Number of restarts that are planned.
     stop : Stop or None
-        When fewer are enough.
+        Rule by which fewer are enough.
 
     Attributes
     ----------
+    is_run : ndarray of shape (restarts,)
+        Whether the result of a restart is there.
     end : int or None
-        Number of restarts the cell ends with, None while some are missing.
+        Number of restarts that the cell ends with, None while some are missing.
     chosen : Chosen or None
-        Of a cell that holds annotations out, once it is known.
+        Choice of a cell that holds annotations out, once it is made.
     """
 
     cell: Cell
     restarts: int
     stop: Stop | None = None
     objectives: NDArray[np.float64] = field(init=False)
-    known: NDArray[np.bool_] = field(init=False)
+    is_run: NDArray[np.bool_] = field(init=False)
     seconds: float = 0.0
     cpu_seconds: float = 0.0
     best: Solved | None = None
@@ -58,7 +58,7 @@ class CellResult:
 
     def __post_init__(self) -> None:
         self.objectives = np.full(self.restarts, np.nan)
-        self.known = np.zeros(self.restarts, dtype=bool)
+        self.is_run = np.zeros(self.restarts, dtype=bool)
 
     @property
     def status(self) -> int:
@@ -75,23 +75,17 @@ class CellResult:
         return np.nan if self.stop is None else unseen_mass(self._first(), self.stop.rule)
 
     @property
-    def n_known(self) -> int:
-        """Number of restarts that are known."""
-        return int(self.known.sum())
+    def n_run(self) -> int:
+        """Number of restarts whose results are there."""
+        return int(self.is_run.sum())
 
     @property
     def left(self) -> int:
-        """Number of restarts that are still to be run: at most, with an adaptive stop."""
+        """Number of restarts that are still to be run; with an adaptive stop, the largest possible one."""
         return 0 if self.failed else sum(span.size for span in self.missing())
 
     def add(self, done: Solved) -> None:
-        """Take some restarts.
-
-        Raises
-        ------
-        Mismatch
-            If a restart that is known already has another objective now, or the cell another shape.
-        """
+        """Take some restarts; another objective or choice than before is a `Mismatch`."""
         if self.chosen is not None and (done.chosen is None or not self.chosen.is_same(done.chosen)):
             raise Mismatch(
                 f"cell {self.cell}: {done.chosen} now, {self.chosen} before: held-out annotations must say"
@@ -99,59 +93,58 @@ class CellResult:
             )
         self.chosen = done.chosen
         start, stop = done.span.start, done.span.stop
-        seen = self.known[start:stop].copy()
-        other = seen & differing_rows(self.objectives[start:stop], done.objectives)
-        if other.any():
-            which = start + int(np.argmax(other))
+        is_repeat = self.is_run[start:stop].copy()
+        is_mismatch = is_repeat & differing_rows(self.objectives[start:stop], done.objectives)
+        if is_mismatch.any():
+            restart = start + int(np.argmax(is_mismatch))
             raise Mismatch(
-                f"cell {self.cell}, restart {which}: objective {done.objectives[which - start]!r} now, "
-                f"{self.objectives[which]!r} before: a restart must give the same bits wherever it runs"
+                f"cell {self.cell}, restart {restart}: objective {done.objectives[restart - start]!r} now, "
+                f"{self.objectives[restart]!r} before: a restart must give the same bits wherever it runs"
             )
-        if not seen.all():
+        if not is_repeat.all():
             self.seconds += done.seconds
             self.cpu_seconds += done.cpu_seconds
         self.objectives[start:stop] = done.objectives
-        self.known[start:stop] = True
+        self.is_run[start:stop] = True
         self.end = restarts_enough(self._first(), self.stop, self.restarts)
         if self.best is None or _rank(done) < _rank(self.best):
             self.best = done
 
     def missing(self) -> Iterator[Span[Cell]]:
-        """Restarts still to be run."""
+        """Yield the spans of restarts that are still to be run."""
         if self.stop is not None:
-            known = self._first()
+            objectives = self._first()
             if self.end is None:
-                yield Span(self.cell, len(known), self.restarts, tuple(known.tolist()), self.chosen)
+                yield Span(self.cell, len(objectives), self.restarts, tuple(objectives.tolist()), self.chosen)
             return
-        # where it changes whether a restart is known, with known ones on either side
-        edges = np.flatnonzero(np.diff(self.known, prepend=True, append=True)).tolist()
+        # Starts and ends of gaps, as if there were results before the first restart and after the last.
+        edges = np.flatnonzero(np.diff(self.is_run, prepend=True, append=True)).tolist()
         for start, stop in zip(edges[::2], edges[1::2], strict=True):
             yield Span(self.cell, start, stop, chosen=self.chosen)
 
     def _first(self) -> NDArray[np.float64]:
-        """Objectives of the restarts before the first that is missing."""
-        return self.objectives[: self.restarts if self.known.all() else int(self.known.argmin())]
+        """Return the objectives of the restarts before the first that is missing."""
+        return self.objectives[: self.restarts if self.is_run.all() else int(self.is_run.argmin())]
 
 
-def _rank(done: Solved) -> tuple[bool, float, int]:
-    """Order of solutions: larger objective first, one without after those with one, then lower restart."""
+class Rank(NamedTuple):
+    """Place of a solution: by objective, then those without, then no solution, then by restart."""
+
+    is_unsolved: bool
+    cost: float
+    restart: int
+
+
+def _rank(done: Solved) -> Rank:
     if not done.solved:
-        return True, 0.0, done.span.start
+        return Rank(True, 0.0, done.span.start)
     objective = float(done.objectives[done.best_restart - done.span.start])
-    return False, np.inf if np.isnan(objective) else -objective, done.best_restart
+    return Rank(False, np.inf if np.isnan(objective) else -objective, done.best_restart)
 
 
 @dataclass(eq=False)
 class BlockResult:
-    """Cells of one block that are being computed.
-
-    Parameters
-    ----------
-    block : Block
-        Which.
-    cells : dict of Cell to CellResult
-        Those not done in the cube yet, in storage order.
-    """
+    """Cells of one block that are not done in the cube yet, in storage order."""
 
     block: Block
     cells: dict[Cell, CellResult]
@@ -162,13 +155,13 @@ class BlockResult:
 
     @property
     def complete(self) -> bool:
-        """Whether every cell is done or failed; a cell that was found so is not looked at again."""
+        """Whether every cell is done or failed."""
         while self._unsettled and self._unsettled[-1].status != PENDING:
             self._unsettled.pop()
         return not self._unsettled
 
     def into(self, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """Lay the finished cells over `arrays`, whose leading axis is the cells of the block."""
+        """Write the finished cells into arrays with one row for each cell of the block, and return them."""
         for position, cell in enumerate(self.block.cells()):
             result = self.cells.get(cell)
             if result is None:
@@ -190,7 +183,7 @@ class BlockResult:
                 "unseen_mass": result.unseen_mass,
                 **({} if result.chosen is None else result.chosen.values()),
             }
-            if not chooses(cell.model):  # the shape of a model that has its own is not chosen
+            if not chooses(cell.model):
                 row.pop("covariance_shape", None)
             if best.gaussians is not None and ROWS[0] in arrays:
                 lengths = (arrays[name].shape[1] for name in (ROWS[0], ROWS[-1]))

@@ -1,8 +1,8 @@
-"""One unit of work: what goes to a worker, and what comes back.
+"""Units of work that go to a worker, and their results.
 
 A `Task` is some spans of one data set. A `Span` is some restarts of a cell, or some batches of questions of a
-path. It comes back `Solved`, `Answered` or `Failed`. What hands spans out, runs, times and journals them, and
-counts their failures, does the same for both kinds.
+path. It comes back `Solved`, `Answered` or `Failed`. Spans of both kinds are handed out, run, timed and
+journalled in the same way, and so are their failures counted.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from sweep_clustering.sweeps.words import holds_out, shape_of
 if TYPE_CHECKING:
     from sweep_clustering.kernels.solver.contract import Choice
 
-# Of shape (n_answers, 3), in the order of asking: columns i, j and kind.
+# Array of shape (n_answers, 3): columns i, j and kind, in the order of asking.
 Answers = NDArray[np.int32]
 
-# Code in the place of a structure where there is none.
+# Code in the place of a structure if there is none.
 NOTHING = -1
 
 NO_ANSWERS: Answers = np.empty((0, 3), dtype=np.int32)
@@ -53,14 +53,14 @@ class Span(Generic[Unit]):
     unit : Cell or AskedPath
         Cell that has the restarts, or path that has the questions.
     start, stop : int
-        First restart or question, and the one after the last. With an adaptive stop `stop` is the most there
-        may be; a path has whole batches.
-    known : tuple of float
+        First restart or question, and the one after the last. With an adaptive stop fewer restarts may be
+        enough; a path has whole batches.
+    earlier : tuple of float
         Objectives of the restarts before `start`, with an adaptive stop.
     chosen : Chosen or None
         Choice that the cell has made before, by held-out annotations.
     answers : ndarray of shape (n_answers, 3), or None
-        Annotations of a cell, where they were asked for: a worker could not draw them again. For a path,
+        Annotations of a cell of a design that asks, because a worker cannot draw these again. For a path,
         answers to the questions before `start`.
     step : int
         Number of units that are timed and run at once: a restart, or the questions of a batch.
@@ -69,7 +69,7 @@ class Span(Generic[Unit]):
     unit: Unit
     start: int
     stop: int
-    known: tuple[float, ...] = ()
+    earlier: tuple[float, ...] = ()
     chosen: Chosen | None = None
     answers: Answers | None = field(default=None, compare=False, repr=False)
     step: int = 1
@@ -91,18 +91,17 @@ class Chosen:
     Parameters
     ----------
     covariance : str
-        One of `sweeps.shapes.CANDIDATES` if the cell chose it.
+        Shape, one of `sweeps.shapes.CANDIDATES` if the cell chose it.
     held_out, right : tuple of float
         Minus the mean log-probability of held-out annotations, in nats, and the share of them that were
-        predicted, for each candidate. NaN where there were too few annotations to tell. Where every model
-        holds annotations out they are of all of `sweeps.shapes.SCORED`, and NaN for shapes that were not
-        tried.
+        predicted, for each candidate, or for all of `sweeps.shapes.SCORED` if every model holds annotations
+        out. NaN stands for shapes that were not tried, and for scores of too few annotations.
     structure : tuple of int
         Structure of classes of any shape, as `kernels.structure.Structure.codes`; all -1 otherwise. Its
-        score then stands for that of spherical covariances, which those of its classes are.
+        score is in the place of that of spherical covariances, which its classes have.
     base_rate : float
-        Minus the mean log-probability where all that is known is how often held-out annotations are
-        must-links, in nats; NaN where nobody looked, as of a cell without components.
+        Minus the mean log-probability, in nats, if only the share of must-links among held-out annotations
+        is known; NaN for a cell without components.
     """
 
     covariance: str
@@ -113,7 +112,7 @@ class Chosen:
 
     @classmethod
     def of(cls, choice: Choice, every: bool) -> Chosen:
-        """Return what cubes keep of a choice, with scores of the shapes that `every` model may have."""
+        """Return the part of a choice that cubes keep, with scores of shapes that `every` model may have."""
         shapes, scores, base = SCORED if every else CANDIDATES, choice.by_shape, choice.base_rate
         structure = {} if choice.structure is None else {"structure": choice.structure.codes}
         return cls(
@@ -125,28 +124,27 @@ class Chosen:
         )
 
     @property
-    def made_of(self) -> Structure | None:
-        """What classes of any shape are made of; None of other models."""
+    def class_structure(self) -> Structure | None:
+        """Structure of classes of any shape, None for other models."""
         return Structure.of(self.structure) if self.structure[0] != NOTHING else None
 
     def is_same(self, other: Chosen) -> bool:
         """Whether another choice has the same bits; NaN is the same missing value."""
-        mine, its = (
+        is_same_model = (self.covariance, self.structure) == (other.covariance, other.structure)
+        scores, other_scores = (
             np.array([*choice.held_out, *choice.right, choice.base_rate]) for choice in (self, other)
         )
-        named, theirs = (self.covariance, self.structure), (other.covariance, other.structure)
-        return named == theirs and mine.tobytes() == its.tobytes()
+        return is_same_model and scores.tobytes() == other_scores.tobytes()
 
     def values(self) -> dict[str, Any]:
-        """What a cube holds of it, by the names of its variables."""
-        code = CODES[self.covariance]
+        """Return the values of a choice by the names of the variables of a cube."""
         scores = {"held_out": self.held_out, "held_out_right": self.right, "base_rate": self.base_rate}
-        return {"covariance_shape": code, "structure": self.structure, **scores}
+        return {"covariance_shape": CODES[self.covariance], "structure": self.structure, **scores}
 
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """How questions are asked: how many in a batch, and the search and covariances of the model before it."""
+    """Number of questions in a batch, with the restarts and covariances of the model that asks them."""
 
     batch: int
     restarts: int
@@ -155,7 +153,7 @@ class Asking:
 
 @dataclass(frozen=True, slots=True)
 class Science:
-    """What every result of a data set depends on besides coordinates and data."""
+    """Settings that every result of a data set depends on, besides coordinates and data."""
 
     seed: int
     searches: tuple[Search, ...]
@@ -166,7 +164,7 @@ class Science:
 
     @classmethod
     def of(cls, spec: SweepSpec, plan: DatasetPlan, methods: tuple[MethodCall, ...] = ()) -> Science:
-        """What a sweep says of a data set; `methods` as workers get them."""
+        """Return the settings of a sweep for a data set, with methods as workers get them."""
         asking = Asking(spec.ask.batch.resolve(plan.n_samples), spec.ask.restarts, spec.ask.covariance)
         return cls(spec.seed, spec.search, plan.n_clusters, spec.stop, methods, asking)
 
@@ -185,7 +183,7 @@ class Science:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What a worker is given: spans of one data set, and the seconds predicted for them."""
+    """Spans of one data set that a worker runs in one go, and the seconds predicted for them."""
 
     science: Science
     dataset: str
@@ -206,7 +204,7 @@ class Solved:
     span : Span
         The restarts.
     objectives : ndarray of shape (stop - start,)
-        Objective of each restart, in nats; of a method its own, NaN where it gave none or found no solution.
+        Objective of each restart: in nats, or in the unit of a method; NaN without objective or solution.
     best_restart : int
         Restart of the largest objective, the lowest on ties; -1 if no restart has a solution.
     labels, centroids : ndarray of shape (n_samples,), (n_clusters, n_features)
@@ -214,13 +212,13 @@ class Solved:
     covariances : ndarray of shape (n_clusters, ...)
         Covariances of its clusters: the rest is no, one or two axes of n_features, by the model's shape.
     seconds, cpu_seconds : float
-        Time spent in the solver: elapsed, and of the processor.
+        Elapsed time in the solver, and CPU time.
     chosen : Chosen or None
         Choice of a cell that holds annotations out.
     choosing : float
-        Seconds of those that this took; 0 if it was known.
+        Part of `seconds` that the choice took; 0 if it was made before.
     gaussians : Gaussians or None
-        Those of the solution, where its classes are unions of some.
+        Gaussians of the solution, if its classes are unions of some.
     """
 
     span: Span[Cell]
@@ -237,7 +235,7 @@ class Solved:
 
     @property
     def solved(self) -> bool:
-        """Whether there is a solution: a method may find none."""
+        """Whether there is a solution, which a method may not find."""
         return self.best_restart >= 0
 
     @property
@@ -248,7 +246,7 @@ class Solved:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answered:
-    """Whole batches of questions that were asked, and the seconds it took: elapsed, and of the processor."""
+    """Answers to whole batches of questions, and the elapsed and CPU seconds that they took."""
 
     span: Span[AskedPath]
     answers: Answers
@@ -258,9 +256,9 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A span that raised: why, where, and the traceback, in words that can be logged, shown and stored.
+    """Span that raised: its cause, node, job and traceback, in words that can be logged, shown and stored.
 
-    `charged` says whether its unit is to blame: not where it shared a task that was lost with others.
+    If `charged`, its unit is to blame. Units that share a task that was lost are not.
     """
 
     span: Span[Any]
@@ -271,15 +269,15 @@ class Failed:
     charged: bool = True
 
     def __post_init__(self) -> None:
-        for name, written in (("cause", one_line), ("traceback", plain_lines)):
-            object.__setattr__(self, name, written(getattr(self, name)))
+        object.__setattr__(self, "cause", one_line(self.cause))
+        object.__setattr__(self, "traceback", plain_lines(self.traceback))
 
     def record(self, attempt: int) -> FailureRecord:
-        """What is written of it, now; `attempt` counts the failures of its unit in this run, from 1."""
+        """Return the record of a failure now; `attempt` counts those of its unit in this run, from 1."""
         span = self.span
         cell = span.unit if isinstance(span.unit, Cell) else None
         return FailureRecord(
-            work=FailedWork(cell=cell, start=span.start, stop=span.stop, objectives=span.known),
+            work=FailedWork(cell=cell, start=span.start, stop=span.stop, objectives=span.earlier),
             cause=self.cause,
             node=self.node,
             job=self.job,
@@ -292,12 +290,12 @@ class Failed:
 
 Done = Solved | Answered
 
-# What comes back of a task that ended.
+# Results of a task that ended.
 Results = Sequence[Solved | Answered | Failed]
 
 
 class BatchLost(Exception):
-    """A task is given up: it ended its worker, or was answered with what is of another.
+    """A task is given up, because its worker died or came back with results of another task.
 
     Parameters
     ----------
@@ -314,14 +312,11 @@ class BatchLost(Exception):
 
 
 def checked(task: Task, outcome: Results | BaseException) -> Results:
-    """Return the results of a task, if all of them are of this task; else each span has failed.
-
-    There are none where its worker died, for instance.
-    """
+    """Return the results of a task, or a failure for each span if there are none or those of another task."""
     if not isinstance(outcome, BaseException):
         stops = {(span.unit, span.start): span.stop for span in task.spans}
         for span in (result.span for result in outcome):
-            # each batch of a path comes back on its own, and a path is alone in its task
+            # Each batch of a path comes back separately, and a path is alone in its task.
             start = task.spans[0].start if isinstance(span.unit, AskedPath) else span.start
             if not start <= span.start < span.stop <= stops.get((span.unit, start), 0):
                 outcome = BatchLost("what came back was the answer to another batch")
@@ -331,9 +326,9 @@ def checked(task: Task, outcome: Results | BaseException) -> Results:
     cause, node, job = cause_of(outcome), "", ""
     if isinstance(outcome, BatchLost):
         node, job = outcome.node, outcome.job
-    elif (last := getattr(outcome, "last_worker", None)) is not None:  # of distributed's KilledWorker
+    elif (last := getattr(outcome, "last_worker", None)) is not None:  # KilledWorker of distributed
         node, job = last.host, last.name if isinstance(last.name, str) else ""
     logger.warning("lost: %s: %s", task, cause)
     first, *others = (Failed(span, cause, node, job, "", charged=False) for span in task.spans)
-    # a unit that was alone, and once, however many spans of it there are
+    # A unit that was alone is charged, and once for all of its spans.
     return [replace(first, charged=len({span.unit for span in task.spans}) == 1), *others]

@@ -1,6 +1,6 @@
-"""What a worker does with a task: restarts of cells and batches of questions, from coordinates to results.
+"""Work on a task: restarts of cells and batches of questions, from coordinates to results.
 
-`run_task` is all that a worker calls; an executor says where. `SerialExecutor` is the reference.
+A worker calls `run_task` alone, and an executor decides which worker does. `SerialExecutor` is the reference.
 """
 
 from __future__ import annotations
@@ -40,49 +40,39 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Restarts that a choice is tried with.
+# Number of restarts by which the candidates of a choice are compared.
 TRIED = 3
 
 
 def run_task(task: records.Task, source: Source) -> list[records.Done | records.Failed]:
-    """Run the task of a worker; a span that raises costs itself alone.
+    """Run a task on the data of its source, with one result for each span of a cell and batch of a path.
 
-    Parameters
-    ----------
-    task : Task
-        Spans of one data set.
-    source : Source
-        Features and true labels of its data set.
-
-    Returns
-    -------
-    list of Solved, Answered or Failed
-        One for each span of a cell, and for each batch of a path; after one that failed its path is left.
+    A span that raises is a `Failed` and does not stop the others, but later batches of its path are not run.
     """
     results: list[records.Done | records.Failed] = []
     for span in task.spans:
         running = span
         try:
             if isinstance(span.unit, Cell):
-                results.append(_run(task.science, span, source))
+                results.append(run_cell(task.science, span, source))
                 continue
             answers, arrays = present(span.answers), source.arrays(span.unit.mixture)
             for start in range(span.start, span.stop, span.step):
                 running = Span(span.unit, start, start + span.step, step=span.step)
                 ask = partial(ask_batch, task.science, span.unit, answers, arrays)
-                asked, seconds, cpu_seconds = _timed(ask)
-                results.append(records.Answered(running, asked, seconds, cpu_seconds))
-                answers = np.concatenate([answers, asked])
+                batch, seconds, cpu_seconds = _timed(ask)
+                results.append(records.Answered(running, batch, seconds, cpu_seconds))
+                answers = np.concatenate([answers, batch])
         except Exception as error:
             cause, trace = cause_of(error), traceback.format_exc()
-            if isinstance(error, MethodFailed):  # what happened in the process of the method
+            if isinstance(error, MethodFailed):  # the error was raised in the process of the method
                 cause, trace = str(error), error.traceback
             job = os.environ.get("SLURM_JOB_ID", "")
             results.append(records.Failed(running, cause, socket.gethostname(), job, trace))
     return results
 
 
-def _run(science: Science, span: Span[Cell], source: Source) -> Solved:
+def run_cell(science: Science, span: Span[Cell], source: Source) -> Solved:
     """Run some restarts of a cell."""
     cell = span.unit
     X, _ = source.arrays(cell.mixture)
@@ -99,13 +89,13 @@ def _run(science: Science, span: Span[Cell], source: Source) -> Solved:
             solver.warm_up(predict=True)
             choice, choosing, cpu_choosing = _timed(partial(run_interruptibly, choose))
             chosen = Chosen.of(choice, science.search(cell).held_out)
-        # as any worker does that is told what was chosen
+        # Any worker that gets the choice with its span makes the same solver.
         solver = solver_of(science, cell, X, annotations, chosen)
 
     def fit_all() -> list[Fit]:
         fits: list[Fit] = []
         for restart in range(span.start, span.stop):
-            objectives = [*span.known, *(fit.objective for fit in fits)]
+            objectives = [*span.earlier, *(fit.objective for fit in fits)]
             if science.stop is not None and is_enough(objectives, science.stop):
                 break
             fits.append(solver.restart(stream_of(science, cell, restart)).bare)
@@ -121,7 +111,7 @@ def _run(science: Science, span: Span[Cell], source: Source) -> Solved:
         best_restart=span.start + best,
         labels=fits[best].labels.astype(np.int16),
         centroids=fits[best].centroids,
-        # those of unions are spherical, whatever the shape
+        # The covariances of unions are spherical, whatever the shape.
         covariances=widened(fits[best].covariances, len(DIMS[shape]), X.shape[1]),
         seconds=choosing + seconds,
         cpu_seconds=cpu_choosing + cpu_seconds,
@@ -138,23 +128,10 @@ def solver_of(
     annotations: NDArray[np.int32],
     chosen: Chosen | None = None,
 ) -> Solver:
-    """Prepare the solver of a cell.
+    """Prepare the solver of a cell of a model, or of the structure that the cell has chosen before.
 
-    A restart has the same bits when the same release fits it again. A cube of format 2 has no Gaussians: what
-    is fitted for its report is of today's starts, and need not have the partition that is stored.
-
-    Parameters
-    ----------
-    science : Science
-        Seed, searches and number of clusters.
-    cell : Cell
-        Cell of a model.
-    X : ndarray of shape (n_samples, n_features)
-        Features as used.
-    annotations : ndarray of shape (m, 3)
-        Samples i and j, and kind.
-    chosen : Chosen or None
-        What held-out annotations said of the cell before.
+    The same release fits a restart with the same bits again. A cube of format 2 has no Gaussians: a fit for
+    its report starts as this release does, and its partition can differ from the stored one.
     """
     # Imported here, so that commands that only plan or read do not load numba.
     from sweep_clustering.kernels.problem.problem import layers_from_annotations
@@ -164,7 +141,7 @@ def solver_of(
     term, covariance = split_model(cell.model)
     structure = None
     if chosen is not None:
-        structure = chosen.made_of
+        structure = chosen.class_structure
         covariance = covariance if structure else chosen.covariance
     model = Model(term, covariance, science.search(cell), structure)
     seed = seeds.choice_seed(science.seed, cell.dataset, **_where(cell), model=cell.model)
@@ -178,12 +155,12 @@ def stream_of(science: Science, cell: Cell, restart: int) -> np.random.SeedSeque
 
 
 def _where(cell: Cell) -> dict[str, Any]:
-    """Coordinates that the random streams of a cell depend on."""
+    """Return the coordinates that the random streams of a cell depend on."""
     return {name: getattr(cell, name) for name in ("mixture", "p", "m", "replicate")}
 
 
 class Timed(NamedTuple, Generic[T]):
-    """Result of a call, and the seconds that it took: elapsed, and of the processor."""
+    """Result of a call, and the elapsed and CPU seconds that it took."""
 
     result: T
     seconds: float
@@ -191,45 +168,25 @@ class Timed(NamedTuple, Generic[T]):
 
 
 def _timed(function: Callable[[], T]) -> Timed[T]:
-    """Call a function, in a way that Ctrl-C can end."""
+    """Call a function and measure its time."""
     started, cpu_started = time.perf_counter(), cpu_time()
     result = function()
     return Timed(result, time.perf_counter() - started, cpu_time() - cpu_started)
 
 
-def ask_batch(science: Science, path: AskedPath, known: Answers, arrays: Arrays) -> Answers:
-    """Ask one batch of a path, whole whatever the largest m: a path is a prefix of a longer one.
+def ask_batch(science: Science, path: AskedPath, earlier: Answers, arrays: Arrays) -> Answers:
+    """Ask the batch of a path that follows the earlier answers, and return the new ones.
 
-    Where there are not so many pairs to ask at once, the rest of the batch is asked given the answers to its
-    beginning: so a pair may come again in a batch of more questions than there are pairs.
-
-    Parameters
-    ----------
-    science : Science
-        How to ask.
-    path : AskedPath
-        Which path.
-    known : ndarray of shape (start, 3)
-        The answers before.
-    arrays : (X, labels_true)
-        Features as used, and what the oracle answers from.
-
-    Returns
-    -------
-    ndarray of shape (batch, 3), int32
-        Columns i, j and kind, in the order of asking.
-
-    Raises
-    ------
-    ValueError
-        If the model that asks has no solution, or there is no pair to ask.
+    A batch is whole whatever the largest m, so that a path is a prefix of a longer one. If there are fewer
+    pairs than questions, the model first takes the answers to the pairs that it could ask, and then asks the
+    rest of the batch. A model without a solution and a lack of pairs are a `ValueError`.
     """
     # Imported here, so that commands that only plan or read do not load numba.
     from sweep_clustering.pipeline.asking.strategies import next_answers
 
     X, labels_true = arrays
     asking = present(science.asking)
-    answers, stop = known, len(known) + asking.batch
+    answers, stop = earlier, len(earlier) + asking.batch
     while len(answers) < stop:
         seed = seeds.path_seed(science.seed, **asdict(path), start=len(answers))
         batch = next_answers(
@@ -247,30 +204,29 @@ def ask_batch(science: Science, path: AskedPath, known: Answers, arrays: Arrays)
         if not len(batch):
             raise ValueError(f"{path}: no pair to ask after {len(answers)} answers")
         answers = np.concatenate([answers, batch])
-    return answers[len(known) : stop]
+    return answers[len(earlier) : stop]
 
 
-# Calls of a method: the restarts of a cell that no model of ours solves.
+# Calls of a method, which solves cells in the place of a model.
 
 
 def method_calls(where: str, methods: Iterable[Method], *, loaded: bool = False) -> tuple[MethodCall, ...]:
-    """Methods of a sweep as workers get them, with the text of files.
+    """Return the methods of a sweep as workers get them, with the text of their files.
 
     Parameters
     ----------
     where : str
         Sweep file or cube, for messages.
     methods : iterable of Method
-        Of its grid.
+        Methods of its grid.
     loaded : bool
-        Whether each is imported once, in a process of its own, so that a run does not begin with one that
-        cannot be.
+        Whether every method is imported in another process, so that a run begins only if that works.
 
     Raises
     ------
     InputError
-        With what is wrong with each: a file that is not the one whose checksum was taken, code that raises,
-        names that are not there, arguments, options.
+        If a file has another checksum, if code raises, or if names, arguments or options are wrong; with all
+        problems of all methods.
     """
     calls, problems = list[MethodCall](), list[Problem]()
     with MethodProcess() as process:
@@ -294,9 +250,10 @@ def method_calls(where: str, methods: Iterable[Method], *, loaded: bool = False)
 
 @cache
 def _process() -> MethodProcess:
-    """The processes that run methods for this one; they end with this one, and are waited for."""
+    """Return the process that runs methods for this one, and that this one ends and waits for at its exit."""
     process = MethodProcess()
-    Finalize(None, process.close, exitpriority=0)  # a worker, which multiprocessing started, runs no atexit
+    # multiprocessing started the worker, which therefore runs no functions of atexit.
+    Finalize(None, process.close, exitpriority=0)
     return process
 
 
@@ -307,31 +264,11 @@ def run_method(
     X: NDArray[np.float64],
     annotations: NDArray[np.int32],
 ) -> Solved:
-    """Call a method for some restarts of a cell.
+    """Call a method for some restarts of a cell, and return the solution of the largest objective.
 
-    Parameters
-    ----------
-    science : Science
-        Seed and number of clusters.
-    span : Span
-        Cell and restarts.
-    method : MethodCall
-        What to call.
-    X : ndarray of shape (n_samples, n_features)
-        Features as used.
-    annotations : ndarray of shape (m, 3)
-        Samples i and j, and kind; none for a method that uses none.
-
-    Returns
-    -------
-    Solved
-        The solution of the largest objective, of the lowest restart where there are none. Centroids are the
-        method's own, or means; covariances are spherical, from its labels.
-
-    Raises
-    ------
-    MethodFailed
-        If a call raises, answers what the contract does not allow, dies, or takes too long.
+    Without objectives it is that of the lowest restart. Centroids are those of the method, or means;
+    covariances are spherical and computed from the labels. A call that raises, dies, takes too long or breaks
+    the contract is a `MethodFailed`.
     """
     from sweep_clustering.kernels.scores import cluster_gaussians
 
@@ -351,15 +288,15 @@ def run_method(
                 accuracy=cell.p,
                 random_state=seeds.method_seed(science.seed, cell.dataset, **drawn),
             )
-        except Unsolved as none:
-            seconds, cpu_seconds = seconds + none.seconds, cpu_seconds + none.cpu_seconds
+        except Unsolved as unsolved:
+            seconds, cpu_seconds = seconds + unsolved.seconds, cpu_seconds + unsolved.cpu_seconds
             continue
         seconds, cpu_seconds = seconds + call.seconds, cpu_seconds + call.cpu_seconds
         if call.solution.objective is not None:
             objectives[restart - span.start] = call.solution.objective
         if answer is None or objectives[restart - span.start] > objectives[best - span.start]:
             best, answer = restart, call.solution
-    # what is not a number stays where there is no solution
+    # NaN stays if there is no solution.
     labels = np.full(len(X), -1, dtype=np.int16)
     centroids, covariances = np.full((n_clusters, X.shape[1]), np.nan), np.full(n_clusters, np.nan)
     if answer is not None:
@@ -379,26 +316,17 @@ def run_method(
     )
 
 
-# Whether a cell has had enough restarts, from the objectives of its restarts alone.
+# The adaptive stop, which decides from the objectives of a cell whether it needs more restarts.
 #
-# The restarts of a cell are independent, so its optima are like species and its restarts like animals caught:
-# how likely the next one is of an unknown species is a question with two classical answers. Both count every
-# unknown optimum, so they bound the probability that the next restart finds a better one.
+# The restarts of a cell are independent, so its optima are like species and its restarts like animals caught.
+# There are two classical estimates of the probability that the next animal is of an unknown species. Both
+# count every unknown optimum, so they bound the probability that the next restart finds a better one.
 
 
 def optimum_counts(objectives: Sequence[float] | NDArray[np.float64]) -> list[int]:
-    """How often each distinct optimum was found, best optimum first.
+    """Return the number of restarts that found each distinct optimum, best optimum first.
 
-    Parameters
-    ----------
-    objectives : array-like of shape (n,)
-        Objectives in nats, in any order. Those at most `SAME_OPTIMUM` below the largest of an optimum belong
-        to it.
-
-    Returns
-    -------
-    list of int
-        Sums to n.
+    Objectives (nats) at most `SAME_OPTIMUM` below the largest of an optimum belong to it.
     """
     counts: list[int] = []
     top = np.inf
@@ -413,26 +341,16 @@ def optimum_counts(objectives: Sequence[float] | NDArray[np.float64]) -> list[in
 def unseen_mass(objectives: Sequence[float] | NDArray[np.float64], rule: str) -> float:
     """Estimate the probability that the next restart finds an optimum that none has found yet.
 
-    Parameters
-    ----------
-    objectives : array-like of shape (n,)
-        Objectives of the restarts so far, in nats, at least two.
-    rule : str
-        `"boender-rinnooy-kan"`: w(w+1)/(n(n-1)) for w distinct optima, a posterior mean under uniform priors
-        (Boender and Rinnooy Kan, Bayesian stopping rules for multistart global optimization methods,
-        Mathematical Programming 37, 1987). `"good-turing"`: the share f1/n of restarts whose optimum was
-        found once (Good, The population frequencies of species and the estimation of population parameters,
-        Biometrika 40, 1953).
-
-    Returns
-    -------
-    float
-        In [0, 1].
+    There are at least two objectives, in nats.
     """
     counts = optimum_counts(objectives)
     n, w = sum(counts), len(counts)
     if rule == "good-turing":
+        # The share of restarts whose optimum was found once (Good, The population frequencies of species and
+        # the estimation of population parameters, Biometrika 40, 1953).
         return counts.count(1) / n
+    # "boender-rinnooy-kan": a posterior mean under uniform priors (Boender and Rinnooy Kan, Bayesian stopping
+    # rules for multistart global optimization methods, Mathematical Programming 37, 1987).
     return min(1.0, w * (w + 1) / (n * (n - 1)))
 
 
@@ -445,21 +363,9 @@ def is_enough(objectives: Sequence[float] | NDArray[np.float64], stop: Stop) -> 
 def restarts_enough(
     objectives: Sequence[float] | NDArray[np.float64], stop: Stop | None, restarts: int
 ) -> int | None:
-    """Number of restarts after which a cell ends.
+    """Return the number of restarts after which a cell ends, or None if it needs more than these.
 
-    Parameters
-    ----------
-    objectives : array-like of shape (n,)
-        Objectives of restarts 0..n-1, in nats.
-    stop : Stop or None
-        None: all restarts are run.
-    restarts : int
-        The most a cell may have.
-
-    Returns
-    -------
-    int or None
-        At most n; None if the cell needs more than these.
+    A cell has at most `restarts` of them, and exactly so many without a rule to stop.
     """
     if stop is not None:
         for n in range(stop.r_min, min(len(objectives), restarts - 1) + 1, stop.step):
@@ -468,7 +374,7 @@ def restarts_enough(
     return restarts if len(objectives) >= restarts else None
 
 
-# What runs tasks; the serial executor is the reference that every other one must equal.
+# The executors of tasks. Each must have the results of the serial executor.
 
 Outcome = records.Results | BaseException
 
@@ -490,14 +396,14 @@ class SerialExecutor:
     def results(self, next_task: NextTask) -> Iterator[Ended]:
         """Run each task before asking `next_task` for another, until it has none.
 
-        What was yielded may bring new ones. Another executor may end tasks in any order, several together.
+        The caller may add tasks after a yield. Other executors may end tasks in any order, several together.
         """
         while (task := next_task()) is not None:
             yield [(task, run_task(task, self._sources[task.dataset]))]
 
 
 def load_kernels() -> None:
-    """Compile the kernels, or load them from the cache: otherwise the first restart pays for it."""
+    """Compile the kernels, or load them from the cache, so that the first restart does not wait for it."""
     from sweep_clustering.kernels.search.genetic import warm_up
 
     warm_up()

@@ -1,6 +1,6 @@
-"""Measured seconds of restarts and of batches of questions, what they predict, and tasks of such a length.
+"""Measured seconds of restarts and of batches of questions, predictions from them, and tasks of equal length.
 
-A `Timing` is one table of both. `make_tasks` groups what is left to do.
+A `Timing` is a table of both. `make_batches` groups the restarts that are still to be run.
 """
 
 from __future__ import annotations
@@ -20,58 +20,44 @@ from sweep_clustering.storage.runfolder.records import Moment, Pilot, TimedQuest
 from sweep_clustering.sweeps.plan import AskedPath, Cell, DatasetPlan
 from sweep_clustering.sweeps.words import asks
 
-# Batches of a path that a pilot times: the first one has no answers to fit, and says little of others.
+# Number of batches of a path that a pilot times. The first one has no answers to fit, and predicts no others.
 TIMED = 2
 
 
 class Key(NamedTuple):
-    """What a time depends on.
+    """Coordinates that a time depends on."""
 
-    Parameters
-    ----------
-    group : tuple
-        Data set, model and search of a restart; data set and design of a question.
-    p : float or None
-        Accuracy.
-    along : int or None
-        Number of annotations of a cell, or of answers before a batch of questions.
-    """
-
+    # Data set, model and search of a restart, or data set and design of a question.
     group: tuple[Any, ...]
     p: Any
+    # Number of annotations of a cell, or number of answers before a batch of questions.
     along: Any
 
     @classmethod
     def of(cls, unit: Cell | AskedPath | TimedRestart | TimedQuestions, start: int = 0) -> Key:
-        """Of a restart of a cell, whichever, or of the batch of a path after so many answers."""
+        """Return the key of any restart of a cell, or of the batch of a path after `start` answers."""
         if isinstance(unit, Cell | TimedRestart):
             return cls((unit.dataset, unit.model, unit.search), unit.p, unit.m)
         return cls((unit.dataset, unit.design), unit.p, start)
 
 
 class Times(NamedTuple):
-    """Seconds of a restart or a batch; before, those of holding annotations out; the share of CPU time."""
+    """Times of a restart or a batch."""
 
     seconds: float
+    # Seconds that the choice by held-out annotations takes before.
     choosing: float = 0.0
+    # CPU time as a share of the elapsed time.
     busy: float = 1.0
 
 
-# Of what was never timed.
+# Times of a restart or a batch if none of its group was timed.
 UNKNOWN = Times(1.0)
 
 
 @dataclass
 class Timing:
-    """Measured seconds, and what they predict.
-
-    Parameters
-    ----------
-    measured : dict of Key to Times
-        What was timed.
-    moment : Moment or None
-        When and where the oldest of them was timed; None where nothing was, or it is not known.
-    """
+    """Measured times and predictions from them, with the time and place of the oldest one if it is known."""
 
     measured: dict[Key, Times] = field(default_factory=dict)
     moment: Moment | None = None
@@ -79,11 +65,11 @@ class Timing:
 
     @classmethod
     def load(cls, run: RunFolder) -> Timing:
-        """Read a pilot's timings; a missing or unreadable file is an empty one, measured again."""
+        """Read the timings of a pilot, none from a missing or unreadable file."""
         pilot = read_pilot(run)
         measured = {Key.of(row): Times(row.seconds, row.choosing, row.busy) for row in pilot.timed}
-        for each in pilot.questions:
-            measured[Key.of(each, each.start)] = Times(each.seconds, busy=each.busy)
+        for row in pilot.questions:
+            measured[Key.of(row, row.start)] = Times(row.seconds, busy=row.busy)
         return cls(measured, pilot.moment)
 
     def save(self, path: Path, files: Files = PLAIN) -> None:
@@ -98,29 +84,29 @@ class Timing:
         Pilot(timed=tuple(timed), questions=tuple(questions), moment=self.moment).write(path, files)
 
     def note(self, done: Done) -> None:
-        """Take the time of what was done: of a restart, or of a batch of questions."""
+        """Take the time of some restarts, or of a batch of questions."""
         key = Key.of(done.span.unit, done.span.start)
         choosing = done.choosing if isinstance(done, Solved) else 0.0
         if not self.measured:
             self.moment = Moment.now()
-        each = (done.seconds - choosing) * done.span.step / done.span.size
-        # a cell whose choice was known has none now: what it took before counts
+        seconds = (done.seconds - choosing) * done.span.step / done.span.size
+        # A cell that made its choice before takes no time for it now, and the time measured then counts.
         before = self.measured.get(key, UNKNOWN).choosing
         busy = done.cpu_seconds / done.seconds if done.seconds > 0 else 1.0
-        self._set(key, Times(each, choosing or before, busy))
+        self._set(key, Times(seconds, choosing or before, busy))
 
     def note_done(self, cell: Cell, seconds: float | None) -> None:
-        """Take the seconds of a restart of `cell`, where they are known."""
+        """Take the seconds of a restart of a cell, if they are known."""
         if seconds is not None:
             key = Key.of(cell, 0)
             self._set(key, self.measured.get(key, UNKNOWN)._replace(seconds=seconds))
 
     def missing(self, plan: DatasetPlan) -> list[Cell]:
-        """Pilot cells that were not timed yet."""
+        """Return the cells of the pilot that were not timed yet."""
         return [cell for cell in pilot_cells(plan) if Key.of(cell, 0) not in self.measured]
 
     def missing_paths(self, plan: DatasetPlan) -> list[AskedPath]:
-        """Paths of the extreme accuracies with fewer than `TIMED` timed batches, of the first draws."""
+        """Return paths of the first draw and the extreme accuracies with fewer than `TIMED` timed batches."""
         mixture = plan.dims[0].values[0]
         corners = _ends(plan.p) if plan.asking_designs else []
         paths = [
@@ -132,8 +118,8 @@ class Timing:
     def seconds(self, span: Span[Any], *, of_cpu: bool = False) -> float:
         """Predict the seconds of a span, or its CPU seconds, bilinear in accuracy and number of annotations.
 
-        A restart of a data set, model and search that was never timed is taken to last a second, and so is a
-        batch of questions of a data set and design.
+        A restart lasts a second if none of its data set, model and search was timed, and so does a batch of
+        questions if none of its data set and design was.
         """
         if isinstance(span.unit, Cell):
             times = self.times(span.unit)
@@ -166,19 +152,16 @@ class Timing:
 
 
 def _between(points: dict[Any, Times], at: float) -> Times:
-    """Linear between the two points around `at`, constant outside."""
-    known = sorted(points)
-    columns = zip(*(points[each] for each in known), strict=True)
-    return Times(*(float(np.interp(at, known, column)) for column in columns))
+    """Interpolate linearly between the two points around `at`; beyond the last point it is constant."""
+    places = sorted(points)
+    columns = zip(*(points[place] for place in places), strict=True)
+    return Times(*(float(np.interp(at, places, column)) for column in columns))
 
 
 def pilot_cells(plan: DatasetPlan) -> list[Cell]:
-    """Cells timed to predict the others: the corners of each model's grid, for each search.
+    """Return the cells that are timed to predict the others: corners of the grid of each model and search.
 
-    They are of the first mixture and replicate.
-
-    How pairs were chosen hardly changes the time: a design that need not ask for them first is taken if there
-    is one.
+    The design hardly changes the time, so one that asks no questions is preferred.
     """
     return [
         cell
@@ -193,7 +176,7 @@ def _ends(values: Sequence[Any]) -> Sequence[Any]:
     return sorted({min(values), max(values)})
 
 
-# Which values of a dimension are timed, where not all of them are.
+# Values that are timed of a dimension, if these are not all.
 TIMED_ALONG: dict[str, Callable[[Sequence[Any]], Sequence[Any]]] = {
     "mixture": itemgetter(slice(1)),
     "p": _ends,
@@ -203,19 +186,22 @@ TIMED_ALONG: dict[str, Callable[[Sequence[Any]], Sequence[Any]]] = {
 }
 
 
-# How restarts are grouped into tasks of a sensible length.
+# Tasks of restarts.
 
-# Bounds of a task in seconds: below, the scheduler is busy; above, too much is lost with a worker.
-SHORTEST, LONGEST = 0.5, 60.0
+# Seconds of the shortest task: shorter ones keep the scheduler busy.
+SHORTEST = 0.5
 
-# Shortest task for each worker there is: 100 tasks a second take less than half of a driver's core.
+# Seconds of the longest task: of longer ones too much is lost with a worker.
+LONGEST = 60.0
+
+# Seconds of the shortest task for each worker: 100 tasks a second take less than half of a driver's core.
 SECONDS_PER_WORKER = 0.01
 
 
 def target_seconds(total: float, workers: int) -> float:
-    """Length of a task: 1/50 of a worker's share, within bounds.
+    """Return the length of a task: 1/50 of a worker's share, within bounds.
 
-    Many workers take longer tasks, so that the driver keeps up, but two each if there is work enough.
+    Many workers get longer tasks, so that the driver keeps up, but at least two of them if possible.
     """
     share = total / max(workers, 1)
     shortest = max(SHORTEST, min(SECONDS_PER_WORKER * workers, share / 2))
@@ -225,45 +211,31 @@ def target_seconds(total: float, workers: int) -> float:
 def make_batches(
     science: Science, spans: Iterable[Span[Cell]], timing: Timing, *, seconds: float
 ) -> Iterator[Task]:
-    """Group restarts of cells of one data set into tasks, in order.
+    """Group restarts of cells of one data set into tasks of about so many seconds, in order.
 
-    Parameters
-    ----------
-    science : Science
-        Of the data set.
-    spans : iterable of Span
-        What is left to do.
-    timing : Timing
-        Predictions.
-    seconds : float
-        Length to aim for.
-
-    Yields
-    ------
-    Task
-        A cell may be split over tasks, its restarts being independent; with an adaptive stop it is not: the
-        rule is tested in one task. Neither is one that holds annotations out: it does so once.
+    The restarts of a cell are independent and may go to several tasks. Those of a cell with an adaptive stop
+    do not, because one task tests the rule, nor those of a cell that holds annotations out once.
     """
     group: list[Span[Cell]] = []
     filled = predicted = 0.0
     for span in spans:
-        each, choosing, _ = timing.times(span.unit)
+        restart_seconds, choosing, _ = timing.times(span.unit)
         if span.chosen is not None:
             choosing = 0.0
-        size, start = each / seconds, span.start
-        whole = science.stop is not None or science.holds_out(span.unit)
+        size, start = restart_seconds / seconds, span.start
+        is_whole = science.stop is not None or science.holds_out(span.unit)
         while start < span.stop:
-            # A sum of shares rounds: what misses a full task by less than that is full.
+            # Sums of shares round, so a task that misses less than the rounding is full.
             room = int((1 - filled - choosing / seconds) / size + 1e-9)
-            wanted = span.stop - start if whole else 1
-            if room < wanted and group:
+            least = span.stop - start if is_whole else 1
+            if room < least and group:
                 yield Task(science, span.unit.dataset, tuple(group), predicted)
                 group, filled, predicted = [], 0.0, 0.0
                 continue
-            stop = min(span.stop, start + max(wanted, room))
+            stop = min(span.stop, start + max(least, room))
             group.append(replace(span, start=start, stop=stop))
             filled += (stop - start) * size + choosing / seconds
-            predicted += (stop - start) * each + choosing
+            predicted += (stop - start) * restart_seconds + choosing
             start = stop
     if group:
         yield Task(science, group[0].unit.dataset, tuple(group), predicted)

@@ -180,7 +180,7 @@ def test_a_path_that_vanishes(
 
 def at_work(patched: pytest.MonkeyPatch, number: int, happens: object) -> None:
     """Let something happen while the work of this number is under way."""
-    solve, begun = sweep_clustering.pipeline.work.tasks._run, []
+    solve, begun = sweep_clustering.pipeline.work.tasks.run_cell, []
 
     def interrupted(science: Science, work: Span, source: Source) -> Solved:
         begun.append(work)
@@ -188,4 +188,4 @@ def at_work(patched: pytest.MonkeyPatch, number: int, happens: object) -> None:
             happens()  # type: ignore[operator]
         return solve(science, work, source)
 
-    patched.setattr(sweep_clustering.pipeline.work.tasks, "_run", interrupted)
+    patched.setattr(sweep_clustering.pipeline.work.tasks, "run_cell", interrupted)

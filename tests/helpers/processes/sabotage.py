@@ -70,7 +70,7 @@ async def dask_setup(worker: Worker) -> None:
         delay, mode = os.environ["SABOTAGE_CHAOS"].split()
         await KillWorker(delay=float(delay), mode=mode).setup(worker)
     faults = json.loads(os.environ["SABOTAGE"])
-    solve, ask = tasks._run, tasks.ask_batch
+    solve, ask = tasks.run_cell, tasks.ask_batch
 
     def break_it(name: str) -> None:
         for text, fault in faults:
@@ -95,4 +95,4 @@ async def dask_setup(worker: Worker) -> None:
         break_it(str(path))
         return ask(asking, path, known, arrays)
 
-    tasks._run, tasks.ask_batch = solve_broken, ask_broken
+    tasks.run_cell, tasks.ask_batch = solve_broken, ask_broken

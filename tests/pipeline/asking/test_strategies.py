@@ -96,7 +96,8 @@ def test_features_that_say_nothing_leave_classes_of_any_shape_in_doubt() -> None
     how: Any = {"n_clusters": 2, "accuracy": 0.9, "seed": SEED, "covariance": "any"}
     found = believe(noise, layers, **how)
     assert found.claimed_wrong > 0.2  # k-means, which is chosen, claims nothing
-    assert (found.draws.shape, found.draws.dtype) == ((200, 60), np.int16)
+    assert found.draws.shape == (200, 60)
+    assert found.draws.dtype == np.int16
     np.testing.assert_array_equal(found.draws, believe(noise, layers, **how).draws)
     sure = believe(X, layers_from_annotations(np.array([[0, 1, 0], [0, 30, 1]]), 0.9), **how)
     assert sure.claimed_wrong < 0.02

@@ -133,9 +133,13 @@ def test_named_parts_are_taken_and_the_rest_is_chosen() -> None:
         return found.solution.structure
 
     named = structure(components=4, subspace=3, covariance="diagonal")
-    assert (named.components, named.subspace, named.covariance) == (4, 3, "diagonal")
+    assert named.components == 4
+    assert named.subspace == 3
+    assert named.covariance == "diagonal"
     named = structure(components=4, covariance="full", predict_annotations=True)
-    assert (named.components, named.subspace, named.covariance) == (4, "none", "full")
+    assert named.components == 4
+    assert named.subspace == "none"
+    assert named.covariance == "full"
     assert structure(components="auto", subspace=2, covariance="full").subspace == 2
     assert structure(components=2, subspace="auto").components == 2
     assert structure(subspace="discriminative", covariance="full").subspace == "discriminative"

@@ -66,7 +66,9 @@ def test_a_record_gives_back_what_went_in(what: str) -> None:
         for name in (field for field in type(before).__dataclass_fields__ if field != "choosing"):
             one, other = getattr(before, name), getattr(after, name)
             if isinstance(one, np.ndarray):
-                assert (one.dtype, one.shape, one.tobytes()) == (other.dtype, other.shape, other.tobytes())
+                assert one.dtype == other.dtype
+                assert one.shape == other.shape
+                assert one.tobytes() == other.tobytes()
                 assert name == "objectives" or other.base is None, "no view of the whole record"
             else:
                 assert repr(one) == repr(other)

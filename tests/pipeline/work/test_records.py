@@ -65,9 +65,11 @@ def test_any_order_of_any_split_gives_the_same_cell() -> None:
                 assert result.status == (PENDING if position < len(parts) else DONE)
                 result.add(part)
             # restart 3 is as good
-            assert (result.status, present(result.best).best_restart) == (DONE, 1)
+            assert result.status == DONE
+            assert present(result.best).best_restart == 1
             assert np.array_equal(result.objectives, OBJECTIVES)
-            assert (result.seconds, result.cpu_seconds) == (2.5, 1.25)
+            assert result.seconds == 2.5
+            assert result.cpu_seconds == 1.25
             assert list(result.missing()) == []
 
 
@@ -86,7 +88,8 @@ def test_a_restart_computed_twice_must_give_the_same_bits() -> None:
     result = CellResult(CELL, 5)
     result.add(solved(0, 3))
     result.add(solved(2, 5))
-    assert (result.status, result.seconds) == (DONE, 3.0)
+    assert result.status == DONE
+    assert result.seconds == 3.0
     result.add(solved(1, 4))
     assert result.seconds == 3.0, "nothing new"
     other = OBJECTIVES.copy()
@@ -160,7 +163,8 @@ def test_the_best_call_of_a_method_in_any_order(one: Solved, two: Solved, status
         for part in order:
             assert result.status == PENDING
             result.add(part)
-        assert (result.status, present(result.best).best_restart) == (status, best)
+        assert result.status == status
+        assert present(result.best).best_restart == best
         assert list(result.missing()) == []
     result.add(parts[1])  # calls without an objective are not made again, and give none a second time
     with pytest.raises(Mismatch, match="restart 1"):
@@ -229,13 +233,18 @@ def test_who_is_charged_for_a_lost_task_and_what_is_said_of_it() -> None:
         found: Any = records.checked(task, BatchLost("a\nb", "n1", "7"))
         assert [each.charged for each in found] == charged, "a unit alone, and once"
     first: Any = records.checked(parts, BatchLost("a\nb", "n1", "7"))[0]
-    assert (first.cause, first.node, first.job) == ("BatchLost: a b", "n1", "7")
+    assert first.cause == "BatchLost: a b"
+    assert first.node == "n1"
+    assert first.job == "7"
     record = first.record(2)
-    assert (record.cell, record.attempt, record.work.cell) == (str(IRIS), 2, IRIS)
+    assert record.cell == str(IRIS)
+    assert record.attempt == 2
+    assert record.work.cell == IRIS
     assert record.work.objectives == (-1.0,)
     asked: Any = records.checked(OF_PATH, Wordless())[0]
     assert asked.cause == "Wordless: <its text cannot be made>"
-    assert (asked.record(1).work.cell, asked.record(1).work.stop) == (None, 15)
+    assert asked.record(1).work.cell is None
+    assert asked.record(1).work.stop == 15
 
 
 def test_what_is_sent_has_a_name() -> None:

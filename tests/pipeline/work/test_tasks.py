@@ -101,10 +101,13 @@ def test_a_solution_has_the_objective_and_the_scores_that_are_reported(model: st
     best = result.objectives.max()
     assert sum(objective_terms(problem, result.labels)) == result.objectives[result.best_restart] == best
     if cell.p is None:
-        assert (scored.chosen, scored.choosing, result.seconds > 0) == (None, 0, True)
+        assert scored.chosen is None
+        assert scored.choosing == 0
+        assert result.seconds > 0
         return
     assert scored.chosen is not None
-    assert (scored.shape, 0 < scored.choosing < scored.seconds) == (shape, True)
+    assert scored.shape == shape
+    assert 0 < scored.choosing < scored.seconds
     if covariance != "auto" and (term, covariance) != ("conditional", "full"):
         return  # one shape of its own stands for the others
     seed = choice_seed(SCIENCE.seed, "blobs", **where(cell), model=cell.model)
@@ -116,7 +119,8 @@ def test_a_solution_has_the_objective_and_the_scores_that_are_reported(model: st
             assert np.isnan([loss, share]).all()
             continue
         found = held_out(SOURCE.X, layers, annotations, covariance=each, **options)
-        assert (loss, share) == (found.log_loss, found.share_right)
+        assert loss == found.log_loss
+        assert share == found.share_right
     if result.chosen is not None:
         choice = choose_covariance(SOURCE.X, layers, **options)
         assert result.chosen.covariance == choice.covariance
@@ -128,13 +132,15 @@ def test_a_cell_chooses_a_shape_once(monkeypatch: pytest.MonkeyPatch) -> None:
     (few,) = solve(Span(replace(CHOOSING, m=10), 0, 1))
     scored = [solve(Span(replace(CELL, m=m), 0, 1), science=ASKED)[0] for m in (19, 200)]
     for each, is_scored in zip((few, *scored), (0, 0, 1), strict=True):
-        assert (each.shape, each.covariances.shape) == ("spherical", (3,))
+        assert each.shape == "spherical"
+        assert each.covariances.shape == (3,)
         chosen: Any = each.chosen
         assert np.isfinite([chosen.held_out, chosen.right]).sum() == 2 * is_scored
     monkeypatch.setattr(sweep_clustering.kernels.choice.held_out, "choose_covariance", None)
     (rest,) = solve(Span(CHOOSING, 1, 4, chosen=first.chosen))
     assert np.array_equal(np.concatenate([first.objectives, rest.objectives]), whole.objectives)
-    assert (rest.chosen, rest.choosing) == (first.chosen, 0)
+    assert rest.chosen == first.chosen
+    assert rest.choosing == 0
     assert whole.chosen.is_same(first.chosen)
 
 
@@ -152,8 +158,10 @@ def test_a_cell_that_raises_costs_that_cell_alone(monkeypatch: pytest.MonkeyPatc
     spans = tuple(Span(replace(CELL, replicate=number), 0, 1) for number in range(3))
     found: list[Any] = list(tasks.run_task(Task(SCIENCE, "blobs", spans, 1.0), SOURCE))
     assert [type(each) for each in found] == [Solved, Failed, Solved]
-    assert (found[1].span, found[1].cause) == (spans[1], "RuntimeError: this kernel broke")
-    assert ("picky" in found[1].traceback, found[1].job) == (True, "7")
+    assert found[1].span == spans[1]
+    assert found[1].cause == "RuntimeError: this kernel broke"
+    assert "picky" in found[1].traceback
+    assert found[1].job == "7"
 
 
 # Questions: functions of the answers before, whole batches, and kept if a later one fails.
@@ -174,7 +182,8 @@ def test_answers_depend_on_the_path_and_on_those_before() -> None:
     parts = ask(batches=3)
     assert [(part.span.start, part.span.stop) for part in parts] == [(0, 8), (8, 16), (16, 24)]
     (again,) = ask(np.concatenate([part.answers for part in parts[:2]]))
-    assert (again.answers.dtype, again.answers.tolist()) == (np.int32, parts[2].answers.tolist())
+    assert again.answers.dtype == np.int32
+    assert again.answers.tolist() == parts[2].answers.tolist()
     assert not np.array_equal(ask(path=replace(PATH, replicate=2))[0].answers, parts[0].answers)
 
 
@@ -193,7 +202,9 @@ def test_too_few_pairs_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = [path_seed(5, "blobs", **coordinates, start=start).spawn_key for start in (0, 3, 6)]
     assert asked[:3] == [(0, 8, keys[0]), (3, 5, keys[1]), (6, 2, keys[2])]
     assert [type(part) for part in parts] == [Answered, Answered], "what was answered before is kept"
-    assert (failed.span.start, failed.span.stop, failed.cause) == (16, 24, "ValueError: no more")
+    assert failed.span.start == 16
+    assert failed.span.stop == 24
+    assert failed.cause == "ValueError: no more"
     assert "three_at_most" in failed.traceback
     monkeypatch.setattr(
         sweep_clustering.pipeline.asking.strategies, "next_answers", lambda *args, **options: NO_ANSWERS
@@ -246,7 +257,8 @@ def test_calls_of_a_method_become_restarts(tmp_path: Path) -> None:
     assert best.best_restart == int(np.argmax(seeds))
     assert best.labels.tolist() == np.random.default_rng(max(seeds)).integers(3, size=12).tolist()
     first = called(1, 4)  # without objectives the first is kept
-    assert (first.best_restart, first.labels.dtype) == (1, np.int16)
+    assert first.best_restart == 1
+    assert first.labels.dtype == np.int16
     assert np.isnan(first.objectives).all()
     alone = Cell("iris", None, None, None, None, "mine")
     of_baseline = [method_seed(3, "iris", **where(alone), method="mine", restart=each) for each in range(4)]
@@ -254,7 +266,9 @@ def test_calls_of_a_method_become_restarts(tmp_path: Path) -> None:
     odd, even = ([restart for restart in range(4) if seeds[restart] % 2 == rest] for rest in (1, 0))
     assert called(0, 4, mode="odd").best_restart == even[0], "calls without a solution are passed over"
     none = called(odd[0], odd[0] + 1, mode="odd")
-    assert (none.solved, none.best_restart, none.labels.tolist()) == (False, -1, [-1] * 12)
+    assert not none.solved
+    assert none.best_restart == -1
+    assert none.labels.tolist() == [-1] * 12
     assert np.isnan(none.centroids).all()
     failed = called(0, 1, mode="links")  # pairs with the number of their annotations
     assert failed.cause == "ValueError: [[[0, 1]], [[0, 1], [2, 3]], [[2.0], [1.0, 1.0]], 0.9]"
@@ -326,20 +340,24 @@ def test_a_span_after_known_restarts_ends_where_the_whole_would_have() -> None:
     for known in (1, 3):
         rest = Span(CELL, known, 12, tuple(whole.objectives[:known].tolist()))
         (part,) = solve(rest, science=science)
-        assert (part.span.start, part.span.stop) == (known, whole.span.stop)
+        assert part.span.start == known
+        assert part.span.stop == whole.span.stop
         assert part.objectives.tobytes() == whole.objectives[known:].tobytes()
         result = CellResult(CELL, 12, science.stop)
         before = {"objectives": whole.objectives[:known], "best_restart": 0}
         result.add(replace(whole, span=Span(CELL, 0, known), **before))
-        assert (list(result.missing()), result.end) == ([rest], None)
+        assert list(result.missing()) == [rest]
+        assert result.end is None
         result.add(part)
-        assert (result.status, result.end, list(result.missing())) == (DONE, whole.span.stop, [])
+        assert result.status == DONE
+        assert result.end == whole.span.stop
+        assert list(result.missing()) == []
 
 
 def test_no_result_depends_on_batches_stops_or_failures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    small, solve = tmp_path / "small", tasks._run
+    small, solve = tmp_path / "small", tasks.run_cell
     small.mkdir()
     spec = write_spec(tmp_path, SMALL + STOP)
     begun: list[Span[Cell]] = []
@@ -352,7 +370,7 @@ def test_no_result_depends_on_batches_stops_or_failures(
             raise ArithmeticError("made to fail")
         return solve(science, span, source)
 
-    monkeypatch.setattr(tasks, "_run", troubled)
+    monkeypatch.setattr(tasks, "run_cell", troubled)
     assert run(spec, tmp_path) == 128 + signal.SIGTERM
     assert run(spec, tmp_path) == 3
     monkeypatch.undo()

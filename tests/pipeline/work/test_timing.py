@@ -71,7 +71,8 @@ def test_measured_is_one_restart_and_choosing_counts_once_a_cell(tmp_path: Path,
     generation = next_generation(tmp_path / "tiny.zarr")
     timing.save(generation.pilot, generation.files)
     again = Timing.load(generation.run)
-    assert (again.measured, again.moment) == (timing.measured, timing.moment)
+    assert again.measured == timing.measured
+    assert again.moment == timing.moment
     rows = json.loads(generation.pilot.read_text())
     wanted = ["posterior-auto", 0.8, 40, 3.0, 10.0, 0.5], ["unsupervised", None, None, 0.5, 0.0, 1.0]
     assert rows["timed"][1:] == [["a", *each, None] for each in wanted]

@@ -56,7 +56,8 @@ def assert_same_gaussians(found: Gaussians | None, expected: Gaussians | None) -
     for one, other in ((getattr(found, name), getattr(expected, name)) for name in ARRAYS):
         assert (one is None) == (other is None)
         if one is not None:
-            assert (one.shape, one.tobytes()) == (other.shape, other.tobytes())
+            assert one.shape == other.shape
+            assert one.tobytes() == other.tobytes()
 
 
 def settled(cell: Cell, science: Science, restarts: int, source: Any = SOURCE) -> Fit:
@@ -94,7 +95,8 @@ def test_restarts_of_any_split_have_the_same_bits_and_one_choice(monkeypatch: py
     assert whole.chosen is not None
     assert first.chosen == whole.chosen
     structure = Structure.of(whole.chosen.structure)
-    assert (whole.shape, whole.covariances.shape) == ("spherical", (3,))
+    assert whole.shape == "spherical"
+    assert whole.covariances.shape == (3,)
     assert np.isfinite(whole.chosen.held_out[0])
     assert np.isnan(whole.chosen.held_out[1:]).all()
     header, arrays = to_record([first])
@@ -137,7 +139,8 @@ def test_named_components_are_those_of_every_restart() -> None:
         assert one.covariances.shape == shape
         assert one.chosen is None
         assert one.gaussians is not None
-        assert (len(one.gaussians.weights), one.gaussians.means.shape) == (9, (9, 1))
+        assert len(one.gaussians.weights) == 9
+        assert one.gaussians.means.shape == (9, 1)
         assert one.gaussians.structure == Structure(1, 3, cell.model.partition("-")[2] or "spherical")
         (read,) = from_record(*to_record([one]))
         assert_same_gaussians(read.gaussians, one.gaussians)
@@ -277,7 +280,9 @@ def test_named_components_of_one_search_are_kept_and_grown_by(tmp_path: Path) ->
     where = {"mixture": 0, "p": 0.9, "m": 30, "replicate": 0, "search": "pairs"}
     made = components(tree, "mixtures_k2", **where, model="conditional-full")
     assert made.attrs["structure"] == "2 full in 2 principal components"
-    assert (made.sizes["component"], made.sizes["axis"], made.sizes["feature"]) == (4, 2, 3)
+    assert made.sizes["component"] == 4
+    assert made.sizes["axis"] == 2
+    assert made.sizes["feature"] == 3
     alone = components(tree, "mixtures_k2", mixture=0, search="pairs", model="unsupervised")
     assert alone.attrs["structure"] == "2 spherical in 2 principal components"
     assert np.isnan(alone.attrs["base_rate"])
