@@ -184,19 +184,19 @@ def test_the_map_of_the_design_has_every_module_in_its_room() -> None:
 
 
 MOST = {
-    "found": 17,
-    "each": 18,
-    "told, said": 16,
-    "descriptions with Of or What": 45,
-    "docstring longer than body": 105,
-    "tuples of three": 3,
-    "statements with several constants": 17,
+    "found": 10,
+    "each": 3,
+    "told, said": 12,
+    "descriptions with Of or What": 29,
+    "docstring longer than body": 93,
+    "tuples of three": 2,
+    "statements with several constants": 12,
     "calls with splats": 125,
     "uses of Any": 599,
     "modules with code": 165,
     "lines of code": 28_596,
     "lines of imports": 3_101,
-    "lines of docstrings for 100 lines of code": 29,
+    "lines of docstrings for 100 lines of code": 28,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""
 
