@@ -88,7 +88,7 @@ class Unions(Solver):
         fits, alarms = tuple[Fit, ...](), list[str]()
         if self.ranking.note and self.ranking.base_rate is not None:
             alarms.append(self.ranking.note)
-        self.table.keep(self.layers)
+        self.table.lay_out(self.layers)
         for structure in self.ranking.ranked if streams else ():
             fits = self._fits(structure, streams, notes)
             best = max(fits, key=lambda fit: fit.objective)
@@ -124,7 +124,7 @@ class Unions(Solver):
         ranking = choose_structure(
             *on, run=self.run, components=components, subspace=subspace, covariance=shape
         )
-        table.dear = on[0].dear
+        table.too_costly = on[0].too_costly
         return ranking
 
     def _notes(self) -> list[str]:
@@ -132,7 +132,7 @@ class Unions(Solver):
         notes = [ranking.note] if ranking.note else []
         if not isinstance(subspace, str) and subspace > rank:
             notes.insert(0, f"features have {rank} principal components, not {subspace}: all are used")
-        notes += self.table.left_out()
+        notes += self.table.cost_notes()
         if self.part is not None:
             notes.append(f"structures were compared on {len(self.part[0].X):,} of the {len(self.X):,} rows")
         return notes

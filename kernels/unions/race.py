@@ -41,7 +41,7 @@ from sweep_clustering.kernels.structure import (
 from sweep_clustering.kernels.unions.table import (
     COARSE_STEPS,
     FOLD_STEPS,
-    Kept,
+    CompactGaussians,
     Table,
     union_criteria,
 )
@@ -88,7 +88,7 @@ class FoldPrediction(NamedTuple):
 class Tried(NamedTuple):
     """What is kept of a fit, its predictions by fold, and the fit itself if others start from it."""
 
-    kept: Kept
+    kept: CompactGaussians
     gaussians: Gaussians | None
     predictions: dict[int, FoldPrediction]
 
@@ -133,7 +133,7 @@ class Trials:
             for structure in running
             for number in range(starts if structure.first is None else 0)
         )
-        tuple(self.run(self.table.find_start, self.table.unseen(keys)))
+        tuple(self.run(self.table.find_start, self.table.missing_starts(keys)))
         tested = np.zeros(len(self.annotations.folds), bool)
         for folds in RACE:
             work: list[tuple[Structure, int]] = [
@@ -162,7 +162,7 @@ class Trials:
     def _fit(self, structure: Structure, fold: int, starts: int) -> Gaussians:
         rng = np.random.default_rng(below(self.table.seed, HELD_OUT + 1 + FOLDS, starts))
         if not structure.annotated:
-            return self.table.of_features(structure)
+            return self.table.fit_features(structure)
         layers = self.layers_of[fold]
         if structure.first is not None:
             first = self.fits[structure.first, starts, fold]
@@ -179,7 +179,7 @@ class Trials:
             tested = self.annotations.folds == number
             together = alike(fit, self.annotations.pairs[tested])
             predictions[number] = FoldPrediction(together, self._accuracies(fit, tested))
-        return Tried(Kept.of(fit), fit if is_first else None, predictions)
+        return Tried(CompactGaussians.of(fit), fit if is_first else None, predictions)
 
     def _score_of(self, structure: Structure, starts: int, tested: NDArray[np.bool_]) -> HeldOut:
         folds = self.annotations.folds
@@ -307,7 +307,7 @@ class Choices(NamedTuple):
         best = dict[int | str, Structure]()
         for structure in trials.ranked(1):
             best.setdefault(structure.subspace, structure)
-        return list(best.values())[: self.table.closely.firsts]
+        return list(best.values())[: self.table.close_look.firsts]
 
 
 def _coarse(choices: Choices, trials: Trials) -> None:
@@ -319,7 +319,7 @@ def _coarse(choices: Choices, trials: Trials) -> None:
         for space in spaces
         for shape in choices.shapes
         for many in choices.counts
-        if choices.subspace != AUTO or not table.is_double(Structure(space, many, shape))
+        if choices.subspace != AUTO or not table.is_duplicate(Structure(space, many, shape))
     ]
     trials.add([structure for structure in grid if table.allows(structure)] or grid[:1], 1)
 
@@ -338,13 +338,13 @@ def _neighbours(choices: Choices, trials: Trials) -> None:
 
 def _closely(choices: Choices, trials: Trials) -> None:
     """Try the best candidates, and those that directions start from, again from several starts."""
-    closely, firsts = choices.table.closely, choices.firsts(trials)
+    closely, firsts = choices.table.close_look, choices.firsts(trials)
     trials.add([*trials.ranked(1)[: closely.top], *firsts], closely.starts, firsts)
 
 
 def _along_directions(choices: Choices, trials: Trials) -> None:
     """Try directions along which the classes of the best fits differ."""
-    table, starts = choices.table, choices.table.closely.starts
+    table, starts = choices.table, choices.table.close_look.starts
     if choices.subspace not in (AUTO, DISCRIMINATIVE):
         return
     if choices.subspace == AUTO and table.rank <= LEAST_RANK:
@@ -363,7 +363,7 @@ def _along_directions(choices: Choices, trials: Trials) -> None:
 def _without_annotations(choices: Choices, trials: Trials) -> None:
     """Try k-means and single Gaussians that do without annotations, where everything is open."""
     if choices.is_whole:
-        trials.add(unsupervised(choices.table, choices.shapes), choices.table.closely.starts)
+        trials.add(unsupervised(choices.table, choices.shapes), choices.table.close_look.starts)
 
 
 ROUNDS = (_coarse, _neighbours, _closely, _along_directions, _without_annotations)
@@ -418,13 +418,13 @@ def choose_structure(
 
 def _judged(choices: Choices, trials: Trials) -> Ranking:
     """Rank what the rounds have left, if the best of it beats the base rate and a coin."""
-    table, base, best = choices.table, trials.base_rate, trials.ranked(choices.table.closely.starts)
+    table, base, best = choices.table, trials.base_rate, trials.ranked(choices.table.close_look.starts)
     if choices.subspace == DISCRIMINATIVE:  # what it starts from is no candidate itself
         best = [structure for structure in best if structure.subspace == DISCRIMINATIVE]
         if not best:
             note = "the annotations are predicted clearly worse along discriminative directions than without"
             return Ranking(tuple(choices.plain), {}, base, note)
-    candidates = {structure: trials.scores[structure, table.closely.starts] for structure in best}
+    candidates = {structure: trials.scores[structure, table.close_look.starts] for structure in best}
     leader, bar = candidates[best[0]], bar_of(base)
     if not _is_behind(bar.predictions, leader):
         losses = f"log loss {leader.log_loss:.3f} against {bar.predictions.log_loss:.3f}"
@@ -462,9 +462,9 @@ def _by_features(
     ranked, note = list(every), why
     if len(every) > 1:
         for structure in every:  # not at once in several threads
-            for number in range(table.closely.starts if structure.first is None else 0):
+            for number in range(table.close_look.starts if structure.first is None else 0):
                 table.start(structure.subspace, structure.components * table.n_classes, number)
-        fits = run(table.of_features, every)
+        fits = run(table.fit_features, every)
         bic = {
             structure: union_criteria(fit, table.X).bic for structure, fit in zip(every, fits, strict=True)
         }
@@ -524,7 +524,7 @@ def best_so_far(table: Table, layers: Sequence[Layer], done: Sequence[tuple[Any,
     if alone:
         return max(alone, key=lambda fit: union_criteria(fit, table.X).bic)
     annotations = list_annotations(layers, table.seed)
-    fits: dict[Structure, list[Kept]] = {}
+    fits: dict[Structure, list[CompactGaussians]] = {}
     agreeing: dict[Structure, list[tuple[Floats, Floats]]] = {}
     for (structure, _), tried in done:
         fits.setdefault(structure, []).append(tried.kept)

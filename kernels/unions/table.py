@@ -1,4 +1,4 @@
-"""A table, and one fit of a structure to it from one start (docs/model.md, section 12)."""
+"""A table of features, and fits of structures to it (docs/model.md, section 12)."""
 
 from __future__ import annotations
 
@@ -16,11 +16,7 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from sweep_clustering.kernels.choice.criteria import Criteria
-from sweep_clustering.kernels.choice.held_out import (
-    HELD_OUT,
-    UNSURE,
-    below,
-)
+from sweep_clustering.kernels.choice.held_out import HELD_OUT, UNSURE, below
 from sweep_clustering.kernels.fits import Fit, Gaussians, place
 from sweep_clustering.kernels.problem.data import Floats, Layer, Links, link, row_numbers
 from sweep_clustering.kernels.settings import FOLDS
@@ -37,55 +33,65 @@ from sweep_clustering.kernels.structure import (
 )
 from sweep_clustering.kernels.unions.soft import STEPS, first_labels, fit_components
 
-# Numbers of principal components that are tried, beside `wide_dims`; all of them, if there are no more than
-# `MOST_DIMS`.
+# Numbers of principal components that are tried, beside `wide_dims`, and all if they are at most `MOST_DIMS`.
 DIMS = (2, 5, 10, 20)
 
+# Coordinates and number of components of a start, and its number.
+StartKey = tuple[int | str, int, int]
 
-class Closely(NamedTuple):
-    """How many candidates are looked at closely, how many lead to directions, and from how many starts."""
+
+class CloseLook(NamedTuple):
+    """Numbers of candidates to try again, fits that give directions, and starts of each fit."""
 
     top: int
     firsts: int
     starts: int
 
 
-# From so many numbers of samples, times classes and rank, a close look takes longer than people wait.
-CLOSELY, LARGE_CLOSELY, LARGE = Closely(5, 2, 3), Closely(3, 1, 2), 5e5
+CLOSE_LOOK = CloseLook(top=5, firsts=2, starts=3)
 
-# Steps of a fit to the other folds; restarts that a choice is tried with in sweeps.
-COARSE_STEPS, FOLD_STEPS, FINE_STARTS = 15, 30, 3
+# A close look at large tables, for which people would not wait for `CLOSE_LOOK`.
+LARGE_CLOSE_LOOK = CloseLook(top=3, firsts=1, starts=2)
 
-# k-means starts, of which that of the least inertia is taken.
+# Product of samples, classes and rank above which a table is large.
+LARGE = 5e5
+
+# Steps of a first, coarse fit to the other folds.
+COARSE_STEPS = 15
+
+# Steps of a fit to the other folds.
+FOLD_STEPS = 30
+
+# k-means starts, the best of which by inertia is used.
 TRIES = 5
 
-# How often discriminative directions and classes are found in turn.
+# How often directions and classes are found in turn.
 ROUNDS = 3
 
-# Of the scatter within classes, what is taken as equal in all directions.
+# Share of the scatter within classes that is spread equally over all directions.
 RIDGE = 0.1
 
-# Seconds of a processor for each operation of a step.
+# CPU time in seconds of each operation of a step.
 SECONDS = 2.5e-10
 
-# A share of a class below it is not kept where memory counts.
+# Least share of a class that compact Gaussians keep.
 NEGLIGIBLE = 1e-6
 
-# Of the largest eigenvalue: directions of less variance are none.
+# Least variance of a direction, as a share of the largest eigenvalue.
 RANK = 1e-12
 
 
-class Kept(NamedTuple):
-    """Gaussians in little memory: their classes are apart, and shares below `NEGLIGIBLE` are none."""
+class CompactGaussians(NamedTuple):
+    """Gaussians in little memory, with the shares of at least `NEGLIGIBLE` apart."""
 
     gaussians: Gaussians
     shape: tuple[int, ...]
-    places: NDArray[np.int64]  # (n_shares,), of rows one after the other
+    places: NDArray[np.int64]  # (n_shares,), in the flat array of shares
     shares: NDArray[np.float32]  # (n_shares,)
 
     @classmethod
-    def of(cls, gaussians: Gaussians) -> Kept:
-        """Return what is kept of Gaussians, which may go."""
+    def of(cls, gaussians: Gaussians) -> CompactGaussians:
+        """Return a compact copy of Gaussians."""
         classes = gaussians.classes
         places = np.flatnonzero(classes >= NEGLIGIBLE)
         shares = classes.ravel()[places].astype(np.float32)
@@ -93,40 +99,40 @@ class Kept(NamedTuple):
         return cls(bare, classes.shape, places, shares)
 
     def whole(self) -> Gaussians:
-        """Return the Gaussians, their shares rounded."""
+        """Return the Gaussians with rounded shares."""
         classes = np.zeros(self.shape)
         classes.flat[self.places] = self.shares
         return replace(self.gaussians, classes=classes)
 
 
 @cache
-def _libraries() -> ThreadpoolController:
+def _thread_pools() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-_alone = threading.Lock()
+_lock = threading.Lock()
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Linear algebra whose bits do not depend on the number of threads."""
-    with _alone, _libraries().limit(limits=1):
+    """Run linear algebra on one thread, so that its bits do not depend on their number."""
+    with _lock, _thread_pools().limit(limits=1):
         yield
 
 
 class Table:
-    """Features with what all fits of them share: principal components, and starts without annotations.
+    """Features with the principal components and the starts that all fits to them share.
 
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
         Features as used.
     n_classes : int
-        K.
+        Number of classes.
     seed : numpy.random.SeedSequence
         Seed of the starts that candidates share.
     whole : Table, optional
-        The table that this is a part of: its principal components are used, which more rows tell better.
+        Table that this one is a part of. Its principal components are used, because it has more rows.
     """
 
     def __init__(self, X: Floats, n_classes: int, seed: SeedSequence, whole: Table | None = None) -> None:
@@ -140,62 +146,63 @@ class Table:
         else:
             self.center, self.rank, self.vectors = whole.center, whole.rank, whole.vectors
         self.is_large = len(self.X) * n_classes * self.rank > LARGE
-        self.closely = LARGE_CLOSELY if self.is_large else CLOSELY
-        self._placed: dict[int | str, Floats] = {}
+        self.close_look = LARGE_CLOSE_LOOK if self.is_large else CLOSE_LOOK
+        self._coordinates: dict[int | str, Floats] = {}
         self._starts: dict[tuple[Any, ...], NDArray[np.int64]] = {}
-        self._of_features: dict[Structure, Gaussians] = {}
+        self._feature_fits: dict[Structure, Gaussians] = {}
         self._distinct: dict[int | str, int] = {}
         self._links: tuple[Sequence[Layer] | None, Links | None] = None, None
-        self.dear: dict[Structure, float] = {}  # candidates left out for their cost, in seconds
+        self.too_costly: dict[Structure, float] = {}  # seconds of candidates that are left out
 
     @property
     def dims(self) -> tuple[int | str, ...]:
-        """Coordinates that candidates stand in: the features as they are come last."""
+        """Coordinates of candidates, the features as they are last."""
         least = [*(q for q in DIMS if q < self.rank), *wide_dims(self.rank, self.n_classes)]
         return (*least, *([self.rank] if self.rank <= MOST_DIMS else []), NONE)
 
     def axes(self, subspace: int | str) -> Floats | None:
-        """Directions of the principal components."""
+        """Return the directions of the principal components; None for the features as they are."""
         return None if isinstance(subspace, str) else self.vectors[:, :subspace]
 
-    def placed(self, subspace: int | str) -> Floats:
-        """Coordinates of all samples."""
-        if subspace not in self._placed:
-            self._placed[subspace] = place(self.X, self.center, self.axes(subspace))
-        return self._placed[subspace]
+    def coordinates(self, subspace: int | str) -> Floats:
+        """Return the coordinates of all samples."""
+        if subspace not in self._coordinates:
+            self._coordinates[subspace] = place(self.X, self.center, self.axes(subspace))
+        return self._coordinates[subspace]
 
     def distinct(self, subspace: int | str) -> int:
-        """How many samples differ in their coordinates."""
+        """Return the number of samples that differ in their coordinates."""
         if subspace not in self._distinct:
-            self._distinct[subspace] = int(row_numbers(self.placed(subspace)).max()) + 1
+            self._distinct[subspace] = int(row_numbers(self.coordinates(subspace)).max()) + 1
         return self._distinct[subspace]
 
     def start(self, subspace: int | str, n_components: int, number: int) -> NDArray[np.int64]:
-        """Components that candidates start from: the same for all shapes and folds."""
+        """Return the components that candidates of all shapes and folds start from."""
         key = (subspace, n_components, number)
         if key not in self._starts:
             dims = 0 if isinstance(subspace, str) else subspace
             rng = np.random.default_rng(below(self.seed, HELD_OUT, dims, n_components, number))
-            self._starts[key] = best_start(self.seen(subspace, number % 2 == 1), n_components, rng)
+            Z = self.start_coordinates(subspace, number % 2 == 1)
+            self._starts[key] = best_start(Z, n_components, rng)
         return self._starts[key]
 
-    def find_start(self, key: tuple[int | str, int, int]) -> None:
-        """Find what `start` gives, as one of several at once."""
+    def find_start(self, key: StartKey) -> None:
+        """Compute a start, possibly at the same time as others."""
         self.start(*key)
 
-    def unseen(self, starts: Iterable[tuple[int | str, int, int]]) -> list[tuple[int | str, int, int]]:
-        """Those of some starts that are still to be found, with the coordinates that they need laid out."""
-        left = [key for key in starts if key not in self._starts]
-        for subspace, _, _ in left:
-            self.placed(subspace)
-        return left
+    def missing_starts(self, starts: Iterable[StartKey]) -> list[StartKey]:
+        """Return those of some starts that are not computed yet, after computing their coordinates."""
+        missing = [key for key in starts if key not in self._starts]
+        for subspace, _, _ in missing:
+            self.coordinates(subspace)
+        return missing
 
-    def seen(self, subspace: int | str, is_white: bool) -> Floats:
-        """Coordinates that k-means of a start sees: as they are, or of one variance along all axes.
+    def start_coordinates(self, subspace: int | str, is_white: bool) -> Floats:
+        """Return the coordinates for the k-means of a start, with equal variances along all axes if asked.
 
-        Where classes differ along directions of little variance, only the latter finds them. Where a class
-        has fewer rows than there are directions, chance alone moves centroids further than samples are apart
-        in a class: k-means sees the first of the principal components in place of the features.
+        Equal variances find classes that differ along directions of little variance. If a class has fewer
+        rows than directions, chance alone moves centroids further than the distances within a class, so that
+        the first principal components are used in place of the features.
         """
         if isinstance(subspace, str):
             few = max(MOST_DIMS, self.n_classes)
@@ -203,41 +210,41 @@ class Table:
                 subspace = few
             elif is_white:
                 subspace = self.rank
-        Z = self.placed(subspace)
+        Z = self.coordinates(subspace)
         if not is_white:
             return Z
-        deviations = Z.std(axis=0)  # 0 where all rows of a part are equal along an axis of the whole
+        deviations = Z.std(axis=0)  # 0 if all rows of a part are equal along an axis of the whole
         return np.asarray(Z / np.where(deviations > 0.0, deviations, 1.0))
 
     def allows(self, structure: Structure) -> bool:
-        """Whether a candidate is no more than the samples can tell, and not too dear."""
+        """Return whether there are enough samples for a candidate, and its cost is acceptable."""
         if structure.components > 1 and structure.components * self.n_classes > self.distinct(
             structure.subspace
         ):
             return False
-        n_samples, n_dims = self.placed(structure.subspace).shape
+        n_samples, n_dims = self.coordinates(structure.subspace).shape
         if structure.components > most_supported(structure.covariance, n_samples, self.n_classes):
             return False
         cost = structure.components * operations(structure.covariance, n_samples, n_dims, self.n_classes)
         if structure.components == 1 and structure.covariance not in ("tied", "full"):
             cost = single_operations(n_samples, n_dims, self.n_classes)
         if cost > DEAREST:
-            self.dear[structure] = cost * SECONDS * FOLD_STEPS * FOLDS * self.closely.starts
+            self.too_costly[structure] = cost * SECONDS * FOLD_STEPS * FOLDS * self.close_look.starts
         return cost <= DEAREST
 
-    def left_out(self) -> Iterator[str]:
-        """Say which candidates were left out for their cost."""
-        if self.dear:
-            least, most = (pick(self.dear.values()) / 60.0 for pick in (min, max))
-            cost = f"{least:.2g} min" if len(self.dear) == 1 else f"{least:.2g} to {most:.2g} min each"
-            dearest = max(self.dear, key=lambda structure: self.dear[structure])
-            example = f"{dearest}" if len(self.dear) == 1 else f"{len(self.dear)} structures, as {dearest}"
+    def cost_notes(self) -> Iterator[str]:
+        """Yield a note on the candidates that were left out for their cost, if there are any."""
+        if seconds := self.too_costly:
+            least, most = min(seconds.values()) / 60.0, max(seconds.values()) / 60.0
+            cost = f"{least:.2g} min" if len(seconds) == 1 else f"{least:.2g} to {most:.2g} min each"
+            costliest = max(seconds, key=lambda structure: seconds[structure])
+            example = f"{costliest}" if len(seconds) == 1 else f"{len(seconds)} structures, as {costliest}"
             yield f"left out for their cost (about {cost} of a core): {example}"
 
-    def is_double(self, structure: Structure) -> bool:
-        """Whether another candidate is the same, in the features or in all principal components."""
+    def is_duplicate(self, structure: Structure) -> bool:
+        """Return whether another candidate is the same, in the features or in all principal components."""
         if structure.covariance in ("tied", "full"):
-            return structure.subspace == NONE  # where the prior does not know the principal components
+            return structure.subspace == NONE  # their prior does not depend on principal components
         return structure.covariance == "spherical" and structure.subspace == self.X.shape[1]
 
     def solve(
@@ -261,11 +268,11 @@ class Table:
         rng : numpy.random.Generator
             The only source of randomness.
         steps : int
-            Steps of each fit, at most.
+            Most steps of each fit.
         labels : ndarray of shape (n_samples,), optional
             Components to start from.
         first : Gaussians, optional
-            The first fit of discriminative directions.
+            First fit of discriminative directions.
         """
         used = layers if structure.annotated else ()
         if structure.first is not None:
@@ -275,32 +282,32 @@ class Table:
                 at_most = steps if turn == ROUNDS else min(steps, COARSE_STEPS)
                 Z = place(self.X, self.center, along)
                 labels = fit.classes.argmax(axis=1)
-                if structure.components > 1:  # rows that differ may be equal along few directions
+                if structure.components > 1:  # different rows may be equal along few directions
                     many = min(structure.components * self.n_classes, len(np.unique(Z, axis=0)))
                     labels = best_start(Z, many, rng)
                 fit = self._fit(structure, Z, along, used, rng, at_most, labels)
             return fit
-        Z, axes = self.placed(structure.subspace), self.axes(structure.subspace)
+        Z, axes = self.coordinates(structure.subspace), self.axes(structure.subspace)
         if labels is None:
             many, is_white = structure.components * self.n_classes, bool(rng.random() < 0.5)
-            labels = best_start(self.seen(structure.subspace, is_white), many, rng)
+            labels = best_start(self.start_coordinates(structure.subspace, is_white), many, rng)
         return self._fit(structure, Z, axes, used, rng, steps, labels)
 
-    def keep(self, layers: Sequence[Layer]) -> None:
-        """Lay annotations out once for all fits that are given this sequence: millions take some seconds."""
+    def lay_out(self, layers: Sequence[Layer]) -> None:
+        """Lay annotations out for all fits to this sequence: millions of them take some seconds."""
         self._links = layers, link(layers, len(self.X))
 
-    def of_features(self, structure: Structure) -> Gaussians:
-        """Return the best fit of a structure without annotations, from the starts that candidates share."""
-        if structure not in self._of_features:
+    def fit_features(self, structure: Structure) -> Gaussians:
+        """Return the best fit of a structure without annotations, from the shared starts."""
+        if structure not in self._feature_fits:
             many, alone = structure.components * self.n_classes, structure._replace(annotated=False)
             rng = np.random.default_rng(below(self.seed, HELD_OUT + 2 + FOLDS))
             space = structure.first.subspace if structure.first is not None else structure.subspace
             many = many if structure.first is None else structure.first.components * self.n_classes
-            starts = [self.start(space, many, number) for number in range(self.closely.starts)]
+            starts = [self.start(space, many, number) for number in range(self.close_look.starts)]
             fits = [self.solve(alone, (), rng, labels=labels, steps=FOLD_STEPS) for labels in starts]
-            self._of_features[structure] = max(fits, key=lambda fit: fit.bound)
-        return self._of_features[structure]
+            self._feature_fits[structure] = max(fits, key=lambda fit: fit.bound)
+        return self._feature_fits[structure]
 
     def _fit(
         self,
@@ -316,10 +323,10 @@ class Table:
         if structure.covariance == KMEANS:
             hard = hard_classes(Z, labels, n_components)
             return replace(hard, structure=structure, center=self.center, axes=axes)
-        kept, links = self._links
+        linked_layers, links = self._links
         gaussians = fit_components(
             Z,
-            links if links is not None and layers is kept else layers,
+            links if links is not None and layers is linked_layers else layers,
             n_classes=self.n_classes,
             components=structure.components,
             covariance=structure.covariance,
@@ -332,7 +339,7 @@ class Table:
 
 
 def best_start(Z: Floats, n_components: int, rng: Generator) -> NDArray[np.int64]:
-    """The best of some k-means solutions, by inertia."""
+    """Return the best of some k-means solutions by inertia."""
     tries = [first_labels(Z, n_components, rng) for _ in range(TRIES)]
     return min(tries, key=lambda labels: _inertia(Z, labels, n_components))
 
@@ -347,7 +354,7 @@ def _means(Z: Floats, labels: NDArray[np.int64], n_components: int) -> Floats:
 
 
 def hard_classes(Z: Floats, labels: NDArray[np.int64], n_classes: int) -> Gaussians:
-    """A partition of k-means as one component a class, all of one variance."""
+    """Return a partition by k-means as Gaussians of one variance, one for each class."""
     shares, means = np.zeros((len(Z), n_classes)), _means(Z, labels, n_classes)
     shares[np.arange(len(Z)), labels] = 1.0
     variance = np.square(Z - means[labels]).mean()
@@ -364,33 +371,29 @@ def hard_classes(Z: Floats, labels: NDArray[np.int64], n_classes: int) -> Gaussi
 
 
 def discriminative(X: Floats, center: Floats, classes: Floats) -> Floats:
-    """Directions along which classes differ most, against what differs within them.
+    """Return the directions along which classes differ most, relative to the scatter within them.
 
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
         Features.
     center : ndarray of shape (n_features,)
-        Their means.
+        Means of the features.
     classes : ndarray of shape (n_samples, n_classes)
-        Shares.
+        Share of each class in each sample.
 
     Returns
     -------
     ndarray of shape (n_features, n_dims)
-        K - 1 of them, or as many as there are features; samples have unit variance along each.
+        K - 1 directions, or as many as features; samples have unit variance along each.
     """
     with one_thread():
         moved, sizes = X - center, classes.sum(axis=0) + UNSURE
         means = (classes.T @ moved) / sizes[:, None]
         between, total = (means.T * sizes) @ means, moved.T @ moved
+        scatter = max(float(np.trace(total - between)), np.finfo(float).tiny)
         within = (1.0 - RIDGE) * (total - between)
-        within += (
-            RIDGE
-            * max(float(np.trace(total - between)), np.finfo(float).tiny)
-            / len(total)
-            * np.eye(len(total))
-        )
+        within += RIDGE * scatter / len(total) * np.eye(len(total))
         n_dims = min(classes.shape[1] - 1, X.shape[1]) or 1
         whiten = np.linalg.inv(np.linalg.cholesky(within))  # the general problem as an ordinary one
         _, vectors = np.linalg.eigh(whiten @ between @ whiten.T)
@@ -399,15 +402,7 @@ def discriminative(X: Floats, center: Floats, classes: Floats) -> Floats:
 
 
 def union_criteria(gaussians: Gaussians, X: Floats) -> Criteria:
-    """Return the criteria of a soft fit: the likelihood is that of its features, in its coordinates.
-
-    Parameters
-    ----------
-    gaussians : Gaussians
-        Soft fit of these samples.
-    X : ndarray of shape (n_samples, n_features)
-        Features as used.
-    """
+    """Return the criteria of a soft fit to features, by their likelihood in its coordinates."""
     Z = gaussians.place(X)
     n_samples, n_dims = Z.shape
     many, shape = len(gaussians.weights), gaussians.structure.covariance
@@ -431,10 +426,7 @@ def union_criteria(gaussians: Gaussians, X: Floats) -> Criteria:
 
 
 def as_fit(X: Floats, gaussians: Gaussians) -> Fit:
-    """Return a soft fit in the terms of the search: clusters are classes, with the moments of their shares.
-
-    Covariances are spherical, whatever those of the components are.
-    """
+    """Return a soft fit as a `Fit`, with the means and the spherical covariances of the classes."""
     sizes = np.bincount(gaussians.labels, minlength=gaussians.classes.shape[1])
     total = np.maximum(gaussians.classes.sum(axis=0), np.finfo(float).tiny)
     moved = X - gaussians.center

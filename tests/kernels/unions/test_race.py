@@ -202,15 +202,15 @@ def test_starts_of_many_features_and_few_rows_see_principal_components() -> None
     table = table_of(X, 40)
     assert table.dims == (2, 5, 10, 20, 40, NONE)
     for is_white in (False, True):
-        seen = table.seen(NONE, is_white)
+        seen = table.start_coordinates(NONE, is_white)
         assert seen.shape == (1600, 40)
-        np.testing.assert_allclose(seen.std(axis=0), 1.0 if is_white else table.placed(40).std(axis=0))
-    found = tables.best_start(table.placed(NONE), 40, np.random.default_rng(0))
+        np.testing.assert_allclose(seen.std(axis=0), 1.0 if is_white else table.coordinates(40).std(axis=0))
+    found = tables.best_start(table.coordinates(NONE), 40, np.random.default_rng(0))
     there = [adjusted_rand_score(labels, table.start(NONE, 40, number)) for number in range(2)]
     assert min(there) > adjusted_rand_score(labels, found) + 0.05
     # features as they are, of enough rows a class or not more of them than principal components
-    assert table_of(X, 2).seen(NONE, False).shape == (1600, 160)
-    assert table_of(X[:, :30], 40).seen(NONE, True).shape == (1600, 30)
+    assert table_of(X, 2).start_coordinates(NONE, False).shape == (1600, 160)
+    assert table_of(X[:, :30], 40).start_coordinates(NONE, True).shape == (1600, 30)
     assert table_of(X[:, :60], 40).dims == (2, 5, 10, 20, NONE)
 
 
@@ -222,8 +222,8 @@ def test_a_part_has_the_principal_components_of_the_whole(monkeypatch: pytest.Mo
     table = table_of(X, 40)
     part, _ = present(unions_of(X, (), 40).part)
     assert len(part.X) == 400
-    assert np.array_equal(part.placed(40), tables.place(part.X, table.center, table.axes(40)))
-    assert np.isfinite(part.seen(table.rank, True)).all()
+    assert np.array_equal(part.coordinates(40), tables.place(part.X, table.center, table.axes(40)))
+    assert np.isfinite(part.start_coordinates(table.rank, True)).all()
     rows = [np.flatnonzero((row == X).all(axis=1))[0] for row in part.X]
     alone = table_of(part.X, 40)
     agree = [adjusted_rand_score(labels[rows], each.start(NONE, 40, 0)) for each in (part, alone)]
@@ -477,7 +477,7 @@ def test_a_fit_that_is_kept_has_its_classes_but_for_rounding() -> None:
     fit = table_of(X, 3).solve(
         Structure(NONE, 1, "diagonal"), drawn(y, 100, 0.9, 0.9), np.random.default_rng(0)
     )
-    kept = tables.Kept.of(fit)
+    kept = tables.CompactGaussians.of(fit)
     assert len(kept.gaussians.classes) == 0
     assert kept.gaussians.bound == fit.bound
     assert np.abs(kept.whole().classes - fit.classes).max() < 2e-6
