@@ -15,20 +15,20 @@ from sweep_clustering.kernels.problem.problem import SPHERES, Problem
 
 @dataclass(frozen=True)
 class Criteria:
-    """What speaks for a solution, in nats; the more the better.
+    """Parts of the criteria of a solution, in nats; larger criteria are better.
 
     Parameters
     ----------
     classification : float
         Log-likelihood of features, labels and annotations at the solution, eq. (66).
     parameters : int
-        Free parameters, eq. (67).
+        Number of free parameters, eq. (67).
     penalty : float
-        What they cost, eq. (68).
+        Penalty of the free parameters, eq. (68).
     surprise : float
         Minus the log-probability of the labels of the solution, eq. (69).
     entropy : float
-        Of the memberships, eq. (69).
+        Entropy of the memberships, eq. (69).
     """
 
     classification: float
@@ -39,7 +39,7 @@ class Criteria:
 
     @property
     def bic(self) -> float:
-        """Likelihood without the labels, less the penalty, eq. (70)."""
+        """Log-likelihood without the labels, less the penalty, eq. (70)."""
         return self.classification + self.surprise - self.penalty
 
     @property
@@ -56,21 +56,21 @@ def criteria(problem: Problem, layers: Sequence[Layer], labels: NDArray[np.integ
     problem : Problem
         Data, annotations and model.
     layers : sequence of Layer
-        Annotation graphs that the problem was built with.
+        Annotations of the problem.
     labels : ndarray of shape (n_samples,)
-        The solution.
+        Labels of the solution.
 
     Returns
     -------
     Criteria
-        Comparable among problems that differ in the number of clusters and the shape alone.
+        Criteria that compare problems which differ in the number of clusters and the shape alone.
     """
     gmm, annotations, _ = objective_terms(problem, labels)
     data, n_samples = problem.data, problem.n_samples
     weight = data.feature_weight
     constants = 0.5 * weight * n_samples * len(problem.dims) * math.log(2.0 * math.pi)
     if problem.covariance in SPHERES and data.kappa > 0.0:
-        # Less what an empty cluster has of the variance prior, eq. (7).
+        # without the constant that the variance prior gives even an empty cluster, eq. (7)
         clusters = 1 if problem.covariance == "common" else problem.n_clusters
         mode = data.kappa * len(problem.dims) * (1.0 + math.log(data.total_variance))
         constants -= 0.5 * weight * clusters * mode
@@ -97,19 +97,19 @@ def criteria(problem: Problem, layers: Sequence[Layer], labels: NDArray[np.integ
 
 
 def annotation_parameters(problem: Problem, layers: Sequence[Layer]) -> list[tuple[int, float]]:
-    """Free parameters of each group of annotations, and how many annotations they are estimated from.
+    """Return the number of free parameters of each group of annotations, and its number of annotations.
 
-    A layer of a block model has a rate for each pair of clusters. In "conditional" an annotator has an
-    accuracy where it is not given.
+    A layer of a block model has a rate for each pair of clusters. In "conditional" an annotator of unknown
+    accuracy has one parameter.
     """
-    used = [layer for layer in layers if len(layer.pairs)]
+    layers = [layer for layer in layers if len(layer.pairs)]
     if problem.model in ("likelihood", "posterior"):
         rates = problem.n_clusters * (problem.n_clusters + 1) // 2
-        return [(rates, float(layer_weights(layer).sum())) for layer in used]
+        return [(rates, float(layer_weights(layer).sum())) for layer in layers]
     if problem.model != "conditional":
         return []
     unknown: dict[int, float] = {}
-    for layer in used:
+    for layer in layers:
         pairs = np.asarray(layer.pairs)
         free = np.isnan(pair_accuracies(layer)) & (pairs[:, 0] != pairs[:, 1])
         if free.any():
