@@ -1,1 +1,1 @@
-"""Which pairs to ask next, of an annotator who errs."""
+"""Choice of the pairs that an annotator who errs is asked next."""

@@ -1,7 +1,7 @@
-"""What features and answers say of the labels so far: partitions given both (docs/model.md, section 9).
+"""Belief about the labels given features and answers: draws of partitions (docs/model.md, section 9).
 
-`believe` fits and draws; of the `Belief` that it gives, strategies ask how likely pairs belong together, and
-`share_at` says how many labels are right.
+`believe` fits and draws. Its `Belief` tells strategies how likely pairs belong together, and `share_at` how
+many labels are right.
 """
 
 import math
@@ -23,20 +23,20 @@ from sweep_clustering.kernels.solver.prepare import prepare
 from sweep_clustering.kernels.structure import AUTO
 from sweep_clustering.pipeline.common import best_of
 
-# Settings of the search and of the objective that questions come from, unless others are given.
+# Settings of the search and of the objective of the model that asks, if there are no others.
 ASKING = settings_of({"method": "strong", "feature_weight": "effective", "proportions": "free"})
 
-# The annotation term of questions: it alone does not take the choice of pairs as evidence.
+# Annotation term of the model that asks: no other one ignores how pairs were chosen.
 MODEL = "conditional"
 
-# Draws, and the fits that those of classes of any shape come from.
+# Numbers of draws, and of the fits that are the draws for classes of any shape.
 EFFORT = Effort(n_draws=200, burn_in=50, thin=2, members=40)
 
-# An unknown accuracy is estimated as if `COUNTED` answers of this accuracy had been there before.
+# An unknown accuracy is estimated as if there had been `COUNTED` answers of this accuracy before.
 UNKNOWN = 0.9
 COUNTED = 10.0
 
-# Rows that a choice is made from, at most: a shape takes twenty short searches.
+# Largest number of rows that a choice is made from: a shape takes twenty short searches.
 MOST_ROWS = 2_000
 
 # Least estimate of an accuracy: answers that are worse than guesses would be taken for their opposite.
@@ -55,8 +55,10 @@ class Lines(NamedTuple):
 
 
 # Measured on 624 beliefs along 48 paths of questions, on six real data sets and mixtures, which no reported
-# figure uses; of classes of any shape on 318 beliefs along 37 paths on fifteen data sets.
+# figure uses.
 OF_CHAINS = Lines((0.47, 0.76), (1.25, 0.63), (-0.49, 1.06))
+
+# For classes of any shape, measured on 318 beliefs along 37 paths on fifteen data sets.
 OF_FITS = Lines((0.0, 1.0), (1.97, 1.38), (-0.56, 1.70))
 
 
@@ -69,17 +71,17 @@ class Belief:
     X : ndarray of shape (n_samples, n_features)
         Features as used.
     labels : ndarray of shape (n_samples,), int16
-        The solution.
+        Solution of the model.
     draws : ndarray of shape (n_draws, n_samples), int16
         Partitions, numbered to share as many labels as possible with the solution.
     n_clusters : int
-        K.
+        Number of clusters.
     accuracy : float
-        Probability that an answer is right, as given or as estimated.
+        Probability that an answer is right, which may be an estimate.
     covariance : str
-        Shape of the covariances, or what classes of any shape are made of.
+        Shape of the covariances, or structure of classes of any shape.
     lines : Lines
-        Correction of what the draws claim.
+        Correction of `claimed_wrong`.
     """
 
     X: NDArray[np.float64]
@@ -92,7 +94,7 @@ class Belief:
 
     @property
     def membership(self) -> NDArray[np.float64]:
-        """Share of the draws in which a sample is in a cluster, of shape (n_samples, n_clusters)."""
+        """Share of the draws with a sample in a cluster, as an array of shape (n_samples, n_clusters)."""
         return np.stack([(self.draws == k).mean(axis=0) for k in range(self.n_clusters)], axis=1)
 
     @property
@@ -101,17 +103,11 @@ class Belief:
         return float((self.draws != self.labels).mean())
 
     def together(self, pairs: NDArray[np.integer]) -> NDArray[np.float64]:
-        """Probability that the samples of each pair belong together, never quite 0 or 1.
-
-        Parameters
-        ----------
-        pairs : ndarray of shape (n_pairs, 2)
-            Samples from 0.
-        """
+        """Return the probability that the samples of a pair belong together, never quite 0 or 1."""
         return np.asarray((self.joined(pairs).sum(axis=0) + 0.5) / (len(self.draws) + 1.0))
 
     def joined(self, pairs: NDArray[np.integer]) -> NDArray[np.bool_]:
-        """Whether each draw has the samples of each pair together, of shape (n_draws, n_pairs)."""
+        """Whether a draw has the samples of a pair together, as an array of shape (n_draws, n_pairs)."""
         return np.asarray(self.draws[:, pairs[:, 0]] == self.draws[:, pairs[:, 1]])
 
 
@@ -137,7 +133,7 @@ def believe(
     layers : sequence of Layer
         Answers so far; none is a cold start.
     n_clusters : int
-        K.
+        Number of clusters.
     accuracy : float or None
         Probability that an answer is right; None estimates it from the answers that agree with the solution.
     seed : numpy.random.SeedSequence
@@ -150,13 +146,9 @@ def believe(
     settings : Settings
         Settings of the search and of the objective.
     start : ndarray of shape (n_samples,), int16, optional
-        An earlier solution, which the first restart begins with.
+        Earlier solution, from which the first restart begins.
     run : callable
-        As `map`; fits of classes of any shape may run at once.
-
-    Returns
-    -------
-    Belief
+        Function like `map`; fits of classes of any shape may run at once.
 
     Raises
     ------
@@ -194,7 +186,7 @@ def _numbered(labels: NDArray[np.int16], solution: NDArray[np.int16], n_clusters
 
 
 def _accuracy(layers: Sequence[Layer], labels: NDArray[np.int16], accuracy: float | None) -> float:
-    """Return the accuracy, or else the share of the answers that agree, with `COUNTED` others."""
+    """Return the accuracy, or an estimate by the answers that agree with the labels."""
     if accuracy is not None:
         return accuracy
     right, total = UNKNOWN * COUNTED, COUNTED
@@ -206,17 +198,17 @@ def _accuracy(layers: Sequence[Layer], labels: NDArray[np.int16], accuracy: floa
 
 
 def model_for(layers: Sequence[Layer]) -> str:
-    """Return the model of the answers so far: without any there are only features."""
+    """Return the model for some answers, or the one for features alone if there are none."""
     return MODEL if any(len(layer.pairs) for layer in layers) else "unsupervised"
 
 
-# How many labels are right: what the model claims, corrected by what such claims were worth.
+# The share of labels that are right: the claim of the draws, corrected by measurements.
 
 ROUNDING = 1e-9
 
 
 class Share(NamedTuple):
-    """Share of the labels that are right: what is expected, and an interval of 90 %."""
+    """Expected share of the labels that are right, and an interval of 90 %."""
 
     mean: float
     low: float
@@ -224,18 +216,18 @@ class Share(NamedTuple):
 
 
 def share_at(claimed: float, n_samples: int, lines: Lines = OF_CHAINS) -> Share:
-    """Share of the labels that are right, clusters matched to classes (docs/model.md, eq. (65)).
+    """Return the share of right labels, with clusters matched to classes (docs/model.md, eq. (65)).
 
-    Draws of one fit agree with the solution more than classes do, as no data set is a mixture of Gaussians:
-    what they claim, `Belief.claimed_wrong`, is corrected. The ends of the interval are whole numbers of
-    labels.
+    Draws of one fit agree with the solution more than classes do, because no data set is a mixture of
+    Gaussians. So their claim, `Belief.claimed_wrong`, is corrected. The ends of the interval are whole
+    numbers of labels.
     """
     wrong = (n_samples * claimed + 0.5) / (n_samples + 1.0)
     log_odds = math.log(wrong / (1.0 - wrong))
     right = []
     for intercept, slope in lines:
         corrected = 1.0 / (1.0 + math.exp(-intercept - slope * log_odds))
-        # the half label that was added is taken away again
+        # The half label that was added is subtracted again.
         right.append(min(max(1.0 - (corrected * (n_samples + 1.0) - 0.5) / n_samples, 0.0), 1.0))
     mean, low, high = right
     least = math.floor(n_samples * min(low, mean) + ROUNDING) / n_samples

@@ -1,12 +1,12 @@
 """Strategies: from a belief and the answers so far to the pairs to ask next, best first.
 
-`choose` takes pairs of a strategy by name that were not asked before, `next_answers` goes a batch further on
-a path of questions that an oracle answers. `STRATEGIES` has them all; what each is for is said in
-`sweeps.words`, which commands show before a compiler is loaded.
+`choose` takes pairs of a strategy by name that were not asked before. `next_answers` asks and answers the
+next batch of a path of questions. `STRATEGIES` has all strategies; `sweeps.words` describes them, because
+commands show them before they load a compiler.
 """
 
 from collections.abc import Callable, Set
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,36 +20,24 @@ from sweep_clustering.pipeline.methods.shipped.links import must_components
 from sweep_clustering.sweeps import words
 from sweep_clustering.sweeps.annotations.draw import answer_pairs
 
-# Pairs to choose from: all of them, or where there are too many a sample of those that may matter.
+# Pairs to choose from: all of them, or a sample if there are too many.
 
-# Of shape (n_pairs, 2): samples from 0.
+# Array of shape (n_pairs, 2): samples from 0.
 Pairs = NDArray[np.integer]
 
-# All pairs of 283 samples. More than that are sampled: 200 draws of so many pairs are 8 MB.
+# Largest number of pairs that are not sampled, those of 283 samples: 200 draws of so many are 8 MB.
 LARGEST = 40_000
 
-# Every sample may come, also one that is in the same cluster in all draws.
+# Doubt of a sample that is in the same cluster in all draws, so that every sample may be drawn.
 LEAST_DOUBT = 1e-3
 
 
 def draw_pool(belief: Belief, answers: Pairs, rng: np.random.Generator) -> Pairs:
-    """Pairs to choose from, in random order, so that ties are broken at random.
+    """Return distinct pairs to choose from, in random order, so that ties are broken at random.
 
-    Parameters
-    ----------
-    belief : Belief
-        What is known.
-    answers : ndarray of shape (n_answers, 3)
-        Annotations so far: pairs that were asked may be asked again.
-    rng : numpy.random.Generator
-        Of all randomness.
-
-    Returns
-    -------
-    ndarray of shape (n_pairs, 2)
-        Each pair once, the lower sample first: all pairs if there are at most `LARGEST`. Else a sample of
-        about that many: a half joins a sample drawn by its doubt with another one drawn so, a quarter with
-        any other, a quarter joins any two; and the pairs that were asked.
+    These are all pairs if there are at most `LARGEST`. Else they are about so many, and the pairs of the
+    answers, which may be asked again. In a half both samples are drawn by their doubt, in a quarter one of
+    them is, and in a quarter none.
     """
     n_samples = len(belief.X)
     if n_samples * (n_samples - 1) // 2 <= LARGEST:
@@ -57,46 +45,41 @@ def draw_pool(belief: Belief, answers: Pairs, rng: np.random.Generator) -> Pairs
     else:
         doubt = 1.0 - belief.membership.max(axis=1) + LEAST_DOUBT
         doubtful = rng.choice(n_samples, size=(3, LARGEST // 2), p=doubt / doubt.sum())
-        anyone = rng.integers(0, n_samples, size=(3, LARGEST // 4))
-        ends = ((doubtful[0], doubtful[1]), (doubtful[2, : LARGEST // 4], anyone[0]), (anyone[1], anyone[2]))
+        others = rng.integers(0, n_samples, size=(3, LARGEST // 4))
+        ends = ((doubtful[0], doubtful[1]), (doubtful[2, : LARGEST // 4], others[0]), (others[1], others[2]))
         pairs = distinct(np.concatenate([answers[-LARGEST:, :2], *map(np.column_stack, ends)]))
     return pairs[rng.permutation(len(pairs))]
 
 
 def all_pairs(n_samples: int) -> Pairs:
-    """Every pair of two samples, the lower one first."""
+    """Return every pair of two samples, the lower one first."""
     return np.column_stack(np.triu_indices(n_samples, 1))
 
 
 def any_pairs(n_samples: int, most: int, rng: np.random.Generator) -> Pairs:
-    """Every pair; of more than `most`, so many drawn uniformly, few of them twice or of one sample."""
+    """Return every pair, or `most` uniform draws if there are more; a few may repeat or have one sample."""
     is_small = n_samples * (n_samples - 1) // 2 <= most
     return all_pairs(n_samples) if is_small else rng.integers(0, n_samples, size=(most, 2))
 
 
 def distinct(pairs: Pairs) -> Pairs:
-    """Each pair of two samples once, where it comes first, the lower sample first."""
+    """Return the distinct pairs of two samples in their order, the lower sample first."""
     ordered = np.sort(np.asarray(pairs, dtype=np.int64).reshape(-1, 2), axis=1)
     ordered = ordered[ordered[:, 0] < ordered[:, 1]]
     _, first = np.unique(ordered, axis=0, return_index=True)
     return ordered[np.sort(first)]
 
 
-# Pairs with what their answers would tell.
+# Information of the answers to pairs.
 
 Floats = NDArray[np.float64]
 
 
 class Scored(NamedTuple):
-    """Pairs to ask, best first, and what each is worth.
+    """Distinct pairs to ask, best first, and the information of their answers.
 
-    Parameters
-    ----------
-    pairs : ndarray of shape (n_pairs, 2)
-        Samples from 0, the first one lower; no pair twice.
-    scores : ndarray of shape (n_pairs,)
-        Information of each answer on who belongs together, in nats; for "information" beyond what the
-        answers to the pairs before it tell.
+    Scores are nats about whether the samples of a pair belong together. For "information" they are the gain
+    over the answers to the pairs before.
     """
 
     pairs: Pairs
@@ -104,14 +87,9 @@ class Scored(NamedTuple):
 
 
 def answer_information(variance: Floats, accuracy: float) -> Floats:
-    """Mutual information of an answer and of what is asked, nats: H(answer) - H(answer | together).
+    """Return the mutual information of an answer and the truth in nats: H(answer) - H(answer | together).
 
-    Parameters
-    ----------
-    variance : ndarray
-        s (1 - s) for a pair that belongs together with probability s.
-    accuracy : float
-        Probability that the answer is right.
+    The variance is s (1 - s) for a pair that belongs together with probability s.
     """
     less_likely = 0.5 * (1.0 - np.sqrt(np.maximum(1.0 - 4.0 * variance, 0.0)))
     yes = accuracy * less_likely + (1.0 - accuracy) * (1.0 - less_likely)
@@ -119,48 +97,38 @@ def answer_information(variance: Floats, accuracy: float) -> Floats:
 
 
 def entropy(p: Floats) -> Floats:
-    """Of a yes or no, nats."""
+    """Return the entropy of a yes or no in nats."""
     p = np.clip(p, 1e-15, 1.0 - 1e-15)
     return np.asarray(-(p * np.log(p) + (1.0 - p) * np.log1p(-p)))
 
 
 def scored(belief: Belief, pairs: Pairs) -> Scored:
-    """Pairs with what each answer tells, taken alone."""
+    """Return pairs with the information of their answers, without regard to other pairs."""
     shares = belief.together(pairs)
     return Scored(pairs, answer_information(shares * (1.0 - shares), belief.accuracy))
 
 
 def most_telling(belief: Belief, pairs: Pairs, count: int) -> Scored:
-    """The pairs that tell the most, each taken alone."""
-    found = scored(belief, pairs)
-    best = np.argsort(-found.scores, kind="stable")[:count]
-    return Scored(pairs[best], found.scores[best])
+    """Return the pairs whose answers have the most information, without regard to other pairs."""
+    scores = scored(belief, pairs).scores
+    best = np.argsort(-scores, kind="stable")[:count]
+    return Scored(pairs[best], scores[best])
 
 
 # Questions before there is any answer.
 
-# Samples that are all asked against each other: of three answers, two check the third.
+# Number of samples that are all asked against each other: two of three answers check the third.
 CLIQUE = 3
 
-# Cliques drawn for each one needed, before any pairs are taken: few samples have few cliques.
+# Number of cliques drawn for each that is needed, before other pairs are: few samples have few cliques.
 TRIES = 10
 
 
 def cold_start(belief: Belief, count: int, rng: np.random.Generator) -> Scored:
-    """Small cliques of samples that are far from each other, all pairs of each.
+    """Return all pairs of small cliques of samples that are far from each other.
 
-    The samples of a clique are drawn as k-means++ draws its centres: each by its squared distance to the
-    nearest one before it. The draws of a model without annotations play no part: where the features mislead
-    it, it is sure of what is wrong.
-
-    Parameters
-    ----------
-    belief : Belief
-        Of the features alone.
-    count : int
-        Pairs.
-    rng : numpy.random.Generator
-        Of all randomness.
+    The samples of a clique are drawn as k-means++ draws its centres. The draws of the belief play no part,
+    because a model without annotations is sure of wrong labels if the features mislead it.
     """
     size = min(CLIQUE, len(belief.X))
     within = all_pairs(size)
@@ -175,9 +143,9 @@ def cold_start(belief: Belief, count: int, rng: np.random.Generator) -> Scored:
 
 
 def draw_spread(X: NDArray[np.float64], count: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Samples far from each other: each is drawn by its squared distance to the nearest before it.
+    """Draw samples one after the other, by their squared distance to the nearest sample before.
 
-    Where all others lie on those drawn already, it is drawn uniformly from them.
+    If all others lie on the samples drawn before, one of them is drawn uniformly.
     """
     chosen = [int(rng.integers(len(X)))]
     nearest = np.full(len(X), np.inf)
@@ -189,52 +157,53 @@ def draw_spread(X: NDArray[np.float64], count: int, rng: np.random.Generator) ->
     return np.array(chosen)
 
 
-# Strategies that others have used, to be measured against: far samples, and a committee that disagrees.
+# Strategies of others, for comparison: far samples, and a committee that disagrees.
 
-# Of the committee.
+# Number of fits in the committee.
 MEMBERS = 5
 
 
 def farthest_first(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator) -> Scored:
-    """The samples farthest from all that were asked, each against its nearest sample of every known group.
+    """Return the samples farthest from those of the answers, with the nearest sample of each group of these.
 
-    After the "min-max" queries for constrained k-means (Mallapragada, Jin and Jain, 2008), for batches: the
-    groups are what must-links join, and a sample is asked against at most K of them, the nearest first.
+    This is a form of the "min-max" queries for constrained k-means (Mallapragada, Jin and Jain, 2008) for
+    batches. Must-links join samples to groups, and a sample is asked against the nearest K of them.
     """
     X, n_samples = belief.X, len(belief.X)
     groups = must_components(n_samples, answers[answers[:, 2] == MUST, :2].astype(np.int64))
-    asked = [int(i) for i in np.unique(answers[:, :2])] or [int(rng.integers(n_samples))]
+    samples = [int(i) for i in np.unique(answers[:, :2])] or [int(rng.integers(n_samples))]
     nearest = np.full(n_samples, np.inf)
-    for sample in asked:
+    for sample in samples:
         nearest = np.minimum(nearest, _squared_distances(X, sample))
-    found: list[tuple[int, int]] = []
-    while len(found) < count and len(asked) < n_samples:
-        nearest[asked] = -1.0
+    questions: list[tuple[int, int]] = []
+    while len(questions) < count and len(samples) < n_samples:
+        nearest[samples] = -1.0
         sample = int(nearest.argmax())
         distances = _squared_distances(X, sample)
-        order = np.array(asked)[np.argsort(distances[asked], kind="stable")]
+        order = np.array(samples)[np.argsort(distances[samples], kind="stable")]
         _, first = np.unique(groups[order], return_index=True)
-        found += [(sample, int(other)) for other in order[np.sort(first)][: belief.n_clusters]]
-        asked.append(sample)
+        questions += [(sample, int(other)) for other in order[np.sort(first)][: belief.n_clusters]]
+        samples.append(sample)
         nearest = np.minimum(nearest, distances)
-    pairs = distinct(np.array(found, dtype=np.int64))
-    if len(pairs) < count:  # every sample was asked: any pairs
+    pairs = distinct(np.array(questions, dtype=np.int64))
+    if len(pairs) < count:  # every sample has an answer, so any pairs follow
         pairs = distinct(np.concatenate([pairs, draw_pool(belief, answers, rng)]))
     return scored(belief, pairs[:count])
 
 
 def committee(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator) -> Scored:
-    """The pairs on which fits to resampled answers are most divided (query by bagging).
+    """Return the pairs on which fits to resampled answers are most divided (query by bagging).
 
-    Every member is fitted to as many answers, drawn with replacement, by one restart of the search. Ties are
-    broken at random.
+    Every member is one restart of the search with as many answers, drawn with replacement. Ties are broken at
+    random.
     """
-    members = []
+    members, k, shape = [], belief.n_clusters, belief.covariance
     for _ in range(MEMBERS):
-        drawn = answers[rng.integers(0, len(answers), size=len(answers))] if len(answers) else answers
-        layers = layers_from_annotations(drawn, belief.accuracy) if len(drawn) else []
-        shape: Any = {"n_clusters": belief.n_clusters, "covariance": belief.covariance}
-        problem = build_problem(belief.X, layers, model=model_for(layers), settings=ASKING, **shape)
+        sample = answers[rng.integers(0, len(answers), size=len(answers))] if len(answers) else answers
+        layers = layers_from_annotations(sample, belief.accuracy) if len(sample) else []
+        problem = build_problem(
+            belief.X, layers, model=model_for(layers), settings=ASKING, n_clusters=k, covariance=shape
+        )
         members.append(run_restart(problem, ASKING, rng).labels)
     pairs = draw_pool(belief, answers, rng)
     votes = np.array([labels[pairs[:, 0]] == labels[pairs[:, 1]] for labels in members]).mean(axis=0)
@@ -246,22 +215,22 @@ def _squared_distances(X: NDArray[np.float64], sample: int) -> NDArray[np.float6
     return np.asarray(np.square(X - X[sample]).sum(axis=1))
 
 
-# Variance of an answer that never errs: draws are too few to know that a pair is certain.
+# Variance of an answer that never errs: there are too few draws to know that a pair is certain.
 LEAST_NOISE = 1e-3
 
-# Pairs of the largest variance, among which the greedy choice is made: what it costs grows with them.
+# Number of pairs of the largest variance from which the greedy choice is made: its cost grows with them.
 WIDEST = 10_000
 
-# Sure samples of each cluster that doubtful ones are asked against, in turn.
+# Number of sure samples of each cluster that doubtful ones are asked against, in turn.
 ANCHORS = 5
 
 
-# From a belief, the annotations so far (columns i, j, kind), how many pairs, and a random stream.
+# Function of a belief, the answers so far (columns i, j, kind), the number of pairs, and a random stream.
 Strategy = Callable[[Belief, Pairs, int, np.random.Generator], Scored]
 
 
 def uniform(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator) -> Scored:
-    """Any pairs: what all others are measured against."""
+    """Return any pairs, as the baseline of all other strategies."""
     n_samples = len(belief.X)
     if n_samples * (n_samples - 1) // 2 < 8 * count:
         pairs = rng.permutation(all_pairs(n_samples))
@@ -271,16 +240,16 @@ def uniform(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator
 
 
 def uncertain(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator) -> Scored:
-    """The pairs whose answers are the hardest to predict, each taken alone."""
+    """Return the pairs whose answers are the hardest to predict, without regard to other pairs."""
     return most_telling(belief, draw_pool(belief, answers, rng), count)
 
 
 def information(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator) -> Scored:
-    """The pairs whose answers tell the most together, one after the other (docs/model.md, section 10).
+    """Choose one pair after the other by the information of all their answers (docs/model.md, section 10).
 
-    What an answer tells depends on the variance, over the draws, of whether the pair is together. Every pair
-    taken lowers the variance of those that go with it, as if all were jointly normal, so that the next one
-    asks for something else. Without answers it is the cold start.
+    The information depends on the variance over the draws of whether a pair is together. Every pair that is
+    chosen lowers the variance of correlated pairs, as if all were jointly normal, so that the next one asks
+    for something else. Without answers it is the cold start.
     """
     if len(answers) == 0:
         return cold_start(belief, count, rng)
@@ -288,10 +257,10 @@ def information(belief: Belief, answers: Pairs, count: int, rng: np.random.Gener
 
 
 def overall(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator) -> Scored:
-    """The pairs whose answers leave the least variance of all pairs, one after the other.
+    """Choose one pair after the other so that the answers leave the least variance of all pairs.
 
-    As "information", but a pair counts by what its answer tells of others: of two answers that are equally
-    hard to predict, that which decides on a hundred samples comes before that on a sample between two.
+    Unlike "information", it counts the information about other pairs. If two answers are equally hard to
+    predict, one that decides about a hundred samples comes before one about a sample between two clusters.
     """
     if len(answers) == 0:
         return cold_start(belief, count, rng)
@@ -302,55 +271,46 @@ def overall(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator
         return _in_turn(belief, pool, count, joined @ joined.T / len(joined))
 
 
-def _in_turn(belief: Belief, pairs: Pairs, count: int, everyone: Floats | None = None) -> Scored:
-    """Pairs one after the other: by their own variance, or by what they tell of everyone's.
+def _in_turn(belief: Belief, pairs: Pairs, count: int, target: Floats | None = None) -> Scored:
+    """Choose one pair after the other by its variance, or by its effect on the variance of target pairs.
 
-    Parameters
-    ----------
-    belief : Belief
-        What is known.
-    pairs : ndarray of shape (n_pairs, 2)
-        To choose from.
-    count : int
-        Pairs wanted.
-    everyone : ndarray of shape (n_draws, n_draws), optional
-        How draws agree on the pairs that are to be known: sums over these of products of their deviations.
+    The target has a number for every two draws: the sum over these pairs of the products of their deviations.
     """
     shares = belief.joined(pairs).mean(axis=0)
     widest = np.argsort(-shares * (1.0 - shares), kind="stable")[: max(WIDEST, count)]
     pairs, shares = pairs[widest], shares[widest]
     variance = shares * (1.0 - shares)
     features = (belief.joined(pairs) - shares) / np.sqrt(len(belief.draws))
-    # variance of an answer in units of what it says, p (1 - p) / (2 p - 1)²: infinite at p = 1/2
+    # Variance of an answer in units of its effect, p (1 - p) / (2 p - 1)², which is infinite at p = 1/2.
     p, slope = belief.accuracy, (2.0 * belief.accuracy - 1.0) ** 2
     noise = max(p * (1.0 - p) / slope, LEAST_NOISE) if slope > 0.0 else np.inf
     inverse = np.eye(len(features))
-    told = np.zeros(len(pairs)) if everyone is None else np.einsum("ij,ij->j", features, everyone @ features)
-    chosen, left = list[int](), list[float]()
-    taken = np.zeros(len(pairs), dtype=bool)
+    effect = np.zeros(len(pairs)) if target is None else np.einsum("ij,ij->j", features, target @ features)
+    chosen, variances = list[int](), list[float]()
+    is_chosen = np.zeros(len(pairs), dtype=bool)
     for _ in range(min(count, len(pairs))):
-        worth = variance if everyone is None else told / (variance + noise)
-        best = int(np.argmax(np.where(taken, -1.0, worth)))
+        worth = variance if target is None else effect / (variance + noise)
+        best = int(np.argmax(np.where(is_chosen, -1.0, worth)))
         chosen.append(best)
-        left.append(max(float(variance[best]), 0.0))
-        taken[best] = True
-        # no matrix products: their last bits depend on the number of threads
+        variances.append(max(float(variance[best]), 0.0))
+        is_chosen[best] = True
+        # There are no matrix products, because their last bits depend on the number of threads.
         direction = np.einsum("ij,j->i", inverse, features[:, best])
         scale = noise + float(np.einsum("i,i->", features[:, best], direction))
         inverse -= direction[:, None] * direction / scale
         along = np.einsum("i,ij->j", direction, features)
         variance -= np.square(along) / scale
-        if everyone is not None:
-            beyond = np.einsum("ij,j->i", everyone, features[:, best])
-            own = float(np.einsum("i,i->", features[:, best], beyond)) / scale
-            told += along / scale * (own * along - 2.0 * np.einsum("i,ij->j", beyond, features))
+        if target is not None:
+            beyond = np.einsum("ij,j->i", target, features[:, best])
+            ratio = float(np.einsum("i,i->", features[:, best], beyond)) / scale
+            effect += along / scale * (ratio * along - 2.0 * np.einsum("i,ij->j", beyond, features))
             both = direction[:, None] * beyond
-            everyone = everyone + (own * direction[:, None] * direction - both - both.T) / scale
-    return Scored(pairs[chosen], answer_information(np.array(left), belief.accuracy))
+            target = target + (ratio * direction[:, None] * direction - both - both.T) / scale
+    return Scored(pairs[chosen], answer_information(np.array(variances), belief.accuracy))
 
 
 def anchors(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator) -> Scored:
-    """The most doubtful samples, each against a sure one of the cluster that it is most likely in."""
+    """Return the most doubtful samples, with sure ones of the clusters that they are most likely in."""
     membership = belief.membership
     sure = membership.max(axis=1)
     shuffled = rng.permutation(len(sure))
@@ -359,21 +319,21 @@ def anchors(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator
     anchors_of = [
         [i for i in by_doubt[::-1] if belief.labels[i] == k][:ANCHORS] for k in range(belief.n_clusters)
     ]
-    found = [
+    questions = [
         (sample, anchor)
         for rank in range(belief.n_clusters)
         for turn in range(ANCHORS)
         for place, sample in enumerate(by_doubt[: 2 * count])
         for anchor in anchors_of[by_cluster[sample, rank]][(place + turn) % ANCHORS :][:1]
     ]
-    return scored(belief, distinct(np.array(found, dtype=np.int64))[:count])
+    return scored(belief, distinct(np.array(questions, dtype=np.int64))[:count])
 
 
 def again(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator) -> Scored:
-    """Pairs that were asked, those whose answers are in doubt; then, if they are too few, "information"."""
-    asked = distinct(answers[:, :2])
-    joined = belief.joined(asked)
-    doubtful = asked[joined.any(axis=0) & ~joined.all(axis=0)]
+    """Return pairs of answers that are in doubt, and then those of "information" if there are too few."""
+    pairs = distinct(answers[:, :2])
+    joined = belief.joined(pairs)
+    doubtful = pairs[joined.any(axis=0) & ~joined.all(axis=0)]
     first = most_telling(belief, doubtful, count)
     if len(first.pairs) == count:
         return first
@@ -395,7 +355,7 @@ FUNCTIONS: tuple[Strategy, ...] = (
 STRATEGIES = dict(zip(words.STRATEGIES, FUNCTIONS, strict=True))
 
 
-# Questions of a strategy without those that were asked before.
+# Questions of a strategy without those that have answers.
 
 Pair = tuple[int, int]
 
@@ -409,45 +369,25 @@ def choose(
     seed: np.random.SeedSequence,
     left_out: Set[Pair] = frozenset(),
 ) -> Scored:
-    """Choose pairs, best first, none twice, and none that has been answered.
+    """Choose distinct pairs that have no answer, best first; fewer than `count` if there are no others.
 
-    Who is asked the same twice says the same twice, which is no second opinion: an answered pair comes again
-    by the strategy "again" alone.
-
-    Parameters
-    ----------
-    belief : Belief
-        Given all answers.
-    answers : ndarray of shape (n_answers, 3)
-        Columns i, j, kind.
-    strategy : str
-        One of `STRATEGIES`.
-    count : int
-        Pairs wanted.
-    seed : numpy.random.SeedSequence
-        Of all randomness; it is not changed.
-    left_out : set of (int, int)
-        Other pairs that are not to be asked, the lower sample first.
-
-    Returns
-    -------
-    Scored
-        Fewer than wanted if no other pair is left.
+    Somebody who is asked again gives the same answer, which is no second opinion, so that only the strategy
+    "again" asks pairs of answers. The belief is that given all answers (columns i, j and kind). Pairs that
+    are left out have the lower sample first.
     """
     not_again = set(left_out)
     if strategy != "again":
         not_again |= set(map(tuple, np.sort(answers[:, :2], axis=1).tolist()))
-    wanted = count
+    size = count
     while True:
-        found = STRATEGIES[strategy](belief, answers, wanted, np.random.default_rng(seed))
-        kept = [place for place, pair in enumerate(found.pairs.tolist()) if tuple(pair) not in not_again]
-        if len(kept) >= count or len(found.pairs) < wanted:
-            kept = kept[:count]
-            return Scored(found.pairs[kept].reshape(-1, 2), found.scores[kept])
-        wanted = 2 * wanted + (count - len(kept))
+        pairs, scores = STRATEGIES[strategy](belief, answers, size, np.random.default_rng(seed))
+        places = [place for place, pair in enumerate(pairs.tolist()) if tuple(pair) not in not_again]
+        if len(places) >= count or len(pairs) < size:
+            return Scored(pairs[places[:count]].reshape(-1, 2), scores[places[:count]])
+        size = 2 * size + (count - len(places))
 
 
-# A path of questions: batch after batch, each chosen given the answers before it, answered by an oracle.
+# A path of questions: an oracle answers batch after batch, and the answers count for the next batch.
 
 
 def next_answers(
@@ -459,36 +399,19 @@ def next_answers(
     strategy: str,
     count: int,
     seed: np.random.SeedSequence,
-    **fitted: Any,
+    n_clusters: int,
+    covariance: str,
+    restarts: int,
 ) -> NDArray[np.int32]:
-    """Choose the next batch of questions of a path, and answer them with accuracy `p`.
+    """Choose the next batch of questions of a path, and return the answers of an oracle to distinct pairs.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        Features as used.
-    labels_true : ndarray of shape (n_samples,)
-        What the oracle answers from.
-    path : ndarray of shape (n_answers, 3), int32
-        Annotations so far: columns i, j, kind; none is a cold start.
-    p : float
-        Accuracy of the oracle, and what the model is told.
-    strategy : str
-        One of `STRATEGIES`.
-    count : int
-        Length of the batch.
-    seed : numpy.random.SeedSequence
-        Of all randomness of this batch; it is not changed.
-    **fitted
-        Of the model that asks: `n_clusters`, `covariance` and `restarts`, as of `believe`.
-
-    Returns
-    -------
-    ndarray of shape (count, 3), int32
-        Columns i, j and kind, in the order of asking; fewer rows if there are not so many pairs. No pair
-        comes twice in a batch.
+    Answers before and after are rows of i, j and kind in the order of asking; none before is a cold start. If
+    there are fewer pairs than `count`, there are fewer rows. The model takes the accuracy of the oracle, `p`,
+    for that of the answers; its other parameters are those of `believe`.
     """
     layers = layers_from_annotations(path, p) if len(path) else []
-    belief = believe(X, layers, accuracy=p, seed=seed, **fitted)
+    belief = believe(
+        X, layers, n_clusters=n_clusters, accuracy=p, seed=seed, covariance=covariance, restarts=restarts
+    )
     rng = np.random.default_rng(below(seed, 3))
     return answer_pairs(rng, labels_true, STRATEGIES[strategy](belief, path, count, rng).pairs, p=p)
