@@ -184,18 +184,18 @@ def test_the_map_of_the_design_has_every_module_in_its_room() -> None:
 
 
 MOST = {
-    "found": 10,
+    "found": 5,
     "each": 3,
-    "told, said": 12,
-    "descriptions with Of or What": 29,
-    "docstring longer than body": 93,
+    "told, said": 9,
+    "descriptions with Of or What": 17,
+    "docstring longer than body": 89,
     "tuples of three": 2,
-    "statements with several constants": 12,
-    "calls with splats": 125,
-    "uses of Any": 599,
+    "statements with several constants": 10,
+    "calls with splats": 123,
+    "uses of Any": 597,
     "modules with code": 165,
     "lines of code": 28_596,
-    "lines of imports": 3_101,
+    "lines of imports": 3_097,
     "lines of docstrings for 100 lines of code": 28,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""
