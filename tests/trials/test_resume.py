@@ -74,7 +74,7 @@ def spec_text(stages: dict[str, int], more: str = "") -> str:
 
 def stub_choice(science: Science, cell: Cell) -> Chosen:
     """A choice, or scores, that take no time, a function of the coordinates of the cell."""
-    rng = np.random.default_rng(tasks._stream(science.seed, cell, 1000))
+    rng = np.random.default_rng(tasks.stream_of(science, cell, 1000))
     losses, shares = rng.random((2, len(SCORED if science.searches[0].held_out else CANDIDATES))).tolist()
     if is_any(cell.model):
         return Chosen("spherical", tuple(losses), tuple(shares), MADE_OF.codes, rng.random())
@@ -85,7 +85,7 @@ def stub_choice(science: Science, cell: Cell) -> Chosen:
 def stub(science: Science, work: Span, source: Source) -> Solved:
     """A solver that takes no time, as much a function of the coordinates as the real one."""
     X, _ = source.arrays(work.unit.mixture)
-    streams = [tasks._stream(science.seed, work.unit, r) for r in range(work.start, work.stop)]
+    streams = [tasks.stream_of(science, work.unit, r) for r in range(work.start, work.stop)]
     rngs = [np.random.default_rng(stream) for stream in streams]
     asked = science.search(work.unit)  # streams do not tell searches apart
     objectives = [float(rng.standard_normal()) + asked.population for rng in rngs]
