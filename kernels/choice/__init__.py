@@ -1,1 +1,1 @@
-"""Which shape of covariance annotations speak for: how well each predicts those it has not seen."""
+"""Choices by annotations that a fit has not seen, and criteria of numbers of clusters."""

@@ -1,4 +1,4 @@
-"""How well a model predicts annotations that it has not seen (docs/model.md, section 8)."""
+"""Predictions of annotations that a model has not seen, and choices by them (docs/model.md, section 8)."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from sweep_clustering.kernels.search.genetic import run_restart
 from sweep_clustering.kernels.settings import FOLD_GENERATIONS, FOLDS, Settings
 from sweep_clustering.kernels.structure import CANDIDATES
 
-# Fewer pairs than this say too little: a fold would hold less than four.
+# Fewest pairs to choose by: with fewer a fold would have less than four.
 LEAST_PAIRS = 20
 
-# No pair and no annotation is more certain than this: one surprise must not outweigh all others.
+# Least probability of an answer: one surprise must not outweigh all other answers.
 UNSURE = 1e-3
 
 # Start of the spawn keys of the folds: beyond the number of any restart.
@@ -40,7 +40,7 @@ HELD_OUT = 2**31
 
 
 def below(seed: np.random.SeedSequence, *key: int) -> np.random.SeedSequence:
-    """A stream below another, without counting up the other's children."""
+    """Return a stream below another one, whose count of children stays."""
     return np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, *key))
 
 
@@ -52,19 +52,21 @@ class Annotations(NamedTuple):
     pairs : ndarray of shape (n_annotations, 2)
         Samples.
     is_must : ndarray of shape (n_annotations,), bool
-        Whether it says that they belong together.
+        Whether the annotation says that the samples belong together.
     weights : ndarray of shape (n_annotations,)
         Annotations that each stands for.
     accuracies : ndarray of shape (n_annotations,)
-        As given; NaN where unknown.
+        Accuracies of the answers; NaN if unknown.
     annotators : ndarray of shape (n_annotations,)
-        Who annotated.
-    layers, rows : ndarray of shape (n_annotations,)
-        Where it stands.
+        Numbers of the annotators.
+    layers : ndarray of shape (n_annotations,)
+        Numbers of the layers.
+    rows : ndarray of shape (n_annotations,)
+        Rows in the layers.
     folds : ndarray of shape (n_annotations,)
-        0 to `FOLDS` - 1; all annotations of a pair are in one fold.
+        Numbers from 0 to `FOLDS` - 1; all annotations of a pair are in one fold.
     n_pairs : int
-        Different pairs.
+        Number of distinct pairs.
     """
 
     pairs: NDArray[np.int64]
@@ -85,13 +87,13 @@ class HeldOut:
     Parameters
     ----------
     log_probabilities : ndarray of shape (n_annotations,)
-        Nats.
+        Logarithms of the probabilities, nats.
     right : ndarray of shape (n_annotations,), bool
-        Whether what was annotated was the more probable answer.
+        Whether the annotation was the more probable answer.
     weights : ndarray of shape (n_annotations,)
         Annotations that each stands for.
     agreeing : ndarray of shape (n_annotations,)
-        Probability that the partition has the pair as annotated, whatever the annotator's accuracy.
+        Probability that the partition agrees with the annotation, whatever the annotator's accuracy.
     """
 
     log_probabilities: Floats
@@ -106,39 +108,31 @@ class HeldOut:
 
     @property
     def share_right(self) -> float:
-        """Share of the annotations that were predicted."""
+        """Share of the annotations that were predicted right."""
         return float(np.average(self.right, weights=self.weights))
 
     def gain_over(self, other: HeldOut) -> tuple[float, float]:
-        """Mean log-probability above that of another model on the same annotations, and its error."""
+        """Return the mean log-probability above that of another model, and its standard error."""
         differences = self.log_probabilities - other.log_probabilities
         mean = float(np.average(differences, weights=self.weights))
         squares = np.square(self.weights * (differences - mean))
         return mean, float(np.sqrt(squares.sum()) / self.weights.sum())
 
 
-# Nats that an answer costs a coin: no model that predicts worse is a result.
+# Log loss of a coin, nats: no model that predicts worse is a result.
 COIN = math.log(2.0)
 
 
 class Bar(NamedTuple):
-    """Predictions that a model has to beat, and what they are made by, in words."""
+    """Predictions that a model has to beat, and their source in words."""
 
     predictions: HeldOut
     words: str
 
 
 def bar_of(base_rate: HeldOut) -> Bar:
-    """Return the better of the base rate and a coin.
-
-    The base rate is estimated from other folds, so that it predicts answers that are nearly balanced worse
-    than a coin does.
-
-    Parameters
-    ----------
-    base_rate : HeldOut
-        Predictions by how often the annotations of the other folds are must-links.
-    """
+    """Return the better of a coin and a base rate, which is how often annotations are must-links."""
+    # The rate comes from other folds: it predicts answers that are nearly balanced worse than a coin does.
     if base_rate.log_loss <= COIN:
         return Bar(base_rate, "how often they are must-links")
     logs = np.full(len(base_rate.weights), -COIN)
@@ -146,25 +140,16 @@ def bar_of(base_rate: HeldOut) -> Bar:
 
 
 def list_annotations(layers: Sequence[Layer], seed: np.random.SeedSequence) -> Annotations:
-    """Put all annotations but self pairs into one list, and draw their folds.
-
-    Parameters
-    ----------
-    layers : sequence of Layer
-        Annotation graphs.
-    seed : numpy.random.SeedSequence
-        Seed of the folds.
-    """
+    """Put all annotations except self pairs into one list, and draw their folds."""
     parts = [(np.empty((0, 2), np.int64), np.empty(0, bool), *np.empty((2, 0)), *np.empty((3, 0), np.int64))]
     for number, layer in enumerate(layers):
         pairs = np.asarray(layer.pairs, dtype=np.int64).reshape(-1, 2)
         rows = np.flatnonzero(pairs[:, 0] != pairs[:, 1])
-        must, who, where = (
-            np.full(len(rows), each) for each in (layer.kind == MUST, layer.annotator, number)
+        is_must, annotators, layer_numbers = (
+            np.full(len(rows), value) for value in (layer.kind == MUST, layer.annotator, number)
         )
-        parts.append(
-            (pairs[rows], must, layer_weights(layer)[rows], pair_accuracies(layer)[rows], who, where, rows)
-        )
+        weights, accuracies = layer_weights(layer)[rows], pair_accuracies(layer)[rows]
+        parts.append((pairs[rows], is_must, weights, accuracies, annotators, layer_numbers, rows))
     columns = dict(zip(Annotations._fields, map(np.concatenate, zip(*parts, strict=True)), strict=False))
     n_samples = int(columns["pairs"].max(initial=0)) + 1
     different, names = np.unique(pair_numbers(columns["pairs"], n_samples), return_inverse=True)
@@ -185,9 +170,9 @@ def held_out(
 ) -> HeldOut:
     """Predict the annotations of each fold from a short search that sees those of the others.
 
-    The probability that two samples belong together is the sum over clusters of both being there, each given
-    the labels of all others; the answer is right with the accuracy given, else with the share of the other
-    folds' annotations of its annotator that agree with the fit.
+    The probability that two samples belong together is a sum over clusters of the probability that both are
+    there, given the labels of all other samples. An answer is right with its accuracy. If that is unknown, it
+    is the share of the annotator's answers in other folds that agree with the fit.
 
     Parameters
     ----------
@@ -198,7 +183,7 @@ def held_out(
     annotations : Annotations
         The same annotations in one list, with their folds.
     n_clusters, model, covariance, settings
-        As of `kernels.problem.problem.build_problem`, and of the search.
+        Parameters of `kernels.problem.problem.build_problem`, and settings of the search.
     seed : numpy.random.SeedSequence
         Seed of the searches.
 
@@ -238,13 +223,13 @@ def label_probabilities(problem: Problem, labels: NDArray[np.integer]) -> Floats
     problem : Problem
         Data, annotations and model.
     labels : ndarray of shape (n_samples,)
-        A partition.
+        Labels of a partition.
 
     Returns
     -------
     ndarray of shape (n_samples, n_clusters)
-        Proportional to the exponential of the objective with that label, all parameters at their best. A
-        sample of a cluster of the least size has its label for certain.
+        Probabilities that are proportional to the exponential of the objective with that label and the best
+        parameters. A sample of a cluster of the least size has its label for certain.
     """
     state = new_state(problem.data)
     state.labels[:] = labels
@@ -275,55 +260,45 @@ def _set_probabilities(data: Data, state: State, shares: Floats) -> None:
 
 @functools.cache
 def warm_up() -> None:
-    """Compile, or load from the cache, what predictions need beside the search."""
+    """Load or compile the kernels that predictions need beside the search."""
     X = np.arange(12.0).reshape(6, 2)
     label_probabilities(build_problem(X, n_clusters=2, model="unsupervised"), np.repeat([0, 1], 3))
 
 
 def without(layers: Sequence[Layer], annotations: Annotations, tested: NDArray[np.bool_]) -> list[Layer]:
     """Return the layers without the annotations of a fold."""
-    left = []
+    training = []
     for number, layer in enumerate(layers):
-        kept = np.ones(len(layer.pairs), dtype=bool)
-        kept[annotations.rows[tested & (annotations.layers == number)]] = False
-        of_pairs = {"pairs": layer.pairs, "weights": layer.weights, "accuracies": layer.accuracies}
-        values = {name: np.asarray(array)[kept] for name, array in of_pairs.items() if array is not None}
-        left.append(replace(layer, **values))  # type: ignore[arg-type]
-    return left
+        is_training = np.ones(len(layer.pairs), dtype=bool)
+        is_training[annotations.rows[tested & (annotations.layers == number)]] = False
+        training.append(_selected(layer, is_training))
+    return training
+
+
+def _selected(layer: Layer, rows: NDArray[np.bool_]) -> Layer:
+    """Return the annotations of some rows of a layer."""
+    return replace(
+        layer,
+        pairs=np.asarray(layer.pairs)[rows],
+        weights=None if layer.weights is None else np.asarray(layer.weights)[rows],
+        accuracies=None if layer.accuracies is None else np.asarray(layer.accuracies)[rows],
+    )
 
 
 def some_rows(
     X: Floats, layers: Sequence[Layer], most: int, rng: np.random.Generator
 ) -> tuple[Floats, list[Layer]]:
-    """Return so many rows, those of random annotations before others, and the annotations among them.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        Features.
-    layers : sequence of Layer
-        Annotations.
-    most : int
-        Rows; all of them, if there are no more.
-    rng : numpy.random.Generator
-        Source of the draw.
-    """
+    """Return at most so many rows, those of random annotations first, and the annotations among them."""
     if len(X) <= most:
         return X, list(layers)
     answered = rng.permutation(np.concatenate([np.empty((0, 2), int), *(layer.pairs for layer in layers)]))
-    # each answer adds two rows at most; rows without answers fill up
+    # Each answer adds two rows at most. Other rows fill up.
     rows = np.concatenate([answered[: most // 2].ravel(), rng.permutation(len(X))])
-    kept = np.sort(rows[np.sort(np.unique(rows, return_index=True)[1])][:most])
+    chosen = np.sort(rows[np.sort(np.unique(rows, return_index=True)[1])][:most])
     place = np.full(len(X), -1)
-    place[kept] = np.arange(len(kept))
-    between = []
-    for layer in layers:
-        pairs = place[layer.pairs].reshape(-1, 2)
-        some = (pairs >= 0).all(axis=1)
-        of_each = {"weights": layer.weights, "accuracies": layer.accuracies}
-        known = {name: np.asarray(values)[some] for name, values in of_each.items() if values is not None}
-        between.append(replace(layer, pairs=pairs[some], **known))
-    return X[kept], between
+    place[chosen] = np.arange(len(chosen))
+    placed = [replace(layer, pairs=place[layer.pairs].reshape(-1, 2)) for layer in layers]
+    return X[chosen], [_selected(layer, np.all(layer.pairs >= 0, axis=1)) for layer in placed]
 
 
 def _accuracies(annotations: Annotations, labels: NDArray[np.integer], tested: NDArray[np.bool_]) -> Floats:
@@ -341,36 +316,25 @@ def _accuracies(annotations: Annotations, labels: NDArray[np.integer], tested: N
     return np.clip(accuracies, UNSURE, 1.0 - UNSURE)
 
 
-# The accuracy that held-out annotations speak for (docs/model.md, section 11).
+# The accuracy by held-out annotations (docs/model.md, section 11).
 
-# Halvings of the interval: to the last bits.
+# Halvings of the interval, down to the last bits.
 STEPS = 60
 
 
 class Accuracy(NamedTuple):
-    """An accuracy, and its standard error: NaN at the ends of its interval."""
+    """An accuracy with its standard error, which is NaN at the ends of the interval."""
 
     value: float
     error: float
 
 
 def estimated_accuracy(score: HeldOut) -> Accuracy:
-    """Return the accuracy of the largest likelihood of annotations that the fit had not seen, eq. (71).
-
-    Parameters
-    ----------
-    score : HeldOut
-        With the probabilities that the partition has each pair as annotated.
-
-    Returns
-    -------
-    Accuracy
-        Between one half and 1 - 1e-3.
-    """
+    """Return the accuracy of the largest likelihood of held-out annotations, at least one half, eq. (71)."""
     agreeing, low, high = score.agreeing, 0.5, 1.0 - UNSURE
 
     def scores(p: float) -> Floats:
-        """Derivative by p of the logarithm of p s + (1 - p) (1 - s), which is concave in p."""
+        """Return the derivative by p of the logarithm of p s + (1 - p) (1 - s), which is concave in p."""
         return np.asarray((2.0 * agreeing - 1.0) / (p * agreeing + (1.0 - p) * (1.0 - agreeing)))
 
     def slope(p: float) -> float:
@@ -387,25 +351,25 @@ def estimated_accuracy(score: HeldOut) -> Accuracy:
     return Accuracy(low, 1.0 / math.sqrt(float((score.weights * np.square(scores(low))).sum())))
 
 
-# The shape of covariance that annotations speak for (docs/model.md, section 8).
+# The shape of covariance by held-out annotations (docs/model.md, section 8).
 
-# Standard errors that the best candidate must be ahead of a simpler one to be preferred to it.
+# Standard errors by which the best candidate must be ahead of a simpler one.
 TIMIDITY = 0.5
 
 
 @dataclass(frozen=True, eq=False)
 class ShapeChoice:
-    """A shape, and what spoke for it.
+    """A shape, and the predictions of the candidates.
 
     Parameters
     ----------
     covariance : str
-        The shape chosen.
+        Shape that was chosen.
     candidates : dict of str to HeldOut
-        How well each candidate predicted held-out annotations, the simplest first; none if there were too
-        few annotations to tell.
+        Predictions of held-out annotations by each candidate, the simplest first; empty if there were too few
+        annotations.
     note : str
-        Why there are no candidates; else empty.
+        Reason why there are no candidates; else empty.
     """
 
     covariance: str
@@ -425,8 +389,8 @@ def choose_covariance(
 ) -> ShapeChoice:
     """Choose among shapes of covariance, by default spherical, diagonal, tied and full.
 
-    The simplest one whose mean log-probability of held-out annotations is within half a standard error of the
-    best, of the differences between both. All candidates see the same folds.
+    The simplest candidate is chosen whose mean log-probability of held-out annotations is within half a
+    standard error of their difference from the best. All candidates see the same folds.
 
     Parameters
     ----------
@@ -435,16 +399,16 @@ def choose_covariance(
     layers : sequence of Layer
         Annotation graphs.
     n_clusters, model, settings
-        As of `kernels.problem.problem.build_problem`, and of the search.
+        Parameters of `kernels.problem.problem.build_problem`, and settings of the search.
     seed : numpy.random.SeedSequence
         Seed of folds and searches.
     candidates : sequence of str
-        Shapes to choose from, the simplest first; of one shape alone, how well it predicts.
+        Shapes to choose from, the simplest first. A single shape is evaluated.
 
     Returns
     -------
     ShapeChoice
-        The first candidate if the model sees no annotations, or those of fewer than `LEAST_PAIRS` pairs.
+        Choice, the first candidate if the model sees no annotations, or fewer than `LEAST_PAIRS` pairs.
     """
     simplest = candidates[0]
     if model == "unsupervised":
