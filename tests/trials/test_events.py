@@ -140,7 +140,7 @@ def computed(monkeypatch: pytest.MonkeyPatch) -> tuple[list[tuple[str, int]], li
     """What a serial run computes: the first question of each batch with its path, and cells."""
     asked: list[tuple[str, int]] = []
     solved: list[str] = []
-    ask, solve = tasks.ask_batch, tasks._run
+    ask, solve = tasks.ask_batch, tasks.run_cell
 
     def spied_ask(asking: Any, path: Any, known: Any, arrays: Any) -> Any:
         asked.append((str(path), len(known)))
@@ -151,7 +151,7 @@ def computed(monkeypatch: pytest.MonkeyPatch) -> tuple[list[tuple[str, int]], li
         return solve(science, work, source)
 
     monkeypatch.setattr(tasks, "ask_batch", spied_ask)
-    monkeypatch.setattr(tasks, "_run", spied_solve)
+    monkeypatch.setattr(tasks, "run_cell", spied_solve)
     return asked, solved
 
 

@@ -151,8 +151,8 @@ def test_it_grows_keeps_what_it_held_and_does_not_compute_what_its_journal_holds
     records = list(replay(RunFolder(cube).last_run.journal))
     partials = [partial for record in records if "partials" in record[0] for partial in from_record(*record)]
     (cell,) = {partial.span.unit for partial in partials}
-    solve, ask = Mock(wraps=tasks._run), Mock(wraps=tasks.ask_batch)
-    monkeypatch.setattr(tasks, "_run", solve)
+    solve, ask = Mock(wraps=tasks.run_cell), Mock(wraps=tasks.ask_batch)
+    monkeypatch.setattr(tasks, "run_cell", solve)
     monkeypatch.setattr(tasks, "ask_batch", ask)
     spec = published(folder / "release.toml", name)
     text = spec.read_text()

@@ -130,7 +130,7 @@ class Solver:
 def quick(solver: Solver) -> Iterator[None]:
     """Stub solver, nothing to compile, and every holder of a lease dead."""
     with (
-        patch.object(tasks, "_run", solver),
+        patch.object(tasks, "run_cell", solver),
         patch.object(executor, "load_kernels", lambda: None),
         patch.object(lease, "is_alive", lambda process: False),
     ):

@@ -55,7 +55,7 @@ def test_every_cell_is_reproduced_or_said(cube: Path, monkeypatch: pytest.Monkey
     cells = [[check.cell for check in verify(cube, sample=5, seed=seed).checks] for seed in (1, 1, 2)]
     assert cells[0] == cells[1] != cells[2]
     assert len(set(cells[0])) == 5
-    monkeypatch.setattr(tasks, "_run", Mock(side_effect=MemoryError("none left")))
+    monkeypatch.setattr(tasks, "run_cell", Mock(side_effect=MemoryError("none left")))
     verification = verify(cube, sample=2)
     assert not verification.good
     assert [check.cause for check in verification.checks] == ["MemoryError: none left"] * 2

@@ -22,7 +22,7 @@ from sweep_clustering.sweeps.plan import Cell
 CELLS = [Cell("iris", None, 0.8, 75, replicate, "posterior") for replicate in (0, 1)]
 SMALL = TINY[: TINY.index("datasets")] + 'datasets = ["iris"]\n' + TINY[TINY.index("p = [") :]
 SMALL = SMALL.replace("[0.8, 1.0]", "[0.8]").replace(', "1N"]', "]").replace('"unsupervised", ', "")
-SOLVE = tasks._run
+SOLVE = tasks.run_cell
 
 
 def failing(error: Exception) -> Callable[[Science, Span, Source], Solved]:
@@ -38,7 +38,7 @@ def failing(error: Exception) -> Callable[[Science, Span, Source], Solved]:
 
 def test_a_failed_cell_its_log_and_the_command_that_runs_it_alone(tmp_path: Path) -> None:
     spec, cube = write_spec(tmp_path, SMALL), tmp_path / "tiny.zarr"
-    with patch.object(tasks, "_run", failing(FloatingPointError("no such luck"))):
+    with patch.object(tasks, "run_cell", failing(FloatingPointError("no such luck"))):
         assert run(spec, tmp_path) == 3
     shown = sweep("why", cube, CELLS[0])
     assert shown.exit_code == 0, shown.output
@@ -81,7 +81,7 @@ FORGED = "2026-01-01 00:00:00,000 INFO sweep_clustering.pipeline.run.head: 6 of 
     ids=["forged", "long"],
 )
 def test_a_cause_is_one_line_wherever_it_is_shown(tmp_path: Path, error: Exception) -> None:
-    with patch.object(tasks, "_run", failing(error)):
+    with patch.object(tasks, "run_cell", failing(error)):
         submitted = sweep("submit", write_spec(tmp_path, SMALL), "--results", tmp_path, "--workers", 0)
     assert submitted.exit_code == 3
     cube, cause = tmp_path / "tiny.zarr", cause_of(error)

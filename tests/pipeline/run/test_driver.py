@@ -225,7 +225,7 @@ def test_the_third_ctrl_c_ends_a_run_at_once_and_leaves_nobody_behind(tmp_path: 
 def test_a_cell_that_keeps_failing_is_marked_and_the_rest_goes_on(
     tmp_path: Path, iris: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    solve, broken = tasks._run, Cell("iris", None, 0.8, 75, 1, "posterior")
+    solve, broken = tasks.run_cell, Cell("iris", None, 0.8, 75, 1, "posterior")
 
     def picky(science: Science, span: Span[Cell], source: Source) -> Solved:
         if span.unit == broken and span.stop > 2:
@@ -234,7 +234,7 @@ def test_a_cell_that_keeps_failing_is_marked_and_the_rest_goes_on(
 
     spec, cube = write_spec(tmp_path, IRIS), tmp_path / "tiny.zarr"
     with monkeypatch.context() as patched:
-        patched.setattr(tasks, "_run", picky)
+        patched.setattr(tasks, "run_cell", picky)
         assert run(spec, tmp_path) == 3
         assert f"cell {broken} failed: FloatingPointError: no such luck" in caplog.text
         status = open_cube(cube)["iris/status"] == FAILED
@@ -282,13 +282,13 @@ def test_another_value_for_a_journaled_restart_is_an_alarm(
 ) -> None:
     """A machine that computes wrongly must not be believed."""
     monkeypatch.setattr(CellResult, "missing", lambda cell: [Span(cell.cell, 0, cell.restarts)])
-    solve = tasks._run
+    solve = tasks.run_cell
 
     def drifting(science: Science, span: Span[Cell], source: Source) -> Solved:
         done = solve(science, span, source)
         return replace(done, objectives=done.objectives + time.monotonic())
 
-    monkeypatch.setattr(tasks, "_run", drifting)
+    monkeypatch.setattr(tasks, "run_cell", drifting)
     assert run(write_spec(tmp_path, IRIS), tmp_path) == 1
     assert "the same bits" in caplog.text
 

@@ -280,7 +280,7 @@ def test_a_plan_counts_a_single_cell_by_which_a_sweep_has_grown(
 def test_a_plan_counts_failed_cells_apart_and_those_that_are_tried_again_as_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, stop: str
 ) -> None:
-    solve = tasks._run
+    solve = tasks.run_cell
 
     def fail(science: Science, span: Span[Cell], source: Source) -> Solved:
         if span.unit.model == "posterior" and span.unit.replicate == 1:
@@ -289,7 +289,7 @@ def test_a_plan_counts_failed_cells_apart_and_those_that_are_tried_again_as_left
 
     spec = write_spec(tmp_path, tiny(99, **SMALL) + stop)
     with monkeypatch.context() as patched:
-        patched.setattr(tasks, "_run", fail)
+        patched.setattr(tasks, "run_cell", fail)
         assert outcome(spec, caplog)["restarts_left"] == 25
     check(planned(spec), cells_done=4, cells_failed=1, cells_left=0)
     words = "done: 4 of 5 cells\n1 cell failed: sweep submit --retry-failed tries them again\nnothing to run"
