@@ -1,7 +1,6 @@
-"""What classes are made of, as annotations speak for it: subspace, components, covariance, proportions.
+"""The race of structures: subspace, components, covariance and proportions that predict annotations best.
 
-A `Structure` says in which coordinates the components of `kernels.unions.soft` stand, how many each class
-has and of which shape. `choose_structure` ranks structures, coarse to fine, by how well short fits predict
+`choose_structure` ranks structures, coarse to fine, by how well short fits (`kernels.unions.soft`) predict
 annotations that they have not seen (docs/model.md, section 12).
 """
 
@@ -46,36 +45,38 @@ from sweep_clustering.kernels.unions.table import (
     union_criteria,
 )
 
-# Components of each class at first.
+# Numbers of components of each class at first.
 COARSE = (1, 4, 16)
 
-# Candidates whose neighbours are tried, and how often that is.
+# Candidates whose neighbours are tried.
 TOP = 5
+
+# Times that neighbours are tried.
 TURNS = 2
 
-# What is fitted along discriminative directions.
+# Shapes and numbers of components along discriminative directions.
 ALONG = (("full", 1), ("spherical", 4), ("tied", 1))
 
-# Rank above which directions are looked for.
+# Rank above which discriminative directions are tried.
 LEAST_RANK = 3
 
-# Standard errors by which a candidate is behind the best, and the bar behind a candidate.
+# Standard errors by which a candidate is behind the best, or the bar behind a candidate.
 CLEAR = 2.0
 
-# Standard errors that the best must be ahead of one with fewer components to be preferred to it.
+# Standard errors by which the best must be ahead of a candidate with fewer components.
 TIMIDITY = 0.75
 
-# Folds, in turn: who is behind after the first of them is tried no further, and neither are more than these.
+# Most candidates that are tried on further folds.
 LEFT = 10
+
+# Folds in turn: candidates that are behind after the first of them are tried no further.
 RACE = ((0, 1), tuple(range(2, FOLDS)))
 
-# Shares of a prediction that are due to the fit: it is never worse than the base rate.
+# Shares of the fit in a prediction; the rest is the base rate, so that no prediction is worse than that.
 SURE = np.linspace(0.0, 1.0, 21)
 
-# Pairs whose shares are multiplied together: few enough that millions take no memory.
+# Pairs that are computed together, so few that millions of pairs take no memory.
 AT_ONCE = 2**16
-
-# Predictions of the annotations of each fold, from the others.
 
 
 class FoldPrediction(NamedTuple):
@@ -85,22 +86,22 @@ class FoldPrediction(NamedTuple):
     accuracies: Floats
 
 
-class Tried(NamedTuple):
-    """What is kept of a fit, its predictions by fold, and the fit itself if others start from it."""
+class Trial(NamedTuple):
+    """A compact fit, its predictions by fold, and the fit itself if others start from it."""
 
-    kept: CompactGaussians
+    compact: CompactGaussians
     gaussians: Gaussians | None
     predictions: dict[int, FoldPrediction]
 
 
 class Trials:
-    """Candidates, and how well each predicts held-out annotations."""
+    """Candidates, and their predictions of held-out annotations."""
 
     def __init__(self, table: Table, layers: Sequence[Layer], annotations: Annotations, run: Runner) -> None:
         self.table, self.layers, self.annotations, self.run = table, layers, annotations, run
         self.layers_of = [without(layers, annotations, annotations.folds == fold) for fold in range(FOLDS)]
         self.scores: dict[tuple[Structure, int], HeldOut] = {}  # by number of starts
-        # by number of starts and fold; fits are those that others start from
+        # by number of starts and fold; the fits are those that others start from
         self.predictions: dict[tuple[Structure, int, int], FoldPrediction] = {}
         self.fits: dict[tuple[Structure, int, int], Gaussians] = {}
         self.rates = np.zeros(len(annotations.folds))
@@ -121,14 +122,11 @@ class Trials:
         return sorted(losses, key=lambda structure: losses[structure])
 
     def add(self, candidates: Iterable[Structure], starts: int, firsts: Sequence[Structure] = ()) -> None:
-        """Predict with candidates, each from the best of some starts; those clearly behind end early.
-
-        Fits take memory as large as the table times K: only those of `firsts`, which others start from, stay.
-        """
+        """Predict with candidates, each from the best of some starts, until they are clearly behind."""
         running = [
             structure for structure in dict.fromkeys(candidates) if (structure, starts) not in self.scores
         ]
-        keys = dict.fromkeys(  # without repetition, as candidates share starts
+        keys = dict.fromkeys(  # without repetition, because candidates share starts
             (structure.subspace, structure.components * self.table.n_classes, number)
             for structure in running
             for number in range(starts if structure.first is None else 0)
@@ -142,17 +140,18 @@ class Trials:
                 for fold in (folds if structure.annotated else (-1,))
                 if (structure, starts, max(fold, 0)) not in self.predictions
             ]
+            # a fit takes as much memory as the table times K: only those that others start from stay
             results = self.run(lambda pair: self._try(pair, starts, pair[0] in firsts), work)
-            for (structure, fold), tried in zip(work, results, strict=True):
-                for number, prediction in tried.predictions.items():
+            for (structure, fold), trial in zip(work, results, strict=True):
+                for number, prediction in trial.predictions.items():
                     self.predictions[structure, starts, number] = prediction
-                if tried.gaussians is not None:
-                    self.fits[structure, starts, fold] = tried.gaussians
+                if trial.gaussians is not None:
+                    self.fits[structure, starts, fold] = trial.gaussians
             tested |= np.isin(self.annotations.folds, folds)
             scores = {structure: self._score_of(structure, starts, tested) for structure in running}
-            # of as many starts alone: fits from fewer may be better by chance, and all others would end
-            before = [score for (_, number), score in self.scores.items() if number == starts]
-            rivals = [*scores.values(), *(_selected(score, tested) for score in before)]
+            # rivals have as many starts: fits from fewer may be better by chance, and all others would end
+            earlier = [score for (_, number), score in self.scores.items() if number == starts]
+            rivals = [*scores.values(), *(_selected(score, tested) for score in earlier)]
             best = min(rivals, key=lambda score: score.log_loss, default=None)
             if best is not None:
                 running = [structure for structure in running if not _is_behind(scores[structure], best)]
@@ -172,14 +171,14 @@ class Trials:
         fits = [self.table.solve(structure, layers, rng, steps=steps, labels=start) for start in labels]
         return max(fits, key=lambda fit: fit.bound)
 
-    def _try(self, pair: tuple[Structure, int], starts: int, is_first: bool) -> Tried:
+    def _try(self, pair: tuple[Structure, int], starts: int, is_first: bool) -> Trial:
         structure, fold = pair
         fit, predictions = self._fit(structure, fold, starts), {}
         for number in (fold,) if structure.annotated else range(FOLDS):
             tested = self.annotations.folds == number
             together = alike(fit, self.annotations.pairs[tested])
             predictions[number] = FoldPrediction(together, self._accuracies(fit, tested))
-        return Tried(CompactGaussians.of(fit), fit if is_first else None, predictions)
+        return Trial(CompactGaussians.of(fit), fit if is_first else None, predictions)
 
     def _score_of(self, structure: Structure, starts: int, tested: NDArray[np.bool_]) -> HeldOut:
         folds = self.annotations.folds
@@ -191,7 +190,7 @@ class Trials:
         return self._score(must, together, tested)
 
     def _score(self, must: Floats, together: Floats, tested: NDArray[np.bool_]) -> HeldOut:
-        """Return predictions as sure of the fit as annotations bear out; the rest is the base rate."""
+        """Return predictions that mix the fit and the base rate in the best shares for the annotations."""
         whole, must = self.annotations, np.clip(must, UNSURE, 1.0 - UNSURE)[tested]
         mixed = SURE[:, None] * must + (1.0 - SURE[:, None]) * self.rates[tested]
         is_must, weights = whole.is_must[tested], whole.weights[tested]
@@ -199,7 +198,7 @@ class Trials:
         sureness = int(np.argmax(np.log(probabilities) @ weights))
         best, right = probabilities[sureness], probabilities[sureness] > 0.5
         if SURE[sureness] == 0.0:
-            # One answer for all: the rates of folds may lie on both sides of one half, each on the wrong one.
+            # a single answer for all: rates of folds may lie on both sides of one half, each on the wrong one
             right = is_must == (weights @ is_must > 0.5 * weights.sum())
         agreeing = np.where(is_must, together[tested], 1.0 - together[tested])
         return HeldOut(np.log(best), right, weights, agreeing)
@@ -241,18 +240,18 @@ def _is_behind(score: HeldOut, best: HeldOut) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """Structures, the best first, and what spoke for them.
+    """Structures from the best on, and the predictions of candidates.
 
     Parameters
     ----------
     ranked : tuple of Structure
-        The best first: where a fit of one falls short, the next is there.
+        Structures from the best on; if a fit of one falls short, the next is used.
     candidates : dict of Structure to HeldOut
-        Candidates that predicted annotations.
+        Predictions by each candidate.
     base_rate : HeldOut or None
-        Predictions by how often annotations are must-links; None where annotations were not asked.
+        Predictions by how often annotations are must-links; None if annotations had no part in the choice.
     note : str
-        Why the features chose; empty if annotations did.
+        Reason why the features chose; empty if annotations did.
     """
 
     ranked: tuple[Structure, ...]
@@ -266,11 +265,11 @@ class Ranking:
         return {structure: score for structure, score in self.candidates.items() if score.log_loss <= COIN}
 
 
-# Rounds, coarse to fine: each adds candidates to those that the rounds before it left.
+# Rounds from coarse to fine, each of which adds candidates.
 
 
 class Choices(NamedTuple):
-    """What a race is about: a table, and what is named, or "auto" where it is open."""
+    """The table of a race, and the parts of structures: a name, or "auto" if the part is open."""
 
     table: Table
     components: int | str
@@ -299,7 +298,7 @@ class Choices(NamedTuple):
 
     @property
     def plain(self) -> list[Structure]:
-        """The structure of each shape with what is named, and of what is open the simplest."""
+        """The structure of each shape with the parts that are named, and the simplest of the open ones."""
         return [named_structure(self.subspace, self.components, shape) for shape in self.shapes]
 
     def firsts(self, trials: Trials) -> list[Structure]:
@@ -338,8 +337,8 @@ def _neighbours(choices: Choices, trials: Trials) -> None:
 
 def _closely(choices: Choices, trials: Trials) -> None:
     """Try the best candidates, and those that directions start from, again from several starts."""
-    closely, firsts = choices.table.close_look, choices.firsts(trials)
-    trials.add([*trials.ranked(1)[: closely.top], *firsts], closely.starts, firsts)
+    look, firsts = choices.table.close_look, choices.firsts(trials)
+    trials.add([*trials.ranked(1)[: look.top], *firsts], look.starts, firsts)
 
 
 def _along_directions(choices: Choices, trials: Trials) -> None:
@@ -355,13 +354,15 @@ def _along_directions(choices: Choices, trials: Trials) -> None:
         if choices.covariance in (AUTO, shape) and choices.components in (AUTO, many)
     ] or [(shape, many) for shape in choices.shapes for many in choices.counts]
     firsts = [first for first in choices.firsts(trials) if (first, starts) in trials.scores]
-    led = [Structure(DISCRIMINATIVE, many, shape, first=first) for first in firsts for shape, many in along]
+    candidates = [
+        Structure(DISCRIMINATIVE, many, shape, first=first) for first in firsts for shape, many in along
+    ]
     is_named = choices.components != AUTO
-    trials.add([structure for structure in led if is_named or table.allows(structure)], starts)
+    trials.add([structure for structure in candidates if is_named or table.allows(structure)], starts)
 
 
 def _without_annotations(choices: Choices, trials: Trials) -> None:
-    """Try k-means and single Gaussians that do without annotations, where everything is open."""
+    """Try k-means and single Gaussians that do without annotations, if everything is open."""
     if choices.is_whole:
         trials.add(unsupervised(choices.table, choices.shapes), choices.table.close_look.starts)
 
@@ -380,9 +381,8 @@ def choose_structure(
 ) -> Ranking:
     """Rank structures by how well they predict held-out annotations, coarse to fine.
 
-    Where none predicts them better than how often they are must-links, and than a coin, by two standard
-    errors, the features choose by BIC: of structures without annotations, if components and subspace are
-    open too.
+    If no structure predicts them better than a coin and the share of must-links do, by two standard errors,
+    the features choose by BIC. Candidates are then structures without annotations, if everything is open.
 
     Parameters
     ----------
@@ -391,9 +391,9 @@ def choose_structure(
     layers : sequence of Layer
         Annotations.
     run : callable
-        As `map`; calls may run at once.
+        Function that works as `map` does; its calls may run at the same time.
     components, subspace, covariance : int or str
-        The one there is, or "auto".
+        Parts of the structures, or "auto".
 
     Raises
     ------
@@ -406,20 +406,20 @@ def choose_structure(
         few = f"{annotations.n_pairs} annotated pairs are too few to choose by, {LEAST_PAIRS} are needed"
         few = few if annotations.n_pairs else "there are no annotations to choose by"
         alone = choices.plain
-        if choices.is_whole:  # annotations take part in the final fit
+        if choices.is_whole:  # annotations then take part in the final fit
             every = unsupervised(table, choices.shapes)
             alone = [structure for structure in every if structure.covariance != KMEANS]
         return _by_features(table, run, alone, few, annotated=True)
     trials = Trials(table, layers, annotations, run)
     for add_candidates in ROUNDS:
         add_candidates(choices, trials)
-    return _judged(choices, trials)
+    return _ranking(choices, trials)
 
 
-def _judged(choices: Choices, trials: Trials) -> Ranking:
-    """Rank what the rounds have left, if the best of it beats the base rate and a coin."""
+def _ranking(choices: Choices, trials: Trials) -> Ranking:
+    """Rank the candidates of all rounds, by the features if the best does not beat the bar."""
     table, base, best = choices.table, trials.base_rate, trials.ranked(choices.table.close_look.starts)
-    if choices.subspace == DISCRIMINATIVE:  # what it starts from is no candidate itself
+    if choices.subspace == DISCRIMINATIVE:  # the first fits are no candidates
         best = [structure for structure in best if structure.subspace == DISCRIMINATIVE]
         if not best:
             note = "the annotations are predicted clearly worse along discriminative directions than without"
@@ -435,11 +435,11 @@ def _judged(choices: Choices, trials: Trials) -> Ranking:
         return replace(ranking, candidates=candidates, base_rate=base)
     ranking = Ranking((), candidates, base)
     first = fewest_components(ranking.credible)
-    return replace(ranking, ranked=(first, *(other for other in ranking.credible if other != first)))
+    return replace(ranking, ranked=tuple(dict.fromkeys((first, *ranking.credible))))
 
 
 def fewest_components(candidates: dict[Structure, HeldOut]) -> Structure:
-    """Return the structure of the fewest components that the best is not ahead of; of several, the best."""
+    """Return the structure of the fewest components, and the best of these, that is as good as the best."""
     best = min(candidates.values(), key=lambda score: score.log_loss)
     gains = {structure: best.gain_over(score) for structure, score in candidates.items()}
     as_good = [structure for structure, (gain, error) in gains.items() if gain <= TIMIDITY * error]
@@ -450,7 +450,7 @@ def unsupervised(table: Table, shapes: Sequence[str]) -> list[Structure]:
     """Return structures of one component a class that do without annotations."""
     every = [Structure(NONE, 1, shape, annotated=False) for shape in (KMEANS, *shapes)]
     whole = [structure for structure in every if table.allows(structure)]
-    whole = whole or every[:2]  # there has to be a candidate
+    whole = whole or every[:2]  # at least some candidates
     equal = [structure._replace(proportions="equal") for structure in whole if structure.covariance != KMEANS]
     return whole + equal
 
@@ -458,10 +458,10 @@ def unsupervised(table: Table, shapes: Sequence[str]) -> list[Structure]:
 def _by_features(
     table: Table, run: Runner, every: Sequence[Structure], why: str, *, annotated: bool
 ) -> Ranking:
-    """Rank structures by BIC of fits without annotations; they take part in the final fit if asked for."""
+    """Rank structures by BIC of fits without annotations, which may take part in the final fit."""
     ranked, note = list(every), why
     if len(every) > 1:
-        for structure in every:  # not at once in several threads
+        for structure in every:  # one after the other, because fits share starts
             for number in range(table.close_look.starts if structure.first is None else 0):
                 table.start(structure.subspace, structure.components * table.n_classes, number)
         fits = run(table.fit_features, every)
@@ -473,13 +473,13 @@ def _by_features(
     return Ranking(tuple(structure._replace(annotated=annotated) for structure in ranked), {}, None, note)
 
 
-# What fits are worth beside what their folds predicted.
+# Fits to all annotations, compared with the predictions of folds.
 
 
 def falls_short(fit: Gaussians, layers: Sequence[Layer], expected: HeldOut) -> str:
     """Return why a fit to all annotations is worse than those to the folds; empty if it is not.
 
-    A fit agrees with the annotations that it saw at least as well as others with those that they did not.
+    A good fit agrees with its annotations as well as fits to folds do with those that they have not seen.
     """
     agreeing, weights = list[Floats](), list[Floats]()
     for layer in layers:
@@ -502,7 +502,7 @@ def _mean(values: Floats, weights: Floats) -> tuple[float, float]:
 
 
 def best_so_far(table: Table, layers: Sequence[Layer], done: Sequence[tuple[Any, Any]]) -> Gaussians:
-    """Return the best of the fits that a race had made when it was ended.
+    """Return the best fit of a race that was interrupted.
 
     Parameters
     ----------
@@ -511,14 +511,14 @@ def best_so_far(table: Table, layers: Sequence[Layer], done: Sequence[tuple[Any,
     layers : sequence of Layer
         Annotations of the race.
     done : sequence of tuple
-        Arguments and results of calls: a structure and a fold with a `Tried`, or a structure that features
-        alone judge with its `Gaussians`.
+        Arguments and results of calls: a structure and a fold with a `Trial`, or a structure with its
+        `Gaussians` if the features choose.
 
     Returns
     -------
     Gaussians
-        The best by BIC, if features judge; else a fit of the structure whose fits agree most, by the least
-        that two standard errors leave of it, with annotations that they have not seen.
+        Best fit by BIC if the features choose. Otherwise a fit of the structure whose fits agree most, less
+        two standard errors, with annotations that they have not seen.
     """
     alone = [fit for _, fit in done if isinstance(fit, Gaussians)]
     if alone:
@@ -526,9 +526,9 @@ def best_so_far(table: Table, layers: Sequence[Layer], done: Sequence[tuple[Any,
     annotations = list_annotations(layers, table.seed)
     fits: dict[Structure, list[CompactGaussians]] = {}
     agreeing: dict[Structure, list[tuple[Floats, Floats]]] = {}
-    for (structure, _), tried in done:
-        fits.setdefault(structure, []).append(tried.kept)
-        for fold, prediction in tried.predictions.items():
+    for (structure, _), trial in done:
+        fits.setdefault(structure, []).append(trial.compact)
+        for fold, prediction in trial.predictions.items():
             tested = annotations.folds == fold
             together = prediction.together
             values = np.where(annotations.is_must[tested], together, 1.0 - together)
@@ -539,4 +539,4 @@ def best_so_far(table: Table, layers: Sequence[Layer], done: Sequence[tuple[Any,
         mean, error = _mean(values, weights)
         return mean - CLEAR * error
 
-    return max(fits[max(agreeing, key=least)], key=lambda kept: kept.gaussians.bound).whole()
+    return max(fits[max(agreeing, key=least)], key=lambda fit: fit.gaussians.bound).whole()
