@@ -1,7 +1,7 @@
-"""What should not pass in silence: a fit that may be nonsense, and what to do about it.
+"""Alarms on fits that may be nonsense, with advice.
 
-Each alarm is a sentence from numbers that a fit has anyway: what was found, and what to try. `alarms_of`
-gives those of a fit; the command shows them, the estimator warns with them, and both keep them as notes.
+An alarm is a sentence from numbers that a fit has anyway: a finding, and a thing to try. `alarms_of` gives
+those of a fit; the command shows them, the estimator warns with them, and both keep them as notes.
 """
 
 from __future__ import annotations
@@ -32,31 +32,41 @@ Floats = NDArray[np.float64]
 # Fewer samples are a handful.
 HANDFUL = 5
 
-# Chance of so many contradictions, if accuracies are as told, up to which it is said.
+# Largest probability of so many contradictions, if accuracies are right, that gives an alarm.
 UNLIKELY = 1e-3
 
-# Standard errors that agreement must be above chance, and what is enough where these are large.
-CLEAR, ENOUGH = 2.0, 0.1
+# Number of standard errors that an agreement above chance, or a gain, must have.
+CLEAR = 2.0
 
-# Differences of log losses that are rounding.
+# Agreement above chance that is enough if the standard error is large.
+ENOUGH = 0.1
+
+# Largest difference of log losses (nats) that is rounding.
 ROUNDING = 1e-12
 
-# Standard errors that predictions must be ahead of the bar: one of many candidates is, by chance.
+# Number of standard errors that predictions must be ahead of the bar: one of many candidates is, by chance.
 BARELY = 3.0
 
-# Neighbours of neighbours that a search for samples that are all apart looks at: some seconds. To look from a
-# sample at all takes as long as so many.
-LOOKED, LOOK = 10_000_000, 1_000
+# Largest number of neighbours of neighbours in a search for samples that are all apart: some seconds.
+LOOKED = 10_000_000
 
-# Times that samples of too few partners are left out there; each leaves others with too few.
+# Number of neighbours that take as long as the start of the search from one sample.
+LOOK = 1_000
+
+# Rounds in which samples with too few partners are left out there; each leaves others with too few.
 PEELED = 50
 
-# Partitions of restarts that share less than this, adjusted for chance, are different ones.
+# Partitions of restarts with a smaller adjusted Rand index are different ones.
 SAME = 0.9
 
-# Of restarts that say something about each other; largest standard deviation over the smallest that one
-# variance for all features can be meant for; share of rows that repeat one row.
-LEAST_RESTARTS, WIDEST, REPEATED = 3, 1e3, 0.05
+# Smallest number of restarts for an alarm that the best one is alone.
+LEAST_RESTARTS = 3
+
+# Largest ratio of the standard deviations of two features for which one variance is reasonable.
+WIDEST = 1e3
+
+# Share of all rows that repeat one row.
+REPEATED = 0.05
 
 # Accuracies from here on leave no room for a wrong answer.
 SURE = 0.999
@@ -69,26 +79,7 @@ def alarms_of(
     n_clusters: int,
     names: Sequence[str] = (),
 ) -> Iterator[str]:
-    """Alarms on features, annotations and the partition.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        Features as used.
-    layers : sequence of Layer
-        Annotations.
-    labels : ndarray of shape (n_samples,)
-        The partition.
-    n_clusters : int
-        K.
-    names : sequence of str
-        Of the features.
-
-    Yields
-    ------
-    str
-        A sentence; none for most fits.
-    """
+    """Yield sentences on features (by their names), annotations and the partition; most fits have none."""
     yield from _on_features(X, names)
     sizes = np.bincount(labels, minlength=n_clusters)
     if len(small := np.flatnonzero(sizes < HANDFUL)) and len(labels) >= 2 * HANDFUL * n_clusters:
@@ -103,15 +94,7 @@ def alarms_of(
 
 
 def restart_alarm(fits: Sequence[Fit], best: int) -> Iterator[str]:
-    """Say where the best of all restarts is alone.
-
-    Parameters
-    ----------
-    fits : sequence of Fit
-        All restarts.
-    best : int
-        Which is the best.
-    """
+    """Say if no other restart is as good as the best of them."""
     as_good = sum(fit.objective >= fits[best].objective - SAME_OPTIMUM for fit in fits)
     if as_good > 1 or len(fits) < LEAST_RESTARTS:
         return
@@ -125,27 +108,19 @@ def restart_alarm(fits: Sequence[Fit], best: int) -> Iterator[str]:
         )
 
 
-def skill_alarm(found: HeldOut | None, base: HeldOut | None) -> Iterator[str]:
-    """Whether held-out annotations are predicted better by so little that trying many structures explains it.
-
-    Parameters
-    ----------
-    found : HeldOut or None
-        Predictions by what was chosen.
-    base : HeldOut or None
-        By how often annotations are must-links.
-    """
-    if found is None or base is None:
+def skill_alarm(score: HeldOut | None, base: HeldOut | None) -> Iterator[str]:
+    """Say if predictions are ahead of the share of must-links so little that the choice explains it."""
+    if score is None or base is None:
         return
     bar = bar_of(base)
-    gain, error = found.gain_over(bar.predictions)
+    gain, error = score.gain_over(bar.predictions)
     share = max(base.share_right, 1.0 - base.share_right)
     count = float(base.weights.sum() ** 2 / np.square(base.weights).sum())
-    ahead = found.share_right - share > BARELY * math.sqrt(share * (1.0 - share) / count)
-    if gain <= BARELY * error and not ahead:  # of few annotations the error of the gain says little
+    is_ahead = score.share_right - share > BARELY * math.sqrt(share * (1.0 - share) / count)
+    if gain <= BARELY * error and not is_ahead:  # the error of the gain says little about few annotations
         yield (
             f"held-out annotations are predicted barely better than by {bar.words} (log loss"
-            f" {found.log_loss:.3f} against {bar.predictions.log_loss:.3f}), which may be chance: see whether"
+            f" {score.log_loss:.3f} against {bar.predictions.log_loss:.3f}), which may be chance: see whether"
             " rows and kinds are those meant, or annotate more pairs"
         )
 
@@ -180,51 +155,45 @@ def _on_features(X: Floats, names: Sequence[str]) -> Iterator[str]:
 
 
 class Annotated:
-    """Annotations of all layers, those of a sample with itself left out.
-
-    Parameters
-    ----------
-    layers : sequence of Layer
-        One or more.
-    """
+    """Annotations of one or more layers, without those of a sample with itself."""
 
     def __init__(self, layers: Sequence[Layer]) -> None:
         self.layers = layers
         self.pairs = np.concatenate([layer.pairs for layer in layers])
         is_must = [np.full(len(layer.pairs), layer.kind == MUST) for layer in layers]
         self.is_must = np.concatenate(is_must)
-        self.told = np.concatenate([pair_accuracies(layer) for layer in layers])
-        own = self.pairs[:, 0] != self.pairs[:, 1]
-        self.weights = np.concatenate([layer_weights(layer) for layer in layers]) * own
+        self.accuracies = np.concatenate([pair_accuracies(layer) for layer in layers])
+        is_pair = self.pairs[:, 0] != self.pairs[:, 1]
+        self.weights = np.concatenate([layer_weights(layer) for layer in layers]) * is_pair
 
     @classmethod
     def of(cls, layers: Sequence[Layer]) -> Annotated | None:
-        """None where there are no annotations of two samples."""
-        found = cls(layers) if layers else None
-        return found if found is not None and found.weights.sum() > 0.0 else None
+        """Return the annotations of layers, or None if they have no annotation of two samples."""
+        annotated = cls(layers) if layers else None
+        return annotated if annotated is not None and annotated.weights.sum() > 0.0 else None
 
     def right(self, labels: NDArray[np.integer]) -> NDArray[np.bool_]:
-        """Which of them agree with a partition."""
+        """Return whether annotations agree with a partition."""
         return np.concatenate([agrees(layer, labels) for layer in self.layers])
 
     @property
     def must_share(self) -> float:
-        """Share of them that are must-links."""
+        """Share of must-links."""
         return float(self.weights @ self.is_must) / self.total
 
     @property
     def total(self) -> float:
-        """Annotations that they stand for."""
+        """Sum of the weights."""
         return float(self.weights.sum())
 
     @property
     def count(self) -> float:
-        """So many annotations of one weight tell as much."""
+        """Number of annotations of equal weights that have as much information."""
         return self.total**2 / float(self.weights @ self.weights)
 
 
 def _on_agreement(annotated: Annotated, labels: NDArray[np.integer]) -> Iterator[str]:
-    """Agreement near chance, or far below what the accuracy explains."""
+    """Say if the agreement is near chance, or far below the accuracy."""
     right = annotated.right(labels)
     agreement = float(annotated.weights @ right) / annotated.total
     shares = np.bincount(labels) / len(labels)
@@ -241,51 +210,30 @@ def _on_agreement(annotated: Annotated, labels: NDArray[np.integer]) -> Iterator
     yield from contradictions(annotated, right)
 
 
-def predicted_words(found: HeldOut, base: HeldOut | None) -> str:
-    """How well a fit predicts held-out annotations, where it does so better than without looking at the rows.
-
-    Parameters
-    ----------
-    found : HeldOut
-        Predictions of the fit.
-    base : HeldOut or None
-        By how often annotations are must-links; None to compare with a coin.
-    """
-    loss = f"log loss {found.log_loss:.4f} nats"
-    (gain, error), other = (COIN - found.log_loss, 0.0), "a coin"
+def predicted_words(score: HeldOut, base: HeldOut | None) -> str:
+    """Describe predictions of held-out annotations, compared with the base rate or, without one, a coin."""
+    loss = f"log loss {score.log_loss:.4f} nats"
+    (gain, error), other = (COIN - score.log_loss, 0.0), "a coin"
     if base is not None:
         bar, other = bar_of(base)
-        gain, error = found.gain_over(bar)
+        gain, error = score.gain_over(bar)
     if gain <= CLEAR * error + ROUNDING:
         return f"held-out annotations no better than {other}, {loss}"
-    return f"{found.share_right:.0%} of held-out annotations, {loss}"
+    return f"{score.share_right:.0%} of held-out annotations, {loss}"
 
 
 def contradictions(annotated: Annotated, right: NDArray[np.bool_]) -> Iterator[str]:
-    """Say where more annotations are contradicted than their accuracies explain; a guess, where none is told.
-
-    Parameters
-    ----------
-    annotated : Annotated
-        Those that the model does not see too.
-    right : ndarray of shape (n_annotations,)
-        Which of them agree with the solution.
-
-    Yields
-    ------
-    str
-        One sentence, or none.
-    """
-    told, weights, total = annotated.told, annotated.weights, annotated.total
-    wrong = 1.0 - np.where(np.isnan(told), 0.5, told)
+    """Say if the solution contradicts more annotations than their accuracies, or guesses, explain."""
+    accuracies, weights, total = annotated.accuracies, annotated.weights, annotated.total
+    wrong = 1.0 - np.where(np.isnan(accuracies), 0.5, accuracies)
     contradicted, expected = float(weights[~right].sum()), float(weights @ wrong)
-    # As many annotations of one weight and one accuracy as tell as much: the chance that so many are wrong.
+    # The probability is that of annotations of equal weights and accuracies with as much information.
     count = annotated.count
     beyond = count * contradicted / total if contradicted else 0.0
     if not beyond or betainc(beyond, count - beyond + 1.0, expected / total) > UNLIKELY:
         return
     error = float(np.sqrt(np.square(weights) @ (wrong * (1.0 - wrong))))
-    explains = "guessing" if np.isnan(told).all() else "their accuracy"
+    explains = "guessing" if np.isnan(accuracies).all() else "their accuracy"
     yield (
         f"the clusters contradict {contradicted:.4g} of {total:.4g} annotations, but {explains} explains only"
         f" {expected:.3g} ± {error:.2g}. Check the numbering of the samples, the kinds of the links, and K"
@@ -293,19 +241,19 @@ def contradictions(annotated: Annotated, right: NDArray[np.bool_]) -> Iterator[s
 
 
 def _on_contradictions(annotated: Annotated, n_clusters: int) -> Iterator[str]:
-    """Pairs that were answered in both ways, and samples that are all apart from each other."""
-    used = annotated.weights > 0.0
-    is_must, told = annotated.is_must[used], annotated.told[used]
+    """Say if too many pairs have both answers, or if more samples than clusters are all apart."""
+    is_used = annotated.weights > 0.0
+    is_must, accuracies = annotated.is_must[is_used], annotated.accuracies[is_used]
     n_samples = int(annotated.pairs.max()) + 1
-    pairs, place = np.unique(pair_numbers(annotated.pairs[used], n_samples), return_inverse=True)
+    pairs, place = np.unique(pair_numbers(annotated.pairs[is_used], n_samples), return_inverse=True)
     pairs = np.stack(np.divmod(pairs, n_samples), axis=1)
     n_must = np.bincount(place, is_must, len(pairs))
     n_all = np.bincount(place, minlength=len(pairs))
     twice = n_all > 1
     both = twice & (n_must > 0) & (n_must < n_all)
-    accuracy = float(np.nanmean(told)) if not np.isnan(told).all() else math.nan
+    accuracy = float(np.nanmean(accuracies)) if not np.isnan(accuracies).all() else math.nan
     if both.any() and not math.isnan(accuracy):
-        # of answers that are right as often as told; without room for error no pair has both
+        # If no answer can be wrong, no pair is expected to have both.
         expected = float((1.0 - accuracy ** n_all[twice] - (1.0 - accuracy) ** n_all[twice]).sum())
         share = min(max(expected / int(twice.sum()), 1e-12), 1.0)
         n_both, n_twice = int(both.sum()), int(twice.sum())
@@ -316,8 +264,9 @@ def _on_contradictions(annotated: Annotated, n_clusters: int) -> Iterator[str]:
                 " accuracy is right, or leave it out to have it estimated"
             )
     cannot = pairs[n_must < n_all - n_must]
-    clique = _clique(cannot, pairs[n_must > n_all - n_must] if accuracy >= SURE else pairs[:0], n_clusters)
-    # fewer wrong answers than these cannot make them all apart, where there are K classes
+    must = pairs[n_must > n_all - n_must] if accuracy >= SURE else pairs[:0]
+    clique = samples_apart(cannot, must, n_clusters)
+    # With K classes, so many answers of the clique are wrong at least.
     needed = _least_together(len(clique), n_clusters)
     if needed and (needed > 1 or accuracy >= SURE or len(clique) * (len(clique) - 1) >= len(pairs)):
         rows = ", ".join(map(str, clique))
@@ -328,20 +277,11 @@ def _on_contradictions(annotated: Annotated, n_clusters: int) -> Iterator[str]:
         )
 
 
-def _clique(cannot: NDArray[np.integer], must: NDArray[np.integer], least: int = 0) -> list[int]:
-    """Samples that are all apart from each other: a large set of them, found from each sample on by degree.
+def samples_apart(cannot: NDArray[np.integer], must: NDArray[np.integer], least: int = 0) -> list[int]:
+    """Return a large set of more than `least` samples that are all apart, in ascending order.
 
-    Parameters
-    ----------
-    cannot, must : ndarray of shape (n_pairs, 2)
-        Pairs that are apart; pairs that count as one sample.
-    least : int
-        Partners that each must have, so that sets of so many or fewer are not looked for.
-
-    Returns
-    -------
-    list of int
-        In ascending order; the first sample stands for all that are joined with it.
+    It is the largest that a greedy search by degree from each sample finds. Samples that must-links join
+    count as one, the first of them.
     """
     n_samples = int(max(cannot.max(initial=-1), must.max(initial=-1))) + 1
     joined = coo_array((np.ones(len(must)), tuple(must.T)), (n_samples, n_samples))
@@ -352,10 +292,10 @@ def _clique(cannot: NDArray[np.integer], must: NDArray[np.integer], least: int =
     ends = ends[ends[:, 0] != ends[:, 1]]
     ends = np.concatenate([ends, ends[:, ::-1]])
     for _ in range(PEELED):
-        kept = (np.bincount(ends[:, 0], minlength=n_samples) >= least)[ends].all(axis=1)
-        if kept.all():
+        is_possible = (np.bincount(ends[:, 0], minlength=n_samples) >= least)[ends].all(axis=1)
+        if is_possible.all():
             break
-        ends = ends[kept]
+        ends = ends[is_possible]
     apart = csr_array((np.ones(len(ends), bool), tuple(ends.T)), (n_samples, n_samples))
     apart.sum_duplicates()
     degrees = np.diff(apart.indptr)
@@ -366,27 +306,27 @@ def _clique(cannot: NDArray[np.integer], must: NDArray[np.integer], least: int =
             break
         near = apart.indices[apart.indptr[sample] : apart.indptr[sample + 1]]
         looked += LOOK + int(degrees[near].sum())
-        within = _among(apart, near)
+        within = submatrix(apart, near)
         members = [int(sample)]
         while len(near) and len(members) + len(near) > len(largest):
-            taken = int(np.argmax(np.diff(within.indptr)))
-            left = np.sort(within.indices[within.indptr[taken] : within.indptr[taken + 1]])
-            members.append(int(near[taken]))
-            near, within = near[left], within[left][:, left]
+            best = int(np.argmax(np.diff(within.indptr)))
+            places = np.sort(within.indices[within.indptr[best] : within.indptr[best + 1]])
+            members.append(int(near[best]))
+            near, within = near[places], within[places][:, places]
         largest = members if len(members) > len(largest) else largest
     return sorted(largest)
 
 
-def _among(apart: csr_array, near: NDArray[np.integer]) -> csr_array:
-    """Rows and columns of some samples, in ascending order, without a pass over all samples."""
+def submatrix(apart: csr_array, near: NDArray[np.integer]) -> csr_array:
+    """Return rows and columns of some samples in ascending order, without a pass over all samples."""
     rows = apart[near]
     places = np.minimum(np.searchsorted(near, rows.indices), len(near) - 1)
-    inside = near[places] == rows.indices
-    starts = np.append(0, np.cumsum(inside))[rows.indptr]
-    return csr_array((rows.data[inside], places[inside], starts), (len(near), len(near)))
+    is_inside = near[places] == rows.indices
+    starts = np.append(0, np.cumsum(is_inside))[rows.indptr]
+    return csr_array((rows.data[is_inside], places[is_inside], starts), (len(near), len(near)))
 
 
 def _least_together(count: int, n_clusters: int) -> int:
-    """Pairs of so many samples that are together at least, in K clusters."""
-    each, over = divmod(count, n_clusters)
-    return n_clusters * (each * (each - 1) // 2) + over * each
+    """Return the smallest possible number of pairs that are together if so many samples are in K clusters."""
+    size, over = divmod(count, n_clusters)
+    return n_clusters * (size * (size - 1) // 2) + over * size

@@ -1,4 +1,4 @@
-"""How sure a solution is of each label: shares of draws (docs/model.md, sections 9 and 12)."""
+"""Confidence in the labels of a solution: shares of draws (docs/model.md, sections 9 and 12)."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -16,30 +16,32 @@ from sweep_clustering.pipeline.common import plural
 
 EFFORT = Effort(n_draws=1000, burn_in=250, thin=4)
 
-# Labels of all draws together, 200 MB: with more than 100,000 samples fewer draws are kept.
+# Largest number of labels in all draws, 200 MB: with more than 100,000 samples there are fewer draws.
 LARGEST = 10**8
 
 # First place of the spawn keys of draws; those of restarts have one place only.
 STREAM = 1
 
-# Beyond either, a note says that chains disagree; good chains of 10,000 samples come near the second.
+# A larger R-hat gives a note that chains disagree.
 LARGEST_R_HAT = 1.1
+
+# A smaller agreement gives the same note; good chains of 10,000 samples come near it.
 LEAST_AGREEMENT = 0.5
 
-# Labels of less confidence are counted.
+# Labels of less confidence are counted as unsure.
 UNSURE = 0.9
 
 
 @dataclass(frozen=True, eq=False)
 class Confidence:
-    """Partitions drawn with probability proportional to exp(objective), and what they say.
+    """Partitions drawn with probability proportional to exp(objective), and the confidence by them.
 
     The parameters are at their best for each partition, not integrated over.
 
     Parameters
     ----------
     labels : ndarray of shape (n_samples,), int16
-        The solution.
+        Labels of the solution.
     label_draws : ndarray of shape (n_draws, n_samples), int16
         Partitions, chain after chain; their clusters are numbered to share as many labels as possible with
         the solution.
@@ -51,9 +53,9 @@ class Confidence:
     chain_agreement : float
         1 less the largest difference between the memberships of two chains.
     starts : int
-        Distinct restarts that the chains started from.
+        Number of distinct restarts that the chains started from.
     seconds : float
-        Elapsed in the chains, compilation of kernels included.
+        Elapsed time of the chains, compilation of kernels included.
     """
 
     labels: NDArray[np.int16]
@@ -66,22 +68,22 @@ class Confidence:
 
     @property
     def confidence(self) -> Floats:
-        """Membership of each sample in the cluster of its label, of shape (n_samples,)."""
+        """Membership of each sample in the cluster of its label, as an array of shape (n_samples,)."""
         return self.membership[np.arange(len(self.labels)), self.labels]
 
     @property
     def expected_accuracy(self) -> float:
-        """Mean confidence: the share of labels that is right, if the model is."""
+        """Mean confidence, the share of labels that is right if the model is."""
         return float(self.confidence.mean())
 
     def to_json(self) -> dict[str, Any]:
-        """Values that strict JSON can hold, but for arrays."""
+        """Return arrays and values that strict JSON can hold."""
         names = ("membership", "confidence", "expected_accuracy", "r_hat", "chain_agreement")
         values = {name: getattr(self, name) for name in names}
         return values | {"r_hat": self.r_hat if np.isfinite(self.r_hat) else None}
 
     def lines(self) -> list[str]:
-        """Two lines, for people."""
+        """Return two lines for people."""
         unsure = f"{int((self.confidence < UNSURE).sum())} below {UNSURE:g}"
         expected = f"{self.expected_accuracy:.3f} of the labels expected right, if the model is; {unsure}"
         agree = f"R-hat {self.r_hat:.3f}, agreement {self.chain_agreement:.3f}, {self.seconds:.3f} s"
@@ -89,7 +91,7 @@ class Confidence:
         return [f"confidence {expected}", f"chains     {CHAINS} from {starts}, {agree}"]
 
     def notes(self) -> Iterator[str]:
-        """Say where chains disagree."""
+        """Say if chains disagree."""
         if self.r_hat > LARGEST_R_HAT or self.chain_agreement < LEAST_AGREEMENT:
             yield (
                 f"chains disagree: R-hat {self.r_hat:.3g}, and memberships differ by up to"
@@ -98,21 +100,10 @@ class Confidence:
 
 
 def find_confidence(solver: Solver, fits: Sequence[Fit], best: int, seed: int) -> Confidence:
-    """Draw partitions around a solution, and return what they say of its labels.
+    """Draw partitions around the best of the fits of a solver, and return the confidence in its labels.
 
     Chain c draws from `SeedSequence(seed, spawn_key=(1, c))`, and starts from the best fit, the next distinct
     one, and so on in turn.
-
-    Parameters
-    ----------
-    solver : Solver
-        Solver that made the fits.
-    fits : sequence of Fit
-        All restarts.
-    best : int
-        Which of them is the solution.
-    seed : int
-        Seed of the fit.
     """
     began, labels, clusters = time.perf_counter(), fits[best].labels, range(solver.n_clusters)
     effort = EFFORT._replace(n_draws=min(EFFORT.n_draws, LARGEST // len(labels)))
@@ -138,21 +129,14 @@ def find_confidence(solver: Solver, fits: Sequence[Fit], best: int, seed: int) -
 
 
 def split_r_hat(values: Floats) -> float:
-    """Gelman and Rubin's R-hat of chains cut into halves.
+    """Return Gelman and Rubin's R-hat of values by chain and draw, with each chain cut into halves.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n_chains, n_draws)
-        A number for each draw; an odd one in the middle is left out.
-
-    Returns
-    -------
-    float
-        1 if all values are the same; infinite if they differ between halves alone.
+    It is 1 if all values are the same, and infinite if they differ between halves alone. An odd draw in the
+    middle is left out.
     """
     half = values.shape[1] // 2
     halves = np.concatenate([values[:, :half], values[:, -half:]])
-    # Differences by rounding, such as of one objective computed along two paths, are none.
+    # Differences by rounding, such as those of one objective computed along two paths, do not count.
     rounding = 1e-9 * (1.0 + float(np.abs(values).max()))
     within = float(halves.var(axis=1, ddof=min(1, half - 1)).mean())
     between = float(halves.mean(axis=1).var(ddof=1))

@@ -1,7 +1,7 @@
-"""Fits of several numbers of clusters, and the one that a criterion takes (docs/model.md, section 11).
+"""Fits of several numbers of clusters, and a choice by a criterion (docs/model.md, section 11).
 
-`choose_clusters` fits each of them and takes one; `pipeline.choosing` reads them as they are written, and
-draws the criterion against the number.
+`choose_clusters` fits each number and chooses one. `pipeline.choosing` reads the numbers as people write
+them, and draws the criterion against the number.
 """
 
 from __future__ import annotations
@@ -21,18 +21,21 @@ if TYPE_CHECKING:  # options are read before kernels are loaded, which takes a s
     from sweep_clustering.kernels.choice.held_out import HeldOut
     from sweep_clustering.pipeline.fit.solve import FitResult
 
-# Standard errors that the best number may be ahead of one that BIC then decides for.
+# Number of standard errors that the best number may be ahead of one that BIC prefers.
 TIMIDITY = 1.0
 
-# What decides.
-HELD_OUT, BIC, FEWEST = "held-out annotations", "BIC", "fewest clusters"
+# Names of the criteria.
+HELD_OUT = "held-out annotations"
+BIC = "BIC"
+FEWEST = "fewest clusters"
+
 REASONS = {
     FEWEST: "held-out annotations: the fewest clusters within one standard error of the least log loss",
     HELD_OUT: "held-out annotations: the largest BIC within one standard error of the least log loss",
     BIC: "BIC, the largest",
 }
 
-# Of the table: values of a candidate, with their heads and forms.
+# Columns of the table: values of a candidate, with their heads and forms.
 COLUMNS = {
     "n_clusters": ("K", "d"),
     "objective": ("objective", ".2f"),
@@ -41,31 +44,19 @@ COLUMNS = {
     "icl": ("ICL", ".2f"),
     "held_out_log_loss": ("log loss", ".4f"),
 }
-# What does not compare between coordinates, and what nobody measured.
+# Columns that are left out: values in different coordinates do not compare, and others were not measured.
 UNSEEN = {FEWEST: ("objective", "parameters", "bic", "icl"), BIC: ("held_out_log_loss",)}
 OVERLAP = "note       BIC takes too few clusters where they overlap; held-out annotations see more"
 
 Fit = Callable[[int], "FitResult"]
 
-# What is tried where no number is named.
+# Numbers of clusters that are tried if none is named.
 TRIED = tuple(range(2, 11))
 
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """One number of clusters, and what speaks for it.
-
-    Parameters
-    ----------
-    n_clusters : int
-        K.
-    result : FitResult
-        The fit with it.
-    criteria : Criteria
-        Of its solution, nats.
-    held_out : HeldOut or None
-        How well it predicted annotations that it had not seen.
-    """
+    """A number of clusters, with the fit, its criteria (nats) and its predictions of held-out annotations."""
 
     n_clusters: int
     result: FitResult
@@ -73,7 +64,7 @@ class Candidate:
     held_out: HeldOut | None
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values; nats."""
+        """Return plain values, in nats."""
         criteria, predicted = self.criteria, self.held_out
         return {
             "n_clusters": self.n_clusters,
@@ -90,18 +81,9 @@ class Candidate:
 
 @dataclass(frozen=True, eq=False)
 class ClusterChoice:
-    """Candidates, and which is taken.
+    """Candidates by ascending number of clusters, and the one that a criterion of `REASONS` chose.
 
-    Parameters
-    ----------
-    candidates : tuple of Candidate
-        By number of clusters, ascending.
-    criterion : str
-        What decides: one of `REASONS`.
-    chosen : Candidate
-        The one taken.
-    interrupted : bool
-        Whether numbers were left out, as somebody pressed Ctrl-C.
+    If Ctrl-C interrupted the fits, larger numbers of clusters are missing.
     """
 
     candidates: tuple[Candidate, ...]
@@ -111,7 +93,7 @@ class ClusterChoice:
 
     @property
     def values(self) -> NDArray[np.float64]:
-        """Of the criterion that decides: log loss, the less the better, or BIC, the more the better; nats."""
+        """Values of the criterion in nats: log loss, the less the better, or BIC, the more the better."""
         return np.array(
             [
                 candidate.held_out.log_loss if candidate.held_out else candidate.criteria.bic
@@ -120,7 +102,7 @@ class ClusterChoice:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values; nats. Of the annotations the accuracy estimated with the number taken."""
+        """Return plain values (nats), with the accuracy of the annotations as the chosen fit estimates it."""
         from sweep_clustering.kernels.choice.held_out import estimated_accuracy
 
         held_out = self.chosen.held_out
@@ -137,22 +119,19 @@ class ClusterChoice:
         }
 
     def lines(self, assumed: float | None = None) -> list[str]:
-        """The table, which number is taken by what, the accuracy estimated, and what the choice cannot tell.
+        """Return the table, the choice, the estimate of an accuracy, and notes, for people.
 
-        Parameters
-        ----------
-        assumed : float, optional
-            Accuracy that the model assumes.
+        The model may have assumed an accuracy, which stands beside the estimate.
         """
-        document, taken = self.to_json(), self.chosen.n_clusters
+        document, n_clusters = self.to_json(), self.chosen.n_clusters
         keys = [key for key in COLUMNS if key not in UNSEEN.get(self.criterion, ())]
         rows = [["  ", *(COLUMNS[key][0] for key in keys)]]
         for candidate in document["candidates"]:
             texts = [format(candidate[key], COLUMNS[key][1]) for key in keys]
-            rows.append(["* " if candidate["n_clusters"] == taken else "  ", *texts])
+            rows.append(["* " if candidate["n_clusters"] == n_clusters else "  ", *texts])
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = [row[0] + "  ".join(map(str.rjust, row[1:], widths[1:])) for row in rows]
-        lines.append(f"clusters   {taken} by {REASONS[self.criterion]}, in nats")
+        lines.append(f"clusters   {n_clusters} by {REASONS[self.criterion]}, in nats")
         if (accuracy := document["accuracy_held_out"]) is not None:
             error = document["accuracy_held_out_error"]
             before = "" if assumed is None else f"told {assumed:g}, "
@@ -161,27 +140,18 @@ class ClusterChoice:
             both = f" and {agreeing:.3f} (agreeing)" if agreeing is not None else ""
             lines.append(f"accuracy   {estimated} (held out){both}")
         ends = {self.candidates[0].n_clusters: "smallest", self.candidates[-1].n_clusters: "largest"}
-        if taken in ends and taken > 2:  # one cluster is no clustering
-            lines.append(f"note       {taken} is the {ends[taken]} tried: the best may lie beyond")
+        if n_clusters in ends and n_clusters > 2:  # one cluster is no clustering
+            lines.append(f"note       {n_clusters} is the {ends[n_clusters]} tried: the best may lie beyond")
         if self.interrupted:
             lines.append("warning    interrupted: larger numbers of clusters were not tried to the end")
         return [*lines, OVERLAP] if self.criterion == BIC else lines
 
 
 def choose_clusters(counts: Sequence[int], fit: Fit) -> ClusterChoice:
-    """Fit each number of clusters, and take one.
+    """Fit each of some ascending numbers of clusters, and choose one.
 
-    Parameters
-    ----------
-    counts : sequence of int
-        Numbers of clusters, ascending.
-    fit : callable
-        The fit of one of them, as `pipeline.fit.solve.fit` makes it.
-
-    Raises
-    ------
-    ValueError
-        If a problem admits no solution.
+    `fit` takes a number and returns a result of `pipeline.fit.solve.fit`. A problem without solution is a
+    `ValueError`.
     """
     candidates: list[Candidate] = []
     for count in counts:
@@ -192,9 +162,9 @@ def choose_clusters(counts: Sequence[int], fit: Fit) -> ClusterChoice:
             if not candidates:
                 raise
             return replace(choose(candidates), interrupted=True)
-        # what was not predicted does not compare with what was
+        # A candidate without predictions does not compare with those that have some.
         if not (result.interrupted and candidates and candidates[0].held_out and not result.predicted):
-            # a result that stays holds no solver, and so no more copies of the table
+            # Results that stay have no solver, and so no more copies of the table.
             candidates.append(Candidate(count, replace(result, criteria=None), criteria, result.predicted))
         if result.interrupted:
             return replace(choose(candidates), interrupted=True)
@@ -202,47 +172,34 @@ def choose_clusters(counts: Sequence[int], fit: Fit) -> ClusterChoice:
 
 
 def possible(X: NDArray[np.float64], counts: Sequence[int]) -> tuple[int, ...]:
-    """Numbers of clusters that a table has distinct rows for, with samples to spare; one at least."""
+    """Return the numbers of clusters for which a table has twice as many distinct rows, or else 2 or 1."""
     distinct = len(np.unique(X, axis=0))
     return tuple(count for count in counts if 2 * count <= distinct) or (min(2, distinct),)
 
 
 def choose(candidates: Sequence[Candidate]) -> ClusterChoice:
-    """Take the number of the largest BIC, of those that predict held-out annotations as well as the best.
+    """Choose from ascending numbers the one of the largest BIC, or the smaller number if they are equal.
 
-    As well is within `TIMIDITY` standard errors. Where annotations were not predicted, BIC decides alone; the
-    smaller number on ties. BICs of classes of any shape, in coordinates of their own each, do not compare:
-    beside annotations that were predicted the smallest number decides there.
-
-    Parameters
-    ----------
-    candidates : sequence of Candidate
-        By number of clusters, ascending.
+    If held-out annotations were predicted, only numbers within `TIMIDITY` standard errors of the best
+    predictions take part. BICs of classes of any shape are in different coordinates and do not compare: the
+    smallest of these numbers is chosen there.
     """
-    predicted = all(candidate.held_out is not None for candidate in candidates)
-    left = within(candidates, TIMIDITY) if predicted else candidates
-    if predicted and any(candidate.result.solution is not None for candidate in candidates):
-        return ClusterChoice(tuple(candidates), FEWEST, left[0])
-    chosen = max(left, key=lambda candidate: candidate.criteria.bic)
-    return ClusterChoice(tuple(candidates), HELD_OUT if predicted else BIC, chosen)
+    is_predicted = all(candidate.held_out is not None for candidate in candidates)
+    finalists = within(candidates, TIMIDITY) if is_predicted else candidates
+    if is_predicted and any(candidate.result.solution is not None for candidate in candidates):
+        return ClusterChoice(tuple(candidates), FEWEST, finalists[0])
+    chosen = max(finalists, key=lambda candidate: candidate.criteria.bic)
+    return ClusterChoice(tuple(candidates), HELD_OUT if is_predicted else BIC, chosen)
 
 
 def within(candidates: Sequence[Candidate], errors: float) -> list[Candidate]:
-    """Candidates whose log loss is within so many standard errors of the least, eq. (57).
-
-    Parameters
-    ----------
-    candidates : sequence of Candidate
-        With held-out annotations, all the same.
-    errors : float
-        Of the differences to the best.
-    """
+    """Return candidates whose log loss is within so many standard errors of the least, eq. (57)."""
     pairs = zip(candidates, gains(candidates), strict=True)
     return [candidate for candidate, (gain, error) in pairs if gain <= errors * error]
 
 
 def gains(candidates: Sequence[Candidate]) -> list[tuple[float, float]]:
-    """What the least log loss gains over that of each candidate, and its error, eq. (57)."""
+    """Return the gain of the least log loss over that of each candidate, with its error, eq. (57)."""
     losses = [present(candidate.held_out) for candidate in candidates]
     least = min(losses, key=lambda score: score.log_loss)
     return [least.gain_over(score) for score in losses]

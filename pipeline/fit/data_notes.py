@@ -1,4 +1,4 @@
-"""What to know of features and of a solution before trusting it."""
+"""Notes on features and on a solution, to be read before trusting it."""
 
 from collections.abc import Iterator
 
@@ -13,28 +13,16 @@ from sweep_clustering.kernels.problem.data import DEGENERATE, row_numbers
 from sweep_clustering.kernels.problem.problem import ROUNDING, SPHERES
 from sweep_clustering.pipeline.common import plural
 
-# Standard deviation of a feature over that of all, below which it tells no samples apart.
+# Ratio of the standard deviations of a feature and of all, below which the feature separates no samples.
 FAINT = 1e-9
 
 BOUND = "a variance prior (--variance-prior, variance_prior) bounds it"
 
 
 def data_notes(X: NDArray[np.float64], n_clusters: int, *, may_degenerate: bool = False) -> Iterator[str]:
-    """Notes on features alone.
+    """Yield sentences on features alone; most data have none.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        Features as used.
-    n_clusters : int
-        K.
-    may_degenerate : bool
-        Whether a cluster of equal rows is degenerate: free variances without a variance prior.
-
-    Yields
-    ------
-    str
-        A sentence; none for most data.
+    Clusters of equal rows may degenerate if variances are free and there is no variance prior.
     """
     yield from feature_notes(X)
     groups = equal_rows(X)
@@ -44,10 +32,10 @@ def data_notes(X: NDArray[np.float64], n_clusters: int, *, may_degenerate: bool 
 
 
 def equal_rows(X: NDArray[np.float64]) -> NDArray[np.integer]:
-    """Sizes of the groups of rows so alike that a cluster of them is degenerate (docs/model.md, eq. (6))."""
+    """Return the sizes of groups of rows whose cluster would be degenerate (docs/model.md, eq. (6))."""
     centred = X - X.mean(axis=0)
     width = np.sqrt(DEGENERATE * np.mean(np.square(centred)))
-    # two grids, because rows that are alike may be on two sides of a line of one of them
+    # There are two grids, because rows that are alike may be on two sides of a line of one of them.
     first, second = (row_numbers(np.floor(centred / width + shift)) for shift in (0.0, 0.5))
     n_cells = first.max() + 1
     ends = first, n_cells + second
@@ -58,7 +46,7 @@ def equal_rows(X: NDArray[np.float64]) -> NDArray[np.integer]:
 
 
 def feature_notes(X: NDArray[np.float64], *, have_one_unit: bool = False) -> Iterator[str]:
-    """Features in which no sample differs but by rounding, or too little where all features have one unit."""
+    """Say in how many features samples differ by rounding alone, or too little if all have one unit."""
     still, deviations = constant(X), X.std(axis=0)
     yield from shared(still.sum(), X.shape[1], "constant: no samples differ in {}")
     if have_one_unit:
@@ -68,26 +56,26 @@ def feature_notes(X: NDArray[np.float64], *, have_one_unit: bool = False) -> Ite
 
 
 def counted(count: int | np.integer, noun: str, verb: str, verb_of_several: str, text: str) -> Iterator[str]:
-    """A sentence on so many clusters or features; nothing of none."""
+    """Yield a sentence on so many clusters or features, if there are any."""
     if count:
         yield f"{plural(int(count), noun)} {verb if count == 1 else verb_of_several} {text}"
 
 
 def shared(count: int | np.integer, among: int, text: str) -> Iterator[str]:
-    """A sentence on so many of the features, with "it" or "them" in its text; nothing of none."""
+    """Yield a sentence on so many of the features, with "it" or "them" in its text, if there are any."""
     if count:
         subject = f"{count:,} of {plural(among, 'feature')} {'is' if count == 1 else 'are'}"
         yield f"{subject} {text.format('it' if count == 1 else 'them')}"
 
 
 def constant(X: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Whether a feature varies by no more than rounding of its own values, as for shapes with a prior."""
+    """Whether a feature varies by no more than rounding of its values, as for shapes with a prior."""
     still: NDArray[np.bool_] = np.ptp(X, axis=0) <= ROUNDING * np.abs(X).max(axis=0)
     return still
 
 
 def crowding_notes(groups: NDArray[np.integer], n_clusters: int) -> Iterator[str]:
-    """A cluster for every row."""
+    """Say if there is a cluster for every row."""
     n_samples = int(groups.sum())
     if n_clusters >= len(groups):
         rows = "rows" if len(groups) == n_samples else f"distinct rows ({len(groups)} of {n_samples})"
@@ -95,14 +83,14 @@ def crowding_notes(groups: NDArray[np.integer], n_clusters: int) -> Iterator[str
 
 
 def repeat_notes(groups: NDArray[np.integer]) -> Iterator[str]:
-    """Rows that may be a degenerate cluster, which the search finds or not."""
+    """Say if there are rows that may be a degenerate cluster, whether the search finds it or not."""
     if groups.max() > 1:
         remedy = "set variance_prior = 1 (--variance-prior 1) to prevent it"
         effect = f"A cluster made of duplicates can distort the result; {remedy}"
         yield f"{groups.max():,} rows are almost identical. {effect}"
 
 
-# Variance of a cluster over that of all samples, below which nearly equal rows outweigh everything else.
+# Ratio of the variances of a cluster and of all samples, below which nearly equal rows outweigh all others.
 NEARLY_DEGENERATE = 1e-6
 
 NOTHING = "it adds nothing to the objective, whose best then depends on units"
@@ -110,27 +98,11 @@ SHAPE_BOUND = "a prior (--covariance-prior, covariance_prior above 0) bounds it"
 
 
 def solution_notes(
-    X: Floats, fit: Fit, *, covariance: str, kept: NDArray[np.int64], has_prior: bool
+    X: Floats, fit: Fit, *, covariance: str, used: NDArray[np.int64], has_prior: bool
 ) -> Iterator[str]:
-    """Say where the likelihood is unbounded or features carry nothing (docs/model.md, eqs. (6), (7)).
+    """Say if the likelihood is unbounded, or if features have no information (docs/model.md, eqs. (6), (7)).
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        Features as used.
-    fit : Fit
-        The solution.
-    covariance : str
-        Shape of its covariances.
-    kept : ndarray of shape (n_dims,)
-        Features on which its Gaussians have a density.
-    has_prior : bool
-        Whether there is a variance prior.
-
-    Yields
-    ------
-    str
-        A sentence; none for most data.
+    The Gaussians of the fit have a density on the used features. There may be a variance prior.
     """
     n_clusters = len(fit.sizes)
     if fit.gaussians is not None:
@@ -139,7 +111,7 @@ def solution_notes(
     groups = equal_rows(X)
     if covariance not in SPHERES:
         yield from feature_notes(X)
-        n_explained = X.shape[1] - len(kept) - constant(X).sum()
+        n_explained = X.shape[1] - len(used) - constant(X).sum()
         text = "given by the others: the covariances leave {} out"
         yield from shared(max(n_explained, 0), X.shape[1], text)
         degenerate = ~fit.covariances.reshape(n_clusters, -1).any(axis=1)
@@ -147,7 +119,7 @@ def solution_notes(
         yield from counted(degenerate.sum(), "cluster", "is", "are", text)
         if covariance == "full":
             text = "no more samples than features: its covariance owes much to the prior"
-            yield from counted((fit.sizes <= len(kept)).sum(), "cluster", "has", "have", text)
+            yield from counted((fit.sizes <= len(used)).sum(), "cluster", "has", "have", text)
         yield from crowding_notes(groups, n_clusters)
         return
     yield from feature_notes(X, have_one_unit=True)
@@ -177,7 +149,7 @@ def solution_notes(
 
 
 def _union_notes(X: Floats, sizes: NDArray[np.int64], gaussians: Gaussians) -> Iterator[str]:
-    """Say where classes are empty or next to it, and where components are nearly flat."""
+    """Say if classes are empty or next to it, or components nearly flat."""
     yield from counted((sizes == 0).sum(), "cluster", "is", "are", "empty: no sample is likeliest there")
     yield from counted((sizes == 1).sum(), "cluster", "holds", "hold", "a single sample")
     overall = max(float(gaussians.place(X).var(axis=0).max()), np.finfo(float).tiny)

@@ -356,7 +356,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         self._centroids = result.best.centroids
         self.cluster_centers_ = scaling.back(self._centroids)
         self.held_out_ = result.predictions
-        self.features_used_, self.caps_reached_ = result.kept, result.caps_reached
+        self.features_used_, self.caps_reached_ = result.features_used, result.caps_reached
         self.notes_ = [*result.alarms, *result.notes]
         self.annotator_accuracies_ = annotations.agreement(self.labels_)
         for name in CONFIDENCE:

@@ -1,8 +1,7 @@
-"""One data set, one set of annotations, no cube: the best of some restarts, and what to know of it.
+"""Fits of one data set with one set of annotations, without a cube: the best of some restarts, with notes.
 
-`fit` gives a `FitResult`, which `to_json` makes plain; how sure its labels are is said by `find_confidence`,
-what to know before trusting it by the notes, and `assignment_costs` are what new samples cost in each of its
-clusters.
+`fit` gives a `FitResult`, which `to_json` turns into plain values. `assignment_costs` are the costs of new
+samples in each of its clusters.
 """
 
 import math
@@ -32,122 +31,106 @@ from sweep_clustering.pipeline.fit.confidence import Confidence, find_confidence
 from sweep_clustering.pipeline.fit.unannotated import AGREEMENT, score_words, with_truth
 from sweep_clustering.sweeps.errors import present
 
-# Cost of a sample in each cluster: minus its log-density, but for a constant (model.md, eqs. (24), (50)).
 
+def assignment_costs(X: Floats, centers: Floats, covariances: Floats, used: NDArray[np.int64]) -> Floats:
+    """Return minus the log-density of samples in each cluster, up to a constant (model.md, eqs. (24), (50)).
 
-def assignment_costs(X: Floats, centers: Floats, covariances: Floats, kept: NDArray[np.int64]) -> Floats:
-    """Half the squared distance by the covariance, plus half its log-determinant.
-
-    Each row is summed by itself: no bit of the cost of a sample depends on the other rows.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        Samples.
-    centers : ndarray of shape (n_clusters, n_features)
-        Means.
-    covariances : ndarray of shape (n_clusters,) and, as the shape has it, n_features once or twice
-        All 0 for a degenerate cluster.
-    kept : ndarray of shape (n_dims,)
-        Features on which the Gaussians have a density; the others are left out.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_clusters)
-        Nats; infinite for a degenerate cluster.
+    This is half the squared distance by the covariance plus half its log-determinant, in nats, and infinite
+    in a degenerate cluster, whose covariance is 0. Only features on which the Gaussians have a density are
+    used. No bit of the cost of a sample depends on the other rows.
     """
     costs = np.full((len(X), len(centers)), np.inf)
-    # One cluster at a time: no temporary of all distances.
+    # One cluster at a time, so that no array has all distances.
     for cluster, covariance in enumerate(covariances):
         if not covariance.any():
             continue
         is_matrix = covariance.ndim == 2
-        variances = np.broadcast_to(covariance.diagonal() if is_matrix else covariance, X.shape[1])[kept]
+        variances = np.broadcast_to(covariance.diagonal() if is_matrix else covariance, X.shape[1])[used]
         deviations = np.sqrt(variances)
         logs = np.log(deviations).sum()
-        scaled = np.ascontiguousarray((X - centers[cluster])[:, kept] / deviations)
+        scaled = np.ascontiguousarray((X - centers[cluster])[:, used] / deviations)
         if is_matrix:
-            # Scaled to a diagonal of ones: units of features may differ by any factor.
-            factor = np.linalg.cholesky(covariance[np.ix_(kept, kept)] / np.outer(deviations, deviations))
+            # It is scaled to a diagonal of ones, because units of features may differ by any factor.
+            factor = np.linalg.cholesky(covariance[np.ix_(used, used)] / np.outer(deviations, deviations))
             logs += np.log(factor.diagonal()).sum()
-            # no product of matrices: its last bits depend on the other rows
+            # There is no product of matrices, because its last bits depend on the other rows.
             scaled = np.column_stack([(scaled * row).sum(axis=1) for row in np.linalg.inv(factor)])
         costs[:, cluster] = 0.5 * np.square(scaled).sum(axis=1) + logs
     return costs
 
 
-# Counters of a restart that a result has the sums of.
+# Counters of restarts whose sums a result has.
 WORK = ("local_searches", "evaluations", "caps_reached")
 
 
 class Finished:
-    """A runner that keeps argument and result of each call that has ended, for when the rest is cut off."""
+    """Runner that keeps arguments and results of calls that have ended, in case others are interrupted."""
 
     def __init__(self, run: Runner) -> None:
         self.inner = run
         self.done: list[tuple[Any, Any]] = []
 
     def run(self, function: Callable[[Any], Any], arguments: Iterable[Any]) -> Iterable[Any]:
-        """Do what the runner does."""
+        """Apply a function to arguments by the inner runner."""
 
-        def kept(argument: Any) -> Any:
+        def record(argument: Any) -> Any:
             result = function(argument)
             self.done.append((argument, result))
             return result
 
-        return self.inner(kept, arguments)
+        return self.inner(record, arguments)
 
 
 @dataclass(frozen=True, eq=False)
 class FitResult:
-    """Best of some restarts, and what they took.
+    """The best of some restarts, with scores, notes and alarms.
 
     Parameters
     ----------
     model, covariance : str
-        As of `kernels.problem.problem.build_problem`; of components, their shape.
+        Names of the model and of the shape of clusters or components.
     feature_weight : float
-        Factor of gmm; in place of "effective", what that was.
+        Factor of gmm, also if the setting is "effective".
     settings : Settings
-        Of the search and of the objective.
+        Settings of the search and of the objective.
     best : Fit
         The solution.
     best_restart : int
-        Which restart found it, the lowest on ties.
+        Restart that found it, the lowest if several did.
     restart_objectives : ndarray of shape (restarts,)
-        Nats.
+        Objectives in nats.
     local_searches, evaluations, caps_reached : int
-        Of all restarts: local searches, candidate relocations tried, limits on passes that ended a loop.
+        Sums over all restarts: local searches, candidate relocations, limits on passes that ended a loop.
     seconds, cpu_seconds : float
-        In the solver, compilation excluded: elapsed, and of the processor.
+        Elapsed time in the solver, and CPU time, without compilation.
     scores : dict of str to (float or None)
-        How good the solution is (model.md, section 5), by name; None where a score is not defined or what it
-        needs is not known. nmi : normalised mutual information with the true labels, normalizer "min".
+        Scores of the solution (model.md, section 5), by name; None if a score is not defined, or needs an
+        input that is missing. nmi : normalised mutual information with the true labels, normalizer "min".
         nmi_arithmetic : the same with that of scikit-learn. ari : adjusted Rand index with the true labels.
         goldberger_kl : nats, in the scaled features. centroid_index : centroids that are nearest to no
         centroid of the truth, or the other way round if that is more. annotation_agreement : share of the
         annotations that the solution agrees with.
-    kept : ndarray of shape (n_dims,)
+    features_used : ndarray of shape (n_dims,)
         Features on which the Gaussians have a density.
     held_out : dict of str to HeldOut
-        By shape, or structure, how well the model predicted annotations that it had not seen: of all
-        candidates if there was a choice; empty if that was not asked for.
+        Predictions of annotations that the model had not seen, by the shape or structure of all candidates;
+        empty without such predictions.
     notes : tuple of str
-        What to know of the features and the solution before trusting it.
+        Sentences on features and solution, to be read before trusting it.
     confidence : Confidence or None
-        How sure the labels are, if that was asked for.
+        Confidence in the labels.
     criteria : callable
-        Criteria of the solution, by which numbers of clusters compare.
+        Function that returns the criteria by which numbers of clusters compare.
     predicted : HeldOut or None
-        How well what was chosen predicted annotations, or what all candidates had to beat.
+        Predictions of the chosen candidate, or those that all candidates had to beat.
     base_rate : HeldOut or None
-        Predictions by how often annotations are must-links, beside those of structures.
+        Predictions by the share of must-links, beside those of structures.
     choice : str
-        What classes are made of and what that predicts, in a line.
+        Line on the structure of classes and its predictions.
     alarms : tuple of str
-        What says that the solution may be nonsense, and what to do about it.
+        Sentences on signs that the solution may be nonsense, with advice.
     interrupted : bool
-        Whether restarts were left out, as somebody pressed Ctrl-C.
+        Whether restarts are missing because of Ctrl-C.
     """
 
     model: str
@@ -163,7 +146,7 @@ class FitResult:
     seconds: float
     cpu_seconds: float
     scores: dict[str, float | None]
-    kept: NDArray[np.int64]
+    features_used: NDArray[np.int64]
     held_out: dict[str, predictions.HeldOut]
     notes: tuple[str, ...]
     confidence: Confidence | None = None
@@ -181,13 +164,13 @@ class FitResult:
 
     @property
     def covariances(self) -> Floats:
-        """Covariances of the solution: one matrix if it is tied, else as of `Fit`."""
-        is_one = self.covariance == "tied" and self.solution is None
-        return self.best.covariances[0] if is_one else self.best.covariances
+        """Covariances of the solution: one matrix if it is tied, else those of `Fit`."""
+        is_tied = self.covariance == "tied" and self.solution is None
+        return self.best.covariances[0] if is_tied else self.best.covariances
 
     @property
     def structure(self) -> str:
-        """What classes are made of, in words."""
+        """Structure of the classes in words."""
         return f"{self.covariance} covariance" if self.solution is None else str(self.solution.structure)
 
     @property
@@ -197,9 +180,11 @@ class FitResult:
 
     @property
     def predictions(self) -> dict[str, dict[str, float]]:
-        """By shape, log loss in nats of held-out annotations and the share of them that were predicted."""
-        names = ("log_loss", "share_right")
-        return {shape: {name: getattr(each, name) for name in names} for shape, each in self.held_out.items()}
+        """Log loss (nats) of held-out annotations and the share of right predictions, by shape."""
+        return {
+            shape: {"log_loss": score.log_loss, "share_right": score.share_right}
+            for shape, score in self.held_out.items()
+        }
 
 
 def fit(
@@ -229,54 +214,48 @@ def fit(
     X : ndarray of shape (n_samples, n_features)
         Features as used.
     layers : sequence of Layer
-        Annotation graphs. The model "unsupervised" does not see them, the agreement score does.
+        Annotation graphs. The model "unsupervised" ignores them, and the agreement score does not.
     n_clusters, model, covariance
-        As of `kernels.problem.problem.build_problem`; the covariance may be "auto", see `choose_covariance`,
-        or "any", see `kernels.unions.race.settle`, which the model "conditional-any" is too.
+        Number of clusters, and names of the model and of the shape. "auto" chooses a shape; "any", which the
+        model "conditional-any" implies, chooses a structure.
     restarts : int
-        Independent runs of the search.
+        Number of independent runs of the search.
     settings : Settings
-        Of the search and of the objective.
+        Settings of the search and of the objective.
     seed : int
-        Of all randomness.
+        Seed of all random streams.
     labels_true : ndarray of shape (n_samples,), optional
         Classes from 0, for the scores.
     predict_annotations : bool
-        Whether to hold annotations out, and see how well the model predicts them; done in any case where the
-        shape is chosen.
+        Whether the model predicts held-out annotations, which a choice of the shape needs in any case.
     confidence : bool
-        Whether chains are run from the solution, to say how sure its labels are.
+        Whether chains from the solution give the confidence in its labels.
     run : callable
-        Applies a function to the numbers of the restarts, as `map` does, in order or at once; results come
-        in order.
+        Function like `map`, which may make several calls at once.
     start : ndarray of shape (n_samples,), int16, optional
-        A partition that the first restart begins with.
+        Partition from which the first restart begins.
     names : sequence of str
-        Of the features, for alarms.
+        Names of the features, for alarms.
     salvage : bool
-        Whether Ctrl-C gives the best of the restarts that are done, if one is, and no exception.
-
-    Returns
-    -------
-    FitResult
+        Whether Ctrl-C gives the best of the restarts that are done, if there is one, and no exception.
 
     Raises
     ------
     ValueError
         If the problem admits no solution or has none that makes sense.
     """
-    done, asked = Finished(run), Model.from_name(model, covariance, settings)
-    solver = prepare(asked, X, layers, n_clusters, SeedSequence(seed), run=done.run)
+    finished, whole_model = Finished(run), Model.from_name(model, covariance, settings)
+    solver = prepare(whole_model, X, layers, n_clusters, SeedSequence(seed), run=finished.run)
     run_interruptibly(partial(solver.warm_up, predict=predict_annotations))
     began = time.perf_counter(), time.process_time()  # compiled by now
     streams = [SeedSequence(seed, spawn_key=(restart,)) for restart in range(restarts)]
     try:
         choice = run_interruptibly(partial(solver.solve, streams, predict=predict_annotations, start=start))
     except KeyboardInterrupt:
-        rest = solver.salvage(done.done) if salvage else None
-        if rest is None:
+        salvaged = solver.salvage(finished.done) if salvage else None
+        if salvaged is None:
             raise
-        choice = rest
+        choice = salvaged
     spent = np.subtract((time.perf_counter(), time.process_time()), began).tolist()
     fits, best = choice.fits, best_of([restart.objective for restart in choice.fits])
     solution = fits[best]
@@ -284,7 +263,7 @@ def fit(
     skill = None if choice.has_no_skill else choice.candidates.get(choice.name)
     cut = f"interrupted: the best of {len(fits)} of {plural(restarts, 'restart')}"
     return FitResult(
-        model=asked.name,
+        model=whole_model.name,
         covariance=choice.covariance,
         feature_weight=solver.feature_weight,
         settings=settings,
@@ -295,7 +274,7 @@ def fit(
         seconds=spent[0],
         cpu_seconds=spent[1],
         scores=_scores(X, layers, solution, labels_true, choice.covariance, settings),
-        kept=solver.features_used,
+        features_used=solver.features_used,
         held_out=choice.candidates,
         notes=(
             *choice.notes,
@@ -303,7 +282,7 @@ def fit(
                 X,
                 solution,
                 covariance=choice.covariance,
-                kept=solver.features_used,
+                used=solver.features_used,
                 has_prior=settings.variance_prior > 0,
             ),
             *(sure.notes() if sure else ()),
@@ -351,18 +330,9 @@ def _scores(
 def skill_words(
     words: str, score: predictions.HeldOut | None, layers: Sequence[Layer], *, no_skill: bool = False
 ) -> str:
-    """Describe a model, and what it predicts beside an answer that is always the same.
+    """Describe clusters, and the predictions of their model beside an answer that is always the same.
 
-    Parameters
-    ----------
-    words : str
-        Description of the clusters.
-    score : HeldOut or None
-        How well the model predicted annotations.
-    layers : sequence of Layer
-        Annotations.
-    no_skill : bool
-        Whether it is no better than how often annotations are must-links.
+    A model has no skill if its predictions are no better than those by the share of must-links.
     """
     if score is None and not no_skill:
         return words
@@ -412,12 +382,9 @@ def _union_json(result: FitResult) -> dict[str, Any]:
 
 
 def weighted_agreement(layers: Sequence[Layer], labels: NDArray[np.integer]) -> float:
-    """Share of the annotations that agree with a partition; a pair counts as the annotations it stands for.
+    """Return the share of the annotations that agree with a partition, by weight, or NaN if there are none.
 
-    Returns
-    -------
-    float
-        NaN without annotations; as `kernels.scores.annotation_agreement` if all weights are 1.
+    If all weights are 1 it is `kernels.scores.annotation_agreement`.
     """
     agreeing = sum(float(layer_weights(layer)[agrees(layer, labels)].sum()) for layer in layers)
     total = sum(float(layer_weights(layer).sum()) for layer in layers)

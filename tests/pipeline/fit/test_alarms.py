@@ -150,7 +150,7 @@ def clique_of(n_samples: int, share: float) -> tuple[list[int], int]:
     size = max(
         n for n in range(2, n_samples) if any(map(is_clique, itertools.combinations(range(n_samples), n)))
     )
-    members = alarms._clique(pairs, pairs[:0])
+    members = alarms.samples_apart(pairs, pairs[:0])
     assert is_clique(members)
     return members, size
 
@@ -189,20 +189,20 @@ def test_a_clique_is_that_found_by_sets(seed: int) -> None:
     n_samples = int(rng.integers(3, 40))
     pairs = rng.integers(0, n_samples, (int(rng.integers(1, 300)), 2))
     must = rng.integers(0, n_samples, (int(rng.integers(0, 6)), 2))
-    assert alarms._clique(pairs, must) == clique_by_sets(pairs, must)
+    assert alarms.samples_apart(pairs, must) == clique_by_sets(pairs, must)
 
 
 def test_a_clique_of_a_million_samples_is_found_in_few_looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    looks = Mock(wraps=alarms._among)
-    monkeypatch.setattr(alarms, "_among", looks)
+    looks = Mock(wraps=alarms.submatrix)
+    monkeypatch.setattr(alarms, "submatrix", looks)
     rng = np.random.default_rng(0)
     pairs = rng.integers(0, 10**6, (2 * 10**6, 2))
     members = np.sort(rng.choice(10**6, 6, replace=False))
     planted = np.concatenate([pairs, list(itertools.combinations(members, 2))])
-    assert alarms._clique(planted, pairs[:0], 5) == members.tolist()
-    assert alarms._clique(pairs, pairs[:0], 6) == []
+    assert alarms.samples_apart(planted, pairs[:0], 5) == members.tolist()
+    assert alarms.samples_apart(pairs, pairs[:0], 6) == []
     assert looks.call_count < 10  # at no sample of too few partners
-    assert len(alarms._clique(planted, pairs[:0], 2)) >= 3
+    assert len(alarms.samples_apart(planted, pairs[:0], 2)) >= 3
     assert looks.call_count < alarms.LOOKED / alarms.LOOK  # where those of more are too many to see all
 
 
