@@ -184,19 +184,19 @@ def test_the_map_of_the_design_has_every_module_in_its_room() -> None:
 
 
 MOST = {
-    "found": 5,
-    "each": 3,
-    "told, said": 9,
-    "descriptions with Of or What": 17,
-    "docstring longer than body": 89,
+    "found": 0,
+    "each": 0,
+    "told, said": 0,
+    "descriptions with Of or What": 2,
+    "docstring longer than body": 80,
     "tuples of three": 2,
-    "statements with several constants": 10,
-    "calls with splats": 123,
+    "statements with several constants": 5,
+    "calls with splats": 121,
     "uses of Any": 597,
     "modules with code": 165,
     "lines of code": 28_596,
     "lines of imports": 3_097,
-    "lines of docstrings for 100 lines of code": 28,
+    "lines of docstrings for 100 lines of code": 27,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""
 
