@@ -1,10 +1,9 @@
-"""Classes as unions of Gaussian components: a soft partition (docs/model.md, section 12).
+"""Soft fits of classes that are unions of Gaussian components (docs/model.md, section 12).
 
-Annotations speak of classes, features of components: component g belongs to class κ(g), and each class has
+Annotations depend on classes, features on components. Component g belongs to class κ(g), and each class has
 one or more. `fit_components` raises a lower bound of the log-likelihood by coordinate steps over the shares
-of the samples, the parameters of the components, the classes of the components, and the accuracies that are
-not given. The shares of the classes give labels, memberships and the probability that two samples belong
-together; no second machine is needed for them.
+of the samples, the parameters of the components, the classes of the components, and unknown accuracies.
+The shares of the classes give labels, memberships and the probability that two samples belong together.
 """
 
 from __future__ import annotations
@@ -40,71 +39,78 @@ from sweep_clustering.kernels.search.local_search import shuffle
 from sweep_clustering.kernels.settings import ObjectiveSettings
 from sweep_clustering.kernels.structure import COVARIANCES, NONE, Structure
 
-# Steps of the mixture without annotations, that a start begins with, then steps with them, at most; rounds
-# over the annotated samples in each of these, and steps from one look at the classes of the components to
-# the next.
-WARM_STEPS, STEPS, ROUNDS, CLASS_STEPS = 5, 100, 3, 5
+# First steps, without annotations.
+WARM_STEPS = 5
 
-# Draws of each centroid at the start, and as many more as log C: of 31 clusters k-means then misses fewer.
+# Most steps with annotations.
+STEPS = 100
+
+# Rounds over the annotated samples in each step.
+ROUNDS = 3
+
+# Steps from one change of the classes of the components to the next.
+CLASS_STEPS = 5
+
+# Draws of each centroid at the start, besides log C more: k-means then misses fewer of 31 clusters.
 DRAWS = 2
 
-# Random maps from components to classes that are climbed from at the start.
+# Random maps from components to classes, from each of which the first choice climbs.
 MAPS = 30
 
-# Nats: a step that raises the bound by less is the last one.
+# Least rise of the bound in a step, nats: with less the step is the last one.
 ENOUGH = 0.01
 
-# Shapes whose covariances are matrices, and not variances alone.
+# Shapes whose covariances are matrices.
 MATRICES = (TIED, FULL)
 
-# Samples whose densities are computed together, in a processor's cache.
+# Samples whose densities are computed together, few enough for the cache of a processor.
 PANEL = 128
 
-# Dimensions, and components, that are looked at together; arrays have zeros up to a multiple of dimensions.
+# Dimensions, or components, that are computed together; arrays have zeros up to a multiple of dimensions.
 WIDE = 4
 
-# Logarithm of the least share: exponentials below are not worth their time.
+# Logarithm of the least share: smaller exponentials are not worth their time.
 LEAST_LOG = -30.0
 
-# A share below it adds nothing to a mean or a scatter.
+# Least share that counts for a mean or a scatter.
 NEGLIGIBLE = 1e-9
 
 
 @by_pointer
 class Observed(NamedTuple):
-    """Constant input: samples in the coordinates that the components have, and annotated pairs both ways."""
+    """The constant input of a fit: coordinates of the samples, and annotated pairs both ways."""
 
     Z: Floats  # (n_samples, n_dims)
-    panels: Floats  # (n_panels, n_dims, PANEL): the same for loops over samples, zeros where none is left
-    shape: int  # of the covariances
+    panels: Floats  # (n_panels, n_dims, PANEL): the same for loops over samples, with zeros at the end
+    shape: int  # number of the shape of the covariances
     n_classes: int
-    is_equal: bool  # whether classes are equally likely beforehand
+    is_equal: bool  # whether all classes have the same prior probability
     scale: Floats  # (n_dims,): variances of the prior
     strength: float  # τ, samples that the prior counts as
     row_start: NDArray[np.int64]  # (n_samples + 1,)
     partners: NDArray[np.int32]  # (2 n_pairs,)
-    entries: NDArray[np.int32]  # (2 n_pairs,): which pair each partner is of
+    entries: NDArray[np.int32]  # (2 n_pairs,): number of the pair of each partner
     pairs: NDArray[np.int32]  # (n_pairs, 2)
-    signed: Floats  # (n_pairs,): annotations that the pair stands for, below 0 for cannot-links
-    odds: Floats  # (n_pairs,): log(p / (1 - p)), 0 where an accuracy is to be found
-    sources: NDArray[np.int32]  # (n_pairs,): whose accuracy is to be found, -1 where it is given
+    signed: Floats  # (n_pairs,): number of annotations of the pair, negative for cannot-links
+    odds: Floats  # (n_pairs,): log(p / (1 - p)), 0 if the accuracy is unknown
+    sources: NDArray[np.int32]  # (n_pairs,): number of the annotator if the accuracy is unknown, else -1
 
 
 @by_pointer
 class Fields(NamedTuple):
-    """What a fit changes; components and classes are the last axis."""
+    """The arrays that a fit changes; components and classes are the last axis."""
 
     shares: Annotated[Floats, "samples components"]  # r_ig
     classes: Annotated[Floats, "samples classes"]  # R_ic
-    evidence: Annotated[Floats, "samples classes"]  # log-density of each class, weights included
+    evidence: Annotated[Floats, "samples classes"]  # log-density of each class, with its weight
     class_of: Annotated[NDArray[np.int64], "components"]  # κ(g)
     sizes: Annotated[Floats, "components"]
     log_weights: Annotated[Floats, "components"]
     means: Annotated[Floats, "components dims"]
-    covariances: Annotated[Floats, "shapes dims width"]  # one if tied; variances alone where the width is 1
+    covariances: Annotated[Floats, "shapes dims width"]  # one if tied; variances if the width is 1
     factors: Annotated[Floats, "shapes dims padded"]  # inverse of their Cholesky factors, or 1 / deviation
     logdets: Annotated[Floats, "shapes"]
-    densities: Annotated[Floats, "samples components"]  # log N(z_i; g), but for D/2 log 2 π
+    densities: Annotated[Floats, "samples components"]  # log N(z_i; g) + D/2 log 2 π
     accuracies: Annotated[Floats, "sources"]
     agreed: Annotated[Floats, "sources"]
     annotated: Annotated[Floats, "sources"]
@@ -114,9 +120,9 @@ class Fields(NamedTuple):
     vector: Annotated[Floats, "dims"]
     field: Annotated[Floats, "classes"]
     work: Annotated[Floats, "classes"]
-    pulls: Annotated[Floats, "pairs"]  # what each pair adds where its samples are of one class
+    pulls: Annotated[Floats, "pairs"]  # gain of each pair if its samples are of one class
     white: Annotated[Floats, "panel"]
-    distances: Annotated[Floats, "wide panel"]  # of some components at a time
+    distances: Annotated[Floats, "wide panel"]  # some components at a time
     bound: Annotated[Floats, "3"]  # features with entropy, annotations, prior
     stop: NDArray[np.int64]  # (1,)
 
@@ -133,11 +139,11 @@ def observe(
     links : Links
         Annotations.
     n_classes, n_components : int
-        K, and C of all classes together.
+        Numbers of classes, K, and of components of all classes together, C.
     covariance : {"spherical", "diagonal", "tied", "full"}
-        Shape.
+        Shape of the covariances.
     proportions : {"free", "equal"}
-        Of the classes.
+        Proportions of the classes.
     """
     (_, n_dims), shape = Z.shape, COVARIANCES.index(covariance)
     annotated: dict[str, Any] = links._asdict()
@@ -183,26 +189,26 @@ def fit_components(
     Z : ndarray of shape (n_samples, n_dims)
         Features in the coordinates of the components.
     layers : sequence of Layer, or Links
-        Annotations, laid out by `link` or not.
+        Annotations, which `link` may have laid out.
     n_classes : int
-        K.
+        Number of classes.
     components : int
-        Gaussians of each class at the start; the annotations may give some classes more and others fewer.
+        Gaussians of each class at the start; annotations may give some classes more and others fewer.
     covariance : {"spherical", "diagonal", "tied", "full"}
         Shape of the covariances.
     rng : numpy.random.Generator
         The only source of randomness.
     proportions : {"free", "equal"}
-        Of the classes: each as likely as it is large, or all equally likely beforehand.
+        Proportions of the classes: each as likely as it is large, or all equally likely beforehand.
     labels : ndarray of shape (n_samples,), optional
-        Components that the fit starts from, in place of those of `first_labels`.
+        Components of the samples at the start, in place of those of `first_labels`.
     steps : int
-        At most.
+        Most steps of the fit.
 
     Returns
     -------
     Gaussians
-        In the coordinates that were given, with the shares of the classes.
+        Gaussians in the coordinates of `Z`, with the shares of the classes.
 
     Raises
     ------
@@ -241,14 +247,14 @@ def fit_components(
 
 @cache
 def warm_up() -> None:
-    """Load the kernels of fits, or compile them: what is timed afterwards is the fits alone."""
+    """Load or compile the kernels of fits, so that timings of fits do not include it."""
     Z, layer = np.arange(8.0)[:, None], Layer(MUST, np.array([[0, 1]]), None, None)
     rng = np.random.default_rng(0)
     fit_components(Z, [layer], n_classes=2, components=1, covariance="spherical", steps=1, rng=rng)
 
 
 def new_fields(observed: Observed, labels: NDArray[np.integer], n_components: int) -> Fields:
-    """What a fit changes, with every sample wholly in one component."""
+    """Return the arrays of a fit, with every sample in one component."""
     (n_samples, n_dims), is_matrix = observed.Z.shape, observed.shape in MATRICES
     sizes = {"samples": n_samples, "components": n_components, "classes": observed.n_classes, "dims": n_dims}
     sizes |= {"shapes": 1 if observed.shape == TIED else n_components, "panel": PANEL, "wide": WIDE}
@@ -260,14 +266,14 @@ def new_fields(observed: Observed, labels: NDArray[np.integer], n_components: in
 
 
 def first_labels(Z: Floats, n_components: int, rng: Generator) -> NDArray[np.int64]:
-    """Components of the samples that a fit may start from, by k-means.
+    """Return components of the samples to start from, by k-means.
 
     Parameters
     ----------
     Z : ndarray of shape (n_samples, n_dims)
         Features in the coordinates of the components.
     n_components : int
-        C of all classes together.
+        Number of components of all classes together.
     rng : numpy.random.Generator
         The only source of randomness.
 
@@ -291,7 +297,7 @@ def _start(data: Data, state: State, centroids: Floats, rng: Generator, trials: 
 
 @jit
 def _fit(observed: Observed, fields: Fields, rng: Generator, steps: int) -> int:
-    """Raise the bound until it rises no more; number of steps."""
+    """Raise the bound as long as it rises, and return the number of steps."""
     for _ in range(WARM_STEPS):
         if fields.stop[0] != 0:
             return 0
@@ -326,7 +332,7 @@ def _fit(observed: Observed, fields: Fields, rng: Generator, steps: int) -> int:
 
 @jit_inner
 def set_parameters(observed: Observed, fields: Fields) -> None:
-    """Weights, means and covariances that are best for the shares, the prior included."""
+    """Set the weights, means and covariances that are best for the shares and the prior."""
     n_samples, n_dims = observed.Z.shape
     n_components = len(fields.sizes)
     fields.sizes[:] = 0.0
@@ -342,7 +348,7 @@ def set_parameters(observed: Observed, fields: Fields) -> None:
     for g in range(n_components):
         fields.work[fields.class_of[g]] += fields.sizes[g] + 1.0
     for g in range(n_components):
-        # one sample more in each component: none vanishes
+        # each component counts as one sample more, so that none vanishes
         among = (
             fields.work[fields.class_of[g]] * observed.n_classes
             if observed.is_equal
@@ -362,7 +368,7 @@ def set_parameters(observed: Observed, fields: Fields) -> None:
 
 @jit_inner
 def set_scatters(observed: Observed, fields: Fields) -> None:
-    """Covariances: scatter of the members, with the prior as so many members more."""
+    """Set the covariances: the scatter of the members, the prior counting as further members."""
     n_samples, n_dims = observed.Z.shape
     covariances, vector, width = fields.covariances, fields.vector, fields.covariances.shape[2]
     covariances[:] = 0.0
@@ -398,7 +404,7 @@ def set_scatters(observed: Observed, fields: Fields) -> None:
 
 @jit_inner
 def factorise(observed: Observed, fields: Fields, shape: int) -> float:
-    """Set the inverse of the Cholesky factor of a covariance, and its log-determinant; trace of scale / Σ."""
+    """Set the inverse Cholesky factor of a covariance, and its log-determinant; return tr(scale / Σ)."""
     matrix, factor = fields.covariances[shape], fields.factors[shape]
     n_dims, width = matrix.shape
     trace, logdet = 0.0, 0.0
@@ -431,7 +437,7 @@ def factorise(observed: Observed, fields: Fields, shape: int) -> float:
 
 @jit_inner
 def set_densities(observed: Observed, fields: Fields) -> None:
-    """Log-density of each sample in each component, but for D/2 log 2 π."""
+    """Set the log-density of each sample in each component, without the constant D/2 log 2 π."""
     n_samples, n_components = len(observed.Z), len(fields.sizes)
     for panel in range(len(observed.panels)):
         if fields.stop[0] != 0:
@@ -443,7 +449,7 @@ def set_densities(observed: Observed, fields: Fields) -> None:
             if fields.covariances.shape[2] > 1:
                 for k in range(many):
                     set_matrix_distances(observed, fields, panel, g + k, k)
-            elif many == WIDE and observed.shape != TIED:  # that of one dimension is a variance, too
+            elif many == WIDE and observed.shape != TIED:  # a matrix of one dimension is a variance
                 set_wide_distances(observed, fields, panel, g)
             else:
                 for k in range(many):
@@ -455,7 +461,7 @@ def set_densities(observed: Observed, fields: Fields) -> None:
 
 @jit_inner
 def set_vector_distances(observed: Observed, fields: Fields, panel: int, g: int, row: int) -> None:
-    """Distances of the samples of a panel to a component of some variances, its log-determinant included."""
+    """Set the distances of the samples of a panel to a component with variances, plus its log-determinant."""
     samples, distances = observed.panels[panel], fields.distances[row]
     shape = g if observed.shape != TIED else 0
     distances[:] = fields.logdets[shape]
@@ -468,7 +474,7 @@ def set_vector_distances(observed: Observed, fields: Fields, panel: int, g: int,
 
 @jit_inner
 def set_wide_distances(observed: Observed, fields: Fields, panel: int, g: int) -> None:
-    """Those to `WIDE` components from `g` on, with the same bits: samples are read once for all of them."""
+    """Set the distances to `WIDE` components from `g` on, with the same bits, reading the samples once."""
     samples, factors, means = observed.panels[panel], fields.factors, fields.means
     d0, d1, d2, d3 = fields.distances[0], fields.distances[1], fields.distances[2], fields.distances[3]
     for k in range(WIDE):
@@ -487,7 +493,7 @@ def set_wide_distances(observed: Observed, fields: Fields, panel: int, g: int) -
 
 @jit_inner
 def set_matrix_distances(observed: Observed, fields: Fields, panel: int, g: int, row: int) -> None:
-    """Distances of the samples of a panel to a component of a matrix, its log-determinant included."""
+    """Set the distances of the samples of a panel to a component with a matrix, plus its log-determinant."""
     samples, white, distances = observed.panels[panel], fields.white, fields.distances[row]
     shape = g if observed.shape != TIED else 0
     factor = fields.factors[shape]
@@ -498,7 +504,7 @@ def set_matrix_distances(observed: Observed, fields: Fields, panel: int, g: int,
             offset -= factor[a, b] * fields.means[g, b]
         for j in range(PANEL):
             white[j] = offset
-        for b in range(0, a + 1, WIDE):  # beyond a there are zeros
+        for b in range(0, a + 1, WIDE):  # the rest are zeros
             f0, f1, f2, f3 = factor[a, b], factor[a, b + 1], factor[a, b + 2], factor[a, b + 3]
             for j in range(PANEL):
                 first = f0 * samples[b, j] + f1 * samples[b + 1, j]
@@ -509,21 +515,29 @@ def set_matrix_distances(observed: Observed, fields: Fields, panel: int, g: int,
 
 # Exponentials of shares.
 
-# ln 2 in two parts, of which the first has so few bits that its multiples are exact; powers of 1/2.
-LOG2_E, LN2_HIGH, LN2_LOW = 1.4426950408889634, 0.6931471803691238, 1.9082149292705877e-10
+# 1 / ln 2
+LOG2_E = 1.4426950408889634
+
+# First part of ln 2, with so few bits that its multiples are exact.
+LN2_HIGH = 0.6931471803691238
+
+# Rest of ln 2.
+LN2_LOW = 1.9082149292705877e-10
+
+# Powers of one half.
 HALVES = 0.5 ** np.arange(64.0)
 (_0, _1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11, T12, T13) = [1.0 / math.factorial(k) for k in range(14)]
 
 
 @jit_part
 def quick_exp(x: float) -> float:
-    """Exponential of a logarithm that is not above 0, and 0 below `LEAST_LOG`: without a branch or a call.
+    """Return exp(x) for x of at most 0, and 0 below `LEAST_LOG`, without a branch or a call.
 
-    x = r - n ln 2 with |r| ≤ ln 2 / 2, and Taylor's series of exp(r) to its 13th power: right up to rounding.
+    With x = r - n ln 2 and |r| ≤ ln 2 / 2, Taylor's series of exp(r) to r¹³ is exact up to rounding.
     """
-    kept = max(x, LEAST_LOG)
-    n = math.floor(0.5 - kept * LOG2_E)
-    r = (kept + n * LN2_HIGH) + n * LN2_LOW
+    exponent = max(x, LEAST_LOG)
+    n = math.floor(0.5 - exponent * LOG2_E)
+    r = (exponent + n * LN2_HIGH) + n * LN2_LOW
     s = T13
     s = s * r + T12
     s = s * r + T11
@@ -546,10 +560,10 @@ def quick_exp(x: float) -> float:
 
 @jit_inner
 def set_shares(observed: Observed, fields: Fields, rounds: int) -> None:
-    """Shares that are best one sample at a time; annotations count in `rounds` rounds.
+    """Set the shares that are best one sample at a time; annotations count in `rounds` rounds.
 
-    A sample without annotations has the same share in each round; without rounds nobody has any. Annotations
-    leave the shares of the components of one class in proportion, so that rounds go over classes alone.
+    Samples without annotations have the same shares in each round. Annotations do not change the proportions
+    of the components within a class, so that rounds go over classes alone.
     """
     are_classes = rounds > 0 and len(fields.sizes) == observed.n_classes
     set_evidence(observed, fields, are_classes)
@@ -576,7 +590,7 @@ def set_shares(observed: Observed, fields: Fields, rounds: int) -> None:
 
 @jit_part
 def set_field(observed: Observed, fields: Fields, i: int, is_annotated: bool) -> None:
-    """What the annotations of a sample say for each class: 0 where they do not count."""
+    """Set the log-odds of each class by the annotations of a sample, 0 if they do not count."""
     fields.field[:] = 0.0
     if is_annotated:
         for place in range(observed.row_start[i], observed.row_start[i + 1]):
@@ -587,9 +601,9 @@ def set_field(observed: Observed, fields: Fields, i: int, is_annotated: bool) ->
 
 @jit_inner
 def set_evidence(observed: Observed, fields: Fields, are_classes: bool) -> None:
-    """Log-density of each sample in each class, and the shares of the components within their class.
+    """Set the log-density of each sample in each class, and the shares of the components within their class.
 
-    Each component may be a class: then it has all of it.
+    If each component is a class, these shares are 1 and are not computed.
     """
     for i in range(observed.Z.shape[0]):
         if are_classes:
@@ -610,7 +624,7 @@ def set_evidence(observed: Observed, fields: Fields, are_classes: bool) -> None:
             fields.shares[i, g] = math.exp(less) if less > LEAST_LOG else 0.0
             fields.work[c] += fields.shares[i, g]
         for c in range(observed.n_classes):
-            if fields.work[c] > 0.0:  # a class has a component, but before classes are chosen
+            if fields.work[c] > 0.0:  # until classes are chosen, one may have no component
                 fields.evidence[i, c] += math.log(fields.work[c])
         for g in range(len(fields.sizes)):
             fields.shares[i, g] /= fields.work[fields.class_of[g]]
@@ -618,7 +632,7 @@ def set_evidence(observed: Observed, fields: Fields, are_classes: bool) -> None:
 
 @jit_part
 def set_class_shares(observed: Observed, fields: Fields, i: int) -> float:
-    """Set the classes of a sample, given `field`; what features and entropy add to the bound."""
+    """Set the class shares of a sample, given `field`; return its features and entropy in the bound."""
     classes, evidence, field, n_classes = (
         fields.classes[i],
         fields.evidence[i],
@@ -673,7 +687,7 @@ def set_accuracies(observed: Observed, fields: Fields) -> None:
 
 @jit_inner
 def set_pulls(observed: Observed, fields: Fields) -> None:
-    """What each pair adds to the log-likelihood when its samples are of one class rather than two."""
+    """Set what each pair adds to the log-likelihood when its samples are of one class rather than two."""
     for pair in range(len(observed.signed)):
         source, odds = observed.sources[pair], observed.odds[pair]
         if source >= 0:
@@ -683,7 +697,7 @@ def set_pulls(observed: Observed, fields: Fields) -> None:
 
 @jit_part
 def together(observed: Observed, fields: Fields, pair: int) -> float:
-    """Probability that the two samples of a pair are of one class."""
+    """Return the probability that the two samples of a pair are of one class."""
     first, second, total = observed.pairs[pair, 0], observed.pairs[pair, 1], 0.0
     for c in range(observed.n_classes):
         total += fields.classes[first, c] * fields.classes[second, c]
@@ -695,7 +709,7 @@ def together(observed: Observed, fields: Fields, pair: int) -> float:
 
 @jit_inner
 def choose_classes(observed: Observed, fields: Fields, rng: Generator) -> None:
-    """Set the map from components to classes that annotations speak for, the best of some climbs."""
+    """Set the map from components to classes that fits the annotations best, by several climbs."""
     n_components = len(fields.class_of)
     for g in range(n_components):
         fields.class_of[g] = g % observed.n_classes
@@ -721,7 +735,7 @@ def choose_classes(observed: Observed, fields: Fields, rng: Generator) -> None:
 
 @jit_inner
 def set_links(observed: Observed, fields: Fields) -> None:
-    """What two components gain by being of one class: sums over annotated pairs, both ways."""
+    """Set the gain of each two components from being of one class, a sum over annotated pairs, both ways."""
     n_components = len(fields.class_of)
     fields.links[:] = 0.0
     for pair in range(len(observed.signed)):
@@ -740,7 +754,7 @@ def set_links(observed: Observed, fields: Fields) -> None:
 
 @jit_inner
 def climb(fields: Fields) -> int:
-    """Move components between classes while annotations gain, but none out of a class of one; moves made."""
+    """Move components between classes while annotations gain, without emptying one; return the moves made."""
     n_components, moves = len(fields.class_of), 0
     fields.n_components[:] = 0
     for g in range(n_components):
@@ -770,7 +784,7 @@ def climb(fields: Fields) -> int:
 
 @jit_inner
 def set_classes(fields: Fields) -> None:
-    """Shares of the classes: sums over their components."""
+    """Set the shares of the classes, which are sums over their components."""
     fields.classes[:] = 0.0
     for i in range(len(fields.shares)):
         for g in range(len(fields.class_of)):
