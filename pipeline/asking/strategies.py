@@ -342,17 +342,8 @@ def again(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator) 
 
 
 # All strategies by name.
-FUNCTIONS: tuple[Strategy, ...] = (
-    overall,
-    information,
-    uncertain,
-    anchors,
-    again,
-    farthest_first,
-    committee,
-    uniform,
-)
-STRATEGIES = dict(zip(words.STRATEGIES, FUNCTIONS, strict=True))
+FUNCTIONS = (overall, information, uncertain, anchors, again, farthest_first, committee, uniform)
+STRATEGIES: dict[str, Strategy] = dict(zip(words.STRATEGIES, FUNCTIONS, strict=True))
 
 
 # Questions of a strategy without those that have answers.

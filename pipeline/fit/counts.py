@@ -95,10 +95,7 @@ class ClusterChoice:
     def values(self) -> NDArray[np.float64]:
         """Values of the criterion in nats: log loss, the less the better, or BIC, the more the better."""
         return np.array(
-            [
-                candidate.held_out.log_loss if candidate.held_out else candidate.criteria.bic
-                for candidate in self.candidates
-            ]
+            [row.held_out.log_loss if row.held_out else row.criteria.bic for row in self.candidates]
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -107,13 +104,12 @@ class ClusterChoice:
 
         held_out = self.chosen.held_out
         accuracy = None if held_out is None else estimated_accuracy(held_out)
+        error = None if accuracy is None or math.isnan(accuracy.error) else accuracy.error
         return {
             "n_clusters": self.chosen.n_clusters,
             "criterion": self.criterion,
             "accuracy_held_out": accuracy and accuracy.value,
-            "accuracy_held_out_error": None
-            if accuracy is None or math.isnan(accuracy.error)
-            else accuracy.error,
+            "accuracy_held_out_error": error,
             "accuracy_agreeing": self.chosen.result.scores["annotation_agreement"],
             "candidates": [candidate.to_json() for candidate in self.candidates],
         }

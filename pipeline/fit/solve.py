@@ -181,9 +181,9 @@ class FitResult:
     @property
     def predictions(self) -> dict[str, dict[str, float]]:
         """Log loss (nats) of held-out annotations and the share of right predictions, by shape."""
+        names = ("log_loss", "share_right")
         return {
-            shape: {"log_loss": score.log_loss, "share_right": score.share_right}
-            for shape, score in self.held_out.items()
+            shape: {name: getattr(score, name) for name in names} for shape, score in self.held_out.items()
         }
 
 
@@ -260,6 +260,10 @@ def fit(
     fits, best = choice.fits, best_of([restart.objective for restart in choice.fits])
     solution = fits[best]
     sure = find_confidence(solver, fits, best, seed) if confidence else None
+    has_prior, used = settings.variance_prior > 0, solver.features_used
+    on_solution = notes.solution_notes(
+        X, solution, covariance=choice.covariance, used=used, has_prior=has_prior
+    )
     skill = None if choice.has_no_skill else choice.candidates.get(choice.name)
     cut = f"interrupted: the best of {len(fits)} of {plural(restarts, 'restart')}"
     return FitResult(
@@ -274,19 +278,9 @@ def fit(
         seconds=spent[0],
         cpu_seconds=spent[1],
         scores=_scores(X, layers, solution, labels_true, choice.covariance, settings),
-        features_used=solver.features_used,
+        features_used=used,
         held_out=choice.candidates,
-        notes=(
-            *choice.notes,
-            *notes.solution_notes(
-                X,
-                solution,
-                covariance=choice.covariance,
-                used=solver.features_used,
-                has_prior=settings.variance_prior > 0,
-            ),
-            *(sure.notes() if sure else ()),
-        ),
+        notes=(*choice.notes, *on_solution, *(sure.notes() if sure else ())),
         alarms=(
             *([cut] if choice.is_interrupted and not choice.alarms else []),
             *choice.alarms,
@@ -365,15 +359,10 @@ def to_json(result: FitResult) -> dict[str, Any]:
 
 def _union_json(result: FitResult) -> dict[str, Any]:
     solution, base = present(result.solution), result.base_rate
-    structure = solution.structure
+    structure, names = solution.structure, ("class_of", "weights", "means", "covariances")
     return {
         "structure": {"text": str(structure), **structure._asdict()},
-        "components": {
-            "class_of": solution.class_of.tolist(),
-            "weights": solution.weights.tolist(),
-            "means": solution.means.tolist(),
-            "covariances": solution.covariances.tolist(),
-        },
+        "components": {name: getattr(solution, name).tolist() for name in names},
         "center": solution.center.tolist(),
         "axes": None if solution.axes is None else solution.axes.tolist(),
         "base_rate": None if base is None else {"log_loss": base.log_loss, "share_right": base.share_right},

@@ -83,17 +83,11 @@ def unannotated(
     from sweep_clustering.pipeline.methods.shipped.baselines import gaussian_mixture_full, k_means
 
     step = float(len(X)) * n_clusters * X.shape[1]
+    inputs = (X, labels_true, n_clusters, seed)
+    names = ("gaussian_mixture_full", "mixture of full Gaussians")
     return (
-        _best(k_means, ("k_means", "k-means"), step, X, labels_true, n_clusters, seed),
-        _best(
-            gaussian_mixture_full,
-            ("gaussian_mixture_full", "mixture of full Gaussians"),
-            step * X.shape[1],
-            X,
-            labels_true,
-            n_clusters,
-            seed,
-        ),
+        _best(k_means, ("k_means", "k-means"), step, *inputs),
+        _best(gaussian_mixture_full, names, step * X.shape[1], *inputs),
     )
 
 
