@@ -56,10 +56,7 @@ def widened(covariances: Floats, n_axes: int, n_features: int) -> Floats:
     if wide.ndim == 1 and n_axes > 0:
         wide = np.repeat(wide[:, None], n_features, axis=1)
     if wide.ndim == 2 and n_axes > 1:
-        matrices = np.zeros((*wide.shape, n_features))
-        diagonal = np.arange(n_features)
-        matrices[:, diagonal, diagonal] = wide
-        return matrices
+        return np.where(np.eye(n_features, dtype=bool), wide[:, :, None], 0.0)
     return wide
 
 

@@ -41,8 +41,7 @@ def equal_rows(X: NDArray[np.float64]) -> NDArray[np.integer]:
     ends = first, n_cells + second
     shape = (n_cells + second.max() + 1,) * 2
     _, group = connected_components(coo_array((np.ones(len(X)), ends), shape=shape), directed=False)
-    sizes: NDArray[np.integer] = np.bincount(group[first])
-    return sizes
+    return np.bincount(group[first])
 
 
 def feature_notes(X: NDArray[np.float64], *, have_one_unit: bool = False) -> Iterator[str]:
@@ -70,8 +69,7 @@ def shared(count: int | np.integer, among: int, text: str) -> Iterator[str]:
 
 def constant(X: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Whether a feature varies by no more than rounding of its values, as for shapes with a prior."""
-    still: NDArray[np.bool_] = np.ptp(X, axis=0) <= ROUNDING * np.abs(X).max(axis=0)
-    return still
+    return np.asarray(np.ptp(X, axis=0) <= ROUNDING * np.abs(X).max(axis=0))
 
 
 def crowding_notes(groups: NDArray[np.integer], n_clusters: int) -> Iterator[str]:

@@ -264,7 +264,8 @@ def fit(
     on_solution = notes.solution_notes(
         X, solution, covariance=choice.covariance, used=used, has_prior=has_prior
     )
-    skill = None if choice.has_no_skill else choice.candidates.get(choice.name)
+    candidate = choice.candidates.get(choice.name)
+    skill = None if choice.has_no_skill else candidate
     cut = f"interrupted: the best of {len(fits)} of {plural(restarts, 'restart')}"
     return FitResult(
         model=whole_model.name,
@@ -292,9 +293,7 @@ def fit(
         criteria=partial(solver.criteria, solution),
         predicted=choice.predicted,
         base_rate=choice.base_rate,
-        choice=skill_words(
-            choice.words, choice.candidates.get(choice.name), layers, no_skill=choice.has_no_skill
-        ),
+        choice=skill_words(choice.words, candidate, layers, no_skill=choice.has_no_skill),
         interrupted=choice.is_interrupted,
     )
 

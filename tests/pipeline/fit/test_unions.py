@@ -60,11 +60,13 @@ def test_rings_are_found_and_new_samples_on_them(ringed: Any) -> None:
     assert adjusted_rand_score(y, estimator.labels_) > 0.95
     more, its = rings(seed=1)
     assert adjusted_rand_score(its, estimator.predict(more)) > 0.9
-    # no bit of a row depends on the others
-    whole = estimator._costs(more)[0]
-    assert whole[[7]].tobytes() == estimator._costs(more[[7]])[0].tobytes()
+    solution = estimator.solution_
+    whole = -solution.class_densities(solution.place(more))
+    np.testing.assert_array_equal(estimator.predict(more), whole.argmin(axis=1))
+    one_row = -solution.class_densities(solution.place(more[[7]]))
+    assert whole[[7]].tobytes() == one_row.tobytes(), "no bit of a row depends on the others"
     # the density of a class is the sum of its components', recomputed plainly
-    union, Z = estimator.solution_.union, estimator.solution_.place(more[:5])
+    union, Z = solution.union, solution.place(more[:5])
     for row, costs in zip(Z, whole, strict=False):
         density = np.zeros(2)
         for g, (mean, c) in enumerate(zip(union.means, union.class_of, strict=True)):
