@@ -181,8 +181,7 @@ def _numbered(labels: NDArray[np.int16], solution: NDArray[np.int16], n_clusters
     """Number the clusters of a partition so that it shares as many labels as possible with the solution."""
     shared = np.zeros((n_clusters, n_clusters))
     np.add.at(shared, (labels, solution), 1.0)
-    numbers: NDArray[np.int16] = linear_sum_assignment(shared, maximize=True)[1].astype(np.int16)
-    return numbers[labels]
+    return np.asarray(linear_sum_assignment(shared, maximize=True)[1].astype(np.int16)[labels])
 
 
 def _accuracy(layers: Sequence[Layer], labels: NDArray[np.int16], accuracy: float | None) -> float:

@@ -261,9 +261,7 @@ def fit(
     solution = fits[best]
     sure = find_confidence(solver, fits, best, seed) if confidence else None
     has_prior, used = settings.variance_prior > 0, solver.features_used
-    on_solution = notes.solution_notes(
-        X, solution, covariance=choice.covariance, used=used, has_prior=has_prior
-    )
+    remarks = notes.solution_notes(X, solution, covariance=choice.covariance, used=used, has_prior=has_prior)
     candidate = choice.candidates.get(choice.name)
     skill = None if choice.has_no_skill else candidate
     cut = f"interrupted: the best of {len(fits)} of {plural(restarts, 'restart')}"
@@ -281,7 +279,7 @@ def fit(
         scores=_scores(X, layers, solution, labels_true, choice.covariance, settings),
         features_used=used,
         held_out=choice.candidates,
-        notes=(*choice.notes, *on_solution, *(sure.notes() if sure else ())),
+        notes=(*choice.notes, *remarks, *(sure.notes() if sure else ())),
         alarms=(
             *([cut] if choice.is_interrupted and not choice.alarms else []),
             *choice.alarms,

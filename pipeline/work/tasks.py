@@ -150,8 +150,7 @@ def solver_of(
 
 def stream_of(science: Science, cell: Cell, restart: int) -> np.random.SeedSequence:
     """Return the random stream of a restart of a cell."""
-    where = _where(cell)
-    return seeds.search_seed(science.seed, cell.dataset, **where, model=cell.model, restart=restart)
+    return seeds.search_seed(science.seed, cell.dataset, **_where(cell), model=cell.model, restart=restart)
 
 
 def _where(cell: Cell) -> dict[str, Any]:
@@ -273,20 +272,16 @@ def run_method(
     from sweep_clustering.kernels.scores import cluster_gaussians
 
     cell, n_clusters = span.unit, science.n_clusters
-    links = merged_links(annotations)
+    table, links = (cell.dataset, cell.mixture, science.seed), merged_links(annotations)
     best, answer, seconds, cpu_seconds = -1, None, 0.0, 0.0
     objectives = np.full(span.size, np.nan)
     for restart in range(span.start, span.stop):
-        drawn = {**_where(cell), "method": method.name, "restart": restart}
+        state = seeds.method_seed(
+            science.seed, cell.dataset, **_where(cell), method=method.name, restart=restart
+        )
         try:
             call = _process().solve(
-                method,
-                (cell.dataset, cell.mixture, science.seed),
-                X,
-                n_clusters=n_clusters,
-                links=links,
-                accuracy=cell.p,
-                random_state=seeds.method_seed(science.seed, cell.dataset, **drawn),
+                method, table, X, n_clusters=n_clusters, links=links, accuracy=cell.p, random_state=state
             )
         except Unsolved as unsolved:
             seconds, cpu_seconds = seconds + unsolved.seconds, cpu_seconds + unsolved.cpu_seconds
