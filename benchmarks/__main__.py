@@ -3,7 +3,7 @@
 Without a name all that need nothing but time: half an hour. Prints the tables; with `--write` they replace
 those between the markers of README.md and docs/. `--check` measures nothing: every block of a document must
 have its benchmark, every table of a benchmark its block, and both the same columns. `stopping` needs
-`--cube`; `scale`, `suite`, `unseen`, `no_options` and `contest` have commands of their own:
+`--cube`; `scale`, `suite`, `unseen`, `no_options`, `contest` and `texts` have commands of their own:
 `python -m benchmarks scale --help`.
 """
 
@@ -50,7 +50,7 @@ BENCHMARKS = (
     "live",
 )
 FROM_CUBES = "stopping"
-BY_HAND = ("scale", "suite", "unseen", "no_options", "contest")
+BY_HAND = ("scale", "suite", "unseen", "no_options", "contest", "texts")
 """Their tables take hours, or join runs on quiet and busy machines; they have commands of their own."""
 
 

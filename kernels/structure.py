@@ -31,9 +31,19 @@ DISCRIMINATIVE = "discriminative"
 # A partition that neither annotations nor a likelihood made.
 KMEANS = "k-means"
 
+# Classes of small groups that were merged, by the mean of what speaks for that or by Ward's criterion.
+AVERAGE = "average linkage"
+WARD = "Ward's linkage"
+LINKAGES = (AVERAGE, WARD)
+
+# Spaces that answers teach: any directions, or weights of the features alone.
+METRIC = "metric"
+WEIGHTS = "weights"
+
 # Codes of a structure in a cube; below 0 they are words of a subspace.
 STRUCTURE: tuple[str, ...] = ("subspace", "components", "covariance", "proportions", "annotated")
 STRUCTURE += ("first_subspace", "first_components", "first_covariance")
+LEARNED = {METRIC: ", in a metric from the answers", WEIGHTS: ", in features weighted by the answers"}
 SHAPES = (*COVARIANCES, KMEANS)
 SPACES = {NONE: 0, DISCRIMINATIVE: -2}
 PROPORTIONS = ("equal", "free")
@@ -69,6 +79,8 @@ class Structure(NamedTuple):
     def __str__(self) -> str:
         if self.covariance == KMEANS:
             return KMEANS
+        if self.covariance in LINKAGES:
+            return f"{self.covariance}, {self.components} a class{self._place}"
         text = f"{self.components} {self.covariance}"
         if self.subspace == DISCRIMINATIVE:
             text += f" along discriminative directions of {self.first}"
@@ -78,10 +90,19 @@ class Structure(NamedTuple):
         return text if self.annotated else f"{text}, without annotations"
 
     @property
+    def _place(self) -> str:
+        if isinstance(self.subspace, int):
+            return f", in {self.subspace} principal components"
+        return LEARNED.get(self.subspace, "")
+
+    @property
     def words(self) -> str:
         """The structure in words for people who do not know the names of structures."""
         if self.covariance == KMEANS:
             return KMEANS
+        if self.covariance in LINKAGES:
+            many = "one center a class" if self.components == 1 else "several centers a class"
+            return f"groups merged by {self.covariance}, {many}{self._place}"
         many = "one component a class" if self.components == 1 else f"{self.components} components a class"
         parts = [many, self.covariance]
         if self.subspace == DISCRIMINATIVE:
@@ -196,6 +217,35 @@ def single_operations(n_samples: int, n_dims: int, n_classes: int) -> int:
     # The cost was measured: in many dimensions samples are read once for several Gaussians. Rows of a cube
     # (`sweeps.unions`) always have room for this structure, so that its cost does not change their format.
     return n_samples * n_classes * min(SCATTERED * n_dims, n_dims + BESIDE)
+
+
+# Classes above which structures are not chosen by annotations, of which each class has too few.
+MANY = 30
+
+# Features, or principal components, at most, that groups are merged in.
+MOST_LEARNED = 100
+
+# Groups that are merged: so many rows each on average, so many groups at most, and for each class at least.
+GROUP_ROWS = 3
+MOST_GROUPS = 900
+GROUPS_OF_CLASS = 3
+
+
+def n_groups(n_samples: int, n_classes: int) -> int:
+    """Return how many small groups are merged into so many classes."""
+    return min(n_samples, max(min(n_samples // GROUP_ROWS, MOST_GROUPS), GROUPS_OF_CLASS * n_classes))
+
+
+def merged_structures(n_samples: int, n_features: int, n_classes: int) -> tuple[Structure, ...]:
+    """Return the structures of merged groups to try, those of one space after the other."""
+    many = max(n_groups(n_samples, n_classes) // n_classes, 2)
+    is_wide = n_features > MOST_LEARNED
+    return tuple(
+        Structure(space, count, linkage, proportions="equal")
+        for space in ((MOST_LEARNED, METRIC) if is_wide else (NONE, METRIC, WEIGHTS))
+        for linkage in LINKAGES
+        for count in (many, 1)
+    )
 
 
 # Kinds of clusters.

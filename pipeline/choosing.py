@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sweep_clustering.pipeline.fit.counts import BIC, FEWEST, ClusterChoice, gains
+from sweep_clustering.pipeline.fit.counts import BIC, CUTS, FEWEST, ClusterChoice, gains
 from sweep_clustering.pipeline.fit.inputs import place_problems
 from sweep_clustering.sweeps.data.table import MAX_CLASSES
 from sweep_clustering.sweeps.errors import Problem
@@ -84,7 +84,7 @@ def draw_choice(choice: ClusterChoice) -> Figure:
 
     counts = [candidate.n_clusters for candidate in choice.candidates]
     chosen = counts.index(choice.chosen.n_clusters)
-    has_loss, has_bic = choice.criterion != BIC, choice.criterion != FEWEST
+    has_loss, has_bic = choice.criterion != BIC, choice.criterion not in (FEWEST, CUTS)
     bic, icl = (
         [getattr(candidate.criteria, name) for candidate in choice.candidates] for name in ("bic", "icl")
     )

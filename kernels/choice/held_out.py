@@ -119,6 +119,14 @@ class HeldOut:
         return mean, float(np.sqrt(squares.sum()) / self.weights.sum())
 
 
+class Skill(NamedTuple):
+    """Predictions of a structure beside the distances of the pairs, without them, and of distances alone."""
+
+    beside: HeldOut
+    alone: HeldOut
+    distance: HeldOut
+
+
 # Log loss of a coin, nats: no model that predicts worse is a result.
 COIN = math.log(2.0)
 

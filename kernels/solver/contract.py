@@ -22,7 +22,7 @@ from numpy.random import SeedSequence
 from numpy.typing import NDArray
 
 from sweep_clustering.kernels.choice.criteria import Criteria
-from sweep_clustering.kernels.choice.held_out import HeldOut, bar_of
+from sweep_clustering.kernels.choice.held_out import HeldOut, Skill, bar_of
 from sweep_clustering.kernels.fits import Fit, Floats, Runner
 from sweep_clustering.kernels.problem.data import Layer
 from sweep_clustering.kernels.settings import MODEL_ANY, Settings
@@ -48,12 +48,15 @@ class Model:
         Settings of the search and of the objective.
     structure : Structure or None
         Structure of the classes if everything is open and a choice was made before.
+    has_groups : bool
+        Whether merged groups are compared with structures if everything is open; cubes have no room for them.
     """
 
     term: str
     covariance: str
     settings: Settings
     structure: Structure | None = None
+    has_groups: bool = False
 
     @classmethod
     def from_name(cls, name: str, covariance: str, settings: Settings) -> Model:
@@ -106,6 +109,8 @@ class Choice:
         Sentences for people about the choice.
     alarms : tuple of str
         Sentences which say that the solution may be nonsense.
+    skill : Skill or None
+        Predictions of the chosen candidate beside distance, if merged groups were compared.
     has_no_skill : bool
         Whether no candidate predicted better than how often annotations are must-links.
     is_interrupted : bool
@@ -122,6 +127,7 @@ class Choice:
     fits: tuple[Fit, ...] = ()
     notes: tuple[str, ...] = ()
     alarms: tuple[str, ...] = ()
+    skill: Skill | None = None
     has_no_skill: bool = False
     is_interrupted: bool = False
 

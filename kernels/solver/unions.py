@@ -23,11 +23,23 @@ from sweep_clustering.kernels.fits import Fit, Gaussians
 from sweep_clustering.kernels.problem.data import Layer, layer_weights
 from sweep_clustering.kernels.settings import FOLDS
 from sweep_clustering.kernels.solver.contract import UNSUPERVISED, Choice, Draws, Effort, Part, Solver
-from sweep_clustering.kernels.structure import ANY, AUTO, KMEANS, NONE, Structure, named_structure, part_size
+from sweep_clustering.kernels.structure import (
+    ANY,
+    AUTO,
+    KMEANS,
+    LINKAGES,
+    MANY,
+    NONE,
+    Structure,
+    named_structure,
+    part_size,
+)
 from sweep_clustering.kernels.unions import soft
+from sweep_clustering.kernels.unions.contest import with_groups
 from sweep_clustering.kernels.unions.race import (
     Ranking,
     best_so_far,
+    choose_by_features,
     choose_structure,
     falls_short,
 )
@@ -35,6 +47,9 @@ from sweep_clustering.kernels.unions.table import FOLD_STEPS, Table, as_fit, uni
 
 # Restarts on the part of a large table that are fitted to all rows.
 REFINED = 2
+
+# Restarts that merge groups: they differ little, and by chance. A large table has one.
+MERGED = 3
 
 # Divisor of the log-probabilities that speak for a structure: predictions of held-out annotations share their
 # fits, so that they are not independent.
@@ -121,11 +136,15 @@ class Unions(Solver):
         if not is_open and not (predict and list_annotations(self.layers, self.seed).n_pairs >= LEAST_PAIRS):
             return Ranking((named_structure(subspace, components, shape),), {}, None)
         on = part or self.part or (table, self.layers)
-        ranking = choose_structure(
-            *on, run=self.run, components=components, subspace=subspace, covariance=shape
-        )
+        has_groups = self.model.has_groups and self.model.covariance == ANY and bool(self.layers)
+        if has_groups and table.n_classes > MANY:
+            ranking = choose_by_features(on[0], self.run)
+        else:
+            ranking = choose_structure(
+                *on, run=self.run, components=components, subspace=subspace, covariance=shape
+            )
         table.too_costly = on[0].too_costly
-        return ranking
+        return with_groups(*on, ranking, self.run) if has_groups else ranking
 
     def _notes(self) -> list[str]:
         subspace, rank, ranking = self.model.settings.subspace, self.table.rank, self.ranking
@@ -141,7 +160,9 @@ class Unions(Solver):
         self, structure: Structure, streams: Sequence[SeedSequence], notes: list[str]
     ) -> tuple[Fit, ...]:
         """Fit a structure with each stream; with a part, only the best of its fits are fitted to all rows."""
-        if self.part is None or structure.covariance == KMEANS:
+        if structure.covariance in LINKAGES:
+            streams = streams[: MERGED if self.part is None else 1]
+        if self.part is None or structure.covariance in (KMEANS, *LINKAGES):
             return tuple(self.run(lambda stream: self._fit(structure, stream), streams))
         table, layers = self.part
         coarse = list(self.run(lambda stream: table.solve(structure, layers, default_rng(stream)), streams))
@@ -179,6 +200,7 @@ class Unions(Solver):
             fits=fits,
             notes=notes,
             alarms=alarms,
+            skill=ranking.skills.get(structure),
             has_no_skill=bool(ranking.note) and ranking.base_rate is not None,
             is_interrupted=is_cut,
         )
@@ -221,7 +243,7 @@ class Unions(Solver):
 
     def salvage(self, done: Sequence[tuple[Any, Any]]) -> Choice | None:
         """Return the restarts that are done, else the best fit of the comparison of structures, or None."""
-        results = [(argument, result) for argument, result in done if result is not None]
+        results = [(argument, result) for argument, result in done if not isinstance(result, list | None)]
         fits = [result for _, result in results if isinstance(result, Fit)]
         alarms = list[str]()
         if not fits:  # restarts on a part come before those on all rows

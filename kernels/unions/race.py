@@ -6,8 +6,8 @@ annotations that they have not seen (docs/model.md, section 12).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ from sweep_clustering.kernels.choice.held_out import (
     UNSURE,
     Annotations,
     HeldOut,
+    Skill,
     bar_of,
     below,
     list_annotations,
@@ -252,12 +253,15 @@ class Ranking:
         Predictions by how often annotations are must-links; None if annotations had no part in the choice.
     note : str
         Reason why the features chose; empty if annotations did.
+    skills : mapping of Structure to Skill
+        Predictions beside distance, if merged groups were compared.
     """
 
     ranked: tuple[Structure, ...]
     candidates: dict[Structure, HeldOut]
     base_rate: HeldOut | None
     note: str = ""
+    skills: Mapping[Structure, Skill] = field(default_factory=dict)
 
     @property
     def credible(self) -> dict[Structure, HeldOut]:
@@ -453,6 +457,12 @@ def unsupervised(table: Table, shapes: Sequence[str]) -> list[Structure]:
     whole = whole or every[:2]  # at least some candidates
     equal = [structure._replace(proportions="equal") for structure in whole if structure.covariance != KMEANS]
     return whole + equal
+
+
+def choose_by_features(table: Table, run: Runner = map) -> Ranking:
+    """Rank structures without annotations, for merged groups to be compared with."""
+    why = f"each of {table.n_classes} classes has few annotations"
+    return _by_features(table, run, unsupervised(table, CANDIDATES), why, annotated=False)
 
 
 def _by_features(

@@ -18,12 +18,17 @@ from threadpoolctl import ThreadpoolController
 from sweep_clustering.kernels.choice.criteria import Criteria
 from sweep_clustering.kernels.choice.held_out import HELD_OUT, UNSURE, below
 from sweep_clustering.kernels.fits import Fit, Gaussians, place
+from sweep_clustering.kernels.groups.fit import answers_of, directions, fit_groups
+from sweep_clustering.kernels.groups.metric import Answers
 from sweep_clustering.kernels.problem.data import Floats, Layer, Links, link, row_numbers
 from sweep_clustering.kernels.settings import FOLDS
 from sweep_clustering.kernels.structure import (
     DEAREST,
     KMEANS,
+    LEARNED,
+    LINKAGES,
     MOST_DIMS,
+    MOST_LEARNED,
     NONE,
     Structure,
     most_supported,
@@ -151,6 +156,7 @@ class Table:
         self._starts: dict[tuple[Any, ...], NDArray[np.int64]] = {}
         self._feature_fits: dict[Structure, Gaussians] = {}
         self._distinct: dict[int | str, int] = {}
+        self._learned: dict[int | str, tuple[Sequence[Layer] | None, Floats | None]] = {}
         self._links: tuple[Sequence[Layer] | None, Links | None] = None, None
         self.too_costly: dict[Structure, float] = {}  # seconds of candidates that are left out
 
@@ -274,6 +280,8 @@ class Table:
         first : Gaussians, optional
             First fit of discriminative directions.
         """
+        if structure.covariance in LINKAGES:
+            return self.merged([structure], layers, rng)[0]
         used = layers if structure.annotated else ()
         if structure.first is not None:
             fit = first or self.solve(structure.first, layers, rng, steps=steps, labels=labels)
@@ -292,6 +300,29 @@ class Table:
             many, is_white = structure.components * self.n_classes, bool(rng.random() < 0.5)
             labels = best_start(self.start_coordinates(structure.subspace, is_white), many, rng)
         return self._fit(structure, Z, axes, used, rng, steps, labels)
+
+    def learned(self, space: int | str, layers: Sequence[Layer], answers: Answers) -> Floats | None:
+        """Return the axes of a space that answers teach; those of the last layers are kept."""
+        if space not in LEARNED:
+            return self.axes(space)
+        last_layers, axes = self._learned.get(space, (None, None))
+        if last_layers is not layers:
+            with one_thread():
+                moved = self.X - self.center
+                axes = directions(moved, space, answers, self.vectors[:, : min(self.rank, MOST_LEARNED)])
+            self._learned[space] = layers, axes
+        return axes
+
+    def merged(
+        self, structures: Sequence[Structure], layers: Sequence[Layer], rng: Generator
+    ) -> list[Gaussians]:
+        """Fit structures of merged groups that stand in one space, from the same small groups."""
+        answers = answers_of(layers, len(self.X))
+        axes = self.learned(structures[0].subspace, layers, answers)
+        with one_thread():
+            Z = place(self.X, self.center, axes)
+            fits = fit_groups(Z, layers, answers, structures, self.n_classes, rng)
+        return [replace(fit, center=self.center, axes=axes) for fit in fits]
 
     def lay_out(self, layers: Sequence[Layer]) -> None:
         """Lay annotations out for all fits to this sequence: millions of them take some seconds."""
@@ -408,7 +439,7 @@ def union_criteria(gaussians: Gaussians, X: Floats) -> Criteria:
     many, shape = len(gaussians.weights), gaussians.structure.covariance
     matrix = n_dims * (n_dims + 1) // 2
     of_shape = {
-        KMEANS: 1,
+        **dict.fromkeys((KMEANS, *LINKAGES), 1),
         "spherical": many,
         "diagonal": many * n_dims,
         "tied": matrix,

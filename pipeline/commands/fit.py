@@ -160,7 +160,7 @@ def fit_command(
     is called asked. Centroids and variances are those of the scaled features.
     """
     from sweep_clustering.pipeline.choosing import option_problems, read_counts
-    from sweep_clustering.pipeline.fit.counts import TRIED, possible
+    from sweep_clustering.pipeline.fit.counts import TRIED
     from sweep_clustering.pipeline.fit.inputs import (
         SHOWN,
         FitOptions,
@@ -178,19 +178,18 @@ def fit_command(
     options = FitOptions(n_clusters=counts[-1], chosen=shared.settings_in(choices), **choices)
     with reported():
         inputs = read_inputs(options, problems)
-    if clusters is None:
-        counts = possible(inputs.X, counts)
     _show_notes(*inputs.table.notes, *options.without_effect())
 
     # numba takes seconds to load, and bad input should be reported at once
     from sweep_clustering.pipeline.choosing import draw_choice, picture
-    from sweep_clustering.pipeline.fit.counts import choose_clusters
+    from sweep_clustering.pipeline.fit.counts import choose_clusters, open_counts
     from sweep_clustering.pipeline.fit.running import progress, runner
     from sweep_clustering.pipeline.fit.solve import fit, to_json
     from sweep_clustering.pipeline.fit.unannotated import unannotated
 
-    choice, n_clusters = None, counts[-1]
+    choice, cut = None, None
     with progress() as bar:
+        run = runner(jobs or -1, bar)  # it runs fits to folds and restarts
         fit_table = partial(
             fit,
             inputs.X,
@@ -203,11 +202,20 @@ def fit_command(
             labels_true=inputs.labels_true,
             predict_annotations=options.held_out,
             names=inputs.table.feature_names,
-            run=runner(jobs or -1, bar),  # it runs fits to folds and restarts
+            run=run,
             salvage=True,
         )
-        if len(counts) > 1:
-            choice = choose_clusters(counts, lambda count: fit_table(n_clusters=count))
+        if clusters is None:
+            counts, cut = open_counts(
+                inputs.X,
+                inputs.layers,
+                covariance=options.model_choice.covariance,
+                seed=options.seed,
+                run=run,
+            )
+        n_clusters = counts[-1]
+        if len(counts) > 1 or cut is not None:
+            choice = choose_clusters(counts, lambda count: fit_table(n_clusters=count), cut)
             n_clusters = choice.chosen.n_clusters
         is_interrupted = choice is not None and choice.interrupted
         if choice is None or (confidence and not is_interrupted):
@@ -312,6 +320,9 @@ def _summary(result: FitResult, judgement: Sequence[str], baselines: Sequence[Un
         loss = result.base_rate.log_loss
         than_coin = "" if loss <= COIN else f"; a coin has {COIN:.4f}"
         yield f"           log loss {loss:.4f} nats, by how often they are must-links alone{than_coin}"
+    if result.skill is not None:
+        distance, beside = result.skill.distance.log_loss, result.skill.beside.log_loss
+        yield f"           log loss {distance:.4f} nats, by distance alone; {beside:.4f} with the clusters"
     yield from judgement
     yield from result.confidence.lines() if result.confidence else ()
     if of_union:

@@ -15,7 +15,7 @@ from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 from scipy.special import betainc
 
-from sweep_clustering.kernels.choice.held_out import COIN, LEAST_PAIRS, HeldOut, bar_of
+from sweep_clustering.kernels.choice.held_out import COIN, LEAST_PAIRS, HeldOut, Skill, bar_of
 from sweep_clustering.kernels.fits import Fit
 from sweep_clustering.kernels.problem.data import (
     MUST,
@@ -25,6 +25,7 @@ from sweep_clustering.kernels.problem.data import (
     pair_accuracies,
     pair_numbers,
 )
+from sweep_clustering.kernels.structure import MANY
 from sweep_clustering.pipeline.common import SAME_OPTIMUM, plural
 
 Floats = NDArray[np.float64]
@@ -40,6 +41,12 @@ CLEAR = 2.0
 
 # Agreement above chance that is enough if the standard error is large.
 ENOUGH = 0.1
+
+# Share of answers by which distance must be right more often than clusters to be worth a warning.
+MORE = 0.02
+
+# Log loss up to which clusters and distance predict nearly all answers, in nats.
+PLAIN = 0.1
 
 # Largest difference of log losses (nats) that is rounding.
 ROUNDING = 1e-12
@@ -82,7 +89,8 @@ def alarms_of(
     """Yield sentences on features (by their names), annotations and the partition; most fits have none."""
     yield from _on_features(X, names)
     sizes = np.bincount(labels, minlength=n_clusters)
-    if len(small := np.flatnonzero(sizes < HANDFUL)) and len(labels) >= 2 * HANDFUL * n_clusters:
+    small = np.flatnonzero(sizes < HANDFUL)  # some of many classes are small by nature
+    if len(small) and n_clusters <= MANY and len(labels) >= 2 * HANDFUL * n_clusters:
         which = ", ".join(f"{k} ({sizes[k]})" for k in small.tolist())
         yield (
             f"clusters of a handful of samples: {which}. See whether these rows are outliers or mistakes, or"
@@ -122,6 +130,26 @@ def skill_alarm(score: HeldOut | None, base: HeldOut | None) -> Iterator[str]:
             f"held-out annotations are predicted barely better than by {bar.words} (log loss"
             f" {score.log_loss:.3f} against {bar.predictions.log_loss:.3f}), which may be chance: see whether"
             " rows and kinds are those meant, or annotate more pairs"
+        )
+
+
+def distance_alarm(skill: Skill | None) -> Iterator[str]:
+    """Whether how far apart two rows are predicts the annotations, and the clusters add nothing to that.
+
+    Clusters that say what distance says add nothing either: they are no cause for alarm.
+    """
+    if skill is None:
+        return
+    gain, error = skill.beside.gain_over(skill.distance)
+    loss, spread = skill.distance.gain_over(skill.alone)
+    is_better = skill.distance.share_right > skill.alone.share_right + MORE
+    is_better &= skill.beside.log_loss > PLAIN
+    if gain <= CLEAR * error and loss > CLEAR * spread and is_better:
+        yield (
+            "how far apart two rows are predicts held-out annotations (log loss"
+            f" {skill.distance.log_loss:.3f}), and these clusters add nothing to that"
+            f" ({skill.beside.log_loss:.3f}): annotators may mean more clusters (-k, n_clusters), or annotate"
+            " more pairs"
         )
 
 

@@ -14,11 +14,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sweep_clustering.kernels.structure import ANY, MANY
 from sweep_clustering.sweeps.errors import present
 
 if TYPE_CHECKING:  # options are read before kernels are loaded, which takes a second
     from sweep_clustering.kernels.choice.criteria import Criteria
     from sweep_clustering.kernels.choice.held_out import HeldOut
+    from sweep_clustering.kernels.fits import Runner
+    from sweep_clustering.kernels.problem.problem import Layer
+    from sweep_clustering.kernels.unions.cuts import Cut
     from sweep_clustering.pipeline.fit.solve import FitResult
 
 # Number of standard errors that the best number may be ahead of one that BIC prefers.
@@ -28,11 +32,13 @@ TIMIDITY = 1.0
 HELD_OUT = "held-out annotations"
 BIC = "BIC"
 FEWEST = "fewest clusters"
+CUTS = "cuts of a tree"
 
 REASONS = {
     FEWEST: "held-out annotations: the fewest clusters within one standard error of the least log loss",
     HELD_OUT: "held-out annotations: the largest BIC within one standard error of the least log loss",
     BIC: "BIC, the largest",
+    CUTS: "held-out annotations: the most that predict as well as any cut of a tree of merged groups",
 }
 
 # Columns of the table: values of a candidate, with their heads and forms.
@@ -45,7 +51,8 @@ COLUMNS = {
     "held_out_log_loss": ("log loss", ".4f"),
 }
 # Columns that are left out: values in different coordinates do not compare, and others were not measured.
-UNSEEN = {FEWEST: ("objective", "parameters", "bic", "icl"), BIC: ("held_out_log_loss",)}
+INCOMPARABLE = ("objective", "parameters", "bic", "icl")
+UNSEEN = {FEWEST: INCOMPARABLE, CUTS: INCOMPARABLE, BIC: ("held_out_log_loss",)}
 OVERLAP = "note       BIC takes too few clusters where they overlap; held-out annotations see more"
 
 Fit = Callable[[int], "FitResult"]
@@ -84,12 +91,14 @@ class ClusterChoice:
     """Candidates by ascending number of clusters, and the one that a criterion of `REASONS` chose.
 
     If Ctrl-C interrupted the fits, larger numbers of clusters are missing.
+    `cut` is the cut of a tree that was chosen, if one was.
     """
 
     candidates: tuple[Candidate, ...]
     criterion: str
     chosen: Candidate
     interrupted: bool = False
+    cut: Cut | None = None
 
     @property
     def values(self) -> NDArray[np.float64]:
@@ -112,6 +121,7 @@ class ClusterChoice:
             "accuracy_held_out_error": error,
             "accuracy_agreeing": self.chosen.result.scores["annotation_agreement"],
             "candidates": [candidate.to_json() for candidate in self.candidates],
+            **({"equal": [self.cut.low, self.chosen.n_clusters]} if self.cut is not None else {}),
         }
 
     def lines(self, assumed: float | None = None) -> list[str]:
@@ -128,6 +138,10 @@ class ClusterChoice:
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = [row[0] + "  ".join(map(str.rjust, row[1:], widths[1:])) for row in rows]
         lines.append(f"clusters   {n_clusters} by {REASONS[self.criterion]}, in nats")
+        if self.cut is not None:
+            alone = int((self.chosen.result.best.sizes == 1).sum())
+            equal = f"{self.cut.low} to {n_clusters} predict equally well"
+            lines.append(f"           {equal}; clusters of one row: {alone}")
         if (accuracy := document["accuracy_held_out"]) is not None:
             error = document["accuracy_held_out_error"]
             before = "" if assumed is None else f"told {assumed:g}, "
@@ -136,18 +150,35 @@ class ClusterChoice:
             both = f" and {agreeing:.3f} (agreeing)" if agreeing is not None else ""
             lines.append(f"accuracy   {estimated} (held out){both}")
         ends = {self.candidates[0].n_clusters: "smallest", self.candidates[-1].n_clusters: "largest"}
-        if n_clusters in ends and n_clusters > 2:  # one cluster is no clustering
+        if self.cut is None and n_clusters in ends and n_clusters > 2:  # one cluster is no clustering
             lines.append(f"note       {n_clusters} is the {ends[n_clusters]} tried: the best may lie beyond")
         if self.interrupted:
             lines.append("warning    interrupted: larger numbers of clusters were not tried to the end")
         return [*lines, OVERLAP] if self.criterion == BIC else lines
 
 
-def choose_clusters(counts: Sequence[int], fit: Fit) -> ClusterChoice:
+def open_counts(
+    X: NDArray[np.float64], layers: Sequence[Layer], *, covariance: str | None, seed: int, run: Runner
+) -> tuple[tuple[int, ...], Cut | None]:
+    """Return the numbers of clusters to fit where none is named, with a cut of a tree among them."""
+    cut = None
+    if covariance == ANY and layers:
+        from sweep_clustering.kernels.interrupt import run_interruptibly
+        from sweep_clustering.kernels.unions.cuts import choose_cut
+
+        cut = run_interruptibly(lambda: choose_cut(X, layers, np.random.SeedSequence(seed), TRIED[-1], run))
+    few = possible(X, TRIED)
+    if cut is None:
+        return few, None
+    # so many classes need no comparison with fits of each small number, which take minutes
+    return (() if cut.n_clusters > MANY else few) + (cut.n_clusters,), cut
+
+
+def choose_clusters(counts: Sequence[int], fit: Fit, cut: Cut | None = None) -> ClusterChoice:
     """Fit each of some ascending numbers of clusters, and choose one.
 
-    `fit` takes a number and returns a result of `pipeline.fit.solve.fit`. A problem without solution is a
-    `ValueError`.
+    `fit` takes a number and returns a result of `pipeline.fit.solve.fit`; `cut` is the last of the numbers.
+    A problem without solution is a `ValueError`.
     """
     candidates: list[Candidate] = []
     for count in counts:
@@ -161,10 +192,14 @@ def choose_clusters(counts: Sequence[int], fit: Fit) -> ClusterChoice:
         # A candidate without predictions does not compare with those that have some.
         if not (result.interrupted and candidates and candidates[0].held_out and not result.predicted):
             # Results that stay have no solver, and so no more copies of the table.
-            candidates.append(Candidate(count, replace(result, criteria=None), criteria, result.predicted))
+            score = result.predicted if cut is None or result.skill is None else result.skill.beside
+            candidates.append(Candidate(count, replace(result, criteria=None), criteria, score))
         if result.interrupted:
             return replace(choose(candidates), interrupted=True)
-    return choose(candidates)
+    choice = choose(candidates)
+    if cut is None or choice.chosen.n_clusters != cut.n_clusters:
+        return choice
+    return replace(choice, criterion=CUTS, cut=cut)
 
 
 def possible(X: NDArray[np.float64], counts: Sequence[int]) -> tuple[int, ...]:

@@ -29,7 +29,7 @@ from sweep_clustering.kernels.settings import OFFERED, PARAMETERS, Setting
 from sweep_clustering.kernels.structure import AUTO
 from sweep_clustering.pipeline.asking.belief import believe
 from sweep_clustering.pipeline.asking.strategies import choose
-from sweep_clustering.pipeline.fit.counts import TRIED, choose_clusters, possible
+from sweep_clustering.pipeline.fit.counts import choose_clusters, open_counts
 from sweep_clustering.pipeline.fit.data_notes import data_notes
 from sweep_clustering.pipeline.fit.inputs import annotator_problems, chance_problems
 from sweep_clustering.pipeline.fit.links import Annotations, LinkTables, Reader, check_unmasked, names_of
@@ -339,8 +339,14 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
                 run=runner(self.n_jobs, bar),
             )
             if self.n_clusters is None:
-                counts = possible(scaled, TRIED)
-                chosen = choose_clusters(counts, lambda k: fit_clusters(n_clusters=k)).chosen
+                counts, cut = open_counts(
+                    scaled,
+                    annotations.layers,
+                    covariance=covariance,
+                    seed=int(seed),
+                    run=runner(self.n_jobs, bar),
+                )
+                chosen = choose_clusters(counts, lambda k: fit_clusters(n_clusters=k), cut).chosen
                 result, n_clusters = chosen.result, chosen.n_clusters
             else:
                 n_clusters = int(self.n_clusters)

@@ -7,7 +7,7 @@ samples in each of its clusters.
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -24,6 +24,7 @@ from sweep_clustering.kernels.problem.data import Layer, agrees, layer_weights
 from sweep_clustering.kernels.settings import Settings, method_words
 from sweep_clustering.kernels.solver.contract import Model
 from sweep_clustering.kernels.solver.prepare import prepare
+from sweep_clustering.kernels.structure import LINKAGES
 from sweep_clustering.pipeline.common import best_of, plural
 from sweep_clustering.pipeline.fit import alarms
 from sweep_clustering.pipeline.fit import data_notes as notes
@@ -125,6 +126,8 @@ class FitResult:
         Predictions of the chosen candidate, or those that all candidates had to beat.
     base_rate : HeldOut or None
         Predictions by the share of must-links, beside those of structures.
+    skill : Skill or None
+        Predictions beside distance, if merged groups were compared.
     choice : str
         Line on the structure of classes and its predictions.
     alarms : tuple of str
@@ -153,6 +156,7 @@ class FitResult:
     criteria: Callable[[], Criteria] | None = field(default=None, repr=False)
     predicted: predictions.HeldOut | None = None
     base_rate: predictions.HeldOut | None = None
+    skill: predictions.Skill | None = None
     choice: str = ""
     alarms: tuple[str, ...] = ()
     interrupted: bool = False
@@ -245,6 +249,7 @@ def fit(
         If the problem admits no solution or has none that makes sense.
     """
     finished, whole_model = Finished(run), Model.from_name(model, covariance, settings)
+    whole_model = replace(whole_model, has_groups=True)
     solver = prepare(whole_model, X, layers, n_clusters, SeedSequence(seed), run=finished.run)
     run_interruptibly(partial(solver.warm_up, predict=predict_annotations))
     began = time.perf_counter(), time.process_time()  # compiled by now
@@ -284,14 +289,18 @@ def fit(
             *([cut] if choice.is_interrupted and not choice.alarms else []),
             *choice.alarms,
             *alarms.skill_alarm(skill, choice.base_rate),
+            *alarms.distance_alarm(choice.skill),
             *alarms.alarms_of(X, layers, solution.labels, n_clusters, names),
-            *alarms.restart_alarm(fits, best),
+            *(() if choice.covariance in LINKAGES else alarms.restart_alarm(fits, best)),
         ),
         confidence=sure,
         criteria=partial(solver.criteria, solution),
         predicted=choice.predicted,
         base_rate=choice.base_rate,
-        choice=skill_words(choice.words, candidate, layers, no_skill=choice.has_no_skill),
+        skill=choice.skill,
+        choice=skill_words(
+            choice.words, candidate, layers, no_skill=choice.has_no_skill, beside=choice.skill
+        ),
         interrupted=choice.is_interrupted,
     )
 
@@ -319,12 +328,20 @@ def _scores(
 
 
 def skill_words(
-    words: str, score: predictions.HeldOut | None, layers: Sequence[Layer], *, no_skill: bool = False
+    words: str,
+    score: predictions.HeldOut | None,
+    layers: Sequence[Layer],
+    *,
+    no_skill: bool = False,
+    beside: predictions.Skill | None = None,
 ) -> str:
     """Describe clusters, and the predictions of their model beside an answer that is always the same.
 
     A model has no skill if its predictions are no better than those by the share of must-links.
     """
+    if beside is not None and not no_skill:
+        share, alone = beside.beside.share_right, beside.distance.share_right
+        return f"{words}; predicts {share:.0%} of held-out answers, {alone:.0%} is what distance alone would"
     if score is None and not no_skill:
         return words
     must = alarms.Annotated(layers).must_share

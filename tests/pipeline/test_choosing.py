@@ -7,8 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sweep_clustering import AnnotatedClustering
 from sweep_clustering.kernels.choice.criteria import Criteria
 from sweep_clustering.kernels.choice.held_out import HeldOut
+from sweep_clustering.kernels.scores import adjusted_rand
+from sweep_clustering.kernels.unions.cuts import Cut
 from sweep_clustering.pipeline import choosing
 from sweep_clustering.pipeline.choosing import draw_choice
 from sweep_clustering.pipeline.fit import counts as module
@@ -128,3 +131,34 @@ def test_the_mark_is_at_what_is_taken_and_files_are_always_the_same(name: str, s
     first, second = (choosing.picture(draw_choice(without), Path(name)) for _ in range(2))
     assert first == second
     assert first.startswith(start)
+
+
+def test_a_cut_of_a_tree_says_which_numbers_predict_as_well() -> None:
+    taken = candidate(40, -10.0, [-0.5, -0.6, -0.7, -0.8])
+    taken.result.best.sizes = np.array([1, 7, 1, 30])
+    choice = module.ClusterChoice((taken,), module.CUTS, taken, cut=Cut(28, 40))
+    lines = choice.lines()
+    assert lines[2].startswith(
+        "clusters   40 by held-out annotations: the most that predict as well as any cut"
+    )
+    assert lines[3] == "           28 to 40 predict equally well; clusters of one row: 2"
+    assert not any("may lie beyond" in line for line in lines)
+    assert choice.to_json()["equal"] == [28, 40]
+    assert draw_choice(choice).axes
+
+
+def test_many_classes_are_found_without_their_number() -> None:
+    rng = np.random.default_rng(0)
+    sizes = np.unique(np.geomspace(2, 50, 70).astype(int))
+    labels = np.repeat(np.arange(len(sizes)), sizes)
+    X = rng.normal(size=(len(sizes), 10))[labels] + 0.4 * rng.normal(size=(len(labels), 10))
+    pairs = rng.integers(len(X), size=(700, 2))
+    for row in range(0, 700, 2):
+        pairs[row, 1] = rng.choice(np.flatnonzero(labels == labels[pairs[row, 0]]))
+    must = labels[pairs[:, 0]] == labels[pairs[:, 1]]
+    model = AnnotatedClustering(random_state=0).fit(X, must_link=pairs[must], cannot_link=pairs[~must])
+    assert abs(model.n_clusters_ - len(sizes)) <= 15
+    assert adjusted_rand(labels, model.labels_) > 0.9
+    assert "groups merged by" in model.choice_
+    assert model.choice_.endswith("is what distance alone would")
+    assert adjusted_rand(labels, model.predict(X)) > 0.9

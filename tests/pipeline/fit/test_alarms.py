@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from processes.commandline import sweep
 
 from sweep_clustering import AnnotatedClustering
-from sweep_clustering.kernels.choice.held_out import HeldOut
+from sweep_clustering.kernels.choice.held_out import HeldOut, Skill
 from sweep_clustering.kernels.fits import Fit
 from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer
 from sweep_clustering.pipeline.fit import alarms
@@ -92,6 +92,18 @@ def held(right: NDArray[np.bool_], sure: float, wrong: float) -> HeldOut:
     """Predictions that are so sure where they are right, and give so much to the answer where not."""
     values = np.where(right, sure, wrong)
     return HeldOut(np.log(values), right, np.ones(len(right)), values)
+
+
+def test_clusters_that_add_nothing_to_distance() -> None:
+    answers = np.arange(200)
+    distance = held(answers % 5 > 0, 0.8, 0.2)
+    better, worse = held(answers % 10 > 0, 0.9, 0.1), held(answers % 20 < 11, 0.6, 0.4)
+    (text,) = alarms.distance_alarm(Skill(beside=distance, alone=worse, distance=distance))
+    assert text.startswith("how far apart two rows are predicts held-out annotations (log loss 0.500)")
+    # clusters that say the same as distance are right, and clusters that say more are better
+    assert list(alarms.distance_alarm(Skill(beside=distance, alone=distance, distance=distance))) == []
+    assert list(alarms.distance_alarm(Skill(beside=better, alone=worse, distance=distance))) == []
+    assert list(alarms.distance_alarm(None)) == []
 
 
 def test_predictions_barely_better_than_the_base_rate() -> None:

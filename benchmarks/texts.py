@@ -1,0 +1,119 @@
+"""Merged groups on embeddings of texts: `python -m benchmarks texts [--write]`.
+
+Tables of 100 leading singular vectors, rows of length one; N or 4 N pairs, 9 of 10 answers right, and that
+is told. Uniform pairs, or near ones: a row and one of its 20 nearest neighbours. On one thread; takes a
+quarter of an hour on a quiet core.
+"""
+
+import sys
+import time
+from collections.abc import Iterator
+from itertools import product
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+from quality import SHARED
+from sklearn.cluster import KMeans
+from sklearn.neighbors import NearestNeighbors
+from tables import Table, show
+
+from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer
+from sweep_clustering.kernels.scores import adjusted_rand
+from sweep_clustering.kernels.settings import settings_of
+from sweep_clustering.kernels.structure import MANY
+from sweep_clustering.pipeline.fit.counts import Fit, choose_clusters, open_counts
+from sweep_clustering.pipeline.fit.solve import FitResult, fit
+
+TEXTS = SHARED / "data" / "texts"
+NAMES = ("tweet", "bbc")
+ACCURACY = 0.9
+NEIGHBOURS = 20
+SEED = 7
+
+RESULTS = Table(
+    "texts",
+    ("table", "N", "K", "pairs", "k-means", "K told", "seconds", "K not told", "its K", "seconds"),
+)
+TABLES = (RESULTS,)
+
+Row = tuple[object, ...]
+Data = tuple[NDArray[np.float64], NDArray[np.int64]]
+
+
+def read(name: str) -> Data:
+    """Return rows and classes of a table."""
+    with np.load(TEXTS / f"{name}.npz") as data:
+        return data["X"].astype(np.float64), data["y"].astype(np.int64)
+
+
+def drawn(X: NDArray[np.float64], labels: NDArray[np.int64], design: str, m: int) -> list[Layer]:
+    """Return answers about pairs of a design."""
+    rng = np.random.default_rng(SEED)
+    first = rng.integers(len(X), size=m)
+    if design == "near":
+        near = NearestNeighbors(n_neighbors=NEIGHBOURS + 1).fit(X).kneighbors(X, return_distance=False)
+        second = near[first, 1 + rng.integers(NEIGHBOURS, size=m)]
+    else:
+        second = (first + 1 + rng.integers(len(X) - 1, size=m)) % len(X)
+    must = (labels[first] == labels[second]) == (rng.random(m) < ACCURACY)
+    pairs = np.stack([first, second], axis=1)
+    return [Layer(MUST, pairs[must], accuracy=ACCURACY), Layer(CANNOT, pairs[~must], accuracy=ACCURACY)]
+
+
+def rows() -> Iterator[Row]:
+    """Fit each table with each set of pairs, with K and without."""
+    for name in NAMES:
+        X, labels = read(name)
+        n_classes = int(labels.max()) + 1
+        plain = KMeans(n_classes, n_init=10, random_state=0).fit(X).labels_.astype(np.int64)
+        for design, times in product(("uniform", "near"), (1, 4)):
+            layers = drawn(X, labels, design, times * len(X))
+
+            def fitted(
+                n_clusters: int, layers: list[Layer] = layers, X: NDArray[np.float64] = X
+            ) -> FitResult:
+                return fit(
+                    X,
+                    layers,
+                    n_clusters=n_clusters,
+                    model="conditional-any",
+                    covariance="any",
+                    restarts=10,
+                    settings=settings_of({}),
+                    seed=0,
+                )
+
+            began = time.process_time()
+            result = fitted(n_classes)
+            seconds = time.process_time() - began
+            pairs = f"{'' if times == 1 else f'{times} '}N {design}"
+            yield (
+                name,
+                len(X),
+                n_classes,
+                pairs,
+                f"{adjusted_rand(labels, plain):.3f}",
+                f"{adjusted_rand(labels, result.best.labels):.3f}",
+                f"{seconds:.0f}",
+                *(free(X, labels, layers, fitted) if n_classes > MANY else ("", "", "")),
+            )
+
+
+def free(X: NDArray[np.float64], labels: NDArray[np.int64], layers: list[Layer], fitted: Fit) -> Row:
+    """Score a fit that is not told K, with its K and its seconds; of few classes it takes minutes."""
+    began = time.process_time()
+    counts, cut = open_counts(X, layers, covariance="any", seed=0, run=map)
+    chosen = choose_clusters(counts, fitted, cut).chosen
+    seconds = time.process_time() - began
+    return f"{adjusted_rand(labels, chosen.result.best.labels):.3f}", chosen.n_clusters, f"{seconds:.0f}"
+
+
+@click.command()
+@click.option("--write", is_flag=True, help="Into the documents.")
+def main(write: bool) -> None:
+    """Measure on the tables of a folder."""
+    if not TEXTS.is_dir():
+        click.echo(f"{TEXTS}: found no folder, expected tables of texts", err=True)
+        sys.exit(2)
+    show({RESULTS.name: RESULTS.markdown(rows())}, write=write)

@@ -1,0 +1,173 @@
+"""Small groups of rows, merged into a tree by distance and answers (docs/model.md, section 13).
+
+`small_groups` finds the groups, `average_odds` and `ward_odds` say what speaks for merging two of them, and
+`merge` makes the tree, of which `cut` gives any number of classes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from sweep_clustering.kernels.groups.metric import Answers, Logistic
+from sweep_clustering.kernels.jit import jit, jit_part
+from sweep_clustering.kernels.problem.data import row_numbers
+
+Floats = NDArray[np.float64]
+
+# Rows of a group on average, and groups at most; steps of k-means that finds them.
+ROWS = 3
+MOST_GROUPS = 900
+LLOYD = 6
+
+# Share of the log odds of an answer that counts for groups, which are not pure.
+PURITY = 0.64
+
+# Rows that small groups are found among, at most; the others go to the nearest one.
+MOST_ROWS = 20_000
+
+# Rows whose distances to all groups are in memory together.
+AT_ONCE = 4096
+
+
+def nearest(Z: Floats, centers: Floats) -> NDArray[np.int64]:
+    """Return the nearest center of each row."""
+    offsets, places = 0.5 * np.square(centers).sum(axis=1), np.empty(len(Z), np.int64)
+    for start in range(0, len(Z), AT_ONCE):
+        rows = slice(start, start + AT_ONCE)
+        places[rows] = (offsets - Z[rows] @ centers.T).argmin(axis=1)
+    return places
+
+
+def means_of(Z: Floats, labels: NDArray[np.int64], n_groups: int) -> Floats:
+    """Return the mean row of each group, 0 where it is empty."""
+    sums = np.stack([np.bincount(labels, column, n_groups) for column in Z.T], axis=1)
+    return np.asarray(sums / np.maximum(np.bincount(labels, minlength=n_groups), 1)[:, None])
+
+
+def small_groups(Z: Floats, n_groups: int, rng: Generator) -> NDArray[np.int64]:
+    """Return the group of each row by some steps of k-means; no group is empty."""
+    if n_groups >= len(Z):
+        return np.arange(len(Z))
+    some = Z if len(Z) <= MOST_ROWS else Z[np.sort(rng.choice(len(Z), MOST_ROWS, replace=False))]
+    distinct = np.unique(row_numbers(some), return_index=True)[1]
+    centers = some[np.sort(rng.permutation(distinct)[:n_groups])]
+    for _ in range(LLOYD):
+        labels = np.unique(nearest(some, centers), return_inverse=True)[1]
+        centers = means_of(some, labels, int(labels.max()) + 1)
+    return np.asarray(np.unique(nearest(Z, centers), return_inverse=True)[1], np.int64)
+
+
+def answer_odds(labels: NDArray[np.int64], n_groups: int, answers: Answers) -> Floats:
+    """Return the sum of the log odds of the answers between each two groups."""
+    total = np.zeros((n_groups, n_groups))
+    first, second = labels[answers.pairs].T
+    np.add.at(total, (first, second), answers.odds)
+    total += total.T
+    np.fill_diagonal(total, 0.0)
+    return np.asarray(PURITY * total)
+
+
+def squared_distances(centers: Floats) -> Floats:
+    """Return the squared distance of each two centers."""
+    norms = np.square(centers).sum(axis=1)
+    return np.asarray(np.maximum(norms[:, None] + norms - 2.0 * (centers @ centers.T), 0.0))
+
+
+def average_odds(centers: Floats, relation: Logistic) -> Floats:
+    """Return the log odds of the distance of each two groups."""
+    return np.asarray(relation.intercept - relation.slope * squared_distances(centers))
+
+
+def ward_odds(centers: Floats, sizes: NDArray[np.int64], variance: float) -> Floats:
+    """Return the likelihood that is lost where two groups of one variance are merged."""
+    harmonic = sizes[:, None] * sizes / (sizes[:, None] + sizes)
+    return np.asarray(-0.5 * harmonic * squared_distances(centers) / variance)
+
+
+def merge(features: Floats, answers: Floats, sizes: NDArray[np.int64], is_ward: bool) -> NDArray[np.int64]:
+    """Merge the two groups of the largest sum of both odds, until one is left.
+
+    The odds of the distance of merged groups are the mean over rows, or follow Ward's recurrence. Those of
+    the answers add up. Each row of the result is two groups; the first stands for both from then on.
+    """
+    n_groups = len(sizes)
+    merges = np.zeros((n_groups - 1, 2), np.int64)
+    partners, best = np.zeros(n_groups, np.int64), np.zeros(n_groups)
+    _merge(features.copy(), answers.copy(), sizes.astype(np.float64), is_ward, partners, best, merges)
+    return merges
+
+
+@jit
+def _merge(
+    features: Floats,
+    answers: Floats,
+    sizes: Floats,
+    is_ward: bool,
+    partners: NDArray[np.int64],
+    best: Floats,
+    merges: NDArray[np.int64],
+) -> None:
+    n_groups = len(sizes)
+    for group in range(n_groups):
+        set_partner(features, answers, sizes, group, partners, best)
+    for step in range(n_groups - 1):
+        first = -1
+        for group in range(n_groups):
+            if sizes[group] > 0.0 and (first < 0 or best[group] > best[first]):
+                first = group
+        second = partners[first]
+        merges[step, 0] = first
+        merges[step, 1] = second
+        joint = features[first, second]
+        for group in range(n_groups):
+            if sizes[group] <= 0.0 or group in (first, second):
+                continue
+            if is_ward:
+                size = sizes[group]
+                value = (size + sizes[first]) * features[first, group]
+                value += (size + sizes[second]) * features[second, group] - size * joint
+                value /= size + sizes[first] + sizes[second]
+            else:
+                value = sizes[first] * features[first, group] + sizes[second] * features[second, group]
+                value /= sizes[first] + sizes[second]
+            features[first, group] = value
+            features[group, first] = value
+            both = answers[first, group] + answers[second, group]
+            answers[first, group] = both
+            answers[group, first] = both
+        sizes[first] += sizes[second]
+        sizes[second] = 0.0
+        for group in range(n_groups):
+            if sizes[group] <= 0.0 or group == first:
+                continue
+            odds = features[group, first] + answers[group, first]
+            if odds >= best[group]:
+                best[group] = odds
+                partners[group] = first
+            elif partners[group] in (first, second):
+                set_partner(features, answers, sizes, group, partners, best)
+        set_partner(features, answers, sizes, first, partners, best)
+
+
+@jit_part
+def set_partner(
+    features: Floats, answers: Floats, sizes: Floats, group: int, partners: NDArray[np.int64], best: Floats
+) -> None:
+    """Set the group that a group is merged with first, and the odds of that."""
+    best[group] = -np.inf
+    for other in range(len(sizes)):
+        if other != group and sizes[other] > 0.0:
+            odds = features[group, other] + answers[group, other]
+            if odds > best[group]:
+                best[group] = odds
+                partners[group] = other
+
+
+def cut(merges: NDArray[np.int64], n_classes: int) -> NDArray[np.int64]:
+    """Return the class of each group where so many are left."""
+    classes = np.arange(len(merges) + 1)
+    for first, second in merges[: max(len(classes) - n_classes, 0)][::-1].tolist():
+        classes[second] = classes[first]
+    return np.unique(classes, return_inverse=True)[1]

@@ -1,0 +1,159 @@
+"""Merged groups as the components of their classes: rows move by distance and by answers.
+
+`refine` gives the soft partition whose groups are where rows draw them (docs/model.md, section 13).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sweep_clustering.kernels.groups.merging import means_of
+from sweep_clustering.kernels.groups.metric import Answers
+from sweep_clustering.kernels.interrupt import new_flag
+from sweep_clustering.kernels.jit import jit
+
+Floats = NDArray[np.float64]
+
+# Rounds of classes and means, and passes over the rows of answers in each round.
+ROUNDS = 2
+PASSES = 5
+
+# Rows whose distances to all groups are in memory together.
+AT_ONCE = 4096
+
+
+class Merged(NamedTuple):
+    """A soft partition whose classes are unions of groups of one variance."""
+
+    class_of: NDArray[np.int64]  # (n_groups,)
+    centers: Floats  # (n_groups, n_dims)
+    variance: float  # of rows about the center of their group, in each direction
+    classes: Floats  # (n_samples, n_classes): shares
+    features: float  # log-likelihood and entropy, nats
+    annotations: float  # log-likelihood of the answers, nats
+
+
+def scatter_of(Z: Floats, labels: NDArray[np.int64]) -> float:
+    """Return the mean squared distance of rows to the mean of their cluster."""
+    means = means_of(Z, labels, int(labels.max()) + 1)
+    return max(float(np.square(Z - means[labels]).sum(axis=1).mean()), np.finfo(float).tiny)
+
+
+def class_logs(Z: Floats, centers: Floats, class_of: NDArray[np.int64], variance: float) -> Floats:
+    """Return the log of the mean over all groups of exp(-d² / 2 variance), summed within each class."""
+    order = np.argsort(class_of, kind="stable")
+    starts = np.searchsorted(class_of[order], np.arange(int(class_of.max()) + 1))
+    ordered, logs = centers[order], np.empty((len(Z), len(starts)))
+    norms = np.square(ordered).sum(axis=1)
+    for start in range(0, len(Z), AT_ONCE):
+        some = Z[start : start + AT_ONCE]
+        squares = np.square(some).sum(axis=1)[:, None] + norms - 2.0 * (some @ ordered.T)
+        near = squares.min(axis=1, keepdims=True)
+        shares = np.add.reduceat(np.exp((near - squares) / (2.0 * variance)), starts, axis=1)
+        least = np.minimum.reduceat(squares, starts, axis=1)
+        # a class whose groups are all far has the share of its nearest group
+        far = -0.5 * least / variance
+        logs[start : start + AT_ONCE] = np.where(
+            shares > np.finfo(float).tiny, np.log(np.maximum(shares, 1e-300)) - 0.5 * near / variance, far
+        )
+    return logs - math.log(len(centers))
+
+
+def nearest_in_class(
+    Z: Floats, centers: Floats, class_of: NDArray[np.int64], classes: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Return the nearest group of each row among those of its class."""
+    groups = np.empty(len(Z), np.int64)
+    for c in np.unique(classes).tolist():
+        members, rows = np.flatnonzero(class_of == c), np.flatnonzero(classes == c)
+        squares = 0.5 * np.square(centers[members]).sum(axis=1) - Z[rows] @ centers[members].T
+        groups[rows] = members[squares.argmin(axis=1)]
+    return groups
+
+
+def refine(
+    Z: Floats, groups: NDArray[np.int64], class_of: NDArray[np.int64], answers: Answers, variance: float
+) -> Merged:
+    """Move rows between classes until distances and answers agree, and groups to their rows."""
+    starts, places, partners = _both_ways(answers.pairs, len(Z))
+    odds, annotated = answers.odds, np.flatnonzero(np.diff(starts))
+    centers, empty = means_of(Z, groups, len(class_of)), np.bincount(groups, minlength=len(class_of)) == 0
+    classes = class_of[groups]
+    n_classes = int(class_of.max()) + 1
+    for _ in range(ROUNDS):
+        logs = class_logs(Z, centers, class_of, variance)
+        shares = _normalised(logs)
+        shares[annotated] = np.eye(n_classes)[classes[annotated]]
+        _settle(logs, starts, partners, odds[places], annotated, shares, np.zeros(n_classes), new_flag())
+        classes = shares.argmax(axis=1)
+        groups = nearest_in_class(Z, centers, class_of, classes)
+        empty = np.bincount(groups, minlength=len(class_of)) == 0
+        centers = np.where(empty[:, None], centers, means_of(Z, groups, len(class_of)))
+    entropy = -float((shares * np.log(np.maximum(shares, np.finfo(float).tiny))).sum())
+    constant = 0.5 * Z.shape[1] * math.log(2.0 * math.pi * variance)
+    together = (shares[answers.pairs[:, 0]] * shares[answers.pairs[:, 1]]).sum(axis=1)
+    agreeing = np.where(answers.signs > 0.0, together, 1.0 - together)
+    likelihoods = agreeing * np.log(answers.accuracies) + (1.0 - agreeing) * np.log1p(-answers.accuracies)
+    return Merged(
+        class_of,
+        centers,
+        variance,
+        shares,
+        float((shares * logs).sum()) + entropy - constant * len(Z),
+        float(answers.weights @ likelihoods),
+    )
+
+
+def _normalised(logs: Floats) -> Floats:
+    shares = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+
+class BothWays(NamedTuple):
+    """Answers by row."""
+
+    starts: NDArray[np.int64]  # (n_samples + 1,): where those of each row begin
+    places: NDArray[np.int64]  # (2 n_answers,): which they are
+    partners: NDArray[np.int64]  # (2 n_answers,): the other row of each
+
+
+def _both_ways(pairs: NDArray[np.int64], n_samples: int) -> BothWays:
+    first, second = pairs.T.ravel(), pairs[:, ::-1].T.ravel()
+    order = np.argsort(first, kind="stable")
+    starts = np.append(0, np.cumsum(np.bincount(first, minlength=n_samples)))
+    return BothWays(starts, order % max(len(pairs), 1), second[order])
+
+
+@jit
+def _settle(
+    logs: Floats,
+    starts: NDArray[np.int64],
+    partners: NDArray[np.int64],
+    odds: Floats,
+    annotated: NDArray[np.int64],
+    shares: Floats,
+    field: Floats,
+    stop: NDArray[np.int64],
+) -> None:
+    """Set the shares of rows with answers, one row at a time, given those of all others."""
+    for _ in range(PASSES):
+        for row in annotated:
+            if stop[0] != 0:
+                return
+            for c in range(len(field)):
+                field[c] = logs[row, c]
+            for place in range(starts[row], starts[row + 1]):
+                for c in range(len(field)):
+                    field[c] += odds[place] * shares[partners[place], c]
+            largest, total = field[0], 0.0
+            for c in range(len(field)):
+                largest = max(largest, field[c])
+            for c in range(len(field)):
+                shares[row, c] = math.exp(field[c] - largest)
+                total += shares[row, c]
+            for c in range(len(field)):
+                shares[row, c] /= total

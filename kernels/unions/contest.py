@@ -1,0 +1,166 @@
+"""Merged groups against the structure that was chosen, by held-out answers beside distance.
+
+How far apart two rows are predicts the answer about them before any class is known. `with_groups` therefore
+predicts each held-out answer by a logistic function of distances, with what a candidate says of the pair as
+one more term, and puts merged groups first where they gain clearly (docs/model.md, section 13).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from sweep_clustering.kernels.choice.held_out import (
+    HELD_OUT,
+    LEAST_PAIRS,
+    Annotations,
+    HeldOut,
+    Skill,
+    below,
+    list_annotations,
+    without,
+)
+from sweep_clustering.kernels.fits import Gaussians, Runner
+from sweep_clustering.kernels.groups.refinement import scatter_of
+from sweep_clustering.kernels.problem.data import Floats, Layer
+from sweep_clustering.kernels.settings import FOLDS
+from sweep_clustering.kernels.structure import Structure, merged_structures
+from sweep_clustering.kernels.unions.race import Ranking, alike
+from sweep_clustering.kernels.unions.table import Table
+
+# Standard errors that merged groups must be ahead of the structure that was chosen.
+AHEAD = 1.5
+
+# Standard errors that the best may be ahead of candidates of which the most compact is taken.
+AS_GOOD = 0.75
+
+# Stream of the fits of folds, beside those of the choice of structures.
+STREAM = HELD_OUT + 4 + FOLDS
+
+# Steps of Newton's method, and the least change of a coefficient.
+NEWTON = 12
+LEAST_STEP = 1e-6
+
+# Weight of half the squares of the coefficients, in nats.
+RIDGE = 1e-3
+
+
+def calibrated(
+    together: Floats | None, distances: Floats, is_must: NDArray[np.bool_], weights: Floats
+) -> tuple[Floats, NDArray[np.bool_]]:
+    """Predict answers by a logistic function of distances and of what a candidate says of each pair.
+
+    `together` has the probability that the rows of each pair are of one class, or is None for distances
+    alone. The result is the log-probability of each answer, in nats, and whether it was the likelier one.
+    """
+    columns = distances if together is None else np.column_stack([distances, together])
+    deviations = columns.std(axis=0)
+    columns = (columns - columns.mean(axis=0)) / np.where(deviations > 0.0, deviations, 1.0)
+    columns = np.column_stack([np.ones(len(columns)), columns])
+    signs, x = np.where(is_must, 1.0, -1.0), np.zeros(columns.shape[1])
+
+    def loss(x: Floats) -> float:
+        return float(weights @ np.logaddexp(0.0, -signs * (columns @ x)) + 0.5 * RIDGE * x @ x)
+
+    for _ in range(NEWTON):
+        shares = 0.5 * (1.0 + np.tanh(0.5 * columns @ x))
+        slopes = columns.T @ (weights * (is_must - shares)) - RIDGE * x
+        curvature = (columns * (weights * shares * (1.0 - shares))[:, None]).T @ columns
+        step = np.linalg.solve(curvature + RIDGE * np.eye(len(x)), slopes)
+        # a full step may lead beyond the minimum where nearly all answers are predicted
+        while loss(x + step) > loss(x) and np.abs(step).max() > LEAST_STEP:
+            step *= 0.5
+        x = x + step
+    if together is not None and x[-1] < 0.0:
+        return calibrated(None, distances, is_must, weights)
+    logs = -np.logaddexp(0.0, -signs * (columns @ x))
+    return logs, logs > -np.log(2.0)
+
+
+class Contest:
+    """Held-out answers, predicted by merged groups of each fold and by distances alone."""
+
+    def __init__(self, table: Table, layers: Sequence[Layer], annotations: Annotations, run: Runner) -> None:
+        self.table, self.annotations = table, annotations
+        self.structures = merged_structures(len(table.X), table.X.shape[1], table.n_classes)
+        self.left = [without(layers, annotations, annotations.folds == fold) for fold in range(FOLDS)]
+        n_answers = len(annotations.folds)
+        self.together = {structure: np.zeros(n_answers) for structure in self.structures}
+        spaces = list(dict.fromkeys(structure.subspace for structure in self.structures))
+        self.distances = np.zeros((n_answers, len(spaces)))
+        work = [(fold, space) for fold in range(FOLDS) for space in spaces]
+        for (fold, space), fits in zip(work, run(self._fits, work), strict=True):
+            tested = annotations.folds == fold
+            i, j = annotations.pairs[tested].T
+            Z = fits[0].place(table.X)
+            self.distances[tested, spaces.index(space)] = np.square(Z[i] - Z[j]).sum(axis=1)
+            for fit in fits:
+                self.together[fit.structure][tested] = alike(fit, annotations.pairs[tested])
+
+    def _fits(self, key: tuple[int, int | str]) -> list[Gaussians]:
+        fold, space = key
+        structures = [structure for structure in self.structures if structure.subspace == space]
+        return self.table.merged(structures, self.left[fold], self.stream())
+
+    def stream(self) -> Generator:
+        """Return the stream of the small groups, which all folds and spaces share."""
+        return np.random.default_rng(below(self.table.seed, STREAM))
+
+    def predict(self, together: Floats | None, distances: Floats) -> HeldOut:
+        """Predict the answers with what a candidate says of each pair, beside distances."""
+        answers = self.annotations
+        logs, right = calibrated(together, distances, answers.is_must, answers.weights)
+        says = np.full(len(logs), 0.5) if together is None else together
+        return HeldOut(logs, right, answers.weights, np.where(answers.is_must, says, 1.0 - says))
+
+    def skill(self, together: Floats) -> Skill:
+        """Return how well a candidate predicts the answers, and how well distance alone does."""
+        beside = self.predict(together, self.distances)
+        alone = self.predict(together, self.distances[:, :0])
+        return Skill(beside, alone, self.predict(None, self.distances))
+
+
+def with_groups(table: Table, layers: Sequence[Layer], ranking: Ranking, run: Runner = map) -> Ranking:
+    """Put merged groups before the chosen structure where they predict held-out answers clearly better."""
+    annotations, simple = list_annotations(layers, table.seed), ranking.ranked[0]
+    if annotations.n_pairs < LEAST_PAIRS or 2 * table.n_classes > len(table.X):
+        return ranking
+    contest = Contest(table, layers, annotations, run)
+    if (score := ranking.candidates.get(simple)) is not None:
+        together = np.where(annotations.is_must, score.agreeing, 1.0 - score.agreeing)
+    else:
+        together = alike(table.fit_features(simple), annotations.pairs)
+    skills = {structure: contest.skill(values) for structure, values in contest.together.items()}
+    ranked = sorted(skills, key=lambda structure: skills[structure].beside.log_loss)
+    best = skills[ranked[0]].beside
+    skills[simple] = contest.skill(together)
+    gain, error = best.gain_over(skills[simple].beside)
+    if gain <= AHEAD * error:
+        return replace(ranking, skills=skills)
+    as_good = [structure for structure in ranked if _is_near(best, skills[structure].beside)]
+    if len(as_good) > 1:
+        as_good.sort(key=lambda structure: _scatter(table, structure, layers))
+    ranked = [*as_good, *(structure for structure in ranked if structure not in as_good)]
+    merged = {structure: skills[structure].beside for structure in ranked}
+    return replace(
+        ranking,
+        ranked=(*ranked, *ranking.ranked),
+        candidates={**merged, **ranking.candidates},
+        skills=skills,
+        note="",
+    )
+
+
+def _is_near(best: HeldOut, candidate: HeldOut) -> bool:
+    gain, error = best.gain_over(candidate)
+    return gain <= AS_GOOD * error
+
+
+def _scatter(table: Table, structure: Structure, layers: Sequence[Layer]) -> float:
+    """Return the scatter of the features about the means of the classes."""
+    fit = table.solve(structure, layers, np.random.default_rng(below(table.seed, STREAM)))
+    return scatter_of(table.X, np.unique(fit.labels, return_inverse=True)[1])

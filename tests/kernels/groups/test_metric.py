@@ -1,0 +1,129 @@
+"""A metric from answers, against numerical gradients and a slow search."""
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from sweep_clustering.kernels.groups.metric import (
+    SHRINKAGE,
+    WEIGHT_SHRINKAGE,
+    Answers,
+    diagonal_metric,
+    full_metric,
+    logistic,
+    minimise,
+)
+
+Floats = NDArray[np.float64]
+
+
+def told(X: Floats, classes: NDArray[np.int64], n_answers: int, accuracy: float = 0.9) -> Answers:
+    rng = np.random.default_rng(0)
+    pairs = np.stack([rng.permutation(len(X))[:2] for _ in range(n_answers)])
+    is_right = rng.random(n_answers) < accuracy
+    signs = np.where((classes[pairs[:, 0]] == classes[pairs[:, 1]]) == is_right, 1.0, -1.0)
+    return Answers(pairs, signs, np.ones(n_answers), np.full(n_answers, accuracy))
+
+
+@pytest.fixture(scope="module")
+def rows() -> tuple[Floats, NDArray[np.int64]]:
+    """Four classes that differ in one feature of four, which has the least variance."""
+    rng = np.random.default_rng(1)
+    classes = rng.integers(4, size=120)
+    return np.column_stack([0.3 * rng.normal(size=120) + classes, 3.0 * rng.normal(size=(120, 3))]), classes
+
+
+def loss(answers: Answers, log_odds: Floats) -> float:
+    """Minus the log-likelihood, answer by answer."""
+    total = 0.0
+    for sign, weight, p, odds in zip(
+        answers.signs, answers.weights, answers.accuracies, log_odds, strict=True
+    ):
+        together = 1.0 / (1.0 + np.exp(-odds))
+        share = together if sign > 0 else 1.0 - together
+        total -= weight * np.log(p * share + (1.0 - p) * (1.0 - share))
+    return total
+
+
+def squares(X: Floats, answers: Answers) -> Floats:
+    unit = np.sqrt(X.var(axis=0).sum())
+    return np.array([((X[i] - X[j]) / unit) ** 2 for i, j in answers.pairs])
+
+
+def test_minimum_is_that_of_scipy() -> None:
+    def rosenbrock(x: Floats) -> tuple[float, Floats]:
+        turn = x[1] - x[0] ** 2
+        gradient = np.array([-400.0 * x[0] * turn - 2.0 * (1.0 - x[0]), 200.0 * turn])
+        return float(100.0 * turn**2 + (1.0 - x[0]) ** 2), gradient
+
+    assert minimise(rosenbrock, np.array([-1.2, 1.0]), 200) == pytest.approx([1.0, 1.0], abs=1e-2)
+
+
+def test_no_step_raises_the_function() -> None:
+    values = list[float]()
+
+    def bowl(x: Floats) -> tuple[float, Floats]:
+        values.append(float(x @ x))
+        return values[-1], 2.0 * x
+
+    assert minimise(bowl, np.array([3.0, -4.0])) == pytest.approx([0.0, 0.0], abs=1e-2)
+    assert values[-1] == min(values)
+
+
+def test_distance_predicts_as_a_slow_search_has_it(rows: tuple[Floats, NDArray[np.int64]]) -> None:
+    X, classes = rows
+    answers = told(X, classes, 200)
+    distances = squares(X, answers).sum(axis=1)
+    relation = logistic(distances, answers)
+    slow = minimize(
+        lambda x: loss(answers, x[0] - np.exp(x[1]) * distances), np.zeros(2), method="Nelder-Mead"
+    )
+    assert loss(answers, relation.intercept - relation.slope * distances) <= slow.fun + 0.1
+
+
+def test_full_metric_is_the_minimum_of_its_loss(rows: tuple[Floats, NDArray[np.int64]]) -> None:
+    X, classes = rows
+    answers = told(X, classes, 150)
+    start = logistic(squares(X, answers).sum(axis=1), answers)
+    unit = np.sqrt(X.var(axis=0).sum())
+    moves = (X[answers.pairs[:, 0]] - X[answers.pairs[:, 1]]) / unit
+
+    def slow(x: Floats) -> float:
+        axes = x[1:].reshape(4, 4)
+        distances = np.array([np.square(move @ axes).sum() for move in moves])
+        shrunk = SHRINKAGE * np.square(axes - np.eye(4)).sum()
+        return loss(answers, x[0] - start.slope * distances) + float(shrunk)
+
+    axes = full_metric(X, answers)
+    best = minimize(slow, np.append(start.intercept, np.eye(4)), method="BFGS")
+    mine = min(slow(np.append(a, axes)) for a in np.linspace(best.x[0] - 2.0, best.x[0] + 2.0, 201))
+    assert mine <= best.fun + 0.02
+
+
+def test_diagonal_metric_is_the_minimum_of_its_loss(rows: tuple[Floats, NDArray[np.int64]]) -> None:
+    X, classes = rows
+    answers = told(X, classes, 150)
+    squared = squares(X, answers)
+    start = logistic(squared.sum(axis=1), answers)
+
+    def slow(x: Floats) -> float:
+        shrunk = WEIGHT_SHRINKAGE * np.square(x[1:] - x[1:].mean()).sum()
+        return loss(answers, x[0] - squared @ np.exp(x[1:])) + float(shrunk)
+
+    best = minimize(slow, np.append(start.intercept, np.full(4, np.log(start.slope))), method="BFGS").x
+    weights = np.exp(best[1:] - best[1:].mean())
+    assert np.square(np.diag(diagonal_metric(X, answers))) == pytest.approx(weights, rel=0.1)
+
+
+def test_metrics_find_the_feature_that_matters(rows: tuple[Floats, NDArray[np.int64]]) -> None:
+    X, classes = rows
+    answers = told(X, classes, 300)
+    for axes in (full_metric(X, answers), diagonal_metric(X, answers)):
+        lengths = np.square(axes).sum(axis=1)
+        assert lengths.argmax() == 0
+
+
+def test_few_answers_leave_the_features_as_they_are(rows: tuple[Floats, NDArray[np.int64]]) -> None:
+    X, classes = rows
+    assert full_metric(X, told(X, classes, 1)) == pytest.approx(np.eye(4), abs=0.1)

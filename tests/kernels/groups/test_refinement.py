@@ -1,0 +1,71 @@
+"""Soft partitions of merged groups, against sums over all groups and rows."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from sweep_clustering.kernels.groups.metric import Answers
+from sweep_clustering.kernels.groups.refinement import class_logs, nearest_in_class, refine, scatter_of
+
+Floats = NDArray[np.float64]
+NONE = Answers(np.empty((0, 2), np.int64), np.empty(0), np.empty(0), np.empty(0))
+
+
+@pytest.mark.parametrize("spread", [0.5, 100.0])
+def test_class_logs_are_sums_over_groups(spread: float) -> None:
+    rng = np.random.default_rng(0)
+    Z, centers, class_of = (
+        rng.normal(size=(7, 2)),
+        spread * rng.normal(size=(5, 2)),
+        np.array([1, 0, 1, 2, 0]),
+    )
+    logs = class_logs(Z, centers, class_of, 0.3)
+    for row, c in itertools.product(range(7), range(3)):
+        exponents = [-0.5 * np.square(Z[row] - centers[g]).sum() / 0.3 for g in np.flatnonzero(class_of == c)]
+        slow = np.logaddexp.reduce(exponents) - math.log(5.0)
+        assert logs[row, c] == pytest.approx(slow, rel=1e-9, abs=1e-3 if slow > -700.0 else math.log(2.0))
+
+
+def test_rows_go_to_the_nearest_group_of_their_class() -> None:
+    rng = np.random.default_rng(1)
+    Z, centers, class_of = rng.normal(size=(30, 2)), rng.normal(size=(6, 2)), np.array([0, 1, 0, 1, 0, 1])
+    classes = rng.integers(2, size=30)
+    groups = nearest_in_class(Z, centers, class_of, classes)
+    for row in range(30):
+        own = np.flatnonzero(class_of == classes[row])
+        assert groups[row] == min(own, key=lambda g: np.square(Z[row] - centers[g]).sum())
+
+
+def test_without_answers_shares_are_those_of_the_features() -> None:
+    Z = np.array([[0.0], [0.1], [4.0], [4.1]])
+    merged = refine(Z, np.array([0, 0, 1, 1]), np.array([0, 1]), NONE, 1.0)
+    logs = class_logs(Z, np.array([[0.05], [4.05]]), np.array([0, 1]), 1.0)
+    assert merged.classes == pytest.approx(np.exp(logs) / np.exp(logs).sum(axis=1, keepdims=True))
+    assert merged.annotations == 0.0
+    density = np.exp(logs).sum(axis=1) / math.sqrt(2.0 * math.pi)
+    assert merged.features == pytest.approx(np.log(density).sum())
+
+
+def test_answers_move_a_row_between_two_classes() -> None:
+    Z = np.array([[0.0], [0.2], [2.0], [2.2], [1.0]])
+    groups, class_of = np.array([0, 0, 1, 1, 0]), np.array([0, 1])
+    for sign, expected in ((1.0, 1), (-1.0, 0)):
+        pairs = np.array([[4, 2], [3, 4]])
+        answers = Answers(pairs, np.full(2, sign), np.ones(2), np.full(2, 0.95))
+        assert refine(Z, groups, class_of, answers, 0.5).classes[4].argmax() == expected
+
+
+def test_answers_are_judged_by_shares() -> None:
+    Z = np.array([[0.0], [0.1], [50.0], [50.1]])
+    answers = Answers(np.array([[0, 1], [0, 2]]), np.array([1.0, 1.0]), np.array([1.0, 2.0]), np.full(2, 0.8))
+    merged = refine(Z, np.array([0, 0, 1, 1]), np.array([0, 1]), answers, 0.5)
+    assert merged.annotations == pytest.approx(math.log(0.8) + 2.0 * math.log(0.2))
+
+
+def test_scatter_is_the_mean_squared_distance() -> None:
+    assert scatter_of(np.array([[0.0, 0.0], [2.0, 2.0], [7.0, 1.0]]), np.array([0, 0, 1])) == pytest.approx(
+        4.0 / 3.0
+    )

@@ -1,0 +1,237 @@
+"""Merged groups beside structures: predictions beside distance, and who is taken."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.random import SeedSequence
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.stats import multivariate_normal
+
+from sweep_clustering.kernels.choice.held_out import list_annotations, without
+from sweep_clustering.kernels.groups.fit import UNKNOWN, answers_of
+from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer
+from sweep_clustering.kernels.scores import adjusted_rand
+from sweep_clustering.kernels.settings import settings_of
+from sweep_clustering.kernels.solver.contract import Model
+from sweep_clustering.kernels.solver.prepare import prepare
+from sweep_clustering.kernels.structure import (
+    AVERAGE,
+    KMEANS,
+    LINKAGES,
+    METRIC,
+    NONE,
+    Structure,
+    merged_structures,
+    n_groups,
+)
+from sweep_clustering.kernels.unions.contest import RIDGE, Contest, calibrated, with_groups
+from sweep_clustering.kernels.unions.cuts import choose_cut, cut_counts, rate_cuts
+from sweep_clustering.kernels.unions.race import Ranking
+from sweep_clustering.kernels.unions.table import Table, union_criteria
+
+Floats = NDArray[np.float64]
+Rows = tuple[Floats, NDArray[np.int64]]
+
+FEATURES = Ranking((Structure(NONE, 1, KMEANS, annotated=False),), {}, None)
+
+
+@pytest.fixture(scope="module")
+def skewed() -> Rows:
+    """Forty classes of 2 to 60 rows, on the axes of twelve features."""
+    rng = np.random.default_rng(0)
+    sizes = np.unique(np.geomspace(2, 60, 60).astype(int))
+    labels = np.repeat(np.arange(len(sizes)), sizes)
+    centers = rng.normal(size=(len(sizes), 12))
+    return centers[labels] + 0.6 * rng.normal(size=(len(labels), 12)), labels
+
+
+def drawn(labels: NDArray[Any], count: int, accuracy: float | None, right: float = 0.95) -> list[Layer]:
+    rng = np.random.default_rng(1)
+    pairs = rng.integers(len(labels), size=(count, 2))
+    # half of the pairs are of one class
+    for row in range(0, count, 2):
+        pairs[row, 1] = rng.choice(np.flatnonzero(labels == labels[pairs[row, 0]]))
+    must = (labels[pairs[:, 0]] == labels[pairs[:, 1]]) == (rng.random(count) < right)
+    return [Layer(MUST, pairs[must], accuracy=accuracy), Layer(CANNOT, pairs[~must], accuracy=accuracy)]
+
+
+def test_predictions_are_those_of_a_logistic_regression() -> None:
+    rng = np.random.default_rng(2)
+    distances, together, weights = (
+        rng.random((80, 2)),
+        rng.random(80),
+        rng.integers(1, 3, size=80).astype(float),
+    )
+    is_must = rng.random(80) < np.where(together > 0.5, 0.8, 0.3)
+    columns = np.column_stack([distances, together])
+    columns = np.column_stack([np.ones(80), (columns - columns.mean(axis=0)) / columns.std(axis=0)])
+
+    def loss(x: Floats) -> float:
+        shares = 1.0 / (1.0 + np.exp(-columns @ x))
+        told = np.where(is_must, shares, 1.0 - shares)
+        return float(-weights @ np.log(told) + 0.5 * RIDGE * x @ x)
+
+    x = minimize(loss, np.zeros(4)).x
+    logs, right = calibrated(together, distances, is_must, weights)
+    shares = 1.0 / (1.0 + np.exp(-columns @ x))
+    assert np.exp(logs) == pytest.approx(np.where(is_must, shares, 1.0 - shares), abs=1e-3)
+    assert right.tolist() == (np.exp(logs) > 0.5).tolist()
+
+
+def test_one_surprise_among_sure_predictions_does_no_harm() -> None:
+    is_must = np.arange(400) < 200
+    together = is_must.astype(float)
+    together[[0, 399]] = 1.0 - together[[0, 399]]
+    logs, right = calibrated(together, np.empty((400, 0)), is_must, np.ones(400))
+    assert right.sum() == 398
+    assert np.exp(logs[1:399]) == pytest.approx(199.0 / 200.0, abs=1e-3)
+
+
+def test_what_a_candidate_gets_wrong_is_no_skill() -> None:
+    rng = np.random.default_rng(3)
+    distances, is_must, weights = rng.random((200, 1)), rng.random(200) < 0.5, np.ones(200)
+    against, _ = calibrated(np.where(is_must, 0.2, 0.8), distances, is_must, weights)
+    alone, _ = calibrated(None, distances, is_must, weights)
+    assert against.tolist() == alone.tolist()
+
+
+def test_answers_have_the_accuracy_that_is_given_or_a_guess() -> None:
+    layers = [Layer(MUST, np.array([[0, 1]]), accuracy=0.9), Layer(CANNOT, np.array([[2, 1], [3, 3]]))]
+    answers = answers_of(layers, 4)
+    assert answers.pairs.tolist() == [[0, 1], [1, 2]]
+    assert answers.accuracies == pytest.approx([0.9, UNKNOWN])
+    assert answers.odds == pytest.approx([math.log(9.0), -1.5])
+
+
+def test_folds_do_not_see_the_answers_that_they_predict(skewed: Rows) -> None:
+    X, labels = skewed
+    layers = drawn(labels, 300, 0.95)
+    table = Table(X, int(labels.max()) + 1, SeedSequence(0))
+    annotations = list_annotations(layers, table.seed)
+    contest = Contest(table, layers, annotations, map)
+    structure = merged_structures(len(X), X.shape[1], table.n_classes)[4]
+    assert structure.subspace == METRIC
+    tested = annotations.folds == 2
+    seen = without(layers, annotations, tested)
+    fit = Table(X, table.n_classes, SeedSequence(0)).merged(
+        [each for each in contest.structures if each.subspace == METRIC], seen, contest.stream()
+    )[0]
+    i, j = annotations.pairs[tested].T
+    together = (fit.classes[i] * fit.classes[j]).sum(axis=1)
+    assert contest.together[structure][tested] == pytest.approx(together)
+    Z = fit.place(X)
+    assert contest.distances[tested, 1] == pytest.approx(np.square(Z[i] - Z[j]).sum(axis=1))
+
+
+@pytest.mark.parametrize("accuracy", [0.95, None])
+def test_groups_win_where_classes_are_many_and_skewed(skewed: Rows, accuracy: float | None) -> None:
+    X, labels = skewed
+    layers, n_classes = drawn(labels, 900, accuracy), int(labels.max()) + 1
+    table = Table(X, n_classes, SeedSequence(0))
+    choice = with_groups(table, layers, FEATURES)
+    taken = choice.ranked[0]
+    assert taken.covariance in LINKAGES
+    assert choice.ranked[-1] == FEATURES.ranked[0]
+    skill = choice.skills[taken]
+    assert skill.beside.log_loss < skill.distance.log_loss
+    model = Model("conditional", "any", settings_of({}), has_groups=True)
+    solver = prepare(model, X, layers, n_classes, SeedSequence(0))
+    solved = solver.solve([SeedSequence(0, spawn_key=(restart,)) for restart in range(10)])
+    assert solved.name in map(str, choice.skills)
+    best = max(solved.fits, key=lambda fit: fit.objective)
+    simple = table.fit_features(FEATURES.ranked[0])
+    assert adjusted_rand(labels, best.labels) > adjusted_rand(labels, simple.labels) + 0.05
+    assert best.gaussians is not None
+    assert best.gaussians.classes.sum(axis=1) == pytest.approx(1.0)
+    shares = best.gaussians.predict(best.gaussians.place(X))
+    assert (shares.argmax(axis=1) == best.labels).mean() > 0.9
+    if accuracy is None:
+        assert best.gaussians.accuracies[0] == pytest.approx(0.95, abs=0.05)
+
+
+def test_answers_by_chance_leave_the_choice_as_it_is(skewed: Rows) -> None:
+    X, labels = skewed
+    layers = drawn(labels, 300, 0.9, right=0.5)
+    choice = with_groups(Table(X, 20, SeedSequence(0)), layers, FEATURES)
+    assert choice.ranked == FEATURES.ranked
+
+
+def test_few_answers_are_not_asked(skewed: Rows) -> None:
+    X, labels = skewed
+    assert with_groups(Table(X, 20, SeedSequence(0)), drawn(labels, 12, 0.9), FEATURES) is FEATURES
+
+
+def test_more_groups_than_classes() -> None:
+    assert n_groups(3_000, 80) == 900
+    assert n_groups(60_000, 100) == 900
+    assert n_groups(300, 60) == 180
+    assert n_groups(50, 40) == 50
+
+
+def test_groups_of_one_variance_have_its_criteria(skewed: Rows) -> None:
+    X, labels = skewed
+    table = Table(X, 20, SeedSequence(0))
+    (structure, *_), layers = merged_structures(len(X), X.shape[1], 20), drawn(labels, 100, 0.95)
+    fit = table.solve(structure, layers, np.random.default_rng(0))
+    found = union_criteria(fit, X)
+    many, variance = len(fit.weights), fit.covariances[0, 0]
+    logs = [
+        multivariate_normal(mean, variance * np.eye(X.shape[1])).logpdf(fit.place(X)) for mean in fit.means
+    ]
+    assert found.parameters == many * X.shape[1] + 1
+    likelihood = np.logaddexp.reduce(np.array(logs) - math.log(many), axis=0).sum()
+    assert found.classification + found.surprise == pytest.approx(likelihood)
+
+
+def test_structures_have_words() -> None:
+    several, single = Structure(METRIC, 9, AVERAGE), Structure(NONE, 1, AVERAGE)
+    assert str(several) == "average linkage, 9 a class, in a metric from the answers"
+    assert (
+        several.words
+        == "groups merged by average linkage, several centers a class, in a metric from the answers"
+    )
+    assert single.words == "groups merged by average linkage, one center a class"
+
+
+def test_numbers_of_classes_grow_by_a_ratio() -> None:
+    assert cut_counts(20) == [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 18, 20]
+    assert cut_counts(2_000)[-1] > 1_700
+
+
+def test_a_cut_finds_about_as_many_classes_as_there_are(skewed: Rows) -> None:
+    X, labels = skewed
+    layers, n_classes = drawn(labels, 900, 0.95), int(labels.max()) + 1
+    cut = choose_cut(X, layers, SeedSequence(0), 10)
+    assert cut is not None
+    assert 0.6 * n_classes < cut.n_clusters < 1.8 * n_classes
+    assert cut.low <= cut.n_clusters
+
+
+def test_cuts_into_pairs_are_found_among_single_rows() -> None:
+    rng = np.random.default_rng(4)
+    labels = np.repeat(np.arange(150), 2)
+    X = rng.normal(size=(150, 8))[labels] + 0.05 * rng.normal(size=(300, 8))
+    cut = choose_cut(X, drawn(labels, 600, 0.95), SeedSequence(0), 10)
+    assert cut is not None
+    assert cut.low <= 150 <= 1.4 * cut.n_clusters
+
+
+def test_few_classes_are_left_to_fits_of_each_number() -> None:
+    rng = np.random.default_rng(5)
+    labels = np.arange(200) % 3
+    X = 8.0 * rng.normal(size=(3, 4))[labels] + rng.normal(size=(200, 4))
+    layers = drawn(labels, 300, 0.95)
+    assert choose_cut(X, layers, SeedSequence(0), 10) is None
+    _, rated = rate_cuts(Table(X, 2, SeedSequence(0)), layers, 60)
+    assert min(rated, key=lambda key: rated[key].log_loss)[1] == 3
+
+
+def test_weights_count_as_so_many_answers(skewed: Rows) -> None:
+    X, labels = skewed
+    layers = drawn(labels, 200, 0.95)
+    heavy = [replace(layer, weights=np.full(len(layer.pairs), 2.0)) for layer in layers]
+    assert answers_of(heavy, len(X)).odds == pytest.approx(2.0 * answers_of(layers, len(X)).odds)
