@@ -117,14 +117,13 @@ class Gaussians:
     @property
     def bare(self) -> Gaussians:
         """The Gaussians without samples, as cubes and journals keep them."""
-        return Gaussians(
-            structure=self.structure,
+        return replace(
+            self,
             class_of=self.class_of.astype(np.int16),
-            weights=self.weights,
-            means=self.means,
-            covariances=self.covariances,
-            center=self.center,
-            axes=self.axes,
+            classes=np.empty((0, 0)),
+            accuracies={},
+            terms=(math.nan, math.nan, math.nan),
+            steps=0,
         )
 
     @property

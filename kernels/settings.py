@@ -352,15 +352,14 @@ def wrong_settings(
     parameters : mapping of str to Setting
         Parameters to check, if they are not `PARAMETERS`.
     """
+    is_accuracy_needed = values.get("model") == "posterior" and not values.get("annotator_accuracy")
     for name, parameter in parameters.items():
         value = values.get(name)
         # if None is the default, the other parameters decide
         if value is not None or (name in values and parameter.default is not None):
             if not parameter.allows(value):
                 yield WrongSetting(parameter, repr(value), parameter.expected)
-        elif (name, values.get("model")) == ("accuracy", "posterior") and not values.get(
-            "annotator_accuracy"
-        ):
+        elif name == "accuracy" and is_accuracy_needed:
             yield WrongSetting(parameter, "nothing", f"{parameter.expected}: posterior needs it")
     yield from _wrong_for_unions(values, parameters)
     method = values.get("method")
@@ -383,25 +382,19 @@ def wrong_settings(
             yield WrongSetting(setting, text, f"a number above 0 for {values['covariance']} covariances")
         elif setting.name == "mutation" and value == 1 and labels:
             # the crossover came before, because settings stand in the order of their declarations
-            yield WrongSetting(
-                setting, text, f"less than 1 for {labels}, which mutated offspring do not take"
-            )
+            expected = f"less than 1 for {labels}, which mutated offspring do not take"
+            yield WrongSetting(setting, text, expected)
 
 
 def _wrong_for_unions(values: Mapping[str, Any], parameters: Mapping[str, Setting]) -> Iterator[WrongSetting]:
     """Yield the parameters and settings that do not go with classes of any shape."""
     model, shape = values.get("model"), values.get("covariance")
-    parts = [
-        setting
-        for setting in SETTINGS
-        if setting.name in ("components", "subspace")
-        and values.get(setting.name, setting.default) != setting.default
-    ]
+    changed = [entry for entry in SETTINGS if values.get(entry.name, entry.default) != entry.default]
+    parts = [setting for setting in changed if setting.name in ("components", "subspace")]
     is_any = ANY in (model, shape) or model == MODEL_ANY
     for setting in parts if is_any else ():
-        yield WrongSetting(
-            setting, repr(values[setting.name]), f"{setting.default!r}: {MODEL_ANY} chooses it"
-        )
+        text = repr(values[setting.name])
+        yield WrongSetting(setting, text, f"{setting.default!r}: {MODEL_ANY} chooses it")
     if not parts and not is_any:
         return
     reason = ", ".join(setting.name for setting in parts) or "classes of any shape"
@@ -413,9 +406,8 @@ def _wrong_for_unions(values: Mapping[str, Any], parameters: Mapping[str, Settin
             yield WrongSetting(covariance, text, f"{', '.join(CANDIDATES)} or {AUTO} for {reason}")
         elif model == MODEL_ANY and shape not in (None, AUTO, ANY):
             yield WrongSetting(covariance, text, f"{AUTO}: {MODEL_ANY} chooses it")
-    for setting in SETTINGS:
-        value = values.get(setting.name, setting.default)
-        if setting.name in UNION.unused and value != setting.default and setting.allows(value):
+    for setting in changed:
+        if setting.name in UNION.unused and setting.allows(value := values[setting.name]):
             expected = f"{setting.default!r}: it has no place with {reason}; or a model such as posterior"
             yield WrongSetting(setting, repr(value), expected)
 
@@ -478,20 +470,18 @@ def method_of(settings: SearchSettings) -> tuple[str, dict[str, Any]]:
     restart counts only between methods that are equally close.
     """
     values = {setting: getattr(settings, setting.name) for setting in SETTINGS if setting.by_method}
-    differences = {
+    changes = {
         method: {setting.name: value for setting, value in values.items() if value != setting.of(method)}
         for method in METHOD.choices
     }
-    closest = min(
-        differences, key=lambda method: (len(differences[method].keys() - LENGTHS), len(differences[method]))
-    )
-    return closest, differences[closest]
+    closest = min(changes, key=lambda method: (len(changes[method].keys() - LENGTHS), len(changes[method])))
+    return closest, changes[closest]
 
 
 def method_words(settings: SearchSettings) -> str:
     """Return the method for people, without `LENGTHS`: `strong`, or `strong with relocation all`."""
-    method, differences = method_of(settings)
-    words = ", ".join(f"{name} {value}" for name, value in differences.items() if name not in LENGTHS)
+    method, changes = method_of(settings)
+    words = ", ".join(f"{name} {value}" for name, value in changes.items() if name not in LENGTHS)
     return f"{method} with {words}" if words else method
 
 

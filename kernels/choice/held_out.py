@@ -425,19 +425,10 @@ def choose_covariance(
     if annotations.n_pairs < LEAST_PAIRS:
         few = f"{annotations.n_pairs} annotated pairs are too few to choose a shape, {LEAST_PAIRS} are needed"
         return ShapeChoice(simplest, {}, f"{few}: covariances are {simplest}")
-    predictions = {
-        shape: held_out(
-            X,
-            layers,
-            annotations,
-            n_clusters=n_clusters,
-            model=model,
-            covariance=shape,
-            settings=settings,
-            seed=seed,
-        )
-        for shape in candidates
-    }
+    predict = functools.partial(
+        held_out, X, layers, annotations, n_clusters=n_clusters, model=model, seed=seed
+    )
+    predictions = {shape: predict(covariance=shape, settings=settings) for shape in candidates}
     return ShapeChoice(simplest_of_the_best(predictions), predictions)
 
 

@@ -63,9 +63,8 @@ class Model:
         """Return the model that people mean by a name and a covariance."""
         if name == MODEL_ANY:
             return cls("conditional", ANY, settings)
-        return cls(
-            "conditional" if covariance == ANY and name != UNSUPERVISED else name, covariance, settings
-        )
+        term = "conditional" if covariance == ANY and name != UNSUPERVISED else name
+        return cls(term, covariance, settings)
 
     @property
     def name(self) -> str:

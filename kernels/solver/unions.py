@@ -64,15 +64,11 @@ class Unions(Solver):
         if self.model.term == UNSUPERVISED:
             self.layers = ()
         self.table = Table(self.X, self.n_clusters, self.seed)
-        self.ranking = Ranking((self.model.structure or self._plain_structure(),), {}, None)
-        self.structure = self.ranking.ranked[0]
-
-    def _plain_structure(self) -> Structure:
-        """Return the structure with the names of the model, and the simplest of its open parts."""
         settings, covariance = self.model.settings, self.model.covariance
-        return named_structure(
-            settings.subspace, settings.components, "spherical" if covariance in (ANY, AUTO) else covariance
-        )
+        shape = "spherical" if covariance in (ANY, AUTO) else covariance
+        plain = named_structure(settings.subspace, settings.components, shape)
+        self.structure = self.model.structure or plain
+        self.ranking = Ranking((self.structure,), {}, None)
 
     def warm_up(self, *, predict: bool = False) -> None:
         """Load or compile the soft fit."""
@@ -114,12 +110,10 @@ class Unions(Solver):
             notes.append(f"not taken: {structure}, whose fit {why}")
         else:
             if streams:
-                short = (
+                alarms.append(
                     f"every structure fell short of its folds: {structure} is taken, whose fit {why};"
                     " see K and the rows"
                 )
-                notes.append(short)
-                alarms.append(short)
         return self._choice(fits, tuple(note for note in notes if note not in alarms), tuple(alarms))
 
     def _rank(self, predict: bool, part: tuple[Table, Sequence[Layer]] | None) -> Ranking:

@@ -453,8 +453,7 @@ def fewest_components(candidates: dict[Structure, HeldOut]) -> Structure:
 def unsupervised(table: Table, shapes: Sequence[str]) -> list[Structure]:
     """Return structures of one component a class that do without annotations."""
     every = [Structure(NONE, 1, shape, annotated=False) for shape in (KMEANS, *shapes)]
-    whole = [structure for structure in every if table.allows(structure)]
-    whole = whole or every[:2]  # at least some candidates
+    whole = [structure for structure in every if table.allows(structure)] or every[:2]
     equal = [structure._replace(proportions="equal") for structure in whole if structure.covariance != KMEANS]
     return whole + equal
 
@@ -540,8 +539,7 @@ def best_so_far(table: Table, layers: Sequence[Layer], done: Sequence[tuple[Any,
         fits.setdefault(structure, []).append(trial.compact)
         for fold, prediction in trial.predictions.items():
             tested = annotations.folds == fold
-            together = prediction.together
-            values = np.where(annotations.is_must[tested], together, 1.0 - together)
+            values = np.where(annotations.is_must[tested], prediction.together, 1.0 - prediction.together)
             agreeing.setdefault(structure, []).append((values, annotations.weights[tested]))
 
     def least(structure: Structure) -> float:

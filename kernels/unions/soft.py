@@ -344,17 +344,14 @@ def set_parameters(observed: Observed, fields: Fields) -> None:
                 fields.sizes[g] += share
                 for d in range(n_dims):
                     fields.means[g, d] += share * observed.Z[i, d]
-    fields.work[:] = 0.0
+    work, class_of = fields.work, fields.class_of
+    work[:] = 0.0
     for g in range(n_components):
-        fields.work[fields.class_of[g]] += fields.sizes[g] + 1.0
+        work[class_of[g]] += fields.sizes[g] + 1.0
     for g in range(n_components):
         # each component counts as one sample more, so that none vanishes
-        among = (
-            fields.work[fields.class_of[g]] * observed.n_classes
-            if observed.is_equal
-            else n_samples + n_components
-        )
-        fields.log_weights[g] = math.log((fields.sizes[g] + 1.0) / among)
+        total = work[class_of[g]] * observed.n_classes if observed.is_equal else n_samples + n_components
+        fields.log_weights[g] = math.log((fields.sizes[g] + 1.0) / total)
         for d in range(n_dims):
             fields.means[g, d] /= max(fields.sizes[g], NEGLIGIBLE)
     set_scatters(observed, fields)
@@ -633,12 +630,8 @@ def set_evidence(observed: Observed, fields: Fields, are_classes: bool) -> None:
 @jit_part
 def set_class_shares(observed: Observed, fields: Fields, i: int) -> float:
     """Set the class shares of a sample, given `field`; return its features and entropy in the bound."""
-    classes, evidence, field, n_classes = (
-        fields.classes[i],
-        fields.evidence[i],
-        fields.field,
-        observed.n_classes,
-    )
+    classes, evidence = fields.classes[i], fields.evidence[i]
+    field, n_classes = fields.field, observed.n_classes
     # four sums, and four maxima, at a time: one alone waits for itself
     wide = n_classes - n_classes % WIDE
     largest = -np.inf

@@ -224,15 +224,14 @@ class Table:
 
     def allows(self, structure: Structure) -> bool:
         """Return whether there are enough samples for a candidate, and its cost is acceptable."""
-        if structure.components > 1 and structure.components * self.n_classes > self.distinct(
-            structure.subspace
-        ):
+        many, covariance = structure.components, structure.covariance
+        if many > 1 and many * self.n_classes > self.distinct(structure.subspace):
             return False
         n_samples, n_dims = self.coordinates(structure.subspace).shape
-        if structure.components > most_supported(structure.covariance, n_samples, self.n_classes):
+        if many > most_supported(covariance, n_samples, self.n_classes):
             return False
-        cost = structure.components * operations(structure.covariance, n_samples, n_dims, self.n_classes)
-        if structure.components == 1 and structure.covariance not in ("tied", "full"):
+        cost = many * operations(covariance, n_samples, n_dims, self.n_classes)
+        if many == 1 and covariance not in ("tied", "full"):
             cost = single_operations(n_samples, n_dims, self.n_classes)
         if cost > DEAREST:
             self.too_costly[structure] = cost * SECONDS * FOLD_STEPS * FOLDS * self.close_look.starts
@@ -331,11 +330,10 @@ class Table:
     def fit_features(self, structure: Structure) -> Gaussians:
         """Return the best fit of a structure without annotations, from the shared starts."""
         if structure not in self._feature_fits:
-            many, alone = structure.components * self.n_classes, structure._replace(annotated=False)
+            first, alone = structure.first or structure, structure._replace(annotated=False)
+            many, n_starts = first.components * self.n_classes, self.close_look.starts
             rng = np.random.default_rng(below(self.seed, HELD_OUT + 2 + FOLDS))
-            space = structure.first.subspace if structure.first is not None else structure.subspace
-            many = many if structure.first is None else structure.first.components * self.n_classes
-            starts = [self.start(space, many, number) for number in range(self.close_look.starts)]
+            starts = [self.start(first.subspace, many, number) for number in range(n_starts)]
             fits = [self.solve(alone, (), rng, labels=labels, steps=FOLD_STEPS) for labels in starts]
             self._feature_fits[structure] = max(fits, key=lambda fit: fit.bound)
         return self._feature_fits[structure]
