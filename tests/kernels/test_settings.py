@@ -48,10 +48,10 @@ def bad_values(setting: Setting) -> list[Any]:
 
 
 def test_all_settings_are_those_of_the_search_and_of_the_objective() -> None:
-    own = [each.name for kind in (declared.SearchSettings, ObjectiveSettings) for each in fields(kind)]
-    assert own == list(vars(DEFAULT))
-    assert vars(DEFAULT) == {each.name: each.default for each in SETTINGS}
-    assert list(vars(Search())) == [*own, "held_out", "name"]
+    names = [entry.name for kind in (declared.SearchSettings, ObjectiveSettings) for entry in fields(kind)]
+    assert names == list(vars(DEFAULT))
+    assert vars(DEFAULT) == {entry.name: entry.default for entry in SETTINGS}
+    assert list(vars(Search())) == [*names, "held_out", "name"]
     assert Search().settings == DEFAULT
 
 
@@ -81,38 +81,38 @@ def test_parameters_are_checked_with_the_settings() -> None:
          ["n_clusters", "missing", "categories"]),
         ({"covariance": "full", "covariance_prior": 0, "variance_prior": 0}, ["covariance_prior"]),
     ):  # fmt: skip
-        assert [each.name for each, _, _ in declared.wrong_settings(values)] == expected
+        assert [setting.name for setting, _, _ in declared.wrong_settings(values)] == expected
 
 
 def test_what_the_method_says_is_judged_with_what_is_given() -> None:
     by_strong = LABELS.replace("labels,", "labels by the method strong,")
-    for given, found in (
+    for choices, problems in (
         ({"method": "published", "crossover": "labels"}, [("1.0 by the method published", LABELS)]),
         ({"method": "strong", "mutation": 1}, [("1", by_strong)]),
         ({"method": "strong", "mutation": 1, "crossover": "labels"}, [("1", LABELS)]),
         ({"method": "strong", "mutation": 1, "crossover": "centroids"}, []),
     ):
-        assert [each[1:] for each in declared.wrong_settings(BY_METHOD | given)] == found
-    wrong = declared.wrong_settings(BY_METHOD | {"method": "other", "mutation": 2})
-    assert [each.name for each, *_ in wrong] == ["method", "mutation"]
+        assert [problem[1:] for problem in declared.wrong_settings(BY_METHOD | choices)] == problems
+    problems = declared.wrong_settings(BY_METHOD | {"method": "other", "mutation": 2})
+    assert [setting.name for setting, *_ in problems] == ["method", "mutation"]
 
 
 @pytest.mark.parametrize(("method", "says"), [("strong", STRONG), ("published", PUBLISHED)])
 def test_a_method_says_what_is_not_given(method: str, says: dict[str, Any]) -> None:
-    assert {each.name: each.of(method) for each in SETTINGS if each.by_method} == says
+    assert {setting.name: setting.of(method) for setting in SETTINGS if setting.by_method} == says
     settings = settings_of({"method": method})
     assert vars(settings) == vars(DEFAULT) | says
     assert settings_of({"method": method, **BY_METHOD}) == settings
     assert declared.method_of(settings) == (method, {})
     assert declared.method_words(settings) == method
-    given = {"crossover": "centroids", "mutation": 0.7, "relocation": "all", "patience": 3, "generations": 4}
-    assert vars(settings_of(BY_METHOD | {"method": method} | given)) == vars(settings) | given
+    extra = {"crossover": "centroids", "mutation": 0.7, "relocation": "all", "patience": 3, "generations": 4}
+    assert vars(settings_of(BY_METHOD | {"method": method} | extra)) == vars(settings) | extra
 
 
 def test_what_comes_to_the_same_values_has_the_same_name() -> None:
     half = {"crossover": "labels", "mutation": 0.5, "relocation": "annotated"}
     other = half | {"method": "published"}
-    for given, method, others, words in (
+    for choices, method, others, words in (
         ({"method": "published", **STRONG}, "strong", "", ""),
         ({"relocation": "all"}, "strong", "relocation", " with relocation all"),
         ({"generations": 99, "patience": 5}, "strong", "generations patience", ""),
@@ -120,17 +120,17 @@ def test_what_comes_to_the_same_values_has_the_same_name() -> None:
         (half, "strong", "mutation relocation", " with mutation 0.5, relocation annotated"),
         (other, "published", "crossover mutation", " with crossover labels, mutation 0.5"),
     ):
-        settings = settings_of(given)
-        assert declared.method_of(settings) == (method, {name: given[name] for name in others.split()})
+        settings = settings_of(choices)
+        assert declared.method_of(settings) == (method, {name: choices[name] for name in others.split()})
         assert declared.method_words(settings) == method + words
 
 
 def test_numbers_of_numpy_become_those_of_python() -> None:
-    given = vars(DEFAULT) | {"patience": np.int64(3), "mutation": np.float32(0.5), "variance_prior": 2}
-    assert list(declared.wrong_settings(given)) == []
-    settings = settings_of(given | {"other": 1})
+    choices = vars(DEFAULT) | {"patience": np.int64(3), "mutation": np.float32(0.5), "variance_prior": 2}
+    assert list(declared.wrong_settings(choices)) == []
+    settings = settings_of(choices | {"other": 1})
     assert settings == declared.Settings(patience=3, mutation=0.5, variance_prior=2.0)
-    assert [type(value) for value in vars(settings).values()] == [type(each.default) for each in SETTINGS]
+    assert [type(value) for value in vars(settings).values()] == [type(row.default) for row in SETTINGS]
 
 
 def test_declarations_load_nothing() -> None:
@@ -142,26 +142,26 @@ def test_declarations_load_nothing() -> None:
 
 
 LABELS = "less than 1 for crossover labels, which mutated offspring do not take"
-WRONG = {each.name: {each.name: bad_values(each)[-1]} for each in OFFERED}
+WRONG = {setting.name: {setting.name: bad_values(setting)[-1]} for setting in OFFERED}
 WRONG["both"] = {"method": "published", "crossover": "labels"}
 
 
 @pytest.mark.parametrize("case", WRONG)
 def test_every_door_refuses_in_the_same_words(case: str, tmp_path: Path) -> None:
-    given, name = WRONG[case], "mutation" if case == "both" else case
-    (setting,) = (each for each in OFFERED if each.name == name)
-    problem = f"found {given.get(name)!r}, expected {setting.expected}"
+    choices, name = WRONG[case], "mutation" if case == "both" else case
+    (setting,) = (entry for entry in OFFERED if entry.name == name)
+    problem = f"found {choices.get(name)!r}, expected {setting.expected}"
     if case == "both":
         problem = f"found 1.0 by the method published, expected {LABELS}"
-    keys = "".join(f"{each} = {value!r}\n" for each, value in given.items())
+    keys = "".join(f"{key} = {value!r}\n" for key, value in choices.items())
     with pytest.raises(InputError) as of_file:
         load_sweep(write_spec(tmp_path, TINY.partition("population")[0] + keys))
     assert str(of_file.value) == f"tiny.toml [search] {name}: {problem}"
     with pytest.raises(InputError) as of_estimator:
-        AnnotatedClustering(**given).fit(X)
+        AnnotatedClustering(**choices).fit(X)
     assert str(of_estimator.value) == f"{name}: {problem}"
     np.savetxt(tmp_path / "x", X)
-    options = [f"--{each.replace('_', '-')}={value}" for each, value in given.items()]
+    options = [f"--{key.replace('_', '-')}={value}" for key, value in choices.items()]
     command = CliRunner().invoke(main, ["fit", str(tmp_path / "x"), "-k", "2", *options])
     assert command.exit_code == 2
     assert command.stderr.splitlines()[1:] == [f"  {setting.option}: {problem}"]
@@ -191,7 +191,7 @@ BAD = {
     "equal": (np.full((150, 4), 1e300), "found 150 rows without any variance, expected samples that differ"),
 }
 LIMITS = (1e150, 1e-149, [1, 1e149, 1, 1], [1, 1e-160, 1, 1])
-FITTED = [IRIS * each for each in LIMITS] + [with_cell(1e150), with_cell(5e-324), IRIS + 1e9]
+FITTED = [IRIS * limit for limit in LIMITS] + [with_cell(1e150), with_cell(5e-324), IRIS + 1e9]
 
 
 def small(covariance: str) -> AnnotatedClustering:
@@ -201,16 +201,16 @@ def small(covariance: str) -> AnnotatedClustering:
 
 def test_what_is_too_large_or_too_small_is_named() -> None:
     for name, (X, words) in BAD.items():
-        found, expected, remedy = declared.spread_problem(X) or ("", "", "")
-        assert f"found {found}, expected {expected}" + (f" ({remedy})" if remedy else "") == words, name
+        fault, expected, remedy = declared.spread_problem(X) or ("", "", "")
+        assert f"found {fault}, expected {expected}" + (f" ({remedy})" if remedy else "") == words, name
 
 
 @pytest.mark.parametrize("name", ["a cell of 1e155", "subnormal", "equal"])
 def test_every_door_refuses_a_table_in_the_same_words(name: str, tmp_path: Path) -> None:
     X, words = BAD[name]
-    table, own = tmp_path / "own.npy", '{name = "own", path = "own.npy", n_clusters = 3}'
+    table, entry = tmp_path / "own.npy", '{name = "own", path = "own.npy", n_clusters = 3}'
     np.save(table, X)
-    sweep = write_spec(tmp_path, TINY.replace('"iris"', own))
+    sweep = write_spec(tmp_path, TINY.replace('"iris"', entry))
     for command in (
         ["fit", table, "-k", "2"],
         ["ask", table, "-k", "2", "--out", tmp_path / "q.csv"],

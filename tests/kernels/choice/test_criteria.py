@@ -26,31 +26,31 @@ ALONE = judged()
 
 
 def test_two_clusters_by_hand() -> None:
-    found = judged(min_cluster_size=1)
-    assert found.classification == pytest.approx(-2.0 - 2.0 * math.log(2.0 * math.pi) - 4.0 * math.log(2.0))
-    assert found.parameters == 4
-    assert found.penalty == pytest.approx(2.0 * math.log(4.0))
+    parts = judged(min_cluster_size=1)
+    assert parts.classification == pytest.approx(-2.0 - 2.0 * math.log(2.0 * math.pi) - 4.0 * math.log(2.0))
+    assert parts.parameters == 4
+    assert parts.penalty == pytest.approx(2.0 * math.log(4.0))
     surprise = entropy = 0.0
     # exp of the gain of moving 0 or 2 (as 12 or 10) to the other cluster, both variances being 1. The pair
     # left alone adds 0. Of 0, 10, 12 the squared error about their mean is 248/3; of 2, 10, 12 it is 56.
     for error in (248.0 / 3.0, 56.0):
         odds = math.exp(2.0 - 1.5 * (1.0 + math.log(error / 3.0)))
-        own = 1.0 / (1.0 + odds)
-        surprise -= 2.0 * math.log(own)
-        entropy -= 2.0 * (own * math.log(own) + (1.0 - own) * math.log(1.0 - own))
-    assert found.surprise == pytest.approx(surprise)
-    assert found.entropy == pytest.approx(entropy)
-    assert found.bic == pytest.approx(found.classification + surprise - found.penalty)
-    assert found.icl == pytest.approx(found.bic - entropy)
+        share = 1.0 / (1.0 + odds)
+        surprise -= 2.0 * math.log(share)
+        entropy -= 2.0 * (share * math.log(share) + (1.0 - share) * math.log(1.0 - share))
+    assert parts.surprise == pytest.approx(surprise)
+    assert parts.entropy == pytest.approx(entropy)
+    assert parts.bic == pytest.approx(parts.classification + surprise - parts.penalty)
+    assert parts.icl == pytest.approx(parts.bic - entropy)
 
 
 def test_annotations_by_hand() -> None:
     right = Layer(MUST, np.array([[0, 1]]), np.array([3.0]), 0.9)
     layers = (right, Layer(MUST, np.array([[1, 2], [3, 3]]), None, 0.9))
-    given = judged(layers, "conditional")
-    assert given.classification - ALONE.classification == pytest.approx(3.0 * math.log(0.9) + math.log(0.1))
-    assert given.parameters == 4
-    assert given.penalty == pytest.approx(ALONE.penalty)
+    fixed = judged(layers, "conditional")
+    assert fixed.classification - ALONE.classification == pytest.approx(3.0 * math.log(0.9) + math.log(0.1))
+    assert fixed.parameters == 4
+    assert fixed.penalty == pytest.approx(ALONE.penalty)
     layers = tuple(replace(layer, accuracy=None) for layer in layers)
     free = judged(layers, "conditional")
     assert free.classification - ALONE.classification == pytest.approx(3.0 * math.log(0.75) + math.log(0.25))
@@ -64,12 +64,12 @@ def test_annotations_by_hand() -> None:
 
 def test_rates_of_a_block_model_by_hand() -> None:
     layers = (Layer(MUST, np.array([[0, 1], [2, 3]])), Layer(CANNOT, np.array([[1, 2]])))
-    found = judged(layers, "likelihood")
+    parts = judged(layers, "likelihood")
     # a must-link within each cluster, m_rr = 2 of n_r² = 4, and a cannot-link between, m_rs = 1 of 4
     sbm = 2.0 * math.log(0.5) - 2.0 + math.log(0.25) - 1.0
-    assert found.classification == pytest.approx(ALONE.classification + sbm)
-    assert found.parameters == 4 + 3 + 3
-    assert found.penalty == pytest.approx(ALONE.penalty + 1.5 * math.log(2.0) + 1.5 * math.log(1.0))
+    assert parts.classification == pytest.approx(ALONE.classification + sbm)
+    assert parts.parameters == 4 + 3 + 3
+    assert parts.penalty == pytest.approx(ALONE.penalty + 1.5 * math.log(2.0) + 1.5 * math.log(1.0))
 
 
 def test_free_proportions_and_the_weight_of_features() -> None:

@@ -26,13 +26,13 @@ from sweep_clustering.kernels.structure import CANDIDATES
 def predicted(logs: object, right: object, weights: object = None, agreeing: object = 0.0) -> HeldOut:
     """Of values for each annotation, or one for all."""
     arrays = np.broadcast_arrays(logs, right, 1.0 if weights is None else weights, agreeing)
-    return HeldOut(*(np.array(each) for each in arrays))
+    return HeldOut(*(np.array(array) for array in arrays))
 
 
 def test_the_accuracy_of_certain_pairs_is_the_share_that_agrees() -> None:
-    found = estimated_accuracy(predicted(0.0, True, agreeing=[1.0] * 8 + [0.0] * 2))
-    assert found == pytest.approx((0.8, math.sqrt(0.8 * 0.2 / 10)))
-    assert estimated_accuracy(predicted(0.0, True, [8.0, 2.0], [1.0, 0.0])) == pytest.approx(found)
+    accuracy = estimated_accuracy(predicted(0.0, True, agreeing=[1.0] * 8 + [0.0] * 2))
+    assert accuracy == pytest.approx((0.8, math.sqrt(0.8 * 0.2 / 10)))
+    assert estimated_accuracy(predicted(0.0, True, [8.0, 2.0], [1.0, 0.0])) == pytest.approx(accuracy)
     for share, end in ((0.999, 0.999), (0.001, 0.5), (0.5, 0.5)):
         value, error = estimated_accuracy(predicted(0.0, True, agreeing=[share] * 5))
         assert value == end
@@ -87,7 +87,7 @@ def test_too_few_annotations_are_said_and_mean_spherical() -> None:
     X, labels = draw("full", 2)
     few = layers_of(labels, LEAST_PAIRS - 1, 2)
     # repeats of a pair tell nothing more
-    many = [replace(each, pairs=np.repeat(each.pairs, 5, axis=0)) for each in few]
+    many = [replace(layer, pairs=np.repeat(layer.pairs, 5, axis=0)) for layer in few]
     for layers in (few, many):
         choice = choose(X, layers)
         assert choice.covariance == "spherical"
@@ -104,7 +104,7 @@ def test_a_simpler_candidate_wins_within_half_a_standard_error() -> None:
         noise = rng.normal(size=400)
         noise -= noise.mean()
         logs = {"spherical": base, "diagonal": base - 1.0, "full": base + gain * noise.std() / 20 + noise}
-        return module.simplest_of_the_best({name: predicted(each, True) for name, each in logs.items()})
+        return module.simplest_of_the_best({name: predicted(values, True) for name, values in logs.items()})
 
     assert [chosen(gain) for gain in (0.4, 0.6, -0.1)] == ["spherical", "full", "spherical"]
 
@@ -121,17 +121,17 @@ LAYERS = [
 
 
 def test_every_annotation_is_listed_and_folds_are_even() -> None:
-    found = list_annotations(LAYERS, SEED)
-    assert len(found.folds) == (PAIRS[:, 0] != PAIRS[:, 1]).sum()
-    pairs, places = np.unique(np.sort(found.pairs, axis=1), axis=0, return_index=True)
-    assert found.n_pairs == len(pairs)
-    assert np.ptp(np.bincount(found.folds[places], minlength=FOLDS)) <= 1
-    for place, (layer, row) in enumerate(zip(found.layers, found.rows, strict=True)):
-        given = LAYERS[layer]
-        assert given.pairs[row].tolist() == found.pairs[place].tolist()
-        assert (given.kind == MUST) == found.is_must[place]
-        assert layer == found.annotators[place]
-        assert found.weights[place] == (1.0 if given.weights is None else given.weights[row])
+    annotations = list_annotations(LAYERS, SEED)
+    assert len(annotations.folds) == (PAIRS[:, 0] != PAIRS[:, 1]).sum()
+    pairs, places = np.unique(np.sort(annotations.pairs, axis=1), axis=0, return_index=True)
+    assert annotations.n_pairs == len(pairs)
+    assert np.ptp(np.bincount(annotations.folds[places], minlength=FOLDS)) <= 1
+    for place, (layer, row) in enumerate(zip(annotations.layers, annotations.rows, strict=True)):
+        source = LAYERS[layer]
+        assert source.pairs[row].tolist() == annotations.pairs[place].tolist()
+        assert (source.kind == MUST) == annotations.is_must[place]
+        assert layer == annotations.annotators[place]
+        assert annotations.weights[place] == (1.0 if source.weights is None else source.weights[row])
     assert list_annotations([], SEED).n_pairs == 0
 
 
@@ -140,34 +140,34 @@ def test_every_annotation_is_listed_and_folds_are_even() -> None:
 def test_label_probabilities_are_softmax_of_the_objective(model: str, covariance: str) -> None:
     case = replace(draw_case(5, model=model, n_samples=14, m=12, min_size=3), covariance=covariance)
     labels = draw_labels(case, 2)
-    found = module.label_probabilities(case.problem(), labels)
+    probabilities = module.label_probabilities(case.problem(), labels)
     for sample in range(14):
         source = int(labels[sample])
         if (labels == source).sum() <= 3:
-            assert found[sample].tolist() == np.eye(3)[source].tolist()
+            assert probabilities[sample].tolist() == np.eye(3)[source].tolist()
             continue
         moved = np.tile(labels.astype(int), (3, 1))
         moved[:, sample] = range(3)
-        shares = softmax([objective(case, each) for each in moved])
+        shares = softmax([objective(case, partition) for partition in moved])
         # the series of the posterior is exact near the threshold alone
-        np.testing.assert_allclose(found[sample], shares, atol=0.1 if model == "posterior" else 1e-6)
+        np.testing.assert_allclose(probabilities[sample], shares, atol=0.1 if model == "posterior" else 1e-6)
 
 
 def test_a_fit_never_sees_what_is_held_out(monkeypatch: pytest.MonkeyPatch) -> None:
     annotations = list_annotations(LAYERS, SEED)
-    seen, real = [], module.build_problem
+    training, real = [], module.build_problem
 
     def pairs(array: np.ndarray) -> set[tuple[int, ...]]:
         return set(map(tuple, np.sort(array, axis=1).tolist()))
 
-    def watched(X: np.ndarray, given: list[Layer], **options: Any) -> Problem:
-        seen.append(pairs(np.concatenate([layer.pairs for layer in given])))
-        return real(X, given, **options)
+    def watched(X: np.ndarray, layers: list[Layer], **options: Any) -> Problem:
+        training.append(pairs(np.concatenate([layer.pairs for layer in layers])))
+        return real(X, layers, **options)
 
     monkeypatch.setattr(module, "build_problem", watched)
     module.held_out(np.random.default_rng(0).normal(size=(30, 2)), LAYERS, annotations, **OPTIONS)
-    held = [pairs(annotations.pairs[annotations.folds == fold]) for fold in range(FOLDS)]
-    assert seen == [pairs(PAIRS) - each for each in held]
+    tested = [pairs(annotations.pairs[annotations.folds == fold]) for fold in range(FOLDS)]
+    assert training == [pairs(PAIRS) - fold for fold in tested]
 
 
 def test_log_probabilities_are_those_of_the_answers() -> None:
@@ -175,22 +175,22 @@ def test_log_probabilities_are_those_of_the_answers() -> None:
     labels = np.repeat([0, 1], 20)
     X = 100.0 * labels[:, None] + np.random.default_rng(1).normal(size=(40, 1))
     for accuracy in (0.9, None):
-        layers, given = layers_of(labels, 100, 2, accuracy), OPTIONS | {"covariance": "full"}
+        layers, options = layers_of(labels, 100, 2, accuracy), OPTIONS | {"covariance": "full"}
         annotations = list_annotations(layers, SEED)
-        found = module.held_out(X, layers, annotations, **given)
+        score = module.held_out(X, layers, annotations, **options)
         right = (np.ptp(labels[annotations.pairs], axis=1) == 0) == annotations.is_must
-        np.testing.assert_array_equal(found.right, right)
+        np.testing.assert_array_equal(score.right, right)
         if accuracy is not None:
-            np.testing.assert_allclose(found.log_probabilities, np.log(np.where(right, 0.9, 0.1)), atol=1e-2)
+            np.testing.assert_allclose(score.log_probabilities, np.log(np.where(right, 0.9, 0.1)), atol=1e-2)
         share = right.mean()
-        assert found.share_right == pytest.approx(share)
-        assert found.log_loss == pytest.approx(-share * np.log(0.9) - (1 - share) * np.log(0.1), abs=0.1)
+        assert score.share_right == pytest.approx(share)
+        assert score.log_loss == pytest.approx(-share * np.log(0.9) - (1 - share) * np.log(0.1), abs=0.1)
 
 
 def test_gains_are_paired_and_weighted() -> None:
-    one = predicted([-1.0, -2.0, -3.0], True, [1.0, 2.0, 1.0])
-    two = predicted([-2.0, -2.5, -3.0], False, [1.0, 2.0, 1.0])
-    assert one.gain_over(two) == pytest.approx((0.5, np.sqrt(0.5**2 + 0 + 0.5**2) / 4))
-    assert one.share_right == 1.0
-    assert two.share_right == 0.0
-    assert one.log_loss == pytest.approx(2.0)
+    first = predicted([-1.0, -2.0, -3.0], True, [1.0, 2.0, 1.0])
+    second = predicted([-2.0, -2.5, -3.0], False, [1.0, 2.0, 1.0])
+    assert first.gain_over(second) == pytest.approx((0.5, np.sqrt(0.5**2 + 0 + 0.5**2) / 4))
+    assert first.share_right == 1.0
+    assert second.share_right == 0.0
+    assert first.log_loss == pytest.approx(2.0)

@@ -77,7 +77,7 @@ def test_draws_are_partitions(name: str, members: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "covariance", "term", "shown"),
+    ("name", "covariance", "term", "model_name"),
     [
         (MODEL_ANY, "any", "conditional", MODEL_ANY),
         ("conditional", "any", "conditional", MODEL_ANY),
@@ -85,10 +85,10 @@ def test_draws_are_partitions(name: str, members: int) -> None:
         ("posterior", "tied", "posterior", "posterior"),
     ],
 )
-def test_models_have_names(name: str, covariance: str, term: str, shown: str) -> None:
+def test_models_have_names(name: str, covariance: str, term: str, model_name: str) -> None:
     model = Model.from_name(name, covariance, settings_of({}))
     assert model.term == term
-    assert model.name == shown
+    assert model.name == model_name
 
 
 @pytest.mark.parametrize("n_fits", [40, 2000])
