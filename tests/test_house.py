@@ -194,7 +194,7 @@ MOST = {
     "calls with splats": 121,
     "uses of Any": 597,
     "modules with code": 171,
-    "lines of code": 29_350,
+    "lines of code": 29_275,
     "lines of imports": 3_212,
     "lines of docstrings for 100 lines of code": 27,
 }
