@@ -94,8 +94,8 @@ class Gaussians:
         Directions of the coordinates; None if the features are the coordinates.
     classes : ndarray of shape (n_samples, n_classes)
         Share of each class in each sample of the fit, which are the memberships; empty in a cube.
-    accuracies : mapping of int to float
-        Estimated accuracies of annotators by number.
+    accuracies : mapping of int to two floats
+        Estimated accuracies of annotators by number, on pairs that belong together and on others.
     terms : tuple of float
         Terms of features with entropy, annotations, and the prior on the components, nats.
     steps : int
@@ -110,7 +110,7 @@ class Gaussians:
     center: Floats
     axes: Floats | None = None
     classes: Floats = field(default_factory=lambda: np.empty((0, 0)))
-    accuracies: Mapping[int, float] = field(default_factory=dict)
+    accuracies: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
     terms: tuple[float, float, float] = (math.nan, math.nan, math.nan)
     steps: int = 0
 

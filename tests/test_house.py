@@ -193,9 +193,9 @@ MOST = {
     "statements with several constants": 3,
     "calls with splats": 121,
     "uses of Any": 597,
-    "modules with code": 171,
-    "lines of code": 29_275,
-    "lines of imports": 3_212,
+    "modules with code": 172,
+    "lines of code": 29_475,
+    "lines of imports": 3_238,
     "lines of docstrings for 100 lines of code": 27,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""

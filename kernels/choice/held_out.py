@@ -20,6 +20,7 @@ from sweep_clustering.kernels.problem.data import (
     Data,
     Floats,
     Layer,
+    estimate_accuracies,
     layer_weights,
     pair_accuracies,
     pair_numbers,
@@ -78,6 +79,11 @@ class Annotations(NamedTuple):
     rows: NDArray[np.int64]
     folds: NDArray[np.int64]
     n_pairs: int
+
+    @property
+    def of_unknown_accuracy(self) -> NDArray[np.bool_]:
+        """Whether the accuracy of each annotation is unknown."""
+        return np.isnan(self.accuracies)
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,8 +221,9 @@ def held_out(
         shares = label_probabilities(problem, labels)
         i, j = annotations.pairs[tested].T
         together = np.clip((shares[i] * shares[j]).sum(axis=1), UNSURE, 1.0 - UNSURE)
-        accuracy = _accuracies(annotations, labels, tested)
-        must = accuracy * together + (1.0 - accuracy) * (1.0 - together)
+        others = annotations.of_unknown_accuracy & ~tested
+        i, j = annotations.pairs[others].T
+        must = must_probabilities(annotations, tested, together, others, 1.0 * (labels[i] == labels[j]))
         probabilities = np.where(annotations.is_must[tested], must, 1.0 - must)
         logs[tested], right[tested] = np.log(probabilities), probabilities > 0.5
         agreeing[tested] = np.where(annotations.is_must[tested], together, 1.0 - together)
@@ -309,19 +316,36 @@ def some_rows(
     return X[chosen], [_selected(layer, np.all(layer.pairs >= 0, axis=1)) for layer in placed]
 
 
-def _accuracies(annotations: Annotations, labels: NDArray[np.integer], tested: NDArray[np.bool_]) -> Floats:
-    """Return the accuracies of tested annotations; to unknown ones one right and one wrong are added."""
-    i, j = annotations.pairs.T
-    agrees = (labels[i] == labels[j]) == annotations.is_must
-    accuracies, annotators = annotations.accuracies[tested], annotations.annotators[tested]
-    unknown = np.isnan(accuracies)
-    for annotator in np.unique(annotators[unknown]):
-        others = (annotations.annotators == annotator) & ~tested
-        weights = annotations.weights[others]
-        right = float(weights[agrees[others]].sum())
-        share = (right + 1.0) / (float(weights.sum()) + 2.0)
-        accuracies[unknown & (annotators == annotator)] = max(share, 0.5)
-    return np.clip(accuracies, UNSURE, 1.0 - UNSURE)
+def must_probabilities(
+    annotations: Annotations,
+    tested: NDArray[np.bool_],
+    together: Floats,
+    others: NDArray[np.bool_],
+    others_together: Floats,
+) -> Floats:
+    """Return the probability that each tested annotation is a must-link, eq. (56).
+
+    Parameters
+    ----------
+    annotations : Annotations
+        All annotations.
+    tested, others : ndarray of shape (n_annotations,), bool
+        Annotations that are predicted, and those that unknown accuracies are estimated from.
+    together, others_together : ndarray
+        Probability for each of them that the two samples belong together.
+    """
+    accuracies = annotations.accuracies[tested][:, None].repeat(2, axis=1)
+    unknown = np.isnan(accuracies[:, 0])
+    if unknown.any():
+        estimates = estimate_accuracies(
+            annotations.annotators[others],
+            annotations.is_must[others],
+            annotations.weights[others],
+            others_together,
+        )
+        accuracies[unknown] = estimates.of(annotations.annotators[tested][unknown])
+    right, wrong = np.clip(accuracies, UNSURE, 1.0 - UNSURE).T
+    return np.asarray(right * together + (1.0 - wrong) * (1.0 - together))
 
 
 # The accuracy by held-out annotations (docs/model.md, section 11).

@@ -24,6 +24,7 @@ from sweep_clustering.kernels.choice.held_out import (
     bar_of,
     below,
     list_annotations,
+    must_probabilities,
     without,
 )
 from sweep_clustering.kernels.fits import Gaussians, Runner
@@ -81,10 +82,10 @@ AT_ONCE = 2**16
 
 
 class FoldPrediction(NamedTuple):
-    """Probability that the samples of each held-out annotation are of one class, and accuracies of these."""
+    """Probability that the samples of each held-out annotation are of one class, and that it says so."""
 
     together: Floats
-    accuracies: Floats
+    must: Floats
 
 
 class Trial(NamedTuple):
@@ -178,16 +179,15 @@ class Trials:
         for number in (fold,) if structure.annotated else range(FOLDS):
             tested = self.annotations.folds == number
             together = alike(fit, self.annotations.pairs[tested])
-            predictions[number] = FoldPrediction(together, self._accuracies(fit, tested))
+            predictions[number] = FoldPrediction(together, self._must(fit, tested, together))
         return Trial(CompactGaussians.of(fit), fit if is_first else None, predictions)
 
     def _score_of(self, structure: Structure, starts: int, tested: NDArray[np.bool_]) -> HeldOut:
         folds = self.annotations.folds
-        together, accuracies = np.zeros((2, len(folds)))
+        together, must = np.zeros((2, len(folds)))
         for fold in np.unique(folds[tested]).tolist():
             prediction = self.predictions[structure, starts, fold]
-            together[folds == fold], accuracies[folds == fold] = prediction
-        must = accuracies * together + (1.0 - accuracies) * (1.0 - together)
+            together[folds == fold], must[folds == fold] = prediction
         return self._score(must, together, tested)
 
     def _score(self, must: Floats, together: Floats, tested: NDArray[np.bool_]) -> HeldOut:
@@ -204,19 +204,10 @@ class Trials:
         agreeing = np.where(is_must, together[tested], 1.0 - together[tested])
         return HeldOut(np.log(best), right, weights, agreeing)
 
-    def _accuracies(self, fit: Gaussians, tested: NDArray[np.bool_]) -> Floats:
-        whole = self.annotations
-        accuracies, annotators = whole.accuracies[tested], whole.annotators[tested]
-        unknown = np.isnan(accuracies)
-        for annotator in np.unique(annotators[unknown]).tolist():
-            accuracy = fit.accuracies.get(annotator)
-            if accuracy is None:  # no annotation of theirs took part in the fit
-                others = (whole.annotators == annotator) & ~tested
-                weights, together = whole.weights[others], alike(fit, whole.pairs[others])
-                right = np.where(whole.is_must[others], together, 1.0 - together) @ weights
-                accuracy = max((float(right) + 1.0) / (float(weights.sum()) + 2.0), 0.5)
-            accuracies[unknown & (annotators == annotator)] = accuracy
-        return np.clip(accuracies, UNSURE, 1.0 - UNSURE)
+    def _must(self, fit: Gaussians, tested: NDArray[np.bool_], together: Floats) -> Floats:
+        others = self.annotations.of_unknown_accuracy & ~tested
+        others_together = alike(fit, self.annotations.pairs[others])
+        return must_probabilities(self.annotations, tested, together, others, others_together)
 
 
 def alike(fit: Gaussians, pairs: NDArray[np.integer]) -> Floats:

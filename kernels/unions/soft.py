@@ -23,7 +23,10 @@ from sweep_clustering.kernels.jit import by_pointer, jit, jit_inner, jit_part
 from sweep_clustering.kernels.partition.state import State, allocate, new_state
 from sweep_clustering.kernels.problem.data import (
     FULL,
+    GROUP_PRIOR,
+    HALF_AN_ANSWER,
     MUST,
+    OWN_PRIOR,
     SPHERICAL,
     TIED,
     UNSURE,
@@ -47,6 +50,9 @@ STEPS = 100
 
 # Rounds over the annotated samples in each step.
 ROUNDS = 3
+
+# Rounds of shrinking in each step: accuracies of the step before are near.
+SHRINKING_STEPS = 3
 
 # Steps from one change of the classes of the components to the next.
 CLASS_STEPS = 5
@@ -111,9 +117,11 @@ class Fields(NamedTuple):
     factors: Annotated[Floats, "shapes dims padded"]  # inverse of their Cholesky factors, or 1 / deviation
     logdets: Annotated[Floats, "shapes"]
     densities: Annotated[Floats, "samples components"]  # log N(z_i; g) + D/2 log 2 π
-    accuracies: Annotated[Floats, "sources"]
-    agreed: Annotated[Floats, "sources"]
-    annotated: Annotated[Floats, "sources"]
+    accuracies: Annotated[Floats, "sources 2"]  # on pairs that belong together, and on others
+    agreed: Annotated[Floats, "sources 2"]
+    annotated: Annotated[Floats, "sources 2"]
+    levels: Annotated[Floats, "sources"]  # mean of the two accuracies
+    group: Annotated[Floats, "2"]
     links: Annotated[Floats, "components components"]  # r_gᵀ Θ r_h, over pairs both ways
     best_map: Annotated[NDArray[np.int64], "components"]
     n_components: Annotated[NDArray[np.int64], "classes"]
@@ -239,7 +247,7 @@ def fit_components(
         covariances=fields.covariances if is_matrix else fields.covariances[:, :, 0],
         center=np.zeros(observed.Z.shape[1]),
         classes=fields.classes,
-        accuracies=dict(zip(links.annotators, fields.accuracies.tolist(), strict=True)),
+        accuracies=dict(zip(links.annotators, map(tuple, fields.accuracies.tolist()), strict=True)),
         terms=(bound[0], bound[1], bound[2]),
         steps=n_steps,
     )
@@ -308,21 +316,25 @@ def _fit(observed: Observed, fields: Fields, rng: Generator, steps: int) -> int:
     set_pulls(observed, fields)
     choose_classes(observed, fields, rng)
     before = -np.inf
+    # A start knows too little of each annotator: one accuracy for all comes first, half of the steps at most.
+    is_common = len(fields.accuracies) > 1
     for step in range(steps):
         if fields.stop[0] != 0:
             return step
         set_parameters(observed, fields)
         set_densities(observed, fields)
         set_shares(observed, fields, ROUNDS)
-        set_accuracies(observed, fields)
+        set_accuracies(observed, fields, is_common)
         if len(fields.sizes) > observed.n_classes and step % CLASS_STEPS == CLASS_STEPS - 1:
             set_links(observed, fields)
             if climb(fields) > 0:
                 set_classes(fields)
         set_bound(observed, fields)
         now = fields.bound.sum()
-        if now < before + ENOUGH and step > CLASS_STEPS:
+        is_still = now < before + ENOUGH and step > CLASS_STEPS
+        if is_still and not is_common:
             return step + 1
+        is_common = is_common and not is_still and 2 * (step + 1) < steps
         before = now
     return steps
 
@@ -660,22 +672,61 @@ def set_class_shares(observed: Observed, fields: Fields, i: int) -> float:
 
 
 @jit_inner
-def set_accuracies(observed: Observed, fields: Fields) -> None:
-    """Accuracies that were not given: the share of what agrees, with one right and one wrong more."""
-    fields.agreed[:] = 1.0
-    fields.annotated[:] = 2.0
+def set_accuracies(observed: Observed, fields: Fields, is_common: bool) -> None:
+    """Set the accuracies that were not given: one for all, or two for each annotator, shrunk (eq. (81)).
+
+    An annotator alone has one: answers that nobody else gives are judged by the clusters that they made.
+    """
+    accuracies, agreed, annotated = fields.accuracies, fields.agreed, fields.annotated
+    agreed[:] = HALF_AN_ANSWER
+    annotated[:] = 2.0 * HALF_AN_ANSWER
     for pair in range(len(observed.signed)):
-        source = observed.sources[pair]
+        source, weight = observed.sources[pair], abs(observed.signed[pair])
         if source >= 0:
             alike = together(observed, fields, pair)
-            fields.agreed[source] += abs(observed.signed[pair]) * (
-                alike if observed.signed[pair] > 0 else 1.0 - alike
-            )
-            fields.annotated[source] += abs(observed.signed[pair])
-    for source in range(len(fields.accuracies)):
-        share = fields.agreed[source] / fields.annotated[source]
-        fields.accuracies[source] = min(max(share, 0.5 + UNSURE), 1.0 - UNSURE)
+            annotated[source, 0] += weight * alike
+            annotated[source, 1] += weight * (1.0 - alike)
+            if observed.signed[pair] > 0:
+                agreed[source, 0] += weight * alike
+            else:
+                agreed[source, 1] += weight * (1.0 - alike)
+    is_one = is_common or len(accuracies) == 1
+    if is_one and len(accuracies) > 0:
+        accuracies[:] = min(max(agreed.sum() / annotated.sum(), 0.5 + UNSURE), 1.0 - UNSURE)
+    set_levels(fields)
+    for _ in range(0 if is_one else SHRINKING_STEPS):
+        for source in range(len(accuracies)):
+            for side in range(2):
+                prior = OWN_PRIOR * fields.levels[source] + GROUP_PRIOR * fields.group[side]
+                answers = annotated[source, side] + OWN_PRIOR + GROUP_PRIOR
+                accuracy = (agreed[source, side] + prior) / answers
+                accuracies[source, side] = min(max(accuracy, UNSURE), 1.0 - UNSURE)
+        set_levels(fields)
     set_pulls(observed, fields)
+
+
+@jit_inner
+def set_levels(fields: Fields) -> None:
+    """Set the mean accuracy of each annotator, and the two of the group, which is never below chance."""
+    n_annotators = len(fields.accuracies)
+    fields.group[:] = 0.0
+    for source in range(n_annotators):
+        fields.levels[source] = 0.0
+        for side in range(2):
+            odds = log_odds(fields.accuracies[source, side])
+            fields.levels[source] += 0.5 * odds
+            fields.group[side] += odds / n_annotators
+        fields.levels[source] = 1.0 / (1.0 + math.exp(-fields.levels[source]))
+    for side in range(2):
+        fields.group[side] = 1.0 / (1.0 + math.exp(-fields.group[side]))
+    if fields.group[0] + fields.group[1] < 1.0:
+        fields.group[:] = 0.5
+
+
+@jit_part
+def log_odds(p: float) -> float:
+    """Return the logarithm of the odds of a probability."""
+    return math.log(p / (1.0 - p))
 
 
 @jit_inner
@@ -684,7 +735,8 @@ def set_pulls(observed: Observed, fields: Fields) -> None:
     for pair in range(len(observed.signed)):
         source, odds = observed.sources[pair], observed.odds[pair]
         if source >= 0:
-            odds = math.log(fields.accuracies[source] / (1.0 - fields.accuracies[source]))
+            side = 0 if observed.signed[pair] > 0 else 1
+            odds = math.log(fields.accuracies[source, side] / (1.0 - fields.accuracies[source, 1 - side]))
         fields.pulls[pair] = observed.signed[pair] * odds
 
 
@@ -791,8 +843,24 @@ def set_bound(observed: Observed, fields: Fields) -> None:
     for pair in range(len(observed.signed)):
         alike, weight = together(observed, fields, pair), abs(observed.signed[pair])
         agrees = alike if observed.signed[pair] > 0 else 1.0 - alike
-        odds = fields.pulls[pair] / observed.signed[pair]
-        annotations += weight * (agrees * odds - math.log1p(math.exp(odds)))
+        source = observed.sources[pair]
+        if source < 0:
+            odds = fields.pulls[pair] / observed.signed[pair]
+            annotations += weight * (agrees * odds - math.log1p(math.exp(odds)))
+            continue
+        side = 0 if observed.signed[pair] > 0 else 1
+        annotations += weight * agrees * math.log(fields.accuracies[source, side])
+        annotations += weight * (1.0 - agrees) * math.log1p(-fields.accuracies[source, 1 - side])
     for source in range(len(fields.accuracies)):
-        annotations += math.log(fields.accuracies[source]) + math.log1p(-fields.accuracies[source])
+        for side in range(2):
+            accuracy = fields.accuracies[source, side]
+            annotations += HALF_AN_ANSWER * (math.log(accuracy) + math.log1p(-accuracy))
+            annotations -= OWN_PRIOR * divergence(fields.levels[source], accuracy)
+            annotations -= GROUP_PRIOR * divergence(fields.group[side], accuracy)
     fields.bound[1] = annotations
+
+
+@jit_part
+def divergence(p: float, q: float) -> float:
+    """Return the divergence of a coin of probability p from one of q, nats."""
+    return p * math.log(p / q) + (1.0 - p) * math.log((1.0 - p) / (1.0 - q))

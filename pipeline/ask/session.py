@@ -39,8 +39,8 @@ from sweep_clustering.pipeline.ask.summary import (
 from sweep_clustering.pipeline.common import plural
 from sweep_clustering.pipeline.fit.inputs import FitInputs
 from sweep_clustering.sweeps.annotations.draw import CANNOT, MUST
-from sweep_clustering.sweeps.annotations.files import ANNOTATOR, ASKED, SETTLES
-from sweep_clustering.sweeps.annotations.rows import FIRST_ROW, Annotation, Row, Skip
+from sweep_clustering.sweeps.annotations.files import ANNOTATOR, SETTLES
+from sweep_clustering.sweeps.annotations.rows import ASKED, FIRST_ROW, Annotation, Row, Skip
 from sweep_clustering.sweeps.annotations.samples import Samples
 from sweep_clustering.sweeps.data.lines import as_cell
 
@@ -355,7 +355,7 @@ class Session:
         first, second = question.first, question.second
         self.file.add(first, second, kind)
         if kind is None:
-            self.rows.append(Skip(first, second))
+            self.rows.append(Skip(first, second, self.options.annotator))
         else:
             annotator = self.options.annotator
             self.rows.append(Annotation(self.file.path, 0, first, second, kind, 1.0, annotator))

@@ -21,8 +21,8 @@ from sweep_clustering.pipeline.common import plural
 from sweep_clustering.pipeline.fit import inputs as fit_inputs
 from sweep_clustering.pipeline.fit.inputs import FitInputs, FitOptions, answered
 from sweep_clustering.sweeps.annotations.draw import MUST
-from sweep_clustering.sweeps.annotations.files import ASKED, read_answers
-from sweep_clustering.sweeps.annotations.rows import AnnotationRows, Row
+from sweep_clustering.sweeps.annotations.files import read_answers
+from sweep_clustering.sweeps.annotations.rows import ASKED, AnnotationRows, Row
 from sweep_clustering.sweeps.errors import InputError, Problem, not_one_of
 from sweep_clustering.sweeps.words import STRATEGIES
 

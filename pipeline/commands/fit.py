@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -182,6 +183,7 @@ def fit_command(
 
     # numba takes seconds to load, and bad input should be reported at once
     from sweep_clustering.pipeline.choosing import draw_choice, picture
+    from sweep_clustering.pipeline.fit.annotators import estimate, estimates_json, judge_unsure, notes_on
     from sweep_clustering.pipeline.fit.counts import choose_clusters, open_counts
     from sweep_clustering.pipeline.fit.running import progress, runner
     from sweep_clustering.pipeline.fit.solve import fit, to_json
@@ -225,6 +227,9 @@ def fit_command(
     judgement, judgement_lines = judge(
         inputs.rows.answered, result.best.labels, inputs.samples, None if as_json else SHOWN
     )
+    unsure, unsure_lines = judge_unsure(inputs.rows.skipped, inputs.samples)
+    names, estimates = inputs.rows.annotators, estimate(inputs.layers, result.best)
+    result = replace(result, notes=(*result.notes, *notes_on(estimates, names, result.best)))
     is_interrupted = is_interrupted or result.interrupted
     labels_true = None if is_interrupted else inputs.labels_true
     baselines = unannotated(inputs.X, labels_true, n_clusters, options.seed)
@@ -237,7 +242,8 @@ def fit_command(
         document = to_json(result)
         document["index"] = list(map(inputs.samples.identifier, range(len(inputs.X))))
         document["features"] = list(inputs.table.feature_names)
-        document |= judgement | inputs.numbering.to_json()
+        document |= judgement | unsure | inputs.numbering.to_json()
+        document["annotator_estimates"] = estimates_json(estimates, names)
         document["links_dropped"] = inputs.rows.n_outside
         if choice:
             document["choice"] = choice.to_json()
@@ -247,7 +253,7 @@ def fit_command(
         _leave_if(is_interrupted)
         return
     lines = choice.lines(options.accuracy) if choice else []
-    show([*lines, *_summary(result, [*inputs.lines(), *judgement_lines], baselines)])
+    show([*lines, *_summary(result, [*inputs.lines(), *judgement_lines, *unsure_lines], baselines)])
     for title, path in {"labels": out, "figure": figure}.items():
         if path is not None:
             click.echo(f"{title:<11}in {path}")

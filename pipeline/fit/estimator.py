@@ -29,6 +29,7 @@ from sweep_clustering.kernels.settings import OFFERED, PARAMETERS, Setting
 from sweep_clustering.kernels.structure import AUTO
 from sweep_clustering.pipeline.asking.belief import believe
 from sweep_clustering.pipeline.asking.strategies import choose
+from sweep_clustering.pipeline.fit.annotators import estimate, estimates_json, notes_on
 from sweep_clustering.pipeline.fit.counts import choose_clusters, open_counts
 from sweep_clustering.pipeline.fit.data_notes import data_notes
 from sweep_clustering.pipeline.fit.inputs import annotator_problems, chance_problems
@@ -187,6 +188,10 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
     annotator_accuracies_ : dict of str to (float or None)
         Share of each annotator's annotations that agree with `labels_`, self pairs left out; None if there
         are no others. Annotations without a name are those of "links".
+    annotator_estimates_ : dict of str to dict
+        For each annotator whose accuracy was not given the accuracy on pairs that belong together,
+        "together", and on others, "apart", each with an "interval" of 95 %; and "below_chance", whether
+        answers count in reverse (docs/model.md, section 14).
     links_dropped_ : int
         Rows of links that were left out, as X has not both samples.
     sample_names_in_ : pandas.Index of length n_samples
@@ -363,8 +368,10 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         self.cluster_centers_ = scaling.back(self._centroids)
         self.held_out_ = result.predictions
         self.features_used_, self.caps_reached_ = result.features_used, result.caps_reached
-        self.notes_ = [*result.alarms, *result.notes]
         self.annotator_accuracies_ = annotations.agreement(self.labels_)
+        estimates, annotators = estimate(annotations.layers, result.best), annotations.annotators
+        self.annotator_estimates_ = estimates_json(estimates, annotators)
+        self.notes_ = [*result.alarms, *result.notes, *notes_on(estimates, annotators, result.best)]
         for name in CONFIDENCE:
             self.__dict__.pop(f"{name}_", None)  # an earlier fit may have set it
         parts = {OF_RESULT: result, OF_BEST: result.best}

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from sweep_clustering.kernels.settings import LARGEST_WEIGHT, LEAST_WEIGHT, WEIGHTS
 from sweep_clustering.sweeps.annotations.draw import CANNOT, MOST_ANNOTATIONS, MUST
 from sweep_clustering.sweeps.annotations.rows import (
+    ASKED,
     COUNTS,
     ENDS,
     FIRST_ROW,
@@ -63,14 +64,13 @@ UNMARKED = ["i", "j", ANNOTATOR, "answer"]
 # Separators of the columns of a file of questions.
 SEPARATORS = (",", ";", "\t")
 
-# Annotator of answers that name none.
-ASKED = "asked"
-
 ANSWERS = {
     **dict.fromkeys(("yes", "ye", "y", "must", "m", "+", "1", "1.0", "true"), MUST),
     **dict.fromkeys(("no", "n", "cannot", "c", "-", "0", "0.0", "false"), CANNOT),
 }
-SKIPS = ("skip", "ski", "sk", "s")
+# Words for no answer; those of a last line may break off.
+UNSURES = ("unsure", "?", "na", "n/a", "nan", "skip")
+SKIPS = (*UNSURES, *(word[:end] for word in ("unsure", "skip") for end in range(1, len(word))))
 
 # Kinds are answers, and words of other programs.
 KINDS = ANSWERS | {
@@ -82,8 +82,8 @@ KINDS = ANSWERS | {
 WORDS = {
     "kind": (
         KINDS,
-        "must or cannot (m or c, yes or no, same or different, 1 or 0, + or -)",
-        ("must", "cannot", "must-link", "cannot-link", "yes", "no", "same", "different"),
+        "must or cannot (m or c, yes or no, same or different, 1 or 0, + or -), or unsure",
+        ("must", "cannot", "must-link", "cannot-link", "yes", "no", "same", "different", "unsure"),
     ),
     "answer": (
         ANSWERS,
@@ -238,9 +238,10 @@ class PairFile:
         A line of a link file holds two numbers of samples, or names of samples, and a weight, separated by
         blanks, commas, semicolons or tabs. Without a weight the line is one annotation. A self pair carries
         weight 2 per annotation. `#` begins a comment. In an annotation file the kind (a word of `KINDS`, in
-        any case) stands before the weight. Then come the name of the annotator and, if the line has a sixth
-        cell that is not empty, the probability that the annotation is right. Lines of the same pair, in
-        either order, add up or contradict each other. An empty file is an empty annotation graph.
+        any case, or of `UNSURES`, or nothing) stands before the weight. Then come the name of the annotator
+        and, if the line has a sixth cell that is not empty, the probability that the annotation is right.
+        Lines of the same pair, in either order, add up or contradict each other. An empty file is an empty
+        annotation graph.
 
         A first line that names the columns is a header: columns then come in any order, and `#` begins a
         comment if blanks separate, and at the begin of a line. A file whose header has the columns `i`, `j`
@@ -280,7 +281,7 @@ class PairFile:
             if MALFORMED in row:
                 raise refused(f"{self.path}, {self.unit} {line}", row[MALFORMED], cells.expected)
             counted = by_number.get(row.get(FIRST_ROW, ""), samples)
-            return _row(self.path, line, row, counted, self.kind, self.unit)
+            return _row(self.path, line, row, counted, self.kind, self.unit, cells.is_questions)
 
         rows, problems = None, list[Problem]()
         try:
@@ -500,7 +501,8 @@ def _header(text: Lines, samples: Samples) -> Header | None:
                 fault = f"{content}, which names two rows, and two columns as well"
                 raise refused(where, fault, "a header or a link", hint)
             # a third cell is a kind, or the name of a column
-            is_data = all(are_rows) and len(words) > 2 and words[2] in KINDS and {*cells[:2]} != {*ENDS}
+            has_kind = len(words) > 2 and words[2] in {*KINDS, *UNSURES}
+            is_data = all(are_rows) and has_kind and {*cells[:2]} != {*ENDS}
         if not is_data and len(columns) > most:
             best, most = Header(line, separator, words), len(columns)
     return best
@@ -581,6 +583,7 @@ def _row(
     samples: Samples,
     kind: int | None = None,
     unit: str = "line",
+    is_question: bool = False,
 ) -> Row | None:
     """Judge the cells of a row by name; `kind` is that of all rows if no cell has it."""
     where, problems, ends = f"{path}, {unit} {line}", list[Problem](), list[int]()
@@ -598,7 +601,7 @@ def _row(
         kinds, expected, words = WORDS[key]
         word = lines.of_cell(cells[key]).lower()
         kind = kinds.get(word)
-        if kind is None and not (key == "answer" and word in ("", *SKIPS)):
+        if kind is None and word not in ("", *(SKIPS if key == "answer" else UNSURES)):
             hint = suggestion(word, words)
             problems.append(Problem(where, f"{key} {cells[key][:60]!r}", expected, hint))
     if (text := cells.get("weight")) is not None:
@@ -619,8 +622,9 @@ def _row(
             problems.append(Problem(where, f"accuracy {cell[:60]}", "a number above 0, at most 1"))
     if problems:
         raise InputError(problems)
-    if kind is None:
-        return Skip(*pair) if word else None
+    if kind is None:  # an empty answer is a question that nobody was asked yet
+        annotator = cells.get(ANNOTATOR, LINKS)
+        return None if is_question and not word else Skip(*pair, annotator, count)
     return Annotation(path, line, *pair, kind, count, cells.get(ANNOTATOR, LINKS), accuracy)
 
 

@@ -63,19 +63,25 @@ class Annotation:
         return self.count * (SELF_PAIR_WEIGHT if self.first == self.second else 1.0)
 
 
+# Annotator of answers that name none.
+ASKED = "asked"
+
+
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """A pair of samples, counted from 0, that was shown to somebody who did not answer."""
+    """A pair of samples, counted from 0, of which somebody was unsure, or whose question was skipped."""
 
     first: int
     second: int
+    annotator: str = ASKED
+    count: float = 1.0
 
 
 Row = Annotation | Skip
 
 KIND_NAMES = {MUST: "must", CANNOT: "cannot"}
 
-# Kind of a pair that was skipped.
+# Kind of a pair that was skipped, or of which the annotator was unsure.
 SKIPPED = -1
 
 # Place of a sample that is a row of the file, but was left out of the table.
@@ -102,7 +108,7 @@ class AnnotationRows:
     Parameters
     ----------
     columns : structured array of shape (n_rows,), with the fields of `COLUMNS`
-        A skipped pair has the kind `SKIPPED`, and neither count nor annotator.
+        A skipped pair has the kind `SKIPPED`, and neither accuracy nor line.
     annotators : tuple of str
         Names in the order in which they first appear.
     files : tuple of Path
@@ -126,7 +132,8 @@ class AnnotationRows:
         """Return one row."""
         row = self.columns[place]
         if row["kind"] == SKIPPED:
-            return Skip(int(row["first"]), int(row["second"]))
+            who, count = self.annotators[row["annotator"]], float(row["count"])
+            return Skip(int(row["first"]), int(row["second"]), who, count)
         return self.annotation(place)
 
     def annotation(self, place: int) -> Annotation:
@@ -139,6 +146,11 @@ class AnnotationRows:
     def answered(self) -> AnnotationRows:
         """Rows that are no skipped pairs."""
         return self._where(self.columns["kind"] != SKIPPED)
+
+    @property
+    def skipped(self) -> AnnotationRows:
+        """Rows of which annotators were unsure."""
+        return self._where(self.columns["kind"] == SKIPPED)
 
     @property
     def inside(self) -> AnnotationRows:
@@ -155,10 +167,10 @@ class AnnotationRows:
         annotators, files = dict[str, int](), dict[Path, int]()
         cells = list[tuple[Any, ...]]()
         for row in rows:
-            if isinstance(row, Skip):
-                cells.append((row.first, row.second, SKIPPED, 0.0, 0, np.nan, 0, 0))
-                continue
             who = annotators.setdefault(row.annotator, len(annotators))
+            if isinstance(row, Skip):
+                cells.append((row.first, row.second, SKIPPED, row.count, who, np.nan, 0, 0))
+                continue
             file = files.setdefault(row.file, len(files))
             accuracy = np.nan if row.accuracy is None else row.accuracy
             cells.append((row.first, row.second, row.kind, row.count, who, accuracy, file, row.line))
@@ -262,13 +274,13 @@ def read_rows(
             kind[number] = complaints.setdefault(complaint, len(complaints))
             continue
         is_empty[number] = row is None
-        if isinstance(row, Skip):
-            by_group["kind"][number] = SKIPPED
-        elif isinstance(row, Annotation):
-            by_group["kind"][number], by_group["count"][number] = row.kind, row.count
-            by_group["annotator"][number] = annotators.setdefault(row.annotator, len(annotators))
-            if row.accuracy is not None:
-                by_group["accuracy"][number] = row.accuracy
+        if row is None:
+            continue
+        by_group["kind"][number] = SKIPPED if isinstance(row, Skip) else row.kind
+        by_group["count"][number] = row.count
+        by_group["annotator"][number] = annotators.setdefault(row.annotator, len(annotators))
+        if isinstance(row, Annotation) and row.accuracy is not None:
+            by_group["accuracy"][number] = row.accuracy
     kind_of_row = np.full(len(columns), RIGHT, dtype=np.int64)
     kind_of_row[there] = kind[group]
     if not is_there.all():  # by which sample is not there, and by the other cells

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from sklearn.mixture import GaussianMixture
 from sweep_clustering.kernels import structure
 from sweep_clustering.kernels.choice.held_out import COIN, HeldOut, bar_of, list_annotations
 from sweep_clustering.kernels.fits import Gaussians
-from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer
+from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer, estimate_accuracies
 from sweep_clustering.kernels.settings import settings_of
 from sweep_clustering.kernels.solver.contract import Model
 from sweep_clustering.kernels.solver.unions import REFINED, Unions
@@ -146,9 +147,14 @@ def slow_log_loss(trials: Trials, each: Structure, layers: list[Layer]) -> float
         total = 0.0
         for a, (i, j) in enumerate(whole.pairs.tolist()):
             classes = trials.fits[each, 3, int(whole.folds[a])].classes
-            p, together = float(whole.accuracies[a]), float(classes[i] @ classes[j])
-            must = min(max(p * together + (1 - p) * (1 - together), 1e-3), 1 - 1e-3)
-            others = whole.folds != whole.folds[a]
+            together, others = float(classes[i] @ classes[j]), whole.folds != whole.folds[a]
+            right = wrong = float(whole.accuracies[a])
+            if math.isnan(right):
+                alike = (classes[whole.pairs[others, 0]] * classes[whole.pairs[others, 1]]).sum(axis=1)
+                columns = whole.annotators[others], whole.is_must[others], whole.weights[others]
+                estimates = estimate_accuracies(*columns, alike)
+                right, wrong = estimates.accuracies[whole.annotators[a]].tolist()
+            must = min(max(right * together + (1 - wrong) * (1 - together), 1e-3), 1 - 1e-3)
             rate = (whole.is_must[others].sum() + 1) / (others.sum() + 2)
             told = sure * must + (1 - sure) * rate
             total -= math.log(told if whole.is_must[a] else 1 - told)
@@ -156,9 +162,11 @@ def slow_log_loss(trials: Trials, each: Structure, layers: list[Layer]) -> float
     return best
 
 
-def test_predictions_of_held_out_annotations_are_those_of_a_plain_loop() -> None:
+@pytest.mark.parametrize("told", [0.9, None])
+def test_predictions_of_held_out_annotations_are_those_of_a_plain_loop(told: float | None) -> None:
     X, labels = rings(100)
-    layers = drawn(labels, 100, 0.9, 0.9)
+    layers = drawn(labels, 100, 0.9, told)
+    layers[1:] += [replace(layer, annotator=1) for layer in drawn(labels, 30, 0.3, told)] if not told else []
     table = table_of(X, 2)
     trials = Trials(table, layers, list_annotations(layers, table.seed), map)
     candidates = [Structure(NONE, 8, "spherical"), Structure(NONE, 1, "diagonal")]

@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.stats import multivariate_normal
+from scipy.optimize import minimize
+from scipy.stats import entropy, multivariate_normal
 
 from sweep_clustering.kernels.jit import jit
 from sweep_clustering.kernels.partition.state import allocate
+from sweep_clustering.kernels.problem import data
 from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer, link
 from sweep_clustering.kernels.unions import soft as components
 from sweep_clustering.kernels.unions.soft import Fields, Observed, fit_components, observe
@@ -31,7 +33,7 @@ def call(seen: Observed, fields: Fields, step: int, rng: np.random.Generator) ->
     elif step == SHARES:
         components.set_shares(seen, fields, 3)
     elif step == ACCURACIES:
-        components.set_accuracies(seen, fields)
+        components.set_accuracies(seen, fields, False)
     elif step == LINKS:
         components.set_links(seen, fields)
     elif step == CLIMB:
@@ -61,10 +63,11 @@ def begun(covariance: str, accuracy: float | None) -> tuple[Observed, Fields]:
     """Twenty samples, two classes of two components, and shares that are drawn."""
     rng = np.random.default_rng(5)
     Z, labels = rng.normal(size=(20, 3)), np.arange(20) % 2
-    layers = drawn(labels, 30, rng, accuracy=accuracy, annotator=7)
+    layers = drawn(labels, 20, rng, accuracy=accuracy, annotator=7)
+    layers += drawn(labels, 12, rng, accuracy=accuracy, annotator=9)
     links = link(layers, len(Z))
     seen = observe(Z, links, n_classes=2, n_components=4, covariance=covariance)
-    assert links.annotators == (() if accuracy else (7,))
+    assert links.annotators == (() if accuracy else (7, 9))
     sizes = {"samples": 20, "components": 4, "classes": 2, "dims": 3, "sources": len(links.annotators)}
     is_matrix = covariance in ("tied", "full")
     sizes |= {"width": 3 if is_matrix else 1, "padded": 4 if is_matrix else 1, "panel": components.PANEL}
@@ -74,6 +77,7 @@ def begun(covariance: str, accuracy: float | None) -> tuple[Observed, Fields]:
     fields.shares[:] = rng.dirichlet(np.ones(4), size=20)
     fields.class_of[:] = [0, 1, 1, 0]
     fields.accuracies[:] = 0.8
+    fields.levels[:], fields.group[:] = 0.8, 0.8
     take(seen, fields, CLASSES, PULLS)
     return seen, fields
 
@@ -111,10 +115,81 @@ def bound_of(seen: Observed, fields: Fields, covariances: NDArray[Any]) -> float
             for g, h in itertools.product(range(4), repeat=2)
             if fields.class_of[g] == fields.class_of[h]
         )
-        p = 1.0 / (1.0 + math.exp(-odds)) if source < 0 else fields.accuracies[source]
-        agrees = alike if signed > 0 else 1.0 - alike
-        total += abs(signed) * (agrees * math.log(p) + (1.0 - agrees) * math.log(1.0 - p))
-    return total + sum(math.log(p * (1.0 - p)) for p in fields.accuracies)
+        right, wrong = [1.0 / (1.0 + math.exp(-odds))] * 2 if source < 0 else fields.accuracies[source]
+        if signed < 0:
+            alike, right, wrong = 1.0 - alike, wrong, right
+        total += abs(signed) * (alike * math.log(right) + (1.0 - alike) * math.log(1.0 - wrong))
+    return total + prior_of(fields.accuracies, fields.levels, fields.group)
+
+
+def prior_of(accuracies: NDArray[Any], levels: NDArray[Any], group: NDArray[Any]) -> float:
+    """Logarithm of the prior of accuracies, term by term."""
+    total = 0.0
+    for pair, level in zip(accuracies.tolist(), levels.tolist(), strict=True):
+        for a, mean in zip(pair, group.tolist(), strict=True):
+            total += data.HALF_AN_ANSWER * math.log(a * (1.0 - a))
+            for count, p in ((data.OWN_PRIOR, level), (data.GROUP_PRIOR, mean)):
+                total -= count * float(entropy([p, 1.0 - p], [a, 1.0 - a]))
+    return total
+
+
+def test_two_accuracies_of_each_annotator_are_the_optimum_of_their_objective() -> None:
+    rng = np.random.default_rng(0)
+    n_annotators, n_pairs = 6, 150
+    samples = rng.dirichlet(np.ones(2), size=40)
+    pairs = np.array([rng.choice(40, 2, replace=False) for _ in range(n_pairs)])
+    who = rng.integers(n_annotators, size=n_pairs)
+    together = (samples[pairs[:, 0]] * samples[pairs[:, 1]]).sum(axis=1)
+    must = (together > 0.5) == (rng.random(n_pairs) < np.array([0.1, 0.9, 0.8, 0.7, 0.9, 0.6])[who])
+    layers = [
+        Layer(kind, pairs[(who == number) & (must == (kind == MUST))], annotator=number)
+        for number in range(n_annotators)
+        for kind in (MUST, CANNOT)
+    ]
+    observed = observe(
+        rng.normal(size=(40, 1)), link(layers, 40), n_classes=2, n_components=2, covariance="spherical"
+    )
+    fields = components.new_fields(observed, np.zeros(40, np.int64), 2)
+    fields.classes[:], fields.accuracies[:] = samples, 0.6
+    take(observed, fields, *[ACCURACIES] * 40)
+
+    found = data.estimate_accuracies(who, must, np.ones(n_pairs), together)
+
+    def loss(values: NDArray[Any]) -> float:
+        """Minus the objective of accuracies, levels and group, from their log odds."""
+        chances = 1.0 / (1.0 + np.exp(-values))
+        a, levels, group = chances[:12].reshape(6, 2), chances[12:18], chances[18:]
+        likelihood = np.where(
+            must,
+            together * np.log(a[who, 0]) + (1.0 - together) * np.log(1.0 - a[who, 1]),
+            together * np.log(1.0 - a[who, 0]) + (1.0 - together) * np.log(a[who, 1]),
+        )
+        return -float(likelihood.sum()) - prior_of(a, levels, group)
+
+    best = 1.0 / (1.0 + np.exp(-minimize(loss, np.zeros(20), method="BFGS", tol=1e-9).x))
+    assert best[18:].sum() > 1.0  # so that the group's bound takes no part
+    np.testing.assert_allclose(fields.accuracies, best[:12].reshape(6, 2), atol=2e-5)
+    np.testing.assert_allclose(found.accuracies, best[:12].reshape(6, 2), atol=2e-5)
+    np.testing.assert_allclose(found.group, best[18:], atol=2e-5)
+    assert fields.accuracies.sum(axis=1).min() < 1.0 < fields.accuracies.sum(axis=1).max()
+
+
+def test_a_crowd_is_weighed_and_an_annotator_below_chance_is_used_in_reverse() -> None:
+    rng = np.random.default_rng(4)
+    labels = np.arange(120) % 2
+    Z = rng.normal(size=(120, 2)) + 1.2 * labels[:, None]
+    truth = np.array([[0.9, 0.7], [0.6, 0.95], [0.8, 0.8], [0.1, 0.2]])
+    layers = []
+    for annotator, pair in enumerate(truth):
+        pairs = rng.integers(120, size=(150, 2))
+        same = labels[pairs[:, 0]] == labels[pairs[:, 1]]
+        must = same == (rng.random(150) < np.where(same, *pair))
+        layers += [Layer(kind, pairs[must == (kind == MUST)], annotator=annotator) for kind in (MUST, CANNOT)]
+    fit = fit_components(
+        Z, layers, n_classes=2, components=1, covariance="spherical", rng=np.random.default_rng(0)
+    )
+    assert max((fit.labels == labels).mean(), (fit.labels != labels).mean()) > 0.95
+    np.testing.assert_allclose([fit.accuracies[number] for number in range(4)], truth, atol=0.12)
 
 
 @pytest.mark.parametrize("accuracy", [0.9, None])
@@ -202,7 +277,7 @@ def test_rings_are_found_where_one_gaussian_a_class_cannot() -> None:
         ]
         best = max(fits, key=lambda each: each.bound)
         found[count] = max((best.labels == labels).mean(), (best.labels != labels).mean())
-        assert best.accuracies[0] == pytest.approx(0.9, abs=0.05) or count == 1
+        assert best.accuracies[0] == pytest.approx((0.9, 0.9), abs=0.05) or count == 1
     assert found[8] > 0.99 > found[1]
     few = np.repeat(Z[:3], 9, axis=0)
     with pytest.raises(ValueError, match="3 distinct rows"):

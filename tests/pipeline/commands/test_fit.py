@@ -432,6 +432,27 @@ GAPS = "id,x,y\nr0,,0\n" + "".join(f"r{n},{n % 4},{n * n % 11}\n" for n in range
 OF_GAPS = "r0 r1 must 1 bob\nr0 r0 must 3 bob\nr1 r2 must 1 ann\nr3 r4 cannot 1 ann\n"
 
 
+def test_unsure_answers_are_left_out_and_counted(tmp_path: Path) -> None:
+    path, more = tmp_path / "a.csv", tmp_path / "more.csv"
+    lines = "1,2,must,2,ann\n1,11,cannot,1,bob\n"
+    path.write_text(lines)
+    more.write_text(f"{lines}1,3,unsure,1,ann\n3,1,?,2,bob\n4,5,,1,bob\n")
+    model = ("--model", "conditional", "--covariance", "spherical", "--first-row", 1)
+    before, found = (document("--annotations", file, *model) for file in (path, more))
+    assert before.pop("unsure") == {"annotators": {}, "pairs": []}
+    assert found.pop("unsure") == {
+        "annotators": {"ann": 1.0, "bob": 3.0},
+        "pairs": [{"i": 1, "j": 3, "count": 3.0}, {"i": 4, "j": 5, "count": 1.0}],
+    }
+    assert before == found
+    estimates = found["annotator_estimates"]
+    assert list(estimates) == ["ann", "bob"]
+    low, high = estimates["ann"]["together"]["interval"]
+    assert 0.0 < low < estimates["ann"]["together"]["accuracy"] < high < 1.0
+    text = fit("--annotations", more, *model).stdout
+    assert "unsure     4 answers about 2 pairs, left out: bob 3, ann 1\n" in text
+
+
 @pytest.mark.parametrize("separator", [" ", ","])
 def test_annotations_of_rows_that_are_left_out_are_left_out_and_counted(
     separator: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -128,7 +128,7 @@ def test_plain_files_are_not_read_line_by_line(text: str, monkeypatch: pytest.Mo
 def test_columns_are_the_rows_that_they_were_made_from() -> None:
     rows: list[Row] = [
         Annotation(Path("a"), 3, 0, 1, 0, 2.5, "bob", 0.75),
-        Skip(4, 5),
+        Skip(4, 5, "eve", 2.0),
         Annotation(Path("b"), 1, 2, 2, 1, 1.0),
     ]
     columns = AnnotationRows.of(rows)
@@ -136,7 +136,8 @@ def test_columns_are_the_rows_that_they_were_made_from() -> None:
     assert list(columns.answered) == [rows[0], rows[2]]
     again = AnnotationRows.joined([AnnotationRows.of(rows[2:]), AnnotationRows.of([]), columns])
     assert list(again) == [rows[2], *rows]
-    assert again.annotators == ("links", "bob")
+    assert again.annotators == ("links", "bob", "eve")
+    assert list(again.skipped) == [rows[1]]
     assert list(AnnotationRows.joined([])) == []
 
 
@@ -166,6 +167,24 @@ def written(folder: Path, frame: pd.DataFrame, suffix: str) -> Path:
     else:
         frame.to_csv(path, index=False)
     return path
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "feather", "npz"])
+def test_unsure_answers_are_counted_whatever_the_file_calls_them(suffix: str, tmp_path: Path) -> None:
+    words = ["must", "unsure", "?", "NA", "" if suffix == "npz" else None, "Unsure", "cannot"]
+    frame = pd.DataFrame({"i": range(1, 8), "j": range(2, 9), "kind": words, "annotator": list("aabbcca")})
+    rows = PairFile.of(written(tmp_path, frame, suffix)).table(Samples.of(8))
+    assert [row.line for row in rows.answered if isinstance(row, Annotation)] == (
+        [2, 8] if suffix == "csv" else [1, 7]
+    )
+    assert list(rows.skipped) == [Skip(n, n + 1, who) for n, who in zip(range(1, 6), "abbcc", strict=True)]
+
+
+def test_an_empty_answer_is_no_unsure_one(tmp_path: Path) -> None:
+    path = tmp_path / "questions.csv"
+    path.write_text("i,j,annotator,answer\n1,2,ann,\n2,3,ann,unsure\n3,4,ann,?\n4,5,ann,skip\n")
+    rows = PairFile.of(path).table(Samples.of(8))
+    assert list(rows) == [Skip(n, n + 1, "ann") for n in (1, 2, 3)]
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "feather", "npz"])
