@@ -124,7 +124,7 @@ def _gaussians(
     )
 
 
-def accuracies_of(layers: Sequence[Layer], classes: Floats) -> dict[int, float]:
+def accuracies_of(layers: Sequence[Layer], classes: Floats) -> dict[int, tuple[float, float]]:
     """Return the share of the annotations that agree, of each annotator whose accuracy is not given."""
     links = link(layers, len(classes))
     together = (classes[links.pairs[:, 0]] * classes[links.pairs[:, 1]]).sum(axis=1)
@@ -133,5 +133,6 @@ def accuracies_of(layers: Sequence[Layer], classes: Floats) -> dict[int, float]:
     for number, annotator in enumerate(links.annotators):
         answers = links.sources == number
         share = (float(right[answers].sum()) + 1.0) / (float(np.abs(links.signed[answers]).sum()) + 2.0)
-        totals[annotator] = min(max(share, 0.5 + UNSURE), 1.0 - UNSURE)
+        accuracy = min(max(share, 0.5 + UNSURE), 1.0 - UNSURE)
+        totals[annotator] = accuracy, accuracy
     return totals

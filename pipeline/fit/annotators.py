@@ -61,9 +61,11 @@ def estimates_json(estimates: Estimates, names: Sequence[str]) -> dict[str, dict
 def notes_on(estimates: Estimates, names: Sequence[str], fit: Fit) -> Iterator[str]:
     """Name the annotators below chance, whose answers a soft fit to annotations uses in reverse."""
     is_used = fit.gaussians is not None and fit.gaussians.structure.annotated
+    used = fit.gaussians.accuracies if is_used and fit.gaussians is not None else {}
     accuracies = estimates.accuracies
-    reversed_ones = np.flatnonzero(accuracies.sum(axis=1) < 1.0)
-    if is_used and len(reversed_ones):
+    is_reversed = [sum(used.get(annotator, (0.5, 0.5))) < 1.0 for annotator in estimates.annotators.tolist()]
+    reversed_ones = np.flatnonzero(is_reversed)
+    if len(reversed_ones):
         words = [
             f"{names[estimates.annotators[row]]} ({accuracies[row, 0]:.2f} of pairs that belong together,"
             f" {accuracies[row, 1]:.2f} of others)"
