@@ -194,7 +194,7 @@ MOST = {
     "calls with splats": 121,
     "uses of Any": 597,
     "modules with code": 172,
-    "lines of code": 29_475,
+    "lines of code": 29_490,
     "lines of imports": 3_238,
     "lines of docstrings for 100 lines of code": 27,
 }
