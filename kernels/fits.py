@@ -1,4 +1,7 @@
-"""The record of a fit by any solver, `Fit`, and its `Gaussians` if clusters are unions of several."""
+"""The record of a fit by any solver, `Fit`, and its `Gaussians` if clusters are unions of several.
+
+`assignment_costs` are what samples cost in its clusters.
+"""
 
 from __future__ import annotations
 
@@ -211,3 +214,30 @@ def place(X: Floats, center: Floats, axes: Floats | None) -> Floats:
     """Return the coordinates of samples along axes; no bit of a row depends on the other rows."""
     moved = X - center
     return moved if axes is None else np.einsum("nf,fd->nd", moved, axes)
+
+
+def assignment_costs(X: Floats, centers: Floats, covariances: Floats, used: NDArray[np.int64]) -> Floats:
+    """Return minus the log-density of samples in each cluster, up to a constant (model.md, eqs. (24), (50)).
+
+    This is half the squared distance by the covariance plus half its log-determinant, in nats, and infinite
+    in a degenerate cluster, whose covariance is 0. Only features on which the Gaussians have a density are
+    used. No bit of the cost of a sample depends on the other rows.
+    """
+    costs = np.full((len(X), len(centers)), np.inf)
+    # One cluster at a time, so that no array has all distances.
+    for cluster, covariance in enumerate(covariances):
+        if not covariance.any():
+            continue
+        is_matrix = covariance.ndim == 2
+        variances = np.broadcast_to(covariance.diagonal() if is_matrix else covariance, X.shape[1])[used]
+        deviations = np.sqrt(variances)
+        logs = np.log(deviations).sum()
+        scaled = np.ascontiguousarray((X - centers[cluster])[:, used] / deviations)
+        if is_matrix:
+            # It is scaled to a diagonal of ones, because units of features may differ by any factor.
+            factor = np.linalg.cholesky(covariance[np.ix_(used, used)] / np.outer(deviations, deviations))
+            logs += np.log(factor.diagonal()).sum()
+            # There is no product of matrices, because its last bits depend on the other rows.
+            scaled = np.column_stack([(scaled * row).sum(axis=1) for row in np.linalg.inv(factor)])
+        costs[:, cluster] = 0.5 * np.square(scaled).sum(axis=1) + logs
+    return costs

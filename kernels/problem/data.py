@@ -38,6 +38,9 @@ FEW = 8
 # A gain counts only above this, in nats. It is far above rounding, so that no sample moves to and fro.
 IMPROVEMENT = 1e-9
 
+# Accuracy of hard links as annotations: fits rarely break one, and none that is left out counts too much.
+HARD = 0.999
+
 # Least distance of an accuracy from 0 and 1 in mean fields, which never give up a certain value.
 UNSURE = 1e-3
 
@@ -121,6 +124,8 @@ class Layer:
         The model "conditional" alone reads it.
     annotator : int
         Number of the annotator. Layers of one annotator share an unknown accuracy in the model "conditional".
+    is_hard : bool
+        Whether every partition must obey the annotations, which have the accuracy `HARD` then.
     """
 
     kind: int
@@ -129,6 +134,7 @@ class Layer:
     accuracy: float | None = None
     accuracies: Floats | None = None
     annotator: int = 0
+    is_hard: bool = False
 
 
 def layers_from_annotations(annotations: NDArray[np.integer], accuracy: float | None) -> list[Layer]:
@@ -175,12 +181,13 @@ def agrees(layer: Layer, labels: NDArray[np.integer]) -> NDArray[np.bool_]:
 def inferred_accuracies(layers: Sequence[Layer], labels: ArrayLike) -> dict[int, float]:
     """Return the weighted share of each annotator's annotations that agree with a partition.
 
-    Annotators are in ascending order. Self pairs are left out; an annotator without other pairs has NaN.
+    Annotators are in ascending order. Self pairs and hard links are left out; an annotator without other
+    pairs has NaN.
     """
     sums: dict[int, list[float]] = {layer.annotator: [0.0, 0.0] for layer in layers}
     for layer in layers:
         pairs = np.asarray(layer.pairs, dtype=np.int64).reshape(-1, 2)
-        weights = np.where(pairs[:, 0] == pairs[:, 1], 0.0, layer_weights(layer))
+        weights = np.where((pairs[:, 0] == pairs[:, 1]) | layer.is_hard, 0.0, layer_weights(layer))
         sums[layer.annotator][0] += float(weights[agrees(layer, np.asarray(labels))].sum())
         sums[layer.annotator][1] += float(weights.sum())
     return {

@@ -77,11 +77,17 @@ def run_restart(
         first = np.ascontiguousarray(start, dtype=np.int16)
     warm_up()
     labels, counters = _best_partition(problem, settings, rng, first)
+    work = [int(counters[place]) for place in (places.LOCAL_SEARCHES, places.EVALUATIONS, places.CAPS)]
+    return fit_of(problem, labels, *work)
+
+
+def fit_of(problem: Problem, labels: Labels, local_searches: int, evaluations: int, caps_reached: int) -> Fit:
+    """Return the fit of a partition, and the work that it took."""
     data = problem.data
     sizes = np.bincount(labels, minlength=data.n_clusters)
     centroids = np.zeros((data.n_clusters, data.X.shape[1]))
     np.add.at(centroids, labels, data.X)
-    centroids /= sizes[:, None]
+    centroids /= np.maximum(sizes, 1)[:, None]
     prior = Prior(data.ridge, data.freedom, data.kappa, data.total_variance)
     terms = objective_terms(problem, labels)
     covariances = shaped_covariances(
@@ -94,9 +100,9 @@ def run_restart(
         sizes=sizes,
         centroids=centroids + problem.means,
         covariances=covariances,
-        local_searches=int(counters[places.LOCAL_SEARCHES]),
-        evaluations=int(counters[places.EVALUATIONS]),
-        caps_reached=int(counters[places.CAPS]),
+        local_searches=local_searches,
+        evaluations=evaluations,
+        caps_reached=caps_reached,
     )
 
 

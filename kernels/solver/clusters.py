@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sweep_clustering.kernels.choice import held_out
 from sweep_clustering.kernels.choice.criteria import Criteria, criteria
 from sweep_clustering.kernels.choice.held_out import below
-from sweep_clustering.kernels.fits import Fit
+from sweep_clustering.kernels.fits import Fit, Floats, assignment_costs
 from sweep_clustering.kernels.problem.problem import Problem, build_problem
 from sweep_clustering.kernels.search import genetic
 from sweep_clustering.kernels.search.sampling import Length, run_chain
@@ -112,6 +112,16 @@ class Clusters(Solver):
             objectives=np.array([chain.objectives for chain in chains]),
             starts=min(len(starts), CHAINS),
         )
+
+    def evidence(self, fit: Fit, samples: NDArray[np.int64]) -> Floats:
+        """Return the log-densities of some samples, up to a constant."""
+        return -assignment_costs(self.X[samples], fit.centroids, fit.covariances, self.features_used)
+
+    def relabelled(self, fit: Fit, samples: NDArray[np.int64], shares: Floats) -> Fit:
+        """Return the fit of the partition in which some samples are in the cluster of their largest share."""
+        labels = fit.labels.copy()
+        labels[samples] = shares.argmax(axis=1)
+        return genetic.fit_of(self.problem, labels, fit.local_searches, fit.evaluations, fit.caps_reached)
 
     def criteria(self, fit: Fit) -> Criteria:
         """Return the criteria of a fit, with the likelihood of the annotations."""

@@ -312,6 +312,14 @@ class Solver(ABC):
 
         return replace(choice, fits=tuple(self.run(fit, range(len(streams)))))
 
+    def evidence(self, fit: Fit, samples: NDArray[np.int64]) -> Floats:
+        """Return the log-probabilities of the clusters of some samples, up to a constant; nats."""
+        raise NotImplementedError
+
+    def relabelled(self, fit: Fit, samples: NDArray[np.int64], shares: Floats) -> Fit:
+        """Return the fit with other shares of the clusters in some samples, and what follows from them."""
+        raise NotImplementedError
+
     def salvage(self, done: Sequence[tuple[Any, Any]]) -> Choice | None:
         """Return the best choice after Ctrl-C, or None if nothing was done.
 

@@ -8,8 +8,10 @@ from numpy.random import SeedSequence
 
 from sweep_clustering.kernels.fits import Floats, Runner
 from sweep_clustering.kernels.problem.data import Layer
+from sweep_clustering.kernels.problem.hard import has_hard_links
 from sweep_clustering.kernels.solver.clusters import Clusters
 from sweep_clustering.kernels.solver.contract import Model, Solver
+from sweep_clustering.kernels.solver.hard import Hard
 from sweep_clustering.kernels.solver.unions import Unions
 from sweep_clustering.kernels.structure import ONE_GAUSSIAN, UNION
 
@@ -32,4 +34,5 @@ def prepare(
     ValueError
         If the problem admits no solution; some solvers only see that when they choose.
     """
-    return SOLVERS[model.kind.name](model, X, layers, n_clusters, seed, run)
+    solver = SOLVERS[model.kind.name](model, X, layers, n_clusters, seed, run)
+    return Hard(solver, layers) if has_hard_links(layers) else solver

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator, SeedSequence, default_rng
 from numpy.typing import NDArray
+from scipy.special import entr, logit
 
 from sweep_clustering.kernels.choice.criteria import Criteria
 from sweep_clustering.kernels.choice.held_out import (
@@ -19,8 +20,8 @@ from sweep_clustering.kernels.choice.held_out import (
     list_annotations,
     some_rows,
 )
-from sweep_clustering.kernels.fits import Fit, Gaussians
-from sweep_clustering.kernels.problem.data import Layer, layer_weights
+from sweep_clustering.kernels.fits import Fit, Floats, Gaussians
+from sweep_clustering.kernels.problem.data import Layer, layer_weights, link
 from sweep_clustering.kernels.settings import FOLDS
 from sweep_clustering.kernels.solver.contract import UNSUPERVISED, Choice, Draws, Effort, Part, Solver
 from sweep_clustering.kernels.structure import (
@@ -230,6 +231,27 @@ class Unions(Solver):
             member = self.table.solve(structures[place], resampled, rng, steps=FOLD_STEPS)
             partitions.append(drawn(member.classes, effort.n_draws // effort.members, rng))
         return np.concatenate(partitions)
+
+    def evidence(self, fit: Fit, samples: NDArray[np.int64]) -> Floats:
+        """Return the logarithms of the shares."""
+        return np.asarray(np.log(np.maximum(_gaussians(fit).classes[samples], np.finfo(float).tiny)))
+
+    def relabelled(self, fit: Fit, samples: NDArray[np.int64], shares: Floats) -> Fit:
+        """Return the fit with other shares: their densities, entropy and agreement change the bound."""
+        before = _gaussians(fit)
+        classes = before.classes.copy()
+        classes[samples] = shares
+        logs = before.class_densities(before.place(self.X[samples]))
+        gain = ((shares - before.classes[samples]) * logs).sum()
+        gain += entr(shares).sum() - entr(before.classes[samples]).sum()
+        links = link(self.layers if before.structure.annotated else (), len(self.X))
+        first, second = links.pairs.T
+        p = np.array([0.5, *(before.accuracies.get(number, 0.5) for number in links.annotators)])
+        pulls = links.signed * np.where(links.sources < 0, links.odds, logit(p)[links.sources + 1])
+        together, was = ((part[first] * part[second]).sum(axis=1) for part in (classes, before.classes))
+        features, annotations, prior = before.terms
+        terms = features + float(gain), annotations + float(pulls @ (together - was)), prior
+        return as_fit(self.X, replace(before, classes=classes, terms=terms))
 
     def criteria(self, fit: Fit) -> Criteria:
         """Return the criteria of a fit, by the likelihood of the features in its coordinates."""

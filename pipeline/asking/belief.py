@@ -189,7 +189,7 @@ def _accuracy(layers: Sequence[Layer], labels: NDArray[np.int16], accuracy: floa
     if accuracy is not None:
         return accuracy
     right, total = UNKNOWN * COUNTED, COUNTED
-    for layer in layers:
+    for layer in [layer for layer in layers if not layer.is_hard]:
         joined = labels[layer.pairs[:, 0]] == labels[layer.pairs[:, 1]]
         right += float((joined == (layer.kind == MUST)).sum())
         total += len(layer.pairs)

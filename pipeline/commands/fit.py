@@ -99,7 +99,8 @@ takes_jobs = click.option(
     "--annotations",
     type=shared.PATH,
     help="Pairs with their kind: lines 'i j kind [weight] [annotator]', in which kind is must (together) or"
-    " cannot (apart), or parquet, feather or .npz; or answered questions of sweep ask. May be repeated.",
+    " cannot (apart), with ! if it has to hold; or parquet, feather or .npz; or answered questions of"
+    " sweep ask. May be repeated.",
 )
 @declared("model")
 @declared("covariance")
@@ -176,7 +177,9 @@ def fit_command(
     counts, problems = (TRIED, []) if clusters is None else read_counts(clusters)
     problems += option_problems(() if problems else counts, figure=figure, out=out, overwrite=force)
     problems += place_problems("--out", out, force)
-    options = FitOptions(n_clusters=counts[-1], chosen=shared.settings_in(choices), **choices)
+    options = FitOptions(
+        n_clusters=counts[-1], has_open_count=clusters is None, chosen=shared.settings_in(choices), **choices
+    )
     with reported():
         inputs = read_inputs(options, problems)
     _show_notes(*inputs.table.notes, *options.without_effect())

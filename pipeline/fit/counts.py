@@ -178,13 +178,19 @@ def choose_clusters(counts: Sequence[int], fit: Fit, cut: Cut | None = None) -> 
     """Fit each of some ascending numbers of clusters, and choose one.
 
     `fit` takes a number and returns a result of `pipeline.fit.solve.fit`; `cut` is the last of the numbers.
-    A problem without solution is a `ValueError`.
+    A problem without solution is a `ValueError`, but numbers that hard links rule out are left out.
     """
+    from sweep_clustering.kernels.problem.hard import Contradiction
+
     candidates: list[Candidate] = []
     for count in counts:
         try:
             result = fit(count)
             criteria = present(result.criteria)()
+        except Contradiction:  # hard links that more clusters may obey
+            if count == counts[-1] and not candidates:
+                raise
+            continue
         except KeyboardInterrupt:
             if not candidates:
                 raise

@@ -21,9 +21,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state, validation
 
 from sweep_clustering.kernels import settings as declared
-from sweep_clustering.kernels.fits import Floats
+from sweep_clustering.kernels.fits import Floats, assignment_costs
 from sweep_clustering.kernels.interrupt import run_interruptibly
 from sweep_clustering.kernels.problem.data import CANNOT, MUST, layer_weights
+from sweep_clustering.kernels.problem.hard import hard_pairs
 from sweep_clustering.kernels.problem.problem import SPHERES
 from sweep_clustering.kernels.settings import OFFERED, PARAMETERS, Setting
 from sweep_clustering.kernels.structure import AUTO
@@ -32,10 +33,17 @@ from sweep_clustering.pipeline.asking.strategies import choose
 from sweep_clustering.pipeline.fit.annotators import estimate, estimates_json, notes_on
 from sweep_clustering.pipeline.fit.counts import choose_clusters, open_counts
 from sweep_clustering.pipeline.fit.data_notes import data_notes
-from sweep_clustering.pipeline.fit.inputs import annotator_problems, chance_problems
-from sweep_clustering.pipeline.fit.links import Annotations, LinkTables, Reader, check_unmasked, names_of
+from sweep_clustering.pipeline.fit.inputs import annotator_problems, chance_problems, hard_problems
+from sweep_clustering.pipeline.fit.links import (
+    Annotations,
+    LinkTables,
+    Reader,
+    check_unmasked,
+    names_of,
+    plain,
+)
 from sweep_clustering.pipeline.fit.running import progress, runner
-from sweep_clustering.pipeline.fit.solve import assignment_costs, fit, weighted_agreement
+from sweep_clustering.pipeline.fit.solve import fit, weighted_agreement
 from sweep_clustering.sweeps.data.scaling import scaling_of
 from sweep_clustering.sweeps.errors import InputError, Problem, collecting, did_you_mean, not_one_of
 from sweep_clustering.sweeps.words import STRATEGIES
@@ -292,8 +300,8 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         y : object
             Not used.
         must_link, cannot_link : array_like of shape (n_links, 2) or (n_links, 3), or dict of such, optional
-            Pairs that annotators put together, and apart; any of them may be wrong. A dict has the links of
-            several annotators by name.
+            Pairs that annotators put together, and apart; any of them may be wrong, except those of infinite
+            weight, which hold in every fit. A dict has the links of several annotators by name.
         samples : array_like of shape (n_samples,), optional
             Names of the rows of X, in place of its index. scikit-learn selects them along with X.
 
@@ -431,6 +439,14 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
                 is_complete=bool(annotations.annotators) and before is None,
                 is_needed=self.model == "posterior" and accuracy is None,
             )
+            must, cannot = (hard_pairs(annotations.layers, kind) for kind in (MUST, CANNOT))
+            links = np.concatenate([must, cannot])
+
+            def words(place: int) -> str:
+                first, second = (plain(end if names is None else names[end]) for end in links[place])
+                return f"{first!r} {'must' if place < len(must) else 'cannot'}! {second!r}"
+
+            problems += hard_problems(annotations.layers, int(self.n_clusters or len(features)), words)
         if problems:
             raise InputError(problems)
         return annotations, names

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer, inferred_accuracies
+from sweep_clustering.kernels.problem.data import CANNOT, HARD, MUST, Layer, inferred_accuracies
+from sweep_clustering.kernels.problem.hard import Contradiction, group_samples, has_hard_links
 from sweep_clustering.kernels.problem.problem import SPHERES, unused_priors
 from sweep_clustering.kernels.settings import (
     DEFAULT,
@@ -57,6 +58,9 @@ if TYPE_CHECKING:
 # Most contradictions in the output for people; the JSON has them all.
 SHOWN = 5
 
+# Most hard links that a message names.
+MOST_NAMED = 30
+
 OWN_ACCURACY = "--annotator-accuracy"
 
 
@@ -85,6 +89,7 @@ class FitOptions(TableChoice):
     scale: str | None = None
     chosen: Mapping[str, Any] = field(default_factory=dict)
     as_options: bool = True
+    has_open_count: bool = False
 
     @property
     def settings(self) -> Settings:
@@ -145,7 +150,9 @@ class FitInputs:
     def lines(self) -> list[str]:
         """Return text on the first row of annotation files, and on annotations that were left out."""
         notes = outside_note(self.rows, self.samples.choice)
-        return [*self.numbering.lines(), *(f"left out   {note}" for note in notes)]
+        n_hard = int(self.rows.columns["is_hard"].sum())
+        hard = [f"hard       {plural(n_hard, 'link')}, obeyed by all clusters"] if n_hard else []
+        return [*self.numbering.lines(), *(f"left out   {note}" for note in notes), *hard]
 
 
 def answered(rows: Iterable[Row]) -> list[Annotation]:
@@ -213,9 +220,16 @@ def read_inputs(options: FitOptions, also: Iterable[Problem] = ()) -> FitInputs:
         is_needed=model == "posterior" and options.accuracy is None and bool(options.annotator_accuracy),
     )
     problems += _column_problems(annotations, model)
+    layers = annotator_layers(annotations, accuracies, options.accuracy)
+    columns = annotations.columns
+    hard = np.flatnonzero(columns["is_hard"])
+    hard = hard[np.lexsort((columns["annotator"][hard], columns["kind"][hard]))]  # as the layers have them
+    most = len(columns) + 2 if options.has_open_count else options.n_clusters
+    problems += hard_problems(
+        layers, most, lambda place: _link_words(annotations.annotation(hard[place]), samples)
+    )
     if problems or table is None or X is None:
         raise InputError(dict.fromkeys(problems))
-    layers = annotator_layers(annotations, accuracies, options.accuracy)
     if samples.first_row != 1 and table.rows is not None:  # the reader of the table assumed 1
         note = [*dropped_note(table.rows, options, samples.first_row)]
         table = table._replace(notes=(*note, *table.notes[len(note) :]))
@@ -358,6 +372,30 @@ def _column_problems(annotations: AnnotationRows, model: str) -> Iterator[Proble
         yield Problem(where, "an accuracy of this line", expected, hint)
 
 
+def hard_problems(layers: Sequence[Layer], n_clusters: int, words: Callable[[int], str]) -> Iterator[Problem]:
+    """Yield the problem of hard links that contradict each other.
+
+    `words` returns a link for people, by its place in all must-links and then all cannot-links.
+    """
+    expected = f"links that a partition into {plural(n_clusters, 'cluster')} obeys"
+    try:
+        if n_clusters > 0 and has_hard_links(layers):
+            group_samples(layers, n_clusters)
+    except Contradiction as contradiction:
+        links = contradiction.links.tolist()
+        text = ", ".join(map(words, links[:MOST_NAMED]))
+        more = f" and {plural(len(links) - MOST_NAMED, 'other')}" if len(links) > MOST_NAMED else ""
+        fault = f"{plural(len(links), 'link')} that cannot hold together: {text}{more}"
+        if not links:
+            fault = "neither such a partition nor a few links that rule it out"
+        yield Problem("hard links", fault, expected, "links that may be wrong have no ! and a finite weight")
+
+
+def _link_words(link: Annotation, samples: Samples) -> str:
+    ends = f"{samples.text(link.first)} {KIND_NAMES[link.kind]}! {samples.text(link.second)}"
+    return f"{ends} ({link.file}, line {link.line})"
+
+
 # Layers of annotators, and their agreement with the solution.
 
 
@@ -370,11 +408,15 @@ def annotator_layers(
     """
     columns, layers = annotations.columns, list[Layer]()
     group = columns["annotator"].astype(np.int64) * len(KIND_NAMES) + columns["kind"]
+    group = 2 * group + columns["is_hard"]
     order = np.argsort(group, kind="stable")
     for places in np.split(order, np.flatnonzero(np.diff(group[order])) + 1) if len(order) else ():
         rows = columns[places]
         annotator, kind = int(rows["annotator"][0]), int(rows["kind"][0])
         pairs = np.column_stack([rows["first"], rows["second"]]).astype(np.int64)
+        if rows["is_hard"][0]:
+            layers.append(Layer(kind, pairs, accuracy=HARD, annotator=annotator, is_hard=True))
+            continue
         of_lines = None if np.isnan(rows["accuracy"]).all() else rows["accuracy"].copy()
         p = accuracies.get(annotations.annotators[annotator], accuracy)
         layers.append(Layer(kind, pairs, rows["count"].copy(), p, of_lines, annotator))

@@ -16,7 +16,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer, inferred_accuracies, layer_weights
+from sweep_clustering.kernels.problem.data import (
+    CANNOT,
+    HARD,
+    MUST,
+    Layer,
+    inferred_accuracies,
+    layer_weights,
+)
 from sweep_clustering.kernels.settings import LARGEST_WEIGHT, LEAST_WEIGHT, WEIGHTS
 from sweep_clustering.pipeline.common import plural
 from sweep_clustering.sweeps.annotations.files import LINK_CELLS, header_problems, usual_names
@@ -97,11 +104,12 @@ class Annotations:
 
     def of_kind(self, kind: int) -> NDArray[np.float64] | dict[str, NDArray[np.float64]] | None:
         """Return the rows i, j, weight of a kind in the form of `fit`: by annotator if any has a name."""
-        tables = {
-            self.annotators[layer.annotator]: np.column_stack([1.0 * layer.pairs, layer_weights(layer)])
-            for layer in self.layers
-            if layer.kind == kind
-        }
+        tables = dict[str, NDArray[np.float64]]()
+        for layer in self.layers:
+            if layer.kind == kind:
+                table = np.column_stack([1.0 * layer.pairs, _weights(layer)])
+                name = self.annotators[layer.annotator]
+                tables[name] = np.concatenate([tables.get(name, table[:0]), table])
         return tables.get(LINKS) if self.annotators in ([], [LINKS]) else tables or None
 
     def agreement(self, labels: NDArray[np.integer]) -> dict[str, float | None]:
@@ -132,7 +140,8 @@ class Reader:
         groups: dict[tuple[str, int], list[_Links]] = {}
         for layer in before.layers:
             key = before.annotators[layer.annotator], layer.kind
-            groups[key] = [_Links(np.asarray(layer.pairs, np.int64), layer_weights(layer), 0)]
+            links = _Links(np.asarray(layer.pairs, np.int64), _weights(layer), 0)
+            groups.setdefault(key, []).append(links)
         dropped, total = before.dropped, before.total
         for table in _tables(must_link, cannot_link, problems):
             with collecting(problems):
@@ -150,9 +159,18 @@ class Reader:
         layers = []
         for (number, name), kind in itertools.product(enumerate(annotators), (MUST, CANNOT)):
             if (name, kind) in groups:
-                pairs, weights, _ = zip(*groups[name, kind], strict=True)
-                p = accuracies.get(name, accuracy)
-                layers.append(Layer(kind, np.concatenate(pairs), np.concatenate(weights), p, None, number))
+                parts, counts, _ = zip(*groups[name, kind], strict=True)
+                pairs, weights, p = (
+                    np.concatenate(parts),
+                    np.concatenate(counts),
+                    accuracies.get(name, accuracy),
+                )
+                is_hard = np.isinf(weights)
+                if not is_hard.all() or not len(pairs):
+                    layers.append(Layer(kind, pairs[~is_hard], weights[~is_hard], p, None, number))
+                if is_hard.any():
+                    hard = pairs[is_hard]
+                    layers.append(Layer(kind, hard, accuracy=HARD, annotator=number, is_hard=True))
         return Annotations(layers, annotators, dropped, total)
 
     @property
@@ -181,7 +199,8 @@ class Reader:
         weights = np.ones(len(table))
         if table.shape[1] == 3:
             weights = pd.to_numeric(table.iloc[:, 2], errors="coerce").to_numpy(np.float64)
-            wrong = np.flatnonzero(~((weights >= LEAST_WEIGHT) & (weights <= LARGEST_WEIGHT)))
+            is_right = (weights >= LEAST_WEIGHT) & ((weights <= LARGEST_WEIGHT) | np.isposinf(weights))
+            wrong = np.flatnonzero(~is_right)
             for row in wrong[:SHOWN]:
                 problems.append(Problem(f"{where}, row {row}", f"weight {table.iloc[row, 2]}", WEIGHTS))
         ends = [table.iloc[:, end] for end in (0, 1)]
@@ -269,6 +288,11 @@ class _Table(NamedTuple):
     kind: int
     annotator: str
     links: ArrayLike
+
+
+def _weights(layer: Layer) -> NDArray[np.float64]:
+    """Return the weights as users write them: infinite for hard links."""
+    return np.full(len(layer.pairs), np.inf) if layer.is_hard else layer_weights(layer)
 
 
 def _whole(column: pd.Series) -> NDArray[np.int64] | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import math
 import re
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
@@ -77,6 +78,9 @@ KINDS = ANSWERS | {
     **dict.fromkeys(("must-link", "must_link", "mustlink", "ml", "same", "together", "+1"), MUST),
     **dict.fromkeys(("cannot-link", "cannot_link", "cannotlink", "cl", "different", "apart", "-1"), CANNOT),
 }
+
+# End of the kind of a link that every partition must obey, as a weight of inf makes it, too.
+HARD = "!"
 
 # Cells that say the kind of an annotation: known words, what messages expect, and words that may be misspelt.
 WORDS = {
@@ -501,7 +505,7 @@ def _header(text: Lines, samples: Samples) -> Header | None:
                 fault = f"{content}, which names two rows, and two columns as well"
                 raise refused(where, fault, "a header or a link", hint)
             # a third cell is a kind, or the name of a column
-            has_kind = len(words) > 2 and words[2] in {*KINDS, *UNSURES}
+            has_kind = len(words) > 2 and words[2].removesuffix(HARD) in {*KINDS, *UNSURES}
             is_data = all(are_rows) and has_kind and {*cells[:2]} != {*ENDS}
         if not is_data and len(columns) > most:
             best, most = Header(line, separator, words), len(columns)
@@ -587,7 +591,7 @@ def _row(
 ) -> Row | None:
     """Judge the cells of a row by name; `kind` is that of all rows if no cell has it."""
     where, problems, ends = f"{path}, {unit} {line}", list[Problem](), list[int]()
-    count, accuracy, word = 1.0, None, ""
+    count, accuracy, word, is_hard = 1.0, None, "", False
     for end in (cells["i"], cells["j"]):
         try:  # `collecting` would take as long as all else
             ends.append(samples.position(end, where))
@@ -600,13 +604,15 @@ def _row(
     for key in WORDS.keys() & cells.keys():
         kinds, expected, words = WORDS[key]
         word = lines.of_cell(cells[key]).lower()
-        kind = kinds.get(word)
+        kind, is_hard = kinds.get(word.removesuffix(HARD)), word.endswith(HARD)
         if kind is None and word not in ("", *(SKIPS if key == "answer" else UNSURES)):
             hint = suggestion(word, words)
             problems.append(Problem(where, f"{key} {cells[key][:60]!r}", expected, hint))
     if (text := cells.get("weight")) is not None:
         weight, is_self = lines.to_number(text), pair[0] == pair[1] != OUTSIDE
-        if weight is None or not LEAST_WEIGHT <= weight <= LARGEST_WEIGHT:
+        if weight == math.inf:
+            is_hard = True
+        elif weight is None or not LEAST_WEIGHT <= weight <= LARGEST_WEIGHT:
             problems.append(Problem(where, f"weight {text}", WEIGHTS))
         elif is_self and weight % 2 == 1:
             fault = f"weight {weight:g} for the self pair of sample {samples.text(pair[0])}"
@@ -625,7 +631,7 @@ def _row(
     if kind is None:  # an empty answer is a question that nobody was asked yet
         annotator = cells.get(ANNOTATOR, LINKS)
         return None if is_question and not word else Skip(*pair, annotator, count)
-    return Annotation(path, line, *pair, kind, count, cells.get(ANNOTATOR, LINKS), accuracy)
+    return Annotation(path, line, *pair, kind, count, cells.get(ANNOTATOR, LINKS), accuracy, is_hard)
 
 
 # Annotations of a file as cells draw them: single ones, without replacement.
@@ -671,6 +677,9 @@ def read_pool(file: PairFile, samples: Samples | int) -> tuple[Pool, tuple[str, 
     problems: list[Problem] = []
     path, of_table = file.path, Samples.of(samples)
     rows = file.table(of_table).answered
+    for place in np.flatnonzero(rows.columns["is_hard"]):
+        where, expected = f"{path}, {file.unit} {rows.columns['line'][place]}", "links that may be wrong"
+        problems.append(Problem(where, "a hard link", expected, "a cell draws links, and takes them as such"))
     counts = rows.columns["count"].astype(np.int64)
     for place in np.flatnonzero(counts != rows.columns["count"]):
         annotation = rows.annotation(int(place))

@@ -46,6 +46,8 @@ class Annotation:
         Name of the annotator.
     accuracy : float or None
         Probability that the annotation is right, if the line has it.
+    is_hard : bool
+        Whether every partition must obey it.
     """
 
     file: Path
@@ -56,6 +58,7 @@ class Annotation:
     count: float
     annotator: str = LINKS
     accuracy: float | None = None
+    is_hard: bool = False
 
     @property
     def weight(self) -> float:
@@ -97,13 +100,14 @@ COLUMNS = np.dtype(
         ("accuracy", np.float64),  # NaN if the line says none
         ("file", np.int16),  # its place among the paths
         ("line", np.int32),
+        ("is_hard", np.bool_),
     ]
 )
 
 
 @dataclass(frozen=True, eq=False)
 class AnnotationRows:
-    """Rows of some files, in the order of files and lines; 35 bytes each.
+    """Rows of some files, in the order of files and lines; 36 bytes each.
 
     Parameters
     ----------
@@ -138,9 +142,9 @@ class AnnotationRows:
 
     def annotation(self, place: int) -> Annotation:
         """Return one row that is no skipped pair."""
-        first, second, kind, count, annotator, accuracy, file, line = self.columns[place].item()
+        first, second, kind, count, annotator, accuracy, file, line, is_hard = self.columns[place].item()
         who, accuracy = self.annotators[annotator], None if np.isnan(accuracy) else accuracy
-        return Annotation(self.files[file], line, first, second, kind, count, who, accuracy)
+        return Annotation(self.files[file], line, first, second, kind, count, who, accuracy, is_hard)
 
     @property
     def answered(self) -> AnnotationRows:
@@ -169,11 +173,12 @@ class AnnotationRows:
         for row in rows:
             who = annotators.setdefault(row.annotator, len(annotators))
             if isinstance(row, Skip):
-                cells.append((row.first, row.second, SKIPPED, row.count, who, np.nan, 0, 0))
+                cells.append((row.first, row.second, SKIPPED, row.count, who, np.nan, 0, 0, False))
                 continue
             file = files.setdefault(row.file, len(files))
             accuracy = np.nan if row.accuracy is None else row.accuracy
-            cells.append((row.first, row.second, row.kind, row.count, who, accuracy, file, row.line))
+            numbers = row.kind, row.count, who, accuracy, file, row.line, row.is_hard
+            cells.append((row.first, row.second, *numbers))
         return cls(np.array(cells, dtype=COLUMNS), tuple(annotators), tuple(files))
 
     @classmethod
@@ -279,8 +284,9 @@ def read_rows(
         by_group["kind"][number] = SKIPPED if isinstance(row, Skip) else row.kind
         by_group["count"][number] = row.count
         by_group["annotator"][number] = annotators.setdefault(row.annotator, len(annotators))
-        if isinstance(row, Annotation) and row.accuracy is not None:
-            by_group["accuracy"][number] = row.accuracy
+        if isinstance(row, Annotation):
+            by_group["is_hard"][number] = row.is_hard
+            by_group["accuracy"][number] = np.nan if row.accuracy is None else row.accuracy
     kind_of_row = np.full(len(columns), RIGHT, dtype=np.int64)
     kind_of_row[there] = kind[group]
     if not is_there.all():  # by which sample is not there, and by the other cells

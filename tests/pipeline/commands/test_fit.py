@@ -115,6 +115,52 @@ def test_accuracies_and_contradictions_are_said() -> None:
     assert second.startswith("chains     4 from 1 distinct restart, R-hat 1.000, agreement 1.000, ")
 
 
+@pytest.mark.parametrize(
+    "model", ["unsupervised", "likelihood", "posterior", "conditional", "conditional-any"]
+)
+def test_hard_links_hold_whatever_the_model(model: str) -> None:
+    hard = "1 11 must! 1 ann\n1 2 cannot! 1 ann\n3 22 + inf ann\n"
+    Path("hard.txt").write_text(hard + ANNOTATIONS)
+    options = (
+        "--annotations",
+        "hard.txt",
+        "--model",
+        model,
+        "--accuracy",
+        "0.9",
+        "--restarts",
+        "2",
+        "--confidence",
+    )
+    result = document(*options)
+    labels = result["labels"]
+    assert labels[0] == labels[10]
+    assert labels[0] != labels[1]
+    assert labels[2] == labels[21]
+
+
+def test_hard_links_that_contradict_each_other_are_named_with_all_other_problems() -> None:
+    Path("hard.txt").write_text("i,j,kind\n1,2,must!\n2,3,same!\n5,6,must!\n1,3,cannot!\n2,4,cannot\n")
+    result = sweep(
+        "fit", "x.data", "-k", "3", "--annotations", "hard.txt", "--accuracy", "2", "--first-row", "1"
+    )
+    assert result.exit_code == 2
+    assert "--accuracy" in result.output
+    assert "3 links that cannot hold together" in result.output
+    for link in (
+        "1 must! 2 (hard.txt, line 2)",
+        "2 must! 3 (hard.txt, line 3)",
+        "1 cannot! 3 (hard.txt, line 5)",
+    ):
+        assert link in result.output
+
+
+def test_numbers_of_clusters_that_hard_links_rule_out_are_left_out() -> None:
+    Path("apart").write_text("1 11 inf\n11 21 inf\n1 21 inf\n")
+    result = document("-k", "2..4", "--cannot-link", "apart", "--restarts", "1", "--first-row", "1")
+    assert [candidate["n_clusters"] for candidate in result["choice"]["candidates"]] == [3, 4]
+
+
 def from_0(text: str) -> str:
     """The same annotations, as pandas writes them of somebody who counts rows from 0."""
     rows = [re.split("[ ,]", line) for line in text.splitlines() if line and line[0] != "#"]

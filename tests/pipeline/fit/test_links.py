@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from sweep_clustering import AnnotatedClustering
 from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer
 from sweep_clustering.pipeline.fit.links import Annotations, Reader
 from sweep_clustering.sweeps.errors import InputError
@@ -108,3 +109,29 @@ def test_links_by_place_that_clearly_count_from_1_are_refused() -> None:
         with pytest.raises(InputError, match="fit rows that are counted from 1"):
             Reader(200, names).check_places(given_from(1), X)
     Reader(200, pd.RangeIndex(1, 201)).check_places(given_from(1), X)
+
+
+def test_links_of_infinite_weight_are_hard_and_stay_so() -> None:
+    links = {"ann": [[0, 1, np.inf], [1, 2, 3.0]], "bob": [[2, 3, np.inf]]}
+    annotations = Reader(4).read(links, [[0, 3]], accuracy=0.9)
+    hard = [layer.pairs.tolist() for layer in annotations.layers if layer.is_hard]
+    assert hard == [[[0, 1]], [[2, 3]]]
+    table = annotations.of_kind(MUST)
+    assert isinstance(table, dict)
+    assert sorted(table["ann"].tolist()) == [[0.0, 1.0, np.inf], [1.0, 2.0, 3.0]]
+    again = Reader(4).read([[0, 2, np.inf]], None, before=annotations)
+    assert sum(len(layer.pairs) for layer in again.layers if layer.is_hard) == 3
+
+
+def test_the_estimator_obeys_hard_links_and_names_those_that_contradict_each_other() -> None:
+    X = pd.DataFrame({"x": [0.0, 0.1, 0.2, 3.0, 3.1, 3.2]}, index=list("abcdef"))
+    estimator = AnnotatedClustering(2, random_state=0, restarts=2)
+    labels = estimator.fit(X, must_link=[["a", "d", np.inf]], cannot_link=[["a", "b", np.inf]]).labels_
+    assert labels[0] == labels[3]
+    assert labels[0] != labels[1]
+    labels = estimator.partial_fit(X, must_link=[["b", "c", np.inf]]).labels_
+    assert labels[1] == labels[2] != labels[0]
+    query = estimator.query(2)
+    assert len(query.pairs) == 2
+    with pytest.raises(InputError, match="'a' must! 'd', 'b' must! 'd', 'a' cannot! 'b'"):
+        estimator.partial_fit(X, must_link=[["b", "d", np.inf]])

@@ -11,6 +11,7 @@ from scipy.stats import multivariate_normal
 from solving.blobs import far_clusters
 from solving.oracles import Case, draw_case
 
+from sweep_clustering.kernels import fits
 from sweep_clustering.kernels.fits import Fit
 from sweep_clustering.kernels.problem.problem import CANNOT, MUST, Layer
 from sweep_clustering.kernels.search import genetic
@@ -88,7 +89,7 @@ def test_costs_are_minus_log_densities(n_axes: int) -> None:
     if n_axes == 1:
         covariances = covariances.mean(axis=1)
     X, kept = rng.normal(size=(50, 40)) * units, np.arange(3, 40)
-    found = solve.assignment_costs(X, centers, covariances, kept)
+    found = fits.assignment_costs(X, centers, covariances, kept)
     for k, covariance in enumerate(covariances):
         whole = covariance * np.eye(40) if n_axes < 3 else covariance
         density = multivariate_normal(centers[k, kept], whole[np.ix_(kept, kept)])
@@ -96,11 +97,9 @@ def test_costs_are_minus_log_densities(n_axes: int) -> None:
         np.testing.assert_allclose(found[:, k], expected, rtol=1e-8)
     # no bit depends on the other rows
     for rows in (slice(1), slice(7, 8), slice(0, 50, 3), slice(10, 31)):
-        np.testing.assert_array_equal(
-            solve.assignment_costs(X[rows], centers, covariances, kept), found[rows]
-        )
+        np.testing.assert_array_equal(fits.assignment_costs(X[rows], centers, covariances, kept), found[rows])
     covariances[1] = 0.0
-    assert np.isinf(solve.assignment_costs(X, centers, covariances, kept)[:, 1]).all()
+    assert np.isinf(fits.assignment_costs(X, centers, covariances, kept)[:, 1]).all()
 
 
 # How sure a solution is of its labels: starts, membership, agreement of chains, pairs.

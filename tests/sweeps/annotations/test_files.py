@@ -368,6 +368,30 @@ def test_what_a_text_stands_for() -> None:
 TEXT = "1 2 must 1 ann\n2 1 cannot 3 bob 0.9\n3 3 must 4 ann\n"
 
 
+@pytest.mark.parametrize(
+    ("text", "is_hard"),
+    [
+        ("1 2 must! 1 ann\n1 3 c! 3 ann\n2 3 m inf ann\n1 2 + 5 ann\n", [True, True, True, False]),
+        ("i,j,kind\n1,2,MUST!\n1,3,different!\n2,3,apart\n", [True, True, False]),
+        ("i,j,answer\n1,2,yes!\n1,3,N!\n2,3,no\n", [True, True, False]),
+    ],
+)
+def test_an_exclamation_mark_or_an_infinite_weight_makes_a_link_hard(
+    text: str, is_hard: list[bool], tmp_path: Path
+) -> None:
+    rows = PairFile.of(write(tmp_path, text)).table(Samples.of(3))
+    assert rows.columns["is_hard"].tolist() == is_hard
+    assert [row.is_hard for row in rows if isinstance(row, Annotation)] == is_hard
+    with pytest.raises(InputError, match="a hard link"):
+        read_pool(write(tmp_path, text), 3)
+
+
+def test_link_files_take_an_infinite_weight(tmp_path: Path) -> None:
+    rows = PairFile.of(write(tmp_path, "1 2 inf\n1 1 inf\n2 3 2\n"), MUST).table(Samples.of(3))
+    assert rows.columns["is_hard"].tolist() == [True, True, False]
+    assert rows.columns["count"].tolist() == [1, 1, 2]
+
+
 def test_a_line_stands_for_as_many_annotations_as_its_weight_says(tmp_path: Path) -> None:
     found = read_pool(write(tmp_path, TEXT), 3)[0]
     assert found.dtype == np.int32
