@@ -189,14 +189,14 @@ MOST = {
     "each": 0,
     "told, said": 0,
     "descriptions with Of or What": 0,
-    "docstring longer than body": 81,
+    "docstring longer than body": 80,
     "tuples of three": 2,
     "statements with several constants": 3,
     "calls with splats": 121,
     "uses of Any": 599,
     "modules with code": 174,
-    "lines of code": 29_900,
-    "lines of imports": 3_298,
+    "lines of code": 29_822,
+    "lines of imports": 3_277,
     "lines of docstrings for 100 lines of code": 27,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""
