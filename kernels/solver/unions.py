@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator, SeedSequence, default_rng
 from numpy.typing import NDArray
-from scipy.special import entr, logit
+from scipy.special import entr
 
 from sweep_clustering.kernels.choice.criteria import Criteria
 from sweep_clustering.kernels.choice.held_out import (
@@ -246,8 +246,12 @@ class Unions(Solver):
         gain += entr(shares).sum() - entr(before.classes[samples]).sum()
         links = link(self.layers if before.structure.annotated else (), len(self.X))
         first, second = links.pairs.T
-        p = np.array([0.5, *(before.accuracies.get(number, 0.5) for number in links.annotators)])
-        pulls = links.signed * np.where(links.sources < 0, links.odds, logit(p)[links.sources + 1])
+        coin = (0.5, 0.5)
+        estimates = np.array([coin, *(before.accuracies.get(number, coin) for number in links.annotators)])
+        right, wrong = estimates[links.sources + 1].T
+        is_must = links.signed > 0.0
+        odds = np.log(np.where(is_must, right, wrong) / (1.0 - np.where(is_must, wrong, right)))
+        pulls = links.signed * np.where(links.sources < 0, links.odds, odds)
         together, was = ((part[first] * part[second]).sum(axis=1) for part in (classes, before.classes))
         features, annotations, prior = before.terms
         terms = features + float(gain), annotations + float(pulls @ (together - was)), prior

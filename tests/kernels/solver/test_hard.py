@@ -53,9 +53,13 @@ def broken(labels: Any, layers: list[Layer]) -> int:
     return sum(int((same != (layer.kind == MUST)).sum()) for same, layer in zip(joined, hard, strict=True))
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_fits_and_draws_obey(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "is_known"),
+    [(name, is_known) for name in MODELS for is_known in (True, False) if is_known or name != "posterior"],
+)
+def test_fits_and_draws_obey(name: str, is_known: bool) -> None:
     X, layers = wrong_links()
+    layers = layers if is_known else unknown(layers)
     solver = prepare(MODELS[name], X, layers, 3, SEED)
     fits = solver.solve([SeedSequence(2), SeedSequence(3)], predict=True).fits
     for fit in fits:
@@ -79,8 +83,15 @@ def test_a_repaired_fit_is_that_of_its_partition() -> None:
     np.testing.assert_allclose(fit.centroids[1], X[fit.labels == 1].mean(axis=0))
 
 
-def test_a_repaired_union_has_the_bound_of_its_shares() -> None:
+def unknown(layers: list[Layer]) -> list[Layer]:
+    """The same layers, without the accuracies of the annotators."""
+    return [layer if layer.is_hard else replace(layer, accuracy=None) for layer in layers]
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_repaired_union_has_the_bound_of_its_shares(is_known: bool) -> None:
     X, layers = wrong_links()
+    layers = layers if is_known else unknown(layers)
     solver = prepare(MODELS["two components"], X, layers, 3, SEED)
     assert isinstance(solver, Hard)
     fit = solver.inner.solve([SeedSequence(2)]).fits[0]
@@ -98,7 +109,10 @@ def test_a_repaired_union_has_the_bound_of_its_shares() -> None:
             for first, second in layer.pairs:
                 together = classes[first] @ classes[second]
                 agrees = together if layer.kind == MUST else 1.0 - together
-                bound += agrees * np.log(layer.accuracy / (1.0 - layer.accuracy))
+                p = layer.accuracy
+                sides = gaussians.accuracies[layer.annotator] if p is None else (p, p)
+                side = 0 if layer.kind == MUST else 1
+                bound += agrees * np.log(sides[side]) + (1.0 - agrees) * np.log1p(-sides[1 - side])
         bounds.append(bound)
     change = solver.inner.relabelled(fit, samples, shares).objective - fit.objective
     assert change == pytest.approx(bounds[1] - bounds[0])
