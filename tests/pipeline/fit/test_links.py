@@ -90,6 +90,12 @@ def test_labels_are_matched_exactly_or_not_at_all() -> None:
             pairs_of(links, names)
 
 
+@pytest.mark.parametrize("labels", [[0, 0, 1, 2], ["a", "a", "b", "c"]])
+def test_labels_that_repeat_are_refused(labels: list[Any]) -> None:
+    with pytest.raises(InputError, match=r"names of rows: found labels that repeat: \[(0|'a')\]"):
+        pairs_of([labels[2:]], pd.Index(labels))
+
+
 def test_links_by_place_that_clearly_count_from_1_are_refused() -> None:
     rng = np.random.default_rng(1)
     labels = rng.integers(3, size=200)
