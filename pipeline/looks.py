@@ -11,13 +11,18 @@ from typing import Any, Literal, NamedTuple
 
 from sweep_clustering.sweeps.words import BASELINES, SHIPPED, is_model, split_model
 
-# Style sheet of colours in a light and in a dark shade. Those of Okabe and Ito's palette can be told apart
-# with every common colour blindness. Markers differ for grey print.
+# Style sheet of colours in a light and in a dark shade. People with every common colour blindness can tell
+# those of Okabe and Ito's palette apart. Markers differ for grey print.
 PALETTE = (files("sweep_clustering.pipeline") / "palette.css").read_text(encoding="utf-8")
 COLORS = dict(re.findall(r"--(\w+): (#\w+);", PALETTE[: PALETTE.index("}")]))
 VARIABLES = {color: f"--{name}" for name, color in COLORS.items()}
-INK, RULE, GREY, PAPER = (COLORS[name] for name in ("ink", "rule", "grey", "paper"))
-BLUE, VERMILLION, GREEN = (COLORS[name] for name in ("blue", "vermillion", "green"))
+INK = COLORS["ink"]
+RULE = COLORS["rule"]
+GREY = COLORS["grey"]
+PAPER = COLORS["paper"]
+BLUE = COLORS["blue"]
+VERMILLION = COLORS["vermillion"]
+GREEN = COLORS["green"]
 
 # Shades for both light and dark, because points that are an image do not follow the page.
 CLASS_COLORS = ("#0f77b8", "#dd650f", "#109e78", "#cc79a7", "#e69f00", "#56b4e9")

@@ -191,11 +191,11 @@ MOST = {
     "descriptions with Of or What": 0,
     "docstring longer than body": 80,
     "tuples of three": 2,
-    "statements with several constants": 3,
+    "statements with several constants": 1,
     "calls with splats": 121,
     "uses of Any": 599,
     "modules with code": 174,
-    "lines of code": 29_826,
+    "lines of code": 29_831,
     "lines of imports": 3_277,
     "lines of docstrings for 100 lines of code": 27,
 }

@@ -125,7 +125,7 @@ def _gaussians(
 
 
 def accuracies_of(layers: Sequence[Layer], classes: Floats) -> dict[int, tuple[float, float]]:
-    """Return the share of the annotations that agree, of each annotator whose accuracy is not given."""
+    """Return the share of agreeing annotations for each annotator whose accuracy is not given."""
     links = link(layers, len(classes))
     together = (classes[links.pairs[:, 0]] * classes[links.pairs[:, 1]]).sum(axis=1)
     right = np.where(links.signed > 0.0, together, 1.0 - together) * np.abs(links.signed)

@@ -42,7 +42,7 @@ class Answers(NamedTuple):
     """Answers about pairs of two rows."""
 
     pairs: NDArray[np.int64]  # (n_answers, 2)
-    signs: Floats  # (n_answers,): 1 where the pair is said to be together, else -1
+    signs: Floats  # (n_answers,): 1 if the answer is "together", else -1
     weights: Floats  # (n_answers,)
     accuracies: Floats  # (n_answers,)
 
@@ -157,7 +157,7 @@ def full_metric(X: Floats, answers: Answers) -> Floats:
 
 
 def diagonal_metric(X: Floats, answers: Answers) -> Floats:
-    """Return axes as `full_metric` does, of weights of the features alone, shrunk to their mean."""
+    """Return axes as `full_metric` does, from weights of the features alone, shrunk to their mean."""
     answers = _some(answers)
     squared = np.square(_differences(X, answers))
     start = logistic(squared.sum(axis=1), answers)

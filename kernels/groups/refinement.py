@@ -31,7 +31,7 @@ class Merged(NamedTuple):
 
     class_of: NDArray[np.int64]  # (n_groups,)
     centers: Floats  # (n_groups, n_dims)
-    variance: float  # of rows about the center of their group, in each direction
+    variance: float  # variance of rows about the center of their group, in each direction
     classes: Floats  # (n_samples, n_classes): shares
     features: float  # log-likelihood and entropy, nats
     annotations: float  # log-likelihood of the answers, nats

@@ -1,8 +1,8 @@
 """Merged groups against the structure that was chosen, by held-out answers beside distance.
 
-How far apart two rows are predicts the answer about them before any class is known. `with_groups` therefore
-predicts each held-out answer by a logistic function of distances, with what a candidate says of the pair as
-one more term, and puts merged groups first where they gain clearly (docs/model.md, section 13).
+The distance of two rows predicts the answer about them before any class is known. `with_groups` therefore
+predicts each held-out answer by a logistic function of distances, with a candidate's probability for the pair
+as one more term, and puts merged groups first if they gain clearly (docs/model.md, section 13).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ RIDGE = 1e-3
 def calibrated(
     together: Floats | None, distances: Floats, is_must: NDArray[np.bool_], weights: Floats
 ) -> tuple[Floats, NDArray[np.bool_]]:
-    """Predict answers by a logistic function of distances and of what a candidate says of each pair.
+    """Predict answers by a logistic function of distances and of a candidate's probability for each pair.
 
     `together` has the probability that the rows of each pair are of one class, or is None for distances
     alone. The result is the log-probability of each answer, in nats, and whether it was the likelier one.
@@ -111,7 +111,7 @@ class Contest:
         return np.random.default_rng(below(self.table.seed, STREAM))
 
     def predict(self, together: Floats | None, distances: Floats) -> HeldOut:
-        """Predict the answers with what a candidate says of each pair, beside distances."""
+        """Predict the answers by distances and by a candidate's probability for each pair."""
         answers = self.annotations
         logs, right = calibrated(together, distances, answers.is_must, answers.weights)
         says = np.full(len(logs), 0.5) if together is None else together
