@@ -195,7 +195,7 @@ MOST = {
     "calls with splats": 121,
     "uses of Any": 599,
     "modules with code": 174,
-    "lines of code": 29_831,
+    "lines of code": 29_824,
     "lines of imports": 3_277,
     "lines of docstrings for 100 lines of code": 27,
 }

@@ -124,6 +124,11 @@ class HeldOut:
         squares = np.square(self.weights * (differences - mean))
         return mean, float(np.sqrt(squares.sum()) / self.weights.sum())
 
+    def is_ahead(self, other: HeldOut, errors: float) -> bool:
+        """Whether the predictions beat those of another model by more than so many standard errors."""
+        gain, error = self.gain_over(other)
+        return gain > errors * error
+
 
 class Skill(NamedTuple):
     """Predictions of a structure beside the distances of the pairs, without them, and of distances alone."""

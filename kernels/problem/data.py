@@ -387,7 +387,7 @@ def _conditional_graphs(layers: Sequence[Layer]) -> dict[tuple[bool, int], Graph
 class Links(NamedTuple):
     """Annotated pairs in both directions, in an order that does not depend on that of the annotations."""
 
-    row_start: NDArray[np.int64]  # the first seven fields are those of `components.Observed`
+    row_start: NDArray[np.int64]  # the first seven fields are those of `kernels.unions.soft.Observed`
     partners: NDArray[np.int32]
     entries: NDArray[np.int32]
     pairs: NDArray[np.int32]

@@ -95,11 +95,8 @@ class Hard(Solver):
         most of its samples are.
         """
         draws, groups = self.inner.draws(fits, best, stream, effort), self.groups
-        rng, evidence, unit = (
-            default_rng(below(stream, STREAM)),
-            self._evidence(fits[best]),
-            np.eye(self.n_clusters),
-        )
+        rng, unit = default_rng(below(stream, STREAM)), np.eye(self.n_clusters)
+        evidence = self._evidence(fits[best])
         shares = np.exp(evidence - evidence.max(axis=1, keepdims=True))
         labels, membership = draws.labels.copy(), draws.membership
         for partition in labels.reshape(-1, labels.shape[-1]):

@@ -138,10 +138,9 @@ def with_groups(table: Table, layers: Sequence[Layer], ranking: Ranking, run: Ru
     ranked = sorted(skills, key=lambda structure: skills[structure].beside.log_loss)
     best = skills[ranked[0]].beside
     skills[simple] = contest.skill(together)
-    gain, error = best.gain_over(skills[simple].beside)
-    if gain <= AHEAD * error:
+    if not best.is_ahead(skills[simple].beside, AHEAD):
         return replace(ranking, skills=skills)
-    as_good = [structure for structure in ranked if _is_near(best, skills[structure].beside)]
+    as_good = [structure for structure in ranked if not best.is_ahead(skills[structure].beside, AS_GOOD)]
     if len(as_good) > 1:
         as_good.sort(key=lambda structure: _scatter(table, structure, layers))
     ranked = [*as_good, *(structure for structure in ranked if structure not in as_good)]
@@ -153,11 +152,6 @@ def with_groups(table: Table, layers: Sequence[Layer], ranking: Ranking, run: Ru
         skills=skills,
         note="",
     )
-
-
-def _is_near(best: HeldOut, candidate: HeldOut) -> bool:
-    gain, error = best.gain_over(candidate)
-    return gain <= AS_GOOD * error
 
 
 def _scatter(table: Table, structure: Structure, layers: Sequence[Layer]) -> float:

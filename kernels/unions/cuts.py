@@ -121,15 +121,11 @@ def _chosen(rated: Rating, few: int) -> Cut | None:
     best = min(rated, key=lambda key: rated[key].log_loss)
     space, n_clusters = best
     small = min((key for key in rated if key[1] <= few), key=lambda key: rated[key].log_loss)
-    gain, error = rated[best].gain_over(rated[small])
-    if n_clusters <= few or gain <= AHEAD * error:
+    if n_clusters <= few or not rated[best].is_ahead(rated[small], AHEAD):
         return None
     equal = [
-        count for (name, count), score in rated.items() if name == space and _is_equal(rated[best], score)
+        count
+        for (name, count), score in rated.items()
+        if name == space and not rated[best].is_ahead(score, EQUAL)
     ]
     return Cut(min(equal), max(equal))
-
-
-def _is_equal(best: HeldOut, candidate: HeldOut) -> bool:
-    gain, error = best.gain_over(candidate)
-    return gain <= EQUAL * error

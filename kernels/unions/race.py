@@ -226,8 +226,7 @@ def _selected(score: HeldOut, tested: NDArray[np.bool_]) -> HeldOut:
 
 
 def _is_behind(score: HeldOut, best: HeldOut) -> bool:
-    gain, error = best.gain_over(score)
-    return gain > CLEAR * error
+    return best.is_ahead(score, CLEAR)
 
 
 @dataclass(frozen=True, eq=False)
