@@ -14,11 +14,17 @@ import xarray as xr
 from checkout import ROOT
 from tables import Sentence, Table, show
 
-from sweep_clustering.pipeline.report.against import read_published
 from sweep_clustering.pipeline.report.figures import house_style
+from sweep_clustering.pipeline.report.scores import read_published
 from sweep_clustering.pipeline.report.winners import draw_ranks
-from sweep_clustering.pipeline.scoring.kinds import facts, rank_published, ranks_by_kind
-from sweep_clustering.pipeline.scoring.ranking import RANKED, Ranking, rank
+from sweep_clustering.pipeline.scoring.ranking import (
+    RANKED,
+    Ranking,
+    facts,
+    rank,
+    rank_published,
+    ranks_by_kind,
+)
 from sweep_clustering.pipeline.scoring.raw import raw_text
 from sweep_clustering.pipeline.scoring.tables import cell_table, time_table, written_counts
 from sweep_clustering.storage.cube.growth import open_cube

@@ -19,8 +19,7 @@ from tornado.web import Application
 
 from sweep_clustering.pipeline.cluster.pages import NAME, OwnPage
 from sweep_clustering.pipeline.live.board import Statuses
-from sweep_clustering.pipeline.live.site import Site
-from sweep_clustering.pipeline.live.state import Feed, State
+from sweep_clustering.pipeline.live.site import Feed, Site, State
 from sweep_clustering.pipeline.work.merge import CellResult
 from sweep_clustering.pipeline.work.records import Solved, Span
 from sweep_clustering.storage.cube.growth import create

@@ -25,8 +25,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sweep_clustering.pipeline.fit.estimator import AnnotatedClustering, LinkScorer
     from sweep_clustering.pipeline.methods.contract import NoSolution, Solution
-    from sweep_clustering.pipeline.scoring.components import components
-    from sweep_clustering.pipeline.scoring.scores import baseline_scores, scores
+    from sweep_clustering.pipeline.scoring.scores import baseline_scores, components, scores
     from sweep_clustering.storage.cube.growth import open_cube
     from sweep_clustering.sweeps.file.reading import load_sweep
 
@@ -42,7 +41,7 @@ _PLACES = {
     "NoSolution": "sweep_clustering.pipeline.methods.contract",
     "Solution": "sweep_clustering.pipeline.methods.contract",
     "baseline_scores": "sweep_clustering.pipeline.scoring.scores",
-    "components": "sweep_clustering.pipeline.scoring.components",
+    "components": "sweep_clustering.pipeline.scoring.scores",
     "load_sweep": "sweep_clustering.sweeps.file.reading",
     "open_cube": "sweep_clustering.storage.cube.growth",
     "scores": "sweep_clustering.pipeline.scoring.scores",

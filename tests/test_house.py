@@ -154,7 +154,7 @@ OWN_FILES = {
     "pipeline/live/site.py": "files of the package",
     "pipeline/looks.py": "a file of the package",
     "pipeline/monitor/status.py": "logs of a run folder",
-    "pipeline/report/export.py": "written",
+    "pipeline/report/write.py": "written",
     "pipeline/report/elements.py": "files of the package",
     "pipeline/run/signals.py": "the null device",
 }

@@ -161,8 +161,7 @@ def fit_command(
     likelihood do not take. The annotator of link files is called links, and that of answers without a name
     is called asked. Centroids and variances are those of the scaled features.
     """
-    from sweep_clustering.pipeline.choosing import option_problems, read_counts
-    from sweep_clustering.pipeline.fit.counts import TRIED
+    from sweep_clustering.pipeline.fit.counts import TRIED, option_problems, read_counts
     from sweep_clustering.pipeline.fit.inputs import (
         SHOWN,
         FitOptions,
@@ -185,7 +184,6 @@ def fit_command(
     _show_notes(*inputs.table.notes, *options.without_effect())
 
     # numba takes seconds to load, and bad input should be reported at once
-    from sweep_clustering.pipeline.choosing import draw_choice, picture
     from sweep_clustering.pipeline.fit.annotators import estimate, estimates_json, judge_unsure, notes_on
     from sweep_clustering.pipeline.fit.counts import choose_clusters, open_counts
     from sweep_clustering.pipeline.fit.running import progress, runner
@@ -240,6 +238,9 @@ def fit_command(
         if out is not None:
             put_file(out, labels_csv(inputs.samples, result))
         if choice and figure is not None:
+            # matplotlib takes a second to load
+            from sweep_clustering.pipeline.report.figures import draw_choice, picture
+
             put_file(figure, picture(draw_choice(choice), figure))
     if as_json:
         document = to_json(result)

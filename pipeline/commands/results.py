@@ -183,7 +183,7 @@ def export(
             click.echo(f"scores: {stored}{'' if is_new else ', as they were'}")
             next_step("report", path)
             return
-        from sweep_clustering.pipeline.report.export import write_export
+        from sweep_clustering.pipeline.report.write import write_export
 
         cube = parts if len(parts) > 1 else path
         for file in write_export(cube, out or places.beside(path, ".export"), how, overwrite=force):
@@ -325,8 +325,8 @@ def verify(
 @options.data_dir_option
 def repair(cube: Path, results: Path, dry_run: bool, data_dir: Path | None) -> None:
     """Find damaged files of CUBE, and have what they held computed again by the next submit."""
-    from sweep_clustering.pipeline.check.repair import repair_cube, repair_lines
     from sweep_clustering.pipeline.monitor.status import submit_words
+    from sweep_clustering.storage.damage import repair_cube, repair_lines
     from sweep_clustering.storage.runfolder.lease import LeaseHeld
 
     with reported(LeaseHeld):

@@ -216,7 +216,7 @@ def cancel(cube_or_spec: Path, results: Path) -> None:
 @options.json_option
 def why(cube_or_spec: Path, cell: str | None, results: Path, as_json: bool) -> None:
     """Show the state of CELL, why it failed, and how to run it alone; without CELL, list the failed cells."""
-    from sweep_clustering.pipeline.monitor.why import explain, failed_causes
+    from sweep_clustering.pipeline.monitor.status import explain, failed_causes
 
     with reported():
         cube = places.find_cube(cube_or_spec, results)

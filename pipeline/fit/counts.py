@@ -1,21 +1,26 @@
 """Fits of several numbers of clusters, and a choice by a criterion (docs/model.md, section 11).
 
-`choose_clusters` fits each number and chooses one. `pipeline.choosing` reads the numbers as people write
-them, and draws the criterion against the number.
+`read_counts` reads the numbers as people write them (5, 2..8, or 2,3,5), and `choose_clusters` fits
+each number and chooses one.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sweep_clustering.kernels.structure import ANY, MANY
-from sweep_clustering.sweeps.errors import present
+from sweep_clustering.pipeline.fit.inputs import place_problems
+from sweep_clustering.sweeps.data.table import MAX_CLASSES
+from sweep_clustering.sweeps.errors import Problem, present
 
 if TYPE_CHECKING:  # options are read before kernels are loaded, which takes a second
     from sweep_clustering.kernels.choice.criteria import Criteria
@@ -54,6 +59,11 @@ COLUMNS = {
 INCOMPARABLE = ("objective", "parameters", "bic", "icl")
 UNSEEN = {FEWEST: INCOMPARABLE, CUTS: INCOMPARABLE, BIC: ("held_out_log_loss",)}
 OVERLAP = "note       BIC takes too few clusters where they overlap; held-out annotations see more"
+
+OPTION = "-k"
+FIGURES = (".svg", ".png", ".pdf")
+PART = re.compile(r"([+-]?\d+)(?:\s*\.\.\s*([+-]?\d+))?")
+EXPECTED = "a number, a range as 2..8, or a list as 2,3,5"
 
 Fit = Callable[[int], "FitResult"]
 
@@ -240,3 +250,48 @@ def gains(candidates: Sequence[Candidate]) -> list[tuple[float, float]]:
     losses = [present(candidate.held_out) for candidate in candidates]
     least = min(losses, key=lambda score: score.log_loss)
     return [least.gain_over(score) for score in losses]
+
+
+def read_counts(text: str) -> tuple[tuple[int, ...], list[Problem]]:
+    """Return numbers of clusters, ascending, each once, and the problems of their text; with problems only
+    (1,).
+
+    A text has numbers and ranges with commas; both ends belong to a range. A single number is judged with the
+    other options of a fit.
+    """
+    counts: list[int] = []
+    problems: list[Problem] = []
+    parts = text.split(",")
+    for part in parts:
+        match = PART.fullmatch(part.strip())
+        if match is None:
+            problems.append(Problem(OPTION, repr(part if part.strip() else text), EXPECTED))
+            continue
+        low, high = int(match[1]), int(match[2] or match[1])
+        if len(parts) == 1 and match[2] is None:
+            return (low,), []
+        if low > high:
+            problems.append(Problem(OPTION, part.strip(), "the smaller number first"))
+        outside = [end for end in dict.fromkeys((low, high)) if not 1 <= end < MAX_CLASSES]
+        problems += [Problem(OPTION, str(end), f"1 or more, and less than {MAX_CLASSES}") for end in outside]
+        counts += [] if outside else range(low, high + 1)
+    repeated = [count for count, times in sorted(Counter(counts).items()) if times > 1]
+    if repeated:
+        twice = f"{', '.join(map(str, repeated))} more than once"
+        problems.append(Problem(OPTION, twice, "each number once"))
+    return ((1,), problems) if problems else (tuple(sorted(counts)), [])
+
+
+def option_problems(
+    counts: Sequence[int], *, figure: Path | None, out: Path | None, overwrite: bool
+) -> Iterator[Problem]:
+    """Yield the problems of `--figure` and `--force`; the counts are empty if they are wrong."""
+    yield from place_problems("--figure", figure, overwrite)
+    if figure is not None and figure.suffix.lower() not in FIGURES:
+        yield Problem("--figure", str(figure), f"a name that ends in {', '.join(FIGURES)}")
+    if figure is not None and len(counts) == 1:
+        yield Problem("--figure", f"-k {counts[0]}, one number", "several to compare, as -k 2..8")
+    if figure is not None and out is not None and figure.absolute() == out.absolute():
+        yield Problem("--figure", f"{figure}, as --out", "a file of its own")
+    if overwrite and figure is None and out is None:
+        yield Problem("--force", "no --out and no --figure", "a file to overwrite")

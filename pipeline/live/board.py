@@ -2,7 +2,7 @@
 
 `Board` counts: `write` takes a block as it stands in the cube, `settle` a cell that has ended, and `score`
 the NMI and ARI of a cell. `tiles` and `series` hold what changed since some version. `Grid` knows the tile of
-each cell on the map. `pipeline.live.state` feeds a board.
+each cell on the map. `pipeline.live.site` feeds a board.
 """
 
 import json

@@ -28,9 +28,8 @@ from sweep_clustering.kernels.structure import DISCRIMINATIVE
 from sweep_clustering.pipeline import looks
 from sweep_clustering.pipeline.common import plural
 from sweep_clustering.pipeline.report import figures
-from sweep_clustering.pipeline.report.content import Content, Part
-from sweep_clustering.pipeline.report.elements import are, subset
-from sweep_clustering.pipeline.scoring import components
+from sweep_clustering.pipeline.report.elements import Content, Part, are, subset
+from sweep_clustering.pipeline.scoring.scores import gaussians_of
 from sweep_clustering.pipeline.scoring.tables import row_cell
 from sweep_clustering.pipeline.work.records import Chosen, Science
 from sweep_clustering.sweeps.errors import InputError, Problem, present
@@ -408,7 +407,7 @@ def solution_of(tree: xr.DataTree, manifest: Manifest, cell: Cell) -> UnionSolut
     """Return the solution of a cell of classes of any shape."""
     place = _select(tree, cell.dataset, cell)
     labels = place["labels"].values.astype(np.int64)
-    if (stored := components.gaussians_of(place)) is not None:
+    if (stored := gaussians_of(place)) is not None:
         return UnionSolution(labels, stored, is_stored=True)
     # The solver is loaded only if it is needed.
     from sweep_clustering.pipeline.work import tasks

@@ -18,12 +18,12 @@ from sweep_clustering.kernels.settings import LENGTHS, method_words
 from sweep_clustering.pipeline import looks
 from sweep_clustering.pipeline.common import plural
 from sweep_clustering.pipeline.report import elements, figures
-from sweep_clustering.pipeline.report.content import Part, write_chapters
 from sweep_clustering.pipeline.report.elements import (
     EMPTY,
     NOTHING,
     WORDS,
     Column,
+    Part,
     Table,
     Value,
     Written,
@@ -32,7 +32,7 @@ from sweep_clustering.pipeline.report.elements import (
     words,
 )
 from sweep_clustering.pipeline.report.scores import PANEL
-from sweep_clustering.pipeline.report.write import records
+from sweep_clustering.pipeline.report.write import records, write_chapters
 from sweep_clustering.pipeline.scoring.pairs import PLACE, difference_table, pair, total_table
 from sweep_clustering.pipeline.scoring.scores import LABELS
 from sweep_clustering.pipeline.scoring.tables import cell_table, titled, with_variants, written_counts

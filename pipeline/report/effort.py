@@ -14,8 +14,17 @@ from matplotlib.ticker import MaxNLocator
 from sweep_clustering.pipeline import looks
 from sweep_clustering.pipeline.common import SAME_OPTIMUM, cells_left_out, plural
 from sweep_clustering.pipeline.report import elements, figures
-from sweep_clustering.pipeline.report.content import Content, Part
-from sweep_clustering.pipeline.report.elements import WORDS, Table, Value, are, number, subset, words
+from sweep_clustering.pipeline.report.elements import (
+    WORDS,
+    Content,
+    Part,
+    Table,
+    Value,
+    are,
+    number,
+    subset,
+    words,
+)
 from sweep_clustering.pipeline.scoring import tables
 from sweep_clustering.pipeline.scoring.scores import LABELS
 from sweep_clustering.storage.cube.manifest import Manifest

@@ -1,5 +1,6 @@
-"""Parts of reports: tables, words and chapters, and how they become HTML, text and CSV.
+"""Content and parts of reports: tables, words and chapters, and how they become HTML, text and CSV.
 
+A `Section` makes parts of a `Content`, which has everything that a page is made from.
 A section declares its tables by columns (`table`, or `declared_table` with those of `page.toml`, whose texts
 are `WORDS`). `html` makes a page of chapters, `text_lines` the lines of a table for a terminal, and
 `write_csv` files.
@@ -15,8 +16,8 @@ import time
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,14 +25,29 @@ from typing import Any, TypeVar
 import jinja2
 import pandas as pd
 import rich.table
+import xarray as xr
+from matplotlib.figure import Figure
 from rich.console import Console
 
 from sweep_clustering.pipeline.looks import COLORS, PALETTE
+from sweep_clustering.pipeline.scoring import tables
+from sweep_clustering.pipeline.scoring.pairs import compared_searches, design_scores
+from sweep_clustering.pipeline.scoring.ranking import (
+    PublishedRanking,
+    Ranking,
+    facts,
+    rankings,
+    ranks_by_kind,
+)
 from sweep_clustering.pipeline.scoring.scores import LABELS
 from sweep_clustering.pipeline.scoring.tables import MIXTURES, REDRAWS
+from sweep_clustering.storage.cube.manifest import Manifest
 from sweep_clustering.storage.provenance import package_version
+from sweep_clustering.storage.runfolder.records import FailureRecord
 from sweep_clustering.sweeps.data.lines import as_cell
 from sweep_clustering.sweeps.errors import InputError, Problem
+from sweep_clustering.sweeps.plan import Cell
+from sweep_clustering.sweeps.words import chooses
 
 Item = TypeVar("Item")
 
@@ -52,6 +68,8 @@ MOST_NAMES = 4
 # Data sets in one figure, and data sets that a figure has as examples if there are more.
 MOST_DATASETS = 8
 EXAMPLES = 3
+# Accuracies in one figure. The CSV files hold all of a larger grid.
+MOST_ACCURACIES = 6
 # Columns of a terminal without an end, so that no table is cut off.
 ENDLESS = 10_000
 
@@ -379,3 +397,144 @@ def write_csv(folder: Path, tables: Mapping[str, pd.DataFrame]) -> list[Path]:
     for path, table in paths.items():
         spreadsheet(table).to_csv(path, index=False)
     return list(paths)
+
+
+# Name of the files, the figure unless there is nothing to draw, and the caption.
+Drawing = tuple[str, Figure | None, str]
+
+# A section consists of paragraphs, perhaps one on how to read it, tables and figures.
+Part = str | Table | Drawing
+
+
+@dataclass(frozen=True)
+class Content:
+    """Everything that a page is made from.
+
+    Parameters
+    ----------
+    manifest : Manifest
+        Manifest of the cube.
+    tree : xarray.DataTree
+        The opened cube, of which the gaps of restarts and one cell are read.
+    cells, summary : pandas.DataFrame
+        Tables of `pipeline.scoring.tables`, for one design and one search.
+    cell : Cell or None
+        Cell that is drawn as a matrix of scatter plots.
+    compared : pandas.DataFrame or None
+        Table of `pipeline.report.scores.compare`.
+    published : PublishedRanking or None
+        Ranking of `pipeline.scoring.ranking.rank_published`.
+    failures : tuple of FailureRecord
+        Records beside the cube.
+    holder : str or None
+        Process that runs the sweep now.
+    all_cells : pandas.DataFrame
+        Cells of all designs and searches.
+    chosen : mapping of str to str
+        Design and search of `cells`, from `pipeline.scoring.tables.compared`.
+    """
+
+    manifest: Manifest
+    tree: xr.DataTree
+    cells: pd.DataFrame
+    summary: pd.DataFrame
+    cell: Cell | None
+    compared: pd.DataFrame | None
+    published: PublishedRanking | None
+    failures: tuple[FailureRecord, ...]
+    holder: str | None
+    all_cells: pd.DataFrame
+    chosen: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def written(self) -> dict[tuple[str, int], str]:
+        """Return each m as the sweep file writes it."""
+        return tables.written_counts(self.manifest.plans, self.manifest.spec.grid.m)
+
+    @cached_property
+    def accuracies(self) -> list[float]:
+        """Return the accuracies in figures, which are a subset of many."""
+        return subset(sorted(self.cells["p"].dropna().unique().tolist()), MOST_ACCURACIES)
+
+    @cached_property
+    def rankings(self) -> tuple[Ranking, ...]:
+        """Return a ranking of the models by each score that compares them."""
+        return rankings(self.cells)
+
+    @cached_property
+    def ranked(self) -> list[Ranking]:
+        """Return the rankings of two models or more that have ranks."""
+        return [ranking for ranking in self.rankings if ranking.is_comparable and ranking.datasets]
+
+    @cached_property
+    def kinds(self) -> dict[str, pd.DataFrame]:
+        """Return ranks by kind of data, by score."""
+        if not self.ranked:
+            return {}
+        properties = facts(self.manifest.plans, self.tree)
+        return {ranking.score: ranks_by_kind(ranking, properties, self.written) for ranking in self.ranked}
+
+    @cached_property
+    def designs(self) -> dict[str, pd.DataFrame]:
+        """Return the scores of designs under one search, which are empty with a single design."""
+        return design_scores(self.timed_cells, self.written)
+
+    @property
+    def timed_cells(self) -> pd.DataFrame:
+        """Return the cells of all designs under one search."""
+        return tables.rows_of(self.all_cells, {k: v for k, v in self.chosen.items() if k == tables.SEARCH})
+
+    @cached_property
+    def searches(self) -> dict[str, pd.DataFrame]:
+        """Return the tables of each search beside the first, for one design; empty with a single search."""
+        design = {key: value for key, value in self.chosen.items() if key == tables.DESIGN}
+        return compared_searches(tables.rows_of(self.all_cells, design), self.manifest.spec.search)
+
+    @cached_property
+    def choices(self) -> pd.DataFrame:
+        """Return the shapes of covariances that models chose; empty without a model that chooses."""
+        return tables.choice_table(self.cells)
+
+    @cached_property
+    def structures(self) -> pd.DataFrame:
+        """Return what classes of any shape are made of; empty without such a model."""
+        return tables.structure_table(self.cells)
+
+    @property
+    def chooses(self) -> bool:
+        """Whether a model chooses its shape of covariances, or what its classes are made of."""
+        return any(map(chooses, self.cells["model"].unique()))
+
+    @property
+    def holds_out(self) -> bool:
+        """Whether every model of some data set held annotations out."""
+        return any(plan.held_out for plan in self.manifest.plans.values())
+
+    @cached_property
+    def predictions(self) -> pd.DataFrame:
+        """Return how well models predict annotations, if every model held some out."""
+        return tables.prediction_table(self.cells) if self.holds_out else pd.DataFrame()
+
+
+@dataclass(frozen=True)
+class Section:
+    """A declared part of the page.
+
+    Parameters
+    ----------
+    key, title : str
+        Address within the page, and head, which may depend on the content.
+    parts : callable
+        Returns paragraphs, tables and figures of a content. The page has these kinds in this order, and each
+        kind as it comes.
+    needs : callable
+        Whether the section has a place on this page. One without any part has none either.
+    says_why : bool
+        Whether it says so if there is nothing to draw.
+    """
+
+    key: str
+    title: str | Callable[[Content], str]
+    parts: Callable[[Content], Iterable[Part]]
+    needs: Callable[[Content], object] = lambda content: True
+    says_why: bool = False

@@ -40,14 +40,12 @@ from matplotlib.ticker import (
 )
 from numpy.typing import NDArray
 
-from sweep_clustering.pipeline.looks import VARIABLES, Mark, mark
-from sweep_clustering.pipeline.report.elements import Picture, subset, with_error
+from sweep_clustering.pipeline.fit.counts import BIC, CUTS, FEWEST, ClusterChoice, gains
+from sweep_clustering.pipeline.looks import BLUE, GREY, PAPER, VARIABLES, VERMILLION, Mark, mark
+from sweep_clustering.pipeline.report.elements import MOST_ACCURACIES, Picture, subset, with_error
 from sweep_clustering.sweeps.words import MODEL_CODES
 
 Item = TypeVar("Item")
-
-# Name of the files, the figure unless there is nothing to draw, and the caption.
-Drawing = tuple[str, Figure | None, str]
 
 # Metadata that say when, and by what, a file was written. Without them the same figure is the same file.
 UNDATED: dict[str, dict[str, Any]] = {
@@ -80,8 +78,6 @@ LONG_HANDLE = 3.4
 
 # Values from which on a box is drawn. Each of fewer is a point.
 LEAST_BOX = 5
-# Accuracies in one figure. The CSV files hold all of a larger grid.
-MOST_ACCURACIES = 6
 # Panels, and height in inches, from which on a figure is folded, so that a page opens with what is seen at a
 # glance.
 MOST_PANELS = 12
@@ -116,6 +112,9 @@ USE = re.compile(r"(<use [^<>]*?)/>")
 PATTERN = re.compile(r'(<pattern [^<>]*?)width="72" height="72"(.*?<path d=")([^"]*)"', re.DOTALL)
 # Points after which our hatches repeat. matplotlib has 18 rows of each of them in a pattern of 72 points.
 TILE = 8
+
+# Width and height in inches of a panel of the choice among numbers of clusters.
+CHOICE_PANEL = (3.6, 2.3)
 
 # Names that must differ from each other when they are shortened.
 NAMES: ContextVar[tuple[str, ...]] = ContextVar("NAMES", default=())
@@ -512,3 +511,45 @@ def _one_tile(match: re.Match[str]) -> str:
         if all(min(along) < TILE and max(along) > 0 for along in (numbers[::2], numbers[1::2])):
             path += f"M{part}"
     return f'{match[1]}width="{TILE}" height="{TILE}"{match[2]}{path}"'
+
+
+def draw_choice(choice: ClusterChoice) -> Figure:
+    """Draw the criterion, and BIC and ICL beside a log loss; the chosen number is marked."""
+    counts = [candidate.n_clusters for candidate in choice.candidates]
+    chosen = counts.index(choice.chosen.n_clusters)
+    has_loss, has_bic = choice.criterion != BIC, choice.criterion not in (FEWEST, CUTS)
+    bic, icl = (
+        [getattr(candidate.criteria, name) for candidate in choice.candidates] for name in ("bic", "icl")
+    )
+    with house_style():
+        figure, [grid] = panels(1, has_loss + has_bic, CHOICE_PANEL)
+        first, last = grid[0], grid[-1]
+        style: dict[str, Any] = {"color": BLUE, "marker": "o", "markersize": 4, "label": "log loss"}
+        if has_loss:
+            errors = [error for _, error in gains(choice.candidates)]
+            first.errorbar(counts, choice.values, yerr=errors, elinewidth=1.0, capsize=2.5, **style)
+            first.set(ylabel="log loss of an annotation, nats", title="held-out annotations: less is better")
+        if has_bic:
+            style = {"color": GREY if has_loss else BLUE, "markersize": 4}
+            last.plot(counts, bic, marker="s", label="BIC", **style)
+            style |= {"color": GREY, "linestyle": "--", "markerfacecolor": PAPER}
+            last.plot(counts, icl, marker="^", label="ICL", **style)
+            last.set(ylabel="criterion, nats", title="BIC and ICL: more is better")
+        for axes in grid:
+            axes.set_xlabel("number of clusters K")
+            axes.xaxis.set_major_locator(MaxNLocator(nbins=9, integer=True))
+            axes.grid(axis="y")
+        label = f"taken: K = {counts[chosen]}"
+        (ring,) = first.plot(counts[chosen], choice.values[chosen], color=VERMILLION, label=label)
+        ring.set(marker="o", markersize=11, markerfacecolor="none", markeredgewidth=1.8, linestyle="")
+        legend(figure, grid)
+    return figure
+
+
+def picture(figure: Figure, path: Path) -> bytes:
+    """Return a figure as the bytes of a file of the path's format, the same bits whenever it is made."""
+    form, buffer = path.suffix[1:].lower(), io.BytesIO()
+    with house_style():
+        dpi = PNG_DPI if form == "png" else IMAGE_DPI
+        figure.savefig(buffer, format=form, dpi=dpi, metadata=UNDATED[form])
+    return buffer.getvalue()

@@ -17,11 +17,12 @@ from matplotlib.figure import Figure
 from sweep_clustering.pipeline import looks
 from sweep_clustering.pipeline.common import plural
 from sweep_clustering.pipeline.report import elements, figures
-from sweep_clustering.pipeline.report.content import Content, Part
 from sweep_clustering.pipeline.report.elements import (
     NOTHING,
     WORDS,
     Column,
+    Content,
+    Part,
     Reading,
     Table,
     Value,
@@ -30,11 +31,18 @@ from sweep_clustering.pipeline.report.elements import (
     with_error,
     words,
 )
-from sweep_clustering.pipeline.scoring.pairs import ALL, OBJECTIVE, TIE
+from sweep_clustering.pipeline.scoring.pairs import (
+    ALL,
+    BUDGETS,
+    COVERAGE,
+    DIFFERENCES,
+    OBJECTIVE,
+    TIE,
+    WORTHS,
+)
 from sweep_clustering.pipeline.scoring.ranking import ERRORS, MEAN, RANKED, ROUNDING
 from sweep_clustering.pipeline.scoring.scores import LABELS
 from sweep_clustering.pipeline.scoring.tables import MIXTURES, REDRAWS, SEARCH
-from sweep_clustering.pipeline.scoring.worth import BUDGETS, COVERAGE, DIFFERENCES, WORTHS
 from sweep_clustering.sweeps.words import UNIFORM
 
 # Form of a score.

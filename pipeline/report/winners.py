@@ -18,11 +18,12 @@ from scipy.optimize import isotonic_regression
 from sweep_clustering.pipeline import looks
 from sweep_clustering.pipeline.common import plural
 from sweep_clustering.pipeline.report import elements, figures
-from sweep_clustering.pipeline.report.content import Content, Part
 from sweep_clustering.pipeline.report.elements import (
     NOTHING,
     WORDS,
     Column,
+    Content,
+    Part,
     Reading,
     Table,
     Value,

@@ -1,9 +1,17 @@
-"""The report of a cube: text for a terminal, tables in CSV, and the page, from whatever is there of it."""
+"""The report of a cube: text for a terminal, tables in CSV, and the page, from whatever is there of it.
+
+`write_report` writes all of it, `SECTIONS` are the parts of the page, and `write_chapters` writes any page.
+`write_export` writes tables and grids of a cube for other programs.
+"""
 
 import logging
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +20,53 @@ import pandas as pd
 import xarray as xr
 
 from sweep_clustering.pipeline.common import Progress, cells_left_out, plural, silent
-from sweep_clustering.pipeline.report import against, effort, elements, figures, scores, variants, winners
+from sweep_clustering.pipeline.report import (
+    cell,
+    effort,
+    elements,
+    figures,
+    scores,
+    variants,
+    winners,
+)
 from sweep_clustering.pipeline.report.cell import choose_cell, named_cell
-from sweep_clustering.pipeline.report.content import Content
-from sweep_clustering.pipeline.report.elements import NOTHING, Table, Value, Written, words
-from sweep_clustering.pipeline.report.page import legend, write_page
+from sweep_clustering.pipeline.report.elements import (
+    MOST_NAMES,
+    NOTHING,
+    WORDS,
+    Chapter,
+    Content,
+    Part,
+    Picture,
+    Reading,
+    Section,
+    Table,
+    Value,
+    Written,
+    check_folder,
+    enumeration,
+    html,
+    score_notes,
+    spreadsheet,
+    words,
+)
+from sweep_clustering.pipeline.report.figures import (
+    JOINS_LETTERS,
+    USUAL,
+    house_style,
+    is_right_to_left,
+    save,
+)
 from sweep_clustering.pipeline.scoring import tables as scored
-from sweep_clustering.pipeline.scoring.kinds import rank_published
-from sweep_clustering.pipeline.scoring.ranking import RANKED
-from sweep_clustering.pipeline.scoring.scores import LABELS, QUALITIES
+from sweep_clustering.pipeline.scoring.ranking import (
+    RANKED,
+    rank_published,
+)
+from sweep_clustering.pipeline.scoring.raw import raw_text
+from sweep_clustering.pipeline.scoring.scores import LABELS, QUALITIES, plain, score_datasets
+from sweep_clustering.pipeline.scoring.tables import cell_table, summary_table
 from sweep_clustering.storage.cube.parts import Parts, Places, read_parts
-from sweep_clustering.storage.cube.schema import NO_SOLUTION, STATUS_WORDS
+from sweep_clustering.storage.cube.schema import DONE, NO_SOLUTION, STATUS_WORDS
 from sweep_clustering.storage.cube.store import open_parts
 from sweep_clustering.storage.errors import StorageError, storage_errors
 from sweep_clustering.storage.provenance import PROMISE
@@ -31,6 +75,7 @@ from sweep_clustering.storage.runfolder.lease import read_lease
 from sweep_clustering.storage.runfolder.records import FailureRecord, read_failures
 from sweep_clustering.sweeps.errors import InputError, Problem, collecting, present
 from sweep_clustering.sweeps.plan import Cell, DatasetPlan
+from sweep_clustering.sweeps.words import SHIPPED, chooses, is_any, is_model, shape_of, split_model
 
 logger = logging.getLogger(__name__)
 
@@ -113,7 +158,7 @@ def write_report(
         Folder of `report.html`, `report.txt`, `summary.csv`, `cells.csv`, `times.csv`, with two models or
         more `winners.csv`, `ranks.csv`, `pairs.csv` and `robustness.csv`, with several searches
         `searches.csv` and `search-costs.csv`, with models that choose their shape `choices.csv`, where every
-        model holds annotations out `predictions.csv`, with published means `against.csv`, and `figures/`. It
+        model holds annotations out `predictions.csv`, with published means `scores.csv`, and `figures/`. It
         is made if it is missing.
     published : Path, optional
         Table of published means to show beside those of the cube, as `read_published` takes it.
@@ -142,7 +187,7 @@ def write_report(
     with collecting(problems):
         elements.check_folder(folder)
     with collecting(problems):
-        table = against.read_published(published) if published is not None else None
+        table = scores.read_published(published) if published is not None else None
     with collecting(problems):
         parts = read_parts(cube)
         request = named_cell(parts.manifest.plans, cell) if cell is not None else None
@@ -156,7 +201,7 @@ def write_report(
     content = _content(parts, tree, cells, summary, table, request)
     text = render(content)
     if content.compared is not None:
-        lines = elements.paragraph_lines(against.summarise(content.compared), WIDTH)
+        lines = elements.paragraph_lines(scores.summarise(content.compared), WIDTH)
         text += "\n".join(["", *lines, ""])
     tables = {"summary": summary, "cells": cells, **_tables(content)}
     with storage_errors(folder):
@@ -196,7 +241,7 @@ def _content(
         cells=cells,
         summary=summary,
         cell=choose_cell(cells if request is None else all_cells, request),
-        compared=against.compare(summary, manifest.plans, present(published)) if has_means else None,
+        compared=scores.compare(summary, manifest.plans, present(published)) if has_means else None,
         published=None if published is None or has_means else rank_published(cells, published),
         failures=failures,
         holder=holder,
@@ -243,7 +288,7 @@ def render(content: Content) -> str:
     """Return the text of a report: how much is there, who wins, what chosen pairs gain, then the tables."""
     summary, written = content.summary, content.written
     parts = [_head(content), winners.winner_lines(content, WIDTH)]
-    parts += [against.label_lines(content.published, WIDTH), variants.design_lines(content.designs)]
+    parts += [scores.label_lines(content.published, WIDTH), variants.design_lines(content.designs)]
     parts.append(variants.search_lines(content.searches, WIDTH))
     parts += [_pooled(content, score) for score in RANKED]
     baselines = summary[summary["p"].isna()]
@@ -424,3 +469,356 @@ def _structures(table: pd.DataFrame, written: Written) -> Iterator[str]:
         name = figures.short(row.dataset, among=table["dataset"])
         yield f"  {name}, p = {row.p:g}, m = {m}, {row.model}: {cells}{loss}{few}:"
         yield f"    {row.structure}"
+
+
+# Results come first, and what made them last. To add a section, add a row with a function in the module of
+# its subject, which returns its paragraphs, tables and figures. A section that `needs` refuses, or that has
+# no part, has no place. Sections take scores from the catalogue, and models and designs from their looks, so
+# they need not know new ones. fmt: off
+SECTIONS = (
+    Section("winners", "Who wins", winners.standing),
+    Section("designs", "How the pairs were chosen", variants.designs, needs=lambda content: content.designs),
+    Section(
+        "searches",
+        "How solutions were searched for",
+        variants.searches,
+        needs=lambda content: content.searches,
+    ),
+    Section(
+        "labels",
+        "Among published labels",
+        scores.ranks_beside_labels,
+        needs=lambda content: content.published is not None,
+    ),
+    Section("kinds", "Ranks by p, m and kind of data", winners.kinds),
+    Section("curves", "NMI, ARI and KL divergence against annotations", scores.curves, says_why=True),
+    Section("scores", "Scores", scores.means),
+    Section("relative", "Relative NMI", scores.relative, says_why=True),
+    Section("index", "Centroid index", scores.index, says_why=True),
+    Section("robustness", "Robustness to wrong annotations", winners.robustness),
+    Section("duels", "Wins, ties and losses", winners.duels, needs=lambda content: content.ranked),
+    Section("cost", "Score against time", winners.cost),
+    Section(
+        "against",
+        "Beside the published values",
+        scores.beside,
+        needs=lambda content: content.compared is not None,
+    ),
+    Section("agreement", "Correct annotations", scores.agreement, says_why=True),
+    Section(
+        "choices",
+        scores.choice_title,
+        scores.choices,
+        needs=lambda content: content.chooses or content.holds_out,
+    ),
+    Section("cell", "One cell", cell.partitions, says_why=True),
+    Section("failures", "Failures", effort.failures),
+    Section("restarts", "Restarts", effort.restarts),
+    Section("times", "Time", effort.times),
+    Section("head", "What ran", effort.head),
+)
+# fmt: on
+
+
+def write_page(
+    content: Content, path: Path, formats: Sequence[str] = USUAL, progress: Progress = silent
+) -> list[Path]:
+    """Write the page and its figures, and return the files; `progress` goes through the sections."""
+    # the result comes after the design and the search that it holds for
+    lead = (
+        *effort.single_variants(content.manifest, content.chosen),
+        *winners.headline(content.ranked),
+        *variants.design_headline(content.designs),
+        " ".join(effort.state(content)),
+    )
+    sections = (
+        (
+            section.key,
+            section.title if isinstance(section.title, str) else section.title(content),
+            section.parts(content),
+            section.says_why,
+        )
+        for section in progress(SECTIONS, "sections of the page")
+        if section.needs(content)
+    )
+    with house_style(content.manifest.plans):
+        name = content.manifest.spec.name
+        return [path, *write_chapters(path, name, sections, lead, formats, legend(content))]
+
+
+def legend(content: Content) -> Iterator[tuple[str, str]]:
+    """Yield each word of the page that a new reader needs, with its meaning in this cube."""
+    texts, spec = WORDS["legend"], content.manifest.spec
+    accuracies = enumeration([f"p = {p:g}" for p in spec.grid.p])
+    if accuracies:
+        yield "p", texts["p"].format(values=accuracies)
+        yield "m", texts["m"].format(values=enumeration([f"m = {count.text}" for count in spec.grid.m]))
+    yield "cell", texts["cell"]
+    most = max((plan.restarts for plan in content.manifest.plans.values()), default=0)
+    yield "restart", texts["restart"].format(restarts=f"{most} restarts" if most > 1 else "restarts")
+    models = list(content.cells["model"].unique())
+    meanings = [f"{model}: {model_words(model)}" for model in models[: MOST_NAMES + 2]]
+    if meanings:
+        more = len(models) - len(meanings)
+        yield "models", "; ".join(meanings) + (f"; and {more} more." if more else ".")
+    computed = set(content.summary["score"])
+    scores = [texts[score] for score in QUALITIES if score in computed and score in texts]
+    if scores:
+        yield "scores", " ".join(scores)
+
+
+def model_words(model: str) -> str:
+    """Describe a model or a method in a few words."""
+    if not is_model(model):
+        return SHIPPED[model].text if model in SHIPPED else "a user-defined method"
+    term, _ = split_model(model)
+    if is_any(model):
+        shape = "classes of one Gaussian or several"
+    elif chooses(model):
+        shape = "covariances as held-out annotations choose"
+    else:
+        shape = f"{shape_of(model)} covariances"
+    return f"{WORDS['terms'][term]}, {shape}"
+
+
+NO_CELLS = "Nothing to show: no cell that is done has what this needs."
+
+
+def write_chapters(
+    path: Path,
+    title: str,
+    sections: Iterable[tuple[str, str, Iterable[Part], bool]],
+    lead: Sequence[str],
+    formats: Sequence[str] = USUAL,
+    legend: Iterable[tuple[str, str]] = (),
+) -> list[Path]:
+    """Write a page, and its figures to the folder `figures` beside it.
+
+    Parameters
+    ----------
+    path : Path
+        File of the page.
+    title : str
+        Title of the page.
+    sections : iterable of tuple
+        Key, title and parts of each section, and whether it says so if there is nothing to draw. One without
+        parts has no place.
+    lead : sequence of str
+        Paragraphs before the first section.
+    formats : sequence of str
+        Formats of figures for `figures.save`.
+    legend : iterable of tuple of str
+        Words and their meanings for `elements.html`.
+
+    Returns
+    -------
+    list of Path
+        Files of the figures.
+    """
+    folder = path.with_name("figures")
+    chapters = [
+        chapter
+        for key, head, parts, says_why in sections
+        if (chapter := _chapter(key, head, parts, says_why, folder, formats)) is not None
+    ]
+    path.write_text(html(title, chapters, lead, legend), encoding="utf-8")
+    pictures = [picture for chapter in chapters for picture in chapter.pictures]
+    _warn_of_letters(pictures)
+    return [folder / f"{picture.name}.{suffix}" for picture in pictures for suffix in picture.formats]
+
+
+def _chapter(
+    key: str, title: str, parts: Iterable[Part], says_why: bool, folder: Path, formats: Sequence[str]
+) -> Chapter | None:
+    """Write the figures of a section and return its chapter, unless it has no part."""
+    text: list[str] = []
+    reading: list[str] = []
+    tables: list[Table] = []
+    pictures: list[Picture] = []
+    notes = {""}
+    for part in parts:
+        if isinstance(part, str):
+            (reading if isinstance(part, Reading) else text).append(str(part))
+        elif isinstance(part, Table):
+            entries = (value.text for row in part.rows for value in row)
+            heads = (head for group in part.groups for head, _ in group)
+            more = score_notes(part.title, *heads, *part.columns, *entries, part.note)
+            # a note that stands below an open table of the section is not repeated
+            note = part.note if part.note not in notes else ""
+            tables.append(replace(part, note=" ".join(filter(None, (note, more)))).on_page())
+            notes |= set() if tables[-1].folded else {part.note}
+        elif (figure := part[1]) is not None:
+            labels = (text for axes in figure.axes for text in (axes.get_xlabel(), axes.get_ylabel()))
+            caption = " ".join(filter(None, (part[2], score_notes(part[2], *labels))))
+            pictures.append(save(figure, folder, part[0], caption, formats))
+    if says_why and not pictures and not text:
+        text.insert(0, NO_CELLS)
+    if not (text or tables or pictures):
+        return None
+    return Chapter(key, title, tuple(text), tuple(tables), tuple(pictures), tuple(reading))
+
+
+def _warn_of_letters(pictures: Sequence[Picture]) -> None:
+    """Log names that no font can write, and names that an old matplotlib writes in the wrong order."""
+    where = (
+        "in PNG and PDF figures; the page and SVG figures have the letters as the reader's fonts show them"
+    )
+    if names := sorted({name for picture in pictures for name in picture.without_font}):
+        logger.warning(
+            "no installed font has all letters of %s: boxes stand for them %s", enumeration(names), where
+        )
+    if not JOINS_LETTERS and any(is_right_to_left(picture.svg) for picture in pictures):
+        fault = "matplotlib before 3.11 writes right-to-left names from left to right"
+        logger.warning("%s, with letters that are not joined, %s", fault, where)
+
+
+logger = logging.getLogger(__name__)
+
+# End of a file's name, by format.
+FORMATS = {"csv": ".csv", "parquet": ".parquet", "netcdf": ".nc", "raw": ".csv"}
+
+EXTRA = "pip install 'sweep-clustering[tables]'"
+# Coordinates of a cell beside its model.
+CELL = ("mixture", "p", "m", "m_over_n", "design", "replicate", "search")
+
+
+def write_export(cube: Places, folder: Path, how: str, *, overwrite: bool = False) -> list[Path]:
+    """Write labels, scores and summaries of a cube to a folder, each file whole or not at all.
+
+    Parameters
+    ----------
+    cube : Path, str or sequence of them
+        The cube, or its address, to which a sweep may be writing. Several are read as one.
+    folder : Path
+        Output folder, which is made if it is missing.
+    how : {"csv", "parquet", "netcdf", "raw"}
+        Tables with one row for each cell (`cells`), for each group of cells and score (`summary`), and for
+        each sample of each cell (`labels-<data set>`); or grids, a file for each node of the
+        cube with the scores and labels of its cells; or, "raw", one table of the scores of all cells
+        (`scores`) with what another needs to compute them again.
+    overwrite : bool
+        Whether files of these names may be there.
+
+    Returns
+    -------
+    list of Path
+        Files that were written.
+
+    Raises
+    ------
+    InputError
+        If this is not a cube, or something is there already.
+    StorageError
+        If the file system refuses.
+    """
+    check_folder(folder)
+    if folder.is_dir() and any(folder.iterdir()) and not overwrite:
+        hint = "--force overwrites the files of these names in it"
+        raise InputError([Problem(str(folder), "files", "an empty folder, or none", hint)])
+    if how == "parquet" and find_spec("pyarrow") is None:
+        raise InputError([Problem("--format parquet", "no pyarrow", "pyarrow", EXTRA)])
+    parts = read_parts(cube)
+    manifest, tree = parts.manifest, open_parts(parts)
+    if parts.missing:
+        logger.warning(parts.missing)
+    temporary = folder.with_name(f".{folder.name}.{os.getpid()}")
+    with storage_errors(folder):
+        temporary.mkdir(parents=True)
+        try:
+            if how == "raw":
+                names = [f"scores{FORMATS[how]}"]
+                text = raw_text(tree, manifest.spec, manifest.plans, manifest.made_with)
+                (temporary / names[0]).write_text(text, encoding="utf-8")
+            else:
+                write = _write_grids if how == "netcdf" else _write_tables
+                names = list(write(tree, manifest.plans, temporary, FORMATS[how]))
+            folder.mkdir(parents=True, exist_ok=True)
+            for name in names:
+                (temporary / name).replace(folder / name)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+    return [folder / name for name in names]
+
+
+def _write_tables(
+    tree: xr.DataTree, plans: dict[str, DatasetPlan], folder: Path, suffix: str
+) -> Iterator[str]:
+    cells = cell_table(tree, plans)
+    tables: dict[str, Iterable[pd.DataFrame]] = {"cells": [cells], "summary": [summary_table(cells)]}
+    tables |= {f"labels-{name}": _label_tables(tree, plan) for name, plan in plans.items()}
+    for name, parts in tables.items():
+        write_rows(folder / f"{name}{suffix}", parts)
+        yield f"{name}{suffix}"
+
+
+def _label_tables(tree: xr.DataTree, plan: DatasetPlan) -> Iterator[pd.DataFrame]:
+    """Yield labels of all cells of a data set that are done, with a table for some of them at a time.
+
+    Columns are the coordinates of the cell, `model`, `sample` (its name, or its number from 1), `label` from
+    0, and `label_true`, the name of the class or its code, if it is known.
+    """
+    data = tree[plan.name].to_dataset()
+    nodes = [tree[plan.name][model].to_dataset().assign_coords(model=model) for model in plan.baselines]
+    if plan.supervised:
+        places = product(range(len(plan.p)), range(len(plan.m)))
+        nodes += [data.isel(p=[i], m=[j]) for i, j in places]
+    for place, node in enumerate(nodes):
+        table = _labels(node, data, plan)
+        if len(table) or place == 0:  # a table without rows has the columns
+            yield table
+
+
+def _labels(node: xr.Dataset, data: xr.Dataset, plan: DatasetPlan) -> pd.DataFrame:
+    """Return rows of the samples of each cell that is done, with all columns."""
+    labels = node[["labels", "status"]]
+    if plan.has_labels:
+        labels = labels.assign(label_true=data["labels_true"])
+    if "sample" not in data.coords:
+        labels = labels.assign_coords(sample=np.arange(1, plan.n_samples + 1))
+    cell = [dim for dim in labels["labels"].dims if dim != "sample"]
+    rows = labels.to_dataframe([*cell, "sample"]).reset_index()
+    rows = rows[rows["status"] == DONE].rename(columns={"labels": "label"}).assign(dataset=plan.name)
+    if plan.class_names and plan.has_labels:
+        rows["label_true"] = np.array(plan.class_names, dtype=object)[rows["label_true"]]
+    whole = dict.fromkeys(("mixture", "m", "replicate"), "Int64")
+    real = dict.fromkeys(("p", "m_over_n"), "Float64")
+    last = ("model", "sample", "label", *(["label_true"] if plan.has_labels else []))
+    table = rows.reindex(columns=["dataset", *CELL, *last]).reset_index(drop=True)
+    return table.astype({**whole, **real, "design": object, "search": object, "dataset": str, "model": str})
+
+
+def write_rows(path: Path, tables: Iterable[pd.DataFrame]) -> None:
+    """Write tables with the same columns, one after the other, to one file of CSV or Parquet."""
+    if path.suffix == ".csv":
+        with path.open("w", encoding="utf-8", newline="") as file:
+            for number, table in enumerate(tables):
+                spreadsheet(table).to_csv(file, index=False, header=number == 0, lineterminator="\n")
+        return
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+
+    # a part may have no value in one of these columns, and so not its type
+    types = {"design": pa.string(), "search": pa.string()}
+    with ExitStack() as closing:
+        writer = None
+        for table in tables:
+            part = pa.Table.from_pandas(table, preserve_index=False)
+            fields = [field.with_type(types.get(field.name, field.type)) for field in part.schema]
+            part = part.cast(pa.schema(fields, metadata=part.schema.metadata))
+            writer = writer or closing.enter_context(parquet.ParquetWriter(path, part.schema))
+            writer.write_table(part)
+
+
+def _write_grids(
+    tree: xr.DataTree, plans: dict[str, DatasetPlan], folder: Path, suffix: str
+) -> Iterator[str]:
+    for plan in plans.values():
+        for path, values in score_datasets(tree, plan.name).items():
+            node = tree[path].to_dataset()
+            grid = plain(values.assign(labels=node["labels"], status=node["status"]))
+            if plan.class_names:
+                grid.attrs["class_names"] = "\n".join(plan.class_names)
+            file = f"{path.replace('/', '-')}{suffix}"
+            # version 3 of the format, which every reader has, needs no library of its own
+            grid.drop_encoding().to_netcdf(folder / file, engine="scipy")
+            yield file

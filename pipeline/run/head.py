@@ -23,10 +23,8 @@ from sweep_clustering.pipeline.cluster.pages import published
 from sweep_clustering.pipeline.common import COMPLETE, FAILED_CELLS, INTERNAL, cells_left_out, plural, span
 from sweep_clustering.pipeline.jobs.cluster import HeadJob
 from sweep_clustering.pipeline.jobs.slurm import CommandFailed, ComputeClusterError, other_head
-from sweep_clustering.pipeline.live.site import Site
-from sweep_clustering.pipeline.live.state import Crew, Feed, State
-from sweep_clustering.pipeline.monitor.status import read_status
-from sweep_clustering.pipeline.monitor.why import failed_causes
+from sweep_clustering.pipeline.live.site import Crew, Feed, Site, State
+from sweep_clustering.pipeline.monitor.status import failed_causes, read_status
 from sweep_clustering.pipeline.run.driver import Driver, Executor, open_sweep, step
 from sweep_clustering.pipeline.run.ledger import Collector
 from sweep_clustering.pipeline.run.request import Request, Sweep, is_settled

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sweep_clustering.pipeline.live.state import Feed
+from sweep_clustering.pipeline.live.site import Feed
 from sweep_clustering.pipeline.run.request import Selection, Sweep
 from sweep_clustering.pipeline.work.journalled import from_record, spans_of, to_record
 from sweep_clustering.pipeline.work.merge import BlockResult, CellResult, Mismatch

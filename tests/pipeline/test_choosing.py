@@ -12,10 +12,9 @@ from sweep_clustering.kernels.choice.criteria import Criteria
 from sweep_clustering.kernels.choice.held_out import HeldOut
 from sweep_clustering.kernels.scores import adjusted_rand
 from sweep_clustering.kernels.unions.cuts import Cut
-from sweep_clustering.pipeline import choosing
-from sweep_clustering.pipeline.choosing import draw_choice
 from sweep_clustering.pipeline.fit import counts as module
 from sweep_clustering.pipeline.fit.counts import BIC, FEWEST, HELD_OUT, Candidate, choose
+from sweep_clustering.pipeline.report.figures import draw_choice, picture
 
 
 def candidate(
@@ -41,7 +40,7 @@ def candidate(
     ],
 )  # fmt: skip
 def test_counts_are_read_or_all_that_is_wrong_is_said(text: str, expected: object) -> None:
-    counts, problems = choosing.read_counts(text)
+    counts, problems = module.read_counts(text)
     assert {problem.where for problem in problems} <= {"-k"}
     assert ([problem.value for problem in problems] or counts) == expected
     assert counts == (1,) or not problems
@@ -50,7 +49,7 @@ def test_counts_are_read_or_all_that_is_wrong_is_said(text: str, expected: objec
 def test_figure_needs_a_name_a_place_and_several_numbers(tmp_path: Path) -> None:
     def found(path: Path | None, counts: tuple[int, ...] = (2, 3), **more: object) -> list[str]:
         given = {"out": None, "overwrite": False} | more
-        return [each.where for each in choosing.option_problems(counts, figure=path, **given)]  # type: ignore[arg-type]
+        return [each.where for each in module.option_problems(counts, figure=path, **given)]  # type: ignore[arg-type]
 
     there = tmp_path / "there.svg"
     there.touch()
@@ -128,7 +127,7 @@ def test_the_mark_is_at_what_is_taken_and_files_are_always_the_same(name: str, s
     (axes,) = draw_choice(without).axes
     assert [line.get_label() for line in axes.lines] == ["BIC", "ICL", "taken: K = 2"]
     assert axes.lines[0].get_ydata().tolist() == [5.0, 4.0]  # type: ignore[union-attr]
-    first, second = (choosing.picture(draw_choice(without), Path(name)) for _ in range(2))
+    first, second = (picture(draw_choice(without), Path(name)) for _ in range(2))
     assert first == second
     assert first.startswith(start)
 

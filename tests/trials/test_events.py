@@ -20,8 +20,7 @@ from processes.killing import kill_family, workers_of
 from processes.sweeping import assert_same_bits, run, start, wait_until, write_spec
 
 from sweep_clustering.pipeline.check.verify import verify
-from sweep_clustering.pipeline.monitor.status import read_status
-from sweep_clustering.pipeline.monitor.why import explain, failed_causes
+from sweep_clustering.pipeline.monitor.status import explain, failed_causes, read_status
 from sweep_clustering.pipeline.report.compare import write_comparison
 from sweep_clustering.pipeline.scoring.tables import cell_table
 from sweep_clustering.pipeline.work import tasks

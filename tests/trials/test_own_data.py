@@ -9,12 +9,12 @@ from cubes.rot import turn_bit
 from cubes.small import result_files
 from processes.sweeping import run, write_spec
 
-from sweep_clustering.pipeline.check.repair import repair_cube
 from sweep_clustering.pipeline.check.verify import verify
 from sweep_clustering.pipeline.report.cell import read_cell
 from sweep_clustering.pipeline.scoring.scores import scores
 from sweep_clustering.storage.cube.growth import open_cube
 from sweep_clustering.storage.cube.manifest import NAMES, read_manifest
+from sweep_clustering.storage.damage import repair_cube
 from sweep_clustering.sweeps import inputs
 from sweep_clustering.sweeps.errors import InputError
 from sweep_clustering.sweeps.plan import find_cell

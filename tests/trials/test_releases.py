@@ -15,8 +15,7 @@ from processes.sweeping import run
 
 from sweep_clustering.pipeline.check.verify import verify
 from sweep_clustering.pipeline.monitor.status import read_status
-from sweep_clustering.pipeline.report.export import write_export
-from sweep_clustering.pipeline.report.write import write_report
+from sweep_clustering.pipeline.report.write import write_export, write_report
 from sweep_clustering.pipeline.scoring.raw import read_raw
 from sweep_clustering.pipeline.work import tasks
 from sweep_clustering.pipeline.work.journalled import from_record

@@ -23,9 +23,14 @@ from scaling import PUBLISHED as PUBLISHED_NMI
 from scaling import near, some_ways, ways_to_scale
 from why import beaten_by_truth, by_direction, changes, draw_indices, draw_searches, elsewhere, three_ways
 
-from sweep_clustering.pipeline.report.against import compare, read_published, summarise
 from sweep_clustering.pipeline.report.figures import house_style, save
-from sweep_clustering.pipeline.report.scores import draw_boxes, draw_curves
+from sweep_clustering.pipeline.report.scores import (
+    compare,
+    draw_boxes,
+    draw_curves,
+    read_published,
+    summarise,
+)
 from sweep_clustering.pipeline.scoring.tables import KEYS, summary_table
 from sweep_clustering.sweeps.errors import InputError
 

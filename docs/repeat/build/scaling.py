@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from claims import pick
 
-from sweep_clustering.pipeline.report.against import Z_LIMIT
+from sweep_clustering.pipeline.report.scores import Z_LIMIT
 
 PUBLISHED = {"posterior": 0.8828, "likelihood": 0.8074}
 """Mean NMI over the eight data sets and ten annotation graphs."""

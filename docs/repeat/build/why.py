@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from sweep_clustering.pipeline.common import SAME_OPTIMUM
 from sweep_clustering.pipeline.looks import BLUE, INK, VERMILLION, mark
-from sweep_clustering.pipeline.report.against import LIMIT
 from sweep_clustering.pipeline.report.figures import legend, panels
+from sweep_clustering.pipeline.report.scores import LIMIT
 from sweep_clustering.pipeline.scoring.tables import KEYS, over_units, unit_of
 
 DRAWS = 10_000

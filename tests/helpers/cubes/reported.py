@@ -6,7 +6,7 @@ import pandas as pd
 from cubes import toy
 from matplotlib.figure import Figure
 
-from sweep_clustering.pipeline.report.content import Content
+from sweep_clustering.pipeline.report.elements import Content
 from sweep_clustering.pipeline.scoring.tables import cell_table, summary_table
 from sweep_clustering.storage.cube.manifest import append_run
 from sweep_clustering.storage.provenance import RunRecord

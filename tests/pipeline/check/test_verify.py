@@ -12,7 +12,7 @@ from processes.commandline import sweep
 from processes.sweeping import TINY, run, write_spec
 
 from sweep_clustering.pipeline.check.verify import verify_scores
-from sweep_clustering.pipeline.report.export import write_export
+from sweep_clustering.pipeline.report.write import write_export
 from sweep_clustering.pipeline.scoring.raw import RAW, read_raw
 from sweep_clustering.pipeline.scoring.scores import baseline_scores, scores
 from sweep_clustering.storage.cube.growth import open_cube

@@ -410,7 +410,7 @@ def test_files_are_beside_the_cube_unless_told_otherwise(
 
     bar = output.progress_bar
     usual = ("svg", "png"), bar
-    for place in ("write.write_report", "export.write_export", "compare.write_comparison"):
+    for place in ("write.write_report", "write.write_export", "compare.write_comparison"):
         monkeypatch.setattr(f"sweep_clustering.pipeline.report.{place}", refuse)
     for words, expected in [
         (

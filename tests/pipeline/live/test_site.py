@@ -22,9 +22,18 @@ from cubes.writer import empty, next_generation
 from processes.sweeping import wait_until
 
 from sweep_clustering.pipeline.common import VARIABLE
-from sweep_clustering.pipeline.live import state
-from sweep_clustering.pipeline.live.site import LOOPBACK, PAGE, STATE, Site, address_of, page, serving
-from sweep_clustering.pipeline.live.state import Follower, State
+from sweep_clustering.pipeline.live import site as module
+from sweep_clustering.pipeline.live.site import (
+    LOOPBACK,
+    PAGE,
+    STATE,
+    Follower,
+    Site,
+    State,
+    address_of,
+    page,
+    serving,
+)
 from sweep_clustering.pipeline.monitor.status import read_status
 from sweep_clustering.storage.cube.blocks import BlockStore
 from sweep_clustering.storage.cube.growth import grow
@@ -140,7 +149,7 @@ def test_who_is_answered(made: Path) -> None:
 def test_the_page_and_its_state_are_served_and_nothing_is_written(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(state, "SNAPSHOT_SECONDS", 0.0)
+    monkeypatch.setattr(module, "SNAPSHOT_SECONDS", 0.0)
     shutil.copytree(made.parent, tmp_path, dirs_exist_ok=True)
     cube, run = tmp_path / made.name, RunFolder(tmp_path / made.name).path
     before = files(cube), files(run)
@@ -228,7 +237,7 @@ def test_bad_input_starts_no_server_and_a_proxy_is_named(made: Path, monkeypatch
 def test_a_cube_that_is_made_or_grown_is_shown_anew(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(state, "SNAPSHOT_SECONDS", 0.0)
+    monkeypatch.setattr(module, "SNAPSHOT_SECONDS", 0.0)
     other = tmp_path / "other.zarr"
     RunFolder(other).make()
     documents = State(other, Follower(other))

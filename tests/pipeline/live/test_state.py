@@ -19,9 +19,9 @@ from cubes.writer import empty, next_generation
 from processes.sweeping import wait_until
 
 from sweep_clustering.kernels.scores import adjusted_rand, nmi
-from sweep_clustering.pipeline.live import state as module
+from sweep_clustering.pipeline.live import site as module
 from sweep_clustering.pipeline.live.board import MOST_TILES, Board, Grid, Settled, scores_of_many
-from sweep_clustering.pipeline.live.state import MOST_WORKERS, AtWork, Feed, Follower, Pace, State
+from sweep_clustering.pipeline.live.site import MOST_WORKERS, AtWork, Feed, Follower, Pace, State
 from sweep_clustering.pipeline.looks import METHOD_COLORS, mark
 from sweep_clustering.pipeline.monitor.status import read_status
 from sweep_clustering.pipeline.run.ledger import ATTEMPTS, Collector

@@ -19,7 +19,7 @@ from processes.other_user import SOMEBODY, STRANGER, needs_root, open_folder, us
 
 from sweep_clustering.pipeline.jobs import slurm
 from sweep_clustering.pipeline.jobs.slurm import CommandFailed
-from sweep_clustering.pipeline.live.state import Follower, State
+from sweep_clustering.pipeline.live.site import Follower, State
 from sweep_clustering.pipeline.monitor import status as runs
 from sweep_clustering.pipeline.monitor.status import (
     RunState,

@@ -10,8 +10,8 @@ import pytest
 from processes.commandline import sweep
 from processes.sweeping import TINY, run, write_spec
 
-from sweep_clustering.pipeline.live.state import Follower, State
-from sweep_clustering.pipeline.monitor.why import explain
+from sweep_clustering.pipeline.live.site import Follower, State
+from sweep_clustering.pipeline.monitor.status import explain
 from sweep_clustering.pipeline.work import tasks
 from sweep_clustering.pipeline.work.records import Science, Solved, Span
 from sweep_clustering.storage.runfolder.folder import RunFolder

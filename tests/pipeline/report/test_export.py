@@ -13,7 +13,7 @@ from cubes.reported import make
 
 from sweep_clustering.pipeline.commands.main import main
 from sweep_clustering.pipeline.report.elements import spreadsheet
-from sweep_clustering.pipeline.report.export import write_export, write_rows
+from sweep_clustering.pipeline.report.write import write_export, write_rows
 from sweep_clustering.pipeline.scoring.scores import score_datasets
 from sweep_clustering.pipeline.scoring.tables import cell_table, summary_table
 from sweep_clustering.storage.cube.growth import open_cube

@@ -6,7 +6,7 @@ import pytest
 from contests import cell, table
 from matplotlib.font_manager import fontManager, get_font
 
-from sweep_clustering.pipeline.report import content, figures, winners
+from sweep_clustering.pipeline.report import figures, winners, write
 from sweep_clustering.pipeline.report.figures import house_style, short
 from sweep_clustering.pipeline.scoring.ranking import rank
 
@@ -87,7 +87,7 @@ def test_a_name_that_no_font_can_write_is_named_once(
     with house_style():
         figure = standing("iris", name)
         parts = [("standing", figure, "Points.")]
-        content.write_chapters(tmp_path / "page.html", "page", [("one", "One", parts, False)], ())
+        write.write_chapters(tmp_path / "page.html", "page", [("one", "One", parts, False)], ())
     said = [record.getMessage() for record in caplog.records if "no installed font" in record.getMessage()]
     assert len(said) == 1
     assert name in said[0]

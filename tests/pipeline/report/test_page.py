@@ -19,11 +19,17 @@ from matplotlib.figure import Figure
 
 from sweep_clustering.pipeline.looks import PAPER, SHAPES, STYLES, mark
 from sweep_clustering.pipeline.report import elements
-from sweep_clustering.pipeline.report.content import Part, write_chapters
-from sweep_clustering.pipeline.report.elements import Chapter, Table, Value, number, words
+from sweep_clustering.pipeline.report.elements import (
+    Chapter,
+    Part,
+    Table,
+    Value,
+    number,
+    words,
+)
 from sweep_clustering.pipeline.report.figures import SUFFIXES, TILE, house_style, hover, inline, save, short
 from sweep_clustering.pipeline.report.scores import draw_curves
-from sweep_clustering.pipeline.report.write import Report, write_report
+from sweep_clustering.pipeline.report.write import Report, write_chapters, write_report
 from sweep_clustering.storage.cube.growth import create
 from sweep_clustering.storage.runfolder.records import FailedWork, FailureRecord, append_failure
 from sweep_clustering.sweeps.errors import InputError

@@ -24,10 +24,9 @@ from golden import figure_text, stable
 from matplotlib.figure import Figure
 from searched import SEARCHES, other_shapes, searched
 
-from sweep_clustering.pipeline.report import against, compare, effort, page, scores, variants, winners
+from sweep_clustering.pipeline.report import compare, effort, scores, variants, winners, write
 from sweep_clustering.pipeline.report.cell import CellFigure, draw_matrix
-from sweep_clustering.pipeline.report.content import Content, Part
-from sweep_clustering.pipeline.report.elements import Table
+from sweep_clustering.pipeline.report.elements import Content, Part, Table
 from sweep_clustering.pipeline.report.figures import house_style
 from sweep_clustering.pipeline.report.write import render
 from sweep_clustering.pipeline.scoring.pairs import compared_searches
@@ -50,7 +49,7 @@ CROSSING = {"uniform": (0.2, 0.4, 0.6), "active": (0.4, 0.5, 0.5), "biased": (0.
 
 def of(section: str, found: Content) -> Iterator[str]:
     """Words, tables and figures of a section; nothing where it has no place."""
-    (declared,) = (each for each in page.SECTIONS if each.key == section)
+    (declared,) = (each for each in write.SECTIONS if each.key == section)
     parts = list(declared.parts(found)) if declared.needs(found) else []
     lines = [*said(parts)]
     for name, figure, caption in (part for part in parts if isinstance(part, tuple)):
@@ -267,7 +266,7 @@ def typed() -> Iterator[str]:
             if text is not None:
                 path.write_text(text, encoding="utf-8")
             with pytest.raises(InputError) as caught:
-                against.read_published(path)
+                scores.read_published(path)
             yield from (str(problem).replace(folder, "FOLDER") for problem in caught.value.problems)
 
 
@@ -288,9 +287,9 @@ def judged() -> Iterator[str]:
     places += [(last, 0.8, 0, "unsupervised", "0.45"), (last, 0.8, 20, "posterior", "0.5")]
     places.append((99, 0.9, 10, "posterior", "1"))
     printed = [(p, k, m, model, "nmi", float(text), len(text[2:])) for k, p, m, model, text in places]
-    theirs = pd.DataFrame(printed, columns=list(against.PUBLISHED))
+    theirs = pd.DataFrame(printed, columns=list(scores.PUBLISHED))
     plans |= {"iris": toy.plan("iris", n_clusters=last), "again": replace(plans[names[-1]], name="again")}
-    yield from of("against", content(compared=against.compare(summary, plans, theirs)))
+    yield from of("against", content(compared=scores.compare(summary, plans, theirs)))
 
 
 def asked(**more: object) -> Any:

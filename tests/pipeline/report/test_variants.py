@@ -6,8 +6,7 @@ from searched import SEARCHES, searched
 
 from sweep_clustering.pipeline.looks import DESIGN_LOOKS
 from sweep_clustering.pipeline.report import variants
-from sweep_clustering.pipeline.scoring.pairs import compared_searches
-from sweep_clustering.pipeline.scoring.worth import design_scores
+from sweep_clustering.pipeline.scoring.pairs import compared_searches, design_scores
 from sweep_clustering.sweeps.words import DESIGNS
 
 MANY = tuple(f"d{number}" for number in range(30))

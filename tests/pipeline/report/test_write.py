@@ -13,12 +13,12 @@ from cubes import toy
 from cubes.reported import content, make, tables
 
 from sweep_clustering.pipeline.commands.main import main
-from sweep_clustering.pipeline.report import against, effort, elements, scores, write
 from sweep_clustering.pipeline.report import cell as cell_room
+from sweep_clustering.pipeline.report import effort, elements, scores, write
 from sweep_clustering.pipeline.report.cell import CellFigure, choose_cell, draw_matrix, named_cell, read_cell
 from sweep_clustering.pipeline.report.figures import house_style, save
 from sweep_clustering.pipeline.report.write import write_report
-from sweep_clustering.pipeline.scoring.kinds import rank_published
+from sweep_clustering.pipeline.scoring.ranking import rank_published
 from sweep_clustering.pipeline.scoring.tables import row_cell
 from sweep_clustering.sweeps.errors import InputError
 from sweep_clustering.sweeps.plan import AskedPath
@@ -105,19 +105,19 @@ def test_published_labels_are_ranked_with_a_star_and_all_are_listed() -> None:
     rows = [
         ("uci", name, method, ari) for name in ("glass", "wine") for method, ari in (("a", 0.9), ("b", 0.1))
     ]
-    theirs = pd.DataFrame(rows, columns=list(against.SCORED))
+    theirs = pd.DataFrame(rows, columns=list(scores.SCORED))
     found = rank_published(cells, theirs)
-    *words, first, (name, figure, _), every = against.ranks_beside_labels(content(cells, published=found))
+    *words, first, (name, figure, _), every = scores.ranks_beside_labels(content(cells, published=found))
     assert [row[0].text for row in first.rows] == ["a*", "posterior", "b*"]  # type: ignore[union-attr]
     assert name == "ranks-published"
     assert figure is not None
     assert [row[-1].text for row in every.rows] == ["yes", "yes"]  # type: ignore[union-attr]
     assert "2 of 2 published methods" in str(words[-1])
-    lines = list(against.label_lines(found, 100))
+    lines = list(scores.label_lines(found, 100))
     assert lines[0] == "among published labels"
     assert "ARI: a* has the best mean rank, 1.00 of 3" in lines[1]
     none = rank_published(cells, theirs.assign(battery="wut"))
-    said, nothing = against.ranks_beside_labels(content(cells, published=none))
+    said, nothing = scores.ranks_beside_labels(content(cells, published=none))
     assert (str(said)[:11], nothing.rows) == ("No data set", ())  # type: ignore[union-attr]
 
 

@@ -7,16 +7,16 @@ import xarray as xr
 from contests import cell, table
 from cubes import toy
 
-from sweep_clustering.pipeline.scoring.kinds import (
+from sweep_clustering.pipeline.scoring.ranking import (
     MOST_PUBLISHED,
     SETTINGS,
     facts,
     kinds,
+    rank,
     rank_published,
     ranks_by_kind,
     suite_name,
 )
-from sweep_clustering.pipeline.scoring.ranking import rank
 
 
 def test_the_battery_is_in_the_name_and_sizes_of_classes_in_the_cube() -> None:

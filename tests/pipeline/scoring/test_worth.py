@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from designed import Score, designed, written
 
+from sweep_clustering.pipeline.scoring.pairs import design_scores, ratio, reached
 from sweep_clustering.pipeline.scoring.ranking import MEAN
-from sweep_clustering.pipeline.scoring.worth import design_scores, ratio, reached
 
 SPREAD = (0.0, 0.1, 0.2, 0.3)
 

@@ -23,7 +23,7 @@ from sweep_clustering.pipeline.check.verify import verify
 from sweep_clustering.pipeline.commands.main import main
 from sweep_clustering.pipeline.fit.solve import fit
 from sweep_clustering.pipeline.report.cell import solution_of
-from sweep_clustering.pipeline.scoring.components import components
+from sweep_clustering.pipeline.scoring.scores import components
 from sweep_clustering.pipeline.work import tasks
 from sweep_clustering.pipeline.work.journalled import from_record, to_record
 from sweep_clustering.pipeline.work.records import Science, Solved, Span, Task
