@@ -194,9 +194,9 @@ MOST = {
     "statements with several constants": 1,
     "calls with splats": 121,
     "uses of Any": 599,
-    "modules with code": 174,
-    "lines of code": 29_824,
-    "lines of imports": 3_277,
+    "modules with code": 163,
+    "lines of code": 29_821,
+    "lines of imports": 3_214,
     "lines of docstrings for 100 lines of code": 27,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""
