@@ -104,7 +104,7 @@ def _row(name: str, depth_first: bool) -> tuple[str, ...]:
         with (
             patch.object(Collector, "take", taken),
             patch.object(BlockStore, "write", written),
-            patch("sweep_clustering.pipeline.run.driver.next_wave", whole) if depth_first else nullcontext(),
+            patch("sweep_clustering.pipeline.run.head.next_wave", whole) if depth_first else nullcontext(),
         ):
             options = Options(results=Path(folder) / "results", workers=2)
             assert submit(spec, options, Console(quiet=True)) == 0

@@ -24,9 +24,8 @@ from sweep_clustering.pipeline.work.merge import CellResult
 from sweep_clustering.pipeline.work.records import Solved, Span
 from sweep_clustering.storage.cube.growth import create
 from sweep_clustering.storage.cube.schema import DONE
-from sweep_clustering.storage.runfolder.folder import RunFolder
+from sweep_clustering.storage.runfolder.folder import HeadRecord, Progress, RunFolder
 from sweep_clustering.storage.runfolder.lease import Lease
-from sweep_clustering.storage.runfolder.records import HeadRecord, Progress
 from sweep_clustering.sweeps.plan import Block, DatasetPlan
 
 COLUMNS = (

@@ -16,7 +16,7 @@ from tables import Table
 
 from sweep_clustering.pipeline.cluster.executor import DaskExecutor
 from sweep_clustering.pipeline.run.request import prepare
-from sweep_clustering.pipeline.submit.memory import worker_bytes
+from sweep_clustering.pipeline.submit.overview import worker_bytes
 from sweep_clustering.pipeline.work.records import Failed, Science, Span, Task
 
 MEASURED = Table("memory", ("N × D, K", "model", "annotations", "measured, MiB", "predicted, MiB", "ratio"))

@@ -22,7 +22,7 @@ from sweep_clustering.kernels.problem.problem import Layer
 from sweep_clustering.kernels.scores import adjusted_rand
 from sweep_clustering.kernels.settings import choose_model, settings_of
 from sweep_clustering.pipeline.fit.solve import fit
-from sweep_clustering.sweeps.data.scaling import scale
+from sweep_clustering.sweeps.data.reading import scale
 
 # What the answers are: right with a probability, or of the next row.
 ANSWERS: dict[str, float] = {"0.8": 0.8, "0.9": 0.9, "1": 1.0, "at random": 0.5, "of the next row": 1.0}

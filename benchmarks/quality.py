@@ -21,7 +21,7 @@ from sweep_clustering.kernels.search.genetic import SearchSettings, run_restart,
 from sweep_clustering.kernels.settings import settings_of
 from sweep_clustering.sweeps.annotations.draw import draw_annotations
 from sweep_clustering.sweeps.data.builtin import find
-from sweep_clustering.sweeps.data.scaling import scale
+from sweep_clustering.sweeps.data.reading import scale
 from sweep_clustering.sweeps.inputs import draw_mixture
 
 RAW = SHARED / "data" / "raw"

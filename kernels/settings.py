@@ -47,7 +47,7 @@ MODEL_ANY = "conditional-any"
 # Shapes whose likelihood is unbounded without a prior, or may be.
 SINGULAR = ("tied", "full", AUTO)
 
-# Ways to scale features (`sweeps.data.scaling`), as sweep files name them.
+# Ways to scale features (`sweeps.data.reading`), as sweep files name them.
 SCALES = ("none", "standard", "minmax")
 
 # Limits of the weight of an annotation, far beyond what anybody annotates: sums, squares and logarithms of

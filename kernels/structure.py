@@ -156,7 +156,7 @@ def named_structure(subspace: int | str, components: int | str, covariance: str)
     return Structure(space, many, covariance, first=first)
 
 
-# The costs of structures, and which of them are tried. The lengths of rows in a cube (`sweeps.unions`) follow
+# The costs of structures, and which of them are tried. The lengths of rows in a cube (`sweeps.shapes`) follow
 # from these numbers, so that they are part of its format, version 3.
 
 # Limit of the principal components that are tried, beside the features as they are.
@@ -215,7 +215,7 @@ def operations(covariance: str, n_samples: int, n_dims: int, n_classes: int) -> 
 def single_operations(n_samples: int, n_dims: int, n_classes: int) -> int:
     """Return the operations of a step of a fit with one Gaussian a class that has variances alone."""
     # The cost was measured: in many dimensions samples are read once for several Gaussians. Rows of a cube
-    # (`sweeps.unions`) always have room for this structure, so that its cost does not change their format.
+    # (`sweeps.shapes`) always have room for this structure, so that its cost does not change their format.
     return n_samples * n_classes * min(SCATTERED * n_dims, n_dims + BESIDE)
 
 

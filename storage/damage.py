@@ -21,11 +21,17 @@ from sweep_clustering.storage.cube.chunks import ROOT_FILE, chunk_counts, chunk_
 from sweep_clustering.storage.cube.growth import InputArrays, render, stored_inputs
 from sweep_clustering.storage.cube.manifest import Manifest, read_manifest
 from sweep_clustering.storage.cube.schema import Role
-from sweep_clustering.storage.errors import DamagedChunk, storage_errors
-from sweep_clustering.storage.files import PLAIN, Files, digest_of, read_regular, sync_directory
-from sweep_clustering.storage.runfolder.folder import RunFolder
+from sweep_clustering.storage.files import (
+    PLAIN,
+    DamagedChunk,
+    Files,
+    digest_of,
+    read_regular,
+    storage_errors,
+    sync_directory,
+)
+from sweep_clustering.storage.runfolder.folder import RunFolder, merged_lines
 from sweep_clustering.storage.runfolder.lease import Lease
-from sweep_clustering.storage.runfolder.records import merged_lines
 from sweep_clustering.sweeps.errors import InputError, Problem, plural
 from sweep_clustering.sweeps.inputs import load_inputs
 from sweep_clustering.sweeps.plan import Block, DatasetPlan

@@ -19,8 +19,7 @@ from sweep_clustering.sweeps.annotations.files import PairFile, Pool, pool_check
 from sweep_clustering.sweeps.annotations.numbering import numbering_of
 from sweep_clustering.sweeps.annotations.samples import MOST_ROWS, Samples
 from sweep_clustering.sweeps.data.builtin import DataSet, Unavailable, find
-from sweep_clustering.sweeps.data.reading import load_table
-from sweep_clustering.sweeps.data.scaling import scale
+from sweep_clustering.sweeps.data.reading import load_table, scale
 from sweep_clustering.sweeps.data.table import SampleRows, TableChoice
 from sweep_clustering.sweeps.errors import InputError, Problem, collecting, plural, present
 from sweep_clustering.sweeps.file.search import unions_of

@@ -1,11 +1,37 @@
-"""Shapes of covariances: the dimensions of each, and one shape in the form of a wider one."""
+"""Shapes of covariances, and Gaussians of classes as cubes and journals keep them: rows of three arrays.
 
-from collections.abc import Iterable
+`to_rows` and `from_rows` go from the `Gaussians` of a cell to its rows and back; `room_for` gives the lengths
+of rows that fit all cells of a search. One row has the class of each Gaussian, and one has the proportions.
+The third has all other numbers: the codes of the structure, means, covariances (lower triangles of matrices,
+row by row), the centre of the features and the axes. So a row has no more numbers than the fit, whatever its
+shape and its coordinates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from math import prod
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sweep_clustering.kernels.structure import SHAPES, SPACES, STRUCTURE
+from sweep_clustering.kernels.fits import Gaussians
+from sweep_clustering.kernels.settings import ObjectiveSettings
+from sweep_clustering.kernels.structure import (
+    ANY,
+    DISCRIMINATIVE,
+    MOST_DIMS,
+    NONE,
+    SHAPES,
+    SPACES,
+    STRUCTURE,
+    Structure,
+    most_components,
+    named_structure,
+    part_size,
+    wide_dims,
+)
 
 __all__ = ["STRUCTURE"]
 
@@ -72,3 +98,137 @@ def narrowed(covariances: Floats, shape: str) -> Floats:
     if narrow.ndim == 2 and n_axes < 1:
         narrow = narrow[:, 0]
     return narrow
+
+
+# Rows of a cell, by the names of the variables of a cube.
+ROWS = ("component_class", "component_weights", "component_values")
+
+
+class Room(NamedTuple):
+    """Largest number of Gaussians in a row, and of other numbers."""
+
+    components: int
+    entries: int
+
+
+def to_rows(gaussians: Gaussians, room: Room | None = None) -> dict[str, NDArray[Any]]:
+    """Return the rows of Gaussians by the names in `ROWS`, with fill values up to the lengths of a room.
+
+    Without a room they are as short as possible. Too little room, as cubes of earlier releases may have, is a
+    `ValueError`.
+    """
+    covariances, axes = gaussians.covariances, gaussians.axes
+    if covariances.ndim == 3:
+        covariances = covariances[:, *np.tril_indices(covariances.shape[1])]
+    codes = np.array(gaussians.structure.codes)
+    parts = [codes, gaussians.means, covariances, gaussians.center, np.empty(0) if axes is None else axes]
+    values = np.concatenate([np.asarray(part, np.float64).ravel() for part in parts])
+    many = len(gaussians.class_of)
+    components, entries = room or Room(many, len(values))
+    if components < many or entries < len(values):
+        least = f"found {gaussians.structure} in rows of {many} and {len(values)}"
+        most = f"expected at most {components} and {entries}"
+        raise ValueError(f"{least}, {most}: a cube of an earlier release; submit under another name")
+    rows = (
+        _filled(np.asarray(gaussians.class_of, np.int16), components, -1),
+        _filled(gaussians.weights, components, np.nan),
+        _filled(values, entries, np.nan),
+    )
+    return dict(zip(ROWS, rows, strict=True))
+
+
+def from_rows(rows: Mapping[str, NDArray[Any]], n_features: int, n_classes: int) -> Gaussians | None:
+    """Return the Gaussians of rows, or None if the cell has none; impossible rows are a `ValueError`."""
+    class_of, weights, values = (rows[name] for name in ROWS)
+    if (class_of == -1).all() and np.isnan(values).all():
+        return None
+    codes = values[: len(STRUCTURE)].tolist()
+    if not all(map(float.is_integer, codes)):
+        raise ValueError(f"codes {codes} of what classes are made of")
+    structure = Structure.of(codes)
+    shapes = _shapes(structure, n_features, n_classes)
+    many, ends = structure.components * n_classes, np.cumsum(list(map(prod, shapes.values()))).tolist()
+    if many > len(class_of) or ends[-1] > len(values):
+        raise ValueError(f"rows of {len(class_of)} and {len(values)} for {structure}")
+    checks = {
+        "classes": (class_of[:many] >= 0) & (class_of[:many] < n_classes),
+        "proportions": weights[:many] > 0,
+        "numbers": np.isfinite(values[: ends[-1]]),
+        "fill values": np.append(class_of[many:] == -1, np.isnan(values[ends[-1] :])),
+    }
+    for name, is_right in checks.items():
+        if not is_right.all():
+            raise ValueError(f"{int((~is_right).sum())} {name} of Gaussians that cannot be: {structure}")
+    # Copies, because a view would keep the arrays of a whole block or record in memory.
+    parts = {
+        name: part.reshape(shapes[name]).copy()
+        for name, part in zip(shapes, np.split(values[: ends[-1]], ends[:-1]), strict=True)
+    }
+    n_dims, covariances = parts["means"].shape[1], parts["covariances"]
+    if structure.covariance in ("tied", "full"):
+        at, packed = np.tril_indices(n_dims), covariances
+        covariances = np.empty((len(packed), n_dims, n_dims))
+        covariances[:, *at] = covariances[:, *at[::-1]] = packed
+    return Gaussians(
+        structure=structure,
+        class_of=class_of[:many].copy(),
+        weights=weights[:many].copy(),
+        means=parts["means"],
+        covariances=covariances,
+        center=parts["center"],
+        axes=None if structure.subspace == NONE else parts["axes"],
+    )
+
+
+def _filled(values: NDArray[Any], length: int, fill: float) -> NDArray[Any]:
+    return np.pad(values, (0, length - len(values)), constant_values=fill)
+
+
+def _shapes(structure: Structure, n_features: int, n_classes: int) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the arrays in a row, in their order."""
+    n_dims = n_features
+    if structure.subspace == DISCRIMINATIVE:
+        n_dims = min(n_classes - 1, n_features) or 1
+    elif structure.subspace != NONE:
+        n_dims = min(int(structure.subspace), n_features)
+    many, triangle = structure.components * n_classes, n_dims * (n_dims + 1) // 2
+    matrices = {"tied": (1, triangle), "full": (many, triangle)}
+    return {
+        "codes": (len(STRUCTURE),),
+        "means": (many, n_dims),
+        "covariances": matrices.get(structure.covariance, (many, n_dims)),
+        "center": (n_features,),
+        "axes": (0 if structure.subspace == NONE else n_features, n_dims),
+    }
+
+
+def room_for(
+    covariance: str, settings: ObjectiveSettings, n_samples: int, n_features: int, n_classes: int
+) -> Room:
+    """Return the lengths of rows that hold every structure that cells of a search may have.
+
+    The shape "any" is that of a model that chooses its structure. Candidates take at most `DEAREST`
+    operations a step, so rows have about `DEAREST` / (2 N) numbers of covariances at most, beside means and
+    axes of few dimensions. If structures are compared on a part of the rows, N is the size of that part.
+    """
+    structures: Iterable[Structure] = [named_structure(settings.subspace, settings.components, covariance)]
+    if covariance == ANY:
+        structures = _largest(n_samples, n_features, n_classes)
+    sizes = [(structure.components, _shapes(structure, n_features, n_classes)) for structure in structures]
+    largest = max(sum(map(prod, shapes.values())) for _, shapes in sizes)
+    return Room(n_classes * max(components for components, _ in sizes), largest)
+
+
+def _largest(n_samples: int, n_features: int, n_classes: int) -> Iterator[Structure]:
+    """Yield the candidate with the most Gaussians for each shape and subspace."""
+    part = part_size(n_classes)
+    compared = part if n_samples >= 2 * part else n_samples  # a part affords more than the whole
+    few = (*range(1, min(MOST_DIMS, n_features) + 1), *wide_dims(n_features, n_classes))
+    for subspace in (*few, NONE, DISCRIMINATIVE):
+        n_dims = n_features if isinstance(subspace, str) else subspace
+        for shape in SHAPES:
+            # One spherical Gaussian for each class is tried even if it is too dear.
+            least = int(shape == "spherical")
+            many = max(most_components(shape, compared, n_dims, n_classes), least)
+            if many:
+                yield Structure(subspace, many, shape)

@@ -12,7 +12,7 @@ import dask
 import pytest
 from checkout import SHARED
 
-from sweep_clustering.sweeps.data.registry import REGISTRY
+from sweep_clustering.sweeps.data.builtin import REGISTRY
 
 if TYPE_CHECKING:
     from golden import Everything

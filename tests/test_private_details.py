@@ -21,7 +21,7 @@ PACKAGES = ("pipeline", "storage", "sweeps", "kernels")
 # The library, and the module of ours that rests on its details.
 NUMBA, DISTRIBUTED, JOBQUEUE = "numba", "distributed", "dask-jobqueue"
 JIT, CACHE, JOBS = "kernels/jit.py", "kernels/cache.py", "pipeline/jobs/cluster.py"
-PAGES, WORKER = "pipeline/cluster/pages.py", "pipeline/cluster/worker.py"
+PAGES, WORKER = "pipeline/cluster/pages.py", "pipeline/cluster/executor.py"
 CONNECT, EXECUTOR = "pipeline/cluster/connect.py", "pipeline/cluster/executor.py"
 
 # Names that are looked up: the library, the user of the name, the module, and the path of the name in it.

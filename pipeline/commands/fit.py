@@ -18,8 +18,8 @@ import click
 from sweep_clustering.installation import check_numpy
 from sweep_clustering.kernels.settings import method_words, settings_of
 from sweep_clustering.kernels.structure import ANY, kind_of
-from sweep_clustering.pipeline.commands import options as shared
-from sweep_clustering.pipeline.commands.options import declared, flag, path_option, repeatable
+from sweep_clustering.pipeline.commands import arguments as shared
+from sweep_clustering.pipeline.commands.arguments import declared, flag, path_option, repeatable
 from sweep_clustering.pipeline.commands.output import INTERRUPTS, STDOUT, put_file, reported, show, typed
 from sweep_clustering.pipeline.common import SAME_OPTIMUM, plural
 from sweep_clustering.sweeps.errors import unstyled

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sweep_clustering.pipeline.commands import options as shared
-from sweep_clustering.pipeline.commands import places
-from sweep_clustering.pipeline.commands.options import flag, json_option
+from sweep_clustering.pipeline.commands import arguments as shared
+from sweep_clustering.pipeline.commands.arguments import flag, json_option
 from sweep_clustering.pipeline.commands.output import next_step, progress_bar, reported, show
 from sweep_clustering.pipeline.common import COMPLETE, FAILED_CELLS, INTERNAL, plural
 from sweep_clustering.sweeps.errors import InputError, Problem, collecting, did_you_mean, refused
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 NEXT_SWEEP = "submit", "sweeps/uci.toml"
 
 names_argument = click.argument(
-    "names", nargs=-1, metavar="[NAME]...", shell_complete=places.complete_datasets
+    "names", nargs=-1, metavar="[NAME]...", shell_complete=shared.complete_datasets
 )
 
 
@@ -143,7 +142,7 @@ def check_datasets(names: tuple[str, ...], data_dir: Path | None, as_json: bool)
 
 def _names_of(names: tuple[str, ...]) -> tuple[str, ...]:
     """Return the data sets of these names and patterns, each once, or all known ones."""
-    from sweep_clustering.sweeps.data.registry import BUILTIN, KNOWN, fitting
+    from sweep_clustering.sweeps.data.builtin import BUILTIN, KNOWN, fitting
 
     unknown = [name for name in names if not fitting(name)]
     if unknown:
@@ -182,7 +181,7 @@ def template() -> None:
 
 @methods.command("sweep")
 @click.argument(
-    "called", nargs=-1, required=True, metavar="METHOD...", shell_complete=places.complete_methods
+    "called", nargs=-1, required=True, metavar="METHOD...", shell_complete=shared.complete_methods
 )
 @shared.path_option("--like", default="sweeps/suite.toml", help="Sweep file whose cells they are to have.")
 def sweep_of_methods(called: tuple[str, ...], like: Path) -> None:
@@ -194,14 +193,14 @@ def sweep_of_methods(called: tuple[str, ...], like: Path) -> None:
     from sweep_clustering.sweeps.file.reading import as_toml
 
     with reported():
-        text = as_toml(places.sweep_of(like, called))
+        text = as_toml(shared.sweep_of(like, called))
     click.echo(text, nl=False)
     next_step("submit", "FILE.toml")
 
 
 @methods.command("check")
 @click.argument(
-    "method", metavar="NAME|FILE.py:FUNCTION|MODULE:FUNCTION", shell_complete=places.complete_methods
+    "method", metavar="NAME|FILE.py:FUNCTION|MODULE:FUNCTION", shell_complete=shared.complete_methods
 )
 @click.option(
     "--options",

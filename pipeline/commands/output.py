@@ -41,7 +41,7 @@ def reported(*faults: type[Exception]) -> Iterator[None]:
         except OSError as error:
             if not isinstance(error.filename, str):
                 raise
-            from sweep_clustering.storage.errors import storage_errors
+            from sweep_clustering.storage.files import storage_errors
 
             with storage_errors(Path(error.filename)):
                 raise
@@ -54,7 +54,7 @@ def reported(*faults: type[Exception]) -> Iterator[None]:
         click.echo(f"out of memory, nothing was started ({str(error) or 'ulimit -v'})", err=True)
         sys.exit(INTERNAL)
     except Exception as error:
-        from sweep_clustering.storage.errors import StorageError
+        from sweep_clustering.storage.files import StorageError
 
         if not isinstance(error, (StorageError, *faults)):
             raise

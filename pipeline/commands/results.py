@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sweep_clustering.pipeline.commands import options, places
-from sweep_clustering.pipeline.commands.options import flag, path_option
+from sweep_clustering.pipeline.commands import arguments
+from sweep_clustering.pipeline.commands.arguments import flag, path_option
 from sweep_clustering.pipeline.commands.output import next_step, progress_bar, reported, show, tell
 from sweep_clustering.pipeline.common import COMPLETE, INTERNAL
 from sweep_clustering.sweeps.errors import InputError, Problem, collecting, not_one_of
 
 if TYPE_CHECKING:
-    from sweep_clustering.storage.remote import Place
+    from sweep_clustering.storage.files import Place
 
 
-class ScoreName(options.Word):
+class ScoreName(arguments.Word):
     """A score; the catalogue, which needs arrays, is loaded only for help, completion and comparing."""
 
     case_sensitive = True
@@ -51,7 +51,7 @@ def formats_of(pdf: bool) -> tuple[str, ...]:
 
 
 @click.command()
-@options.takes_cubes
+@arguments.takes_cubes
 @path_option("--out", help="Folder of the page, tables and figures.  [default: beside the cube]")
 @path_option(
     "--against",
@@ -60,12 +60,12 @@ def formats_of(pdf: bool) -> tuple[str, ...]:
 )
 @click.option(
     "--cell",
-    shell_complete=places.complete_cells,
+    shell_complete=arguments.complete_cells,
     help="Cell of the scatter plots, such as iris/p=0.9/m=75/replicate=0/posterior.",
 )
 @pdf_option
 @flag("--full", help="Show the whole summary, not only its first screen.")
-@options.json_option
+@arguments.json_option
 def report(
     cubes: tuple[Path, ...],
     results: Path,
@@ -84,11 +84,11 @@ def report(
     from sweep_clustering.pipeline.report.write import write_report
 
     with reported():
-        parts = places.find_places(cubes, results)
-        path = places.whole_of(parts)
+        parts = arguments.find_places(cubes, results)
+        path = arguments.whole_of(parts)
         page = write_report(
             parts if len(parts) > 1 else path,
-            out or places.beside(path, ".report"),
+            out or arguments.beside(path, ".report"),
             published=against,
             cell=cell,
             formats=formats_of(pdf),
@@ -103,14 +103,14 @@ def report(
 
 
 @click.command("open")
-@options.takes_run
+@arguments.takes_run
 @click.option("--port", type=click.IntRange(1, 65_535), help="Port of the page.  [default: a free one]")
 @flag("--no-browser", help="Print the address, and open no browser.")
 def open_page(cube_or_spec: Path, results: Path, port: int | None, no_browser: bool) -> None:
     """Show the page of a run of CUBE in a browser, from files alone, until Ctrl-C; changes nothing."""
     from sweep_clustering.pipeline.live.site import address_of, serving
 
-    with reported(), serving(places.find_run(cube_or_spec, results), port or 0) as server:
+    with reported(), serving(arguments.find_run(cube_or_spec, results), port or 0) as server:
         address, from_elsewhere = address_of(server)
         click.echo(f"page: {address} ({from_elsewhere})")
         click.echo("Ctrl-C ends it", err=True)
@@ -129,11 +129,11 @@ def open_page(cube_or_spec: Path, results: Path, port: int | None, no_browser: b
 
 
 @click.command()
-@options.takes_cubes
+@arguments.takes_cubes
 @click.option(
     "--format",
     "how",
-    type=options.Word(("csv", "parquet", "netcdf", "raw")),
+    type=arguments.Word(("csv", "parquet", "netcdf", "raw")),
     default="csv",
     help="Tables in CSV or parquet, or grids in netCDF; or raw scores in one CSV, which `sweep verify` checks"
     " without CUBE.",
@@ -166,15 +166,15 @@ def export(
         local: Path | None = None
         parts: tuple[Place, ...] = ()
         with collecting(problems):
-            parts = places.find_places(cubes, results)
+            parts = arguments.find_places(cubes, results)
             if only_scores and len(parts) > 1:
                 expected = "one cube with --scores, which stores the scores beside it"
                 problems.append(Problem("CUBE...", f"{len(parts)} cubes", expected))
             elif only_scores:
-                local = places.find_cube(cubes[0], results)
+                local = arguments.find_cube(cubes[0], results)
         if problems:
             raise InputError(problems)
-        path = places.whole_of(parts)
+        path = arguments.whole_of(parts)
         if local is not None:
             from sweep_clustering.pipeline.scoring.scores import store_scores
             from sweep_clustering.storage.cube.growth import open_cube
@@ -186,16 +186,16 @@ def export(
         from sweep_clustering.pipeline.report.write import write_export
 
         cube = parts if len(parts) > 1 else path
-        for file in write_export(cube, out or places.beside(path, ".export"), how, overwrite=force):
+        for file in write_export(cube, out or arguments.beside(path, ".export"), how, overwrite=force):
             click.echo(file)
     next_step("report", *parts)
 
 
 @click.command()
-@click.argument("cube_a", type=options.PATH)
-@click.argument("cube_b", type=options.PATH)
-@options.results_option
-@options.repeatable(
+@click.argument("cube_a", type=arguments.PATH)
+@click.argument("cube_b", type=arguments.PATH)
+@arguments.results_option
+@arguments.repeatable(
     "--score",
     "scores",
     type=ScoreName(),
@@ -203,7 +203,7 @@ def export(
 )
 @path_option("--out", help="Folder of the tables and figures.  [default: beside CUBE_B]")
 @pdf_option
-@options.json_option
+@arguments.json_option
 def compare(
     cube_a: Path,
     cube_b: Path,
@@ -226,11 +226,11 @@ def compare(
         cubes = []
         for path in (cube_a, cube_b):
             with collecting(problems):
-                cubes.append(places.find_place(path, results))
+                cubes.append(arguments.find_place(path, results))
         if problems:
             raise InputError(problems)
         first, second = cubes
-        folder = out or places.beside(second, ".compare").with_name(
+        folder = out or arguments.beside(second, ".compare").with_name(
             f"{Path(second).stem}-against-{Path(first).stem}.compare"
         )
         comparison = write_comparison(first, second, folder, scores or RANKED, formats_of(pdf))
@@ -238,18 +238,18 @@ def compare(
 
 
 @click.command()
-@click.argument("cube", metavar="CUBE|SCORES.csv", type=options.PATH)
-@options.results_option
+@click.argument("cube", metavar="CUBE|SCORES.csv", type=arguments.PATH)
+@arguments.results_option
 @path_option("--sweep", help="With SCORES.csv: the sweep file whose cells it has.")
-@options.repeatable(
+@arguments.repeatable(
     "--method",
     "methods",
-    shell_complete=places.complete_methods,
+    shell_complete=arguments.complete_methods,
     metavar="METHOD",
     help="With SCORES.csv: a method in place of the models and methods of --sweep, as `sweep methods sweep`"
     " takes it; runs its code. May be repeated.",
 )
-@options.data_dir_option
+@arguments.data_dir_option
 @click.option("--sample", type=click.IntRange(min=1), default=10, help="Number of cells, drawn at random.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the random choice.")
 @flag("--checksums", help="Read every file of CUBE and check its checksum; compute nothing.")
@@ -258,7 +258,7 @@ def compare(
     help="Also verify cells of methods from packages and files. This runs the code that CUBE names, if it is"
     " unchanged.",
 )
-@options.json_option
+@arguments.json_option
 def verify(
     cube: Path,
     results: Path,
@@ -292,24 +292,24 @@ def verify(
         outcome: Any
         following: tuple[object, ...] = ()
         if sweep is not None:
-            from sweep_clustering.pipeline.check.verify import verify_scores
+            from sweep_clustering.pipeline.check import verify_scores
             from sweep_clustering.pipeline.scoring.raw import read_raw
 
             with collecting(problems):
-                spec = places.sweep_of(sweep, methods)
+                spec = arguments.sweep_of(sweep, methods)
             with collecting(problems):
                 table = read_raw(cube)
             if problems:
                 raise InputError(problems)
             outcome = verify_scores(table, spec, sweep.name, sample=sample, seed=seed, data_dir=data_dir)
         else:
-            path = places.find_cube(cube, results)
+            path = arguments.find_cube(cube, results)
             if checksums:
                 from sweep_clustering.storage.damage import scan
 
                 outcome, following = scan(path, progress_bar), ("repair", path)
             else:
-                from sweep_clustering.pipeline.check.verify import verify as verify_cube
+                from sweep_clustering.pipeline.check import verify as verify_cube
 
                 outcome = verify_cube(path, sample=sample, seed=seed, run_methods=run_methods)
                 following = ("verify", path, "--checksums")
@@ -320,9 +320,9 @@ def verify(
 
 
 @click.command()
-@options.takes_cube
+@arguments.takes_cube
 @flag("--dry-run", help="Show what would be done; change nothing.")
-@options.data_dir_option
+@arguments.data_dir_option
 def repair(cube: Path, results: Path, dry_run: bool, data_dir: Path | None) -> None:
     """Find damaged files of CUBE, and have what they held computed again by the next submit."""
     from sweep_clustering.pipeline.monitor.status import submit_words
@@ -330,7 +330,7 @@ def repair(cube: Path, results: Path, dry_run: bool, data_dir: Path | None) -> N
     from sweep_clustering.storage.runfolder.lease import LeaseHeld
 
     with reported(LeaseHeld):
-        path = places.find_cube(cube, results)
+        path = arguments.find_cube(cube, results)
         outcome = repair_cube(path, data_dir=data_dir, dry_run=dry_run, progress=progress_bar)
     command = shlex.join(submit_words(path))
     show(repair_lines(path, outcome, command, dry_run=dry_run))

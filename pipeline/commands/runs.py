@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
-from sweep_clustering.pipeline.commands import options, places
-from sweep_clustering.pipeline.commands.options import flag
+from sweep_clustering.pipeline.commands import arguments
+from sweep_clustering.pipeline.commands.arguments import flag
 from sweep_clustering.pipeline.commands.output import (
     INTERRUPTS,
     as_typed,
@@ -26,9 +26,9 @@ from sweep_clustering.sweeps.errors import InputError, Problem, collecting
 
 
 @click.command()
-@options.takes_spec
+@arguments.takes_spec
 @click.option("--profile", default="local", help="Compute cluster to use, named in cluster.yaml.")
-@options.path_option("--cluster", "cluster_file", help="This cluster.yaml, instead of searching for one.")
+@arguments.path_option("--cluster", "cluster_file", help="This cluster.yaml, instead of searching for one.")
 @click.option(
     "--workers",
     type=click.IntRange(min=0),
@@ -40,22 +40,22 @@ from sweep_clustering.sweeps.errors import InputError, Problem, collecting
 )
 @click.option(
     "--time-limit",
-    type=options.SECONDS,
+    type=arguments.SECONDS,
     metavar="SECONDS",
     help="End a worker whose batch runs for longer.  [default: half an hour and 30 times its prediction]",
 )
 @flag("--dry-run", help="Check everything and show the plan; start nothing.")
 @flag("--retry-failed", help="Try cells that are marked failed again.")
-@options.repeatable(
+@arguments.repeatable(
     "--only",
     metavar="CELL",
-    shell_complete=places.complete_cells,
+    shell_complete=arguments.complete_cells,
     help="Run this cell alone, marked failed or not, as sweep why names it; may be repeated.",
 )
-@options.part_option
+@arguments.part_option
 @flag("--strict", help="Exit with 3 when data sets were skipped.")
-@options.data_dir_option
-@options.json_option
+@arguments.data_dir_option
+@arguments.json_option
 def submit(spec: Path, as_json: bool, **choices: Any) -> None:
     """Run the sweep file SPEC, or resume it where it stopped."""
     from rich.console import Console
@@ -67,7 +67,7 @@ def submit(spec: Path, as_json: bool, **choices: Any) -> None:
     from sweep_clustering.storage.runfolder.journal import JournalDamaged
 
     with reported(JournalDamaged, Mismatch):
-        path, is_installed = places.find_spec(spec)
+        path, is_installed = arguments.find_spec(spec)
         if is_installed:
             click.echo(f"using the {spec.name} that is installed with sweep: {path}", err=True)
         chosen = Options(**choices)
@@ -77,7 +77,7 @@ def submit(spec: Path, as_json: bool, **choices: Any) -> None:
             next_step(*as_typed(submit, dry_run=False))
         sys.exit(code)
     with reported():
-        cube = places.cube_of(path, chosen.results, chosen.part)
+        cube = arguments.cube_of(path, chosen.results, chosen.part)
     if as_json:
         state: dict[str, Any] = {"cube": str(cube)}  # nothing else is known if no cube was created
         with suppress(InputError):
@@ -93,17 +93,17 @@ def submit(spec: Path, as_json: bool, **choices: Any) -> None:
 
 
 @click.command()
-@options.takes_spec
+@arguments.takes_spec
 @click.option(
     "--workers", type=click.IntRange(min=1), help="Number of workers to plan for.  [default: the profile's]"
 )
 @click.option("--profile", default="local", help="Compute cluster to plan for, named in cluster.yaml.")
-@options.path_option("--cluster", "cluster_file", help="This cluster.yaml, instead of searching for one.")
+@arguments.path_option("--cluster", "cluster_file", help="This cluster.yaml, instead of searching for one.")
 @flag("--pilot", help="Time a few restarts and predict core-hours.")
 @flag("--resolved", help="Print SPEC as it is understood, defaults filled in; load no data.")
-@options.json_option
-@options.data_dir_option
-@options.part_option
+@arguments.json_option
+@arguments.data_dir_option
+@arguments.part_option
 def plan(
     spec: Path,
     workers: int | None,
@@ -121,22 +121,21 @@ def plan(
         with reported():
             problems = [Problem("--part", "--resolved as well", "one of them")] if paths["part"] else []
             with collecting(problems):
-                sweep = load_sweep(places.find_spec(spec)[0])
+                sweep = load_sweep(arguments.find_spec(spec)[0])
             if problems:
                 raise InputError(problems)
         show(as_file(sweep) if as_json else as_toml(sweep).splitlines())
         return
     from sweep_clustering.pipeline.cluster.profiles import load_profile
     from sweep_clustering.pipeline.run.request import prepare
-    from sweep_clustering.pipeline.submit.memory import memory_warnings
-    from sweep_clustering.pipeline.submit.overview import plan_lines, plan_overview
+    from sweep_clustering.pipeline.submit.overview import memory_warnings, plan_lines, plan_overview
     from sweep_clustering.pipeline.work.merge import Mismatch
     from sweep_clustering.storage.runfolder.journal import JournalDamaged
 
     with reported(JournalDamaged, Mismatch):
         problems = []
         with collecting(problems):
-            prepared = prepare(places.find_spec(spec)[0], **paths)
+            prepared = prepare(arguments.find_spec(spec)[0], **paths)
         with collecting(problems):
             site = load_profile(profile, cluster_file)
         if problems:
@@ -150,8 +149,8 @@ def plan(
 
 
 @click.command()
-@options.takes_runs
-@options.json_option
+@arguments.takes_runs
+@arguments.json_option
 def status(cubes_or_spec: tuple[Path, ...], results: Path, as_json: bool) -> None:
     """Show the progress of a cube, or of the cube of a sweep file; reads files only.
 
@@ -162,7 +161,7 @@ def status(cubes_or_spec: tuple[Path, ...], results: Path, as_json: bool) -> Non
     from sweep_clustering.pipeline.monitor.status import read_status
 
     with reported():
-        cubes = places.find_runs(cubes_or_spec, results)
+        cubes = arguments.find_runs(cubes_or_spec, results)
         if len(cubes) > 1:
             from sweep_clustering.pipeline.monitor.status import read_parts_status
 
@@ -174,7 +173,7 @@ def status(cubes_or_spec: tuple[Path, ...], results: Path, as_json: bool) -> Non
 
 
 @click.command()
-@options.takes_run
+@arguments.takes_run
 @click.option("-n", "--lines", type=click.IntRange(min=0), default=20)
 @flag("-f", "--follow", help="Keep showing what is added, until the run ends.")
 @flag("--head", help="Show the output of a detached head, in place of the driver's log.")
@@ -186,7 +185,7 @@ def logs(cube_or_spec: Path, results: Path, lines: int, follow: bool, head: bool
     if head and job is not None:
         raise click.UsageError("--head and --job exclude each other")
     with reported():
-        cube = places.find_run(cube_or_spec, results)
+        cube = arguments.find_run(cube_or_spec, results)
         paths = runs.find_logs(cube, head=head, job=job)
     for path in paths[: 1 if follow else None]:
         click.echo(f"==> {path} <==", err=True)
@@ -198,28 +197,28 @@ def logs(cube_or_spec: Path, results: Path, lines: int, follow: bool, head: bool
 
 
 @click.command()
-@options.takes_run
+@arguments.takes_run
 def cancel(cube_or_spec: Path, results: Path) -> None:
     """End the run of a cube, head and workers; what was finished is kept."""
     from sweep_clustering.pipeline.monitor import cancel as ending
 
     # an unreadable version of a record is bad input
     with reported(ending.CannotCancel):
-        cube = places.find_run(cube_or_spec, results)
+        cube = arguments.find_run(cube_or_spec, results)
         ending.cancel(cube, click.echo)
     next_step("status", cube)
 
 
 @click.command()
-@options.takes_run
-@click.argument("cell", required=False, shell_complete=places.complete_cells)
-@options.json_option
+@arguments.takes_run
+@click.argument("cell", required=False, shell_complete=arguments.complete_cells)
+@arguments.json_option
 def why(cube_or_spec: Path, cell: str | None, results: Path, as_json: bool) -> None:
     """Show the state of CELL, why it failed, and how to run it alone; without CELL, list the failed cells."""
     from sweep_clustering.pipeline.monitor.status import explain, failed_causes
 
     with reported():
-        cube = places.find_cube(cube_or_spec, results)
+        cube = arguments.find_cube(cube_or_spec, results)
         if cell is not None:
             tell(explain(cube, cell, cube_or_spec if cube_or_spec.suffix == ".toml" else None), as_json)
             return

@@ -44,7 +44,7 @@ from sweep_clustering.pipeline.fit.links import (
 )
 from sweep_clustering.pipeline.fit.running import progress, runner
 from sweep_clustering.pipeline.fit.solve import fit, weighted_agreement
-from sweep_clustering.sweeps.data.scaling import scaling_of
+from sweep_clustering.sweeps.data.reading import scaling_of
 from sweep_clustering.sweeps.errors import InputError, Problem, collecting, did_you_mean, not_one_of
 from sweep_clustering.sweeps.words import STRATEGIES
 

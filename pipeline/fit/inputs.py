@@ -40,8 +40,7 @@ from sweep_clustering.sweeps.annotations.numbering import AUTO, Numbering, numbe
 from sweep_clustering.sweeps.annotations.rows import KIND_NAMES, Annotation, AnnotationRows, Row
 from sweep_clustering.sweeps.annotations.samples import Samples
 from sweep_clustering.sweeps.data.lines import to_number
-from sweep_clustering.sweeps.data.reading import read_table
-from sweep_clustering.sweeps.data.scaling import scale
+from sweep_clustering.sweeps.data.reading import read_table, scale
 from sweep_clustering.sweeps.data.table import (
     LabelledTable,
     NameSearch,

@@ -48,10 +48,9 @@ from sweep_clustering.storage.cube.blocks import BlockStore
 from sweep_clustering.storage.cube.growth import open_cube
 from sweep_clustering.storage.cube.manifest import read_manifest
 from sweep_clustering.storage.cube.schema import DONE, PENDING
-from sweep_clustering.storage.errors import StorageError
-from sweep_clustering.storage.runfolder.folder import RunFolder
+from sweep_clustering.storage.files import StorageError
+from sweep_clustering.storage.runfolder.folder import FailureRecord, Progress, RunFolder, read_failures
 from sweep_clustering.storage.runfolder.journal import JournalDamaged, replay
-from sweep_clustering.storage.runfolder.records import FailureRecord, Progress, read_failures
 from sweep_clustering.sweeps.errors import InputError, Problem, cause_of, present
 from sweep_clustering.sweeps.plan import Block, Cell
 from sweep_clustering.sweeps.words import is_model

@@ -23,11 +23,21 @@ from sweep_clustering.pipeline.common import at_hand, cells_left_out, duration, 
 from sweep_clustering.storage.cube.blocks import BlockStore, failed_cells
 from sweep_clustering.storage.cube.manifest import Manifest, read_manifest
 from sweep_clustering.storage.cube.schema import ANSWERED, DONE, FAILED, NO_SOLUTION, PENDING, STATUS_WORDS
-from sweep_clustering.storage.errors import storage_errors
-from sweep_clustering.storage.runfolder import records
-from sweep_clustering.storage.runfolder.folder import RunFolder
+from sweep_clustering.storage.files import storage_errors
+from sweep_clustering.storage.runfolder.folder import (
+    REQUEUED,
+    RUNNING,
+    FailureRecord,
+    HeadRecord,
+    JobList,
+    JobRecord,
+    LostJob,
+    Progress,
+    RunFolder,
+    Submission,
+    read_failures,
+)
 from sweep_clustering.storage.runfolder.lease import Holder, LeaseState, read_lease
-from sweep_clustering.storage.runfolder.records import FailureRecord, read_failures
 from sweep_clustering.sweeps.errors import InputError, Problem, did_you_mean, plain_lines
 from sweep_clustering.sweeps.file.spec import SweepSpec
 from sweep_clustering.sweeps.parts import part_named
@@ -44,8 +54,8 @@ class RunState:
     """
 
     lease: LeaseState | None
-    head: records.HeadRecord | None
-    submission: records.Submission | None
+    head: HeadRecord | None
+    submission: Submission | None
     closed: str = ""
 
     @property
@@ -58,7 +68,7 @@ class RunState:
         """Number of the head's job in the queue, if it has not started according to its files."""
         if self.holder is not None:
             return None
-        if self.head is not None and self.head.state == records.REQUEUED:
+        if self.head is not None and self.head.state == REQUEUED:
             return self.head.job
         submission = self.submission
         if submission is None or (self.head is not None and self.head.at >= submission.at):
@@ -75,12 +85,12 @@ class RunState:
         head = self.head
         if self.waiting is not None:
             at = max(record.at for record in (head, self.submission) if record is not None)
-            again = head.restarts + 1 if head is not None and head.state == records.REQUEUED else 0
+            again = head.restarts + 1 if head is not None and head.state == REQUEUED else 0
             head_job = {"state": "waiting", "job": self.waiting, "node": "", "how": ""}
             return {**head_job, "since": at, "restarts": again}
         if head is None:
             return None
-        has_died = self.holder is None and head.state == records.RUNNING
+        has_died = self.holder is None and head.state == RUNNING
         values = head.model_dump(include={"job", "node", "restarts", "how"})
         return {**values, "state": "died" if has_died else head.state, "since": head.at}
 
@@ -115,9 +125,7 @@ def read_run_state(cube: Path) -> RunState:
     run = RunFolder(cube)
     if run.closed:
         return RunState(None, None, None, run.closed)
-    return RunState(
-        read_lease(cube), records.HeadRecord.read(run.last_run.head), records.Submission.read(run.submission)
-    )
+    return RunState(read_lease(cube), HeadRecord.read(run.last_run.head), Submission.read(run.submission))
 
 
 def submit_words(cube: Path, *options: str, spec: Path | None = None) -> list[str]:
@@ -125,7 +133,7 @@ def submit_words(cube: Path, *options: str, spec: Path | None = None) -> list[st
 
     Without options it runs where the last head ran.
     """
-    head = records.HeadRecord.read(RunFolder(cube).last_run.head)
+    head = HeadRecord.read(RunFolder(cube).last_run.head)
     file = str(spec.resolve()) if spec is not None else head.spec if head is not None else "SPEC"
     data_dir = [] if head is None or head.data_dir is None else ["--data-dir", head.data_dir]
     where = ["--results", str(cube.resolve().parent), *part_words(cube)]
@@ -210,8 +218,8 @@ class Status:
     skipped: dict[str, list[str]]
     spec: SweepSpec | None
     run: RunState
-    jobs: records.JobList | None
-    progress: records.Progress | None
+    jobs: JobList | None
+    progress: Progress | None
     software: str = ""
 
     def to_dict(self) -> dict[str, Any]:
@@ -303,7 +311,7 @@ class Status:
             return []
         counts = f"{self.jobs.n_jobs} wanted, {self.jobs.running} running, {self.jobs.n_lost} lost"
 
-        def place(job: records.JobRecord | records.LostJob) -> str:
+        def place(job: JobRecord | LostJob) -> str:
             return f"  {job.job or '-':<10}{job.node or '-':<12}"
 
         return [
@@ -338,11 +346,11 @@ def counted_status(
 ) -> Status:
     """Return the state of a cube whose cells and blocks are counted, and of its driver."""
     run, last = read_run_state(cube), RunFolder(cube).last_run
-    progress = None if run.holder is None else records.Progress.read(last.state)
+    progress = None if run.holder is None else Progress.read(last.state)
     skipped, spec, software = {}, None, ""
     if manifest is not None:
         skipped, spec, software = manifest.skipped, manifest.spec, manifest.software
-    jobs = records.JobList.read(last.jobs)
+    jobs = JobList.read(last.jobs)
     return Status(cube, datasets, *blocks, skipped, spec, run, jobs, progress, software)
 
 

@@ -38,8 +38,7 @@ from sweep_clustering.pipeline.scoring.scores import LABELS
 from sweep_clustering.pipeline.scoring.tables import cell_table, titled, with_variants, written_counts
 from sweep_clustering.storage.cube.growth import open_cube
 from sweep_clustering.storage.cube.manifest import Manifest, read_manifest
-from sweep_clustering.storage.errors import storage_errors
-from sweep_clustering.storage.remote import Place
+from sweep_clustering.storage.files import Place, storage_errors
 from sweep_clustering.sweeps.errors import InputError, Problem, collecting
 from sweep_clustering.sweeps.file.search import BY_METHOD, HELD_OUT
 from sweep_clustering.sweeps.file.spec import SweepSpec

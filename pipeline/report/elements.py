@@ -43,7 +43,7 @@ from sweep_clustering.pipeline.scoring.scores import LABELS
 from sweep_clustering.pipeline.scoring.tables import MIXTURES, REDRAWS
 from sweep_clustering.storage.cube.manifest import Manifest
 from sweep_clustering.storage.provenance import package_version
-from sweep_clustering.storage.runfolder.records import FailureRecord
+from sweep_clustering.storage.runfolder.folder import FailureRecord
 from sweep_clustering.sweeps.data.lines import as_cell
 from sweep_clustering.sweeps.errors import InputError, Problem
 from sweep_clustering.sweeps.plan import Cell

@@ -68,11 +68,10 @@ from sweep_clustering.pipeline.scoring.tables import cell_table, summary_table
 from sweep_clustering.storage.cube.parts import Parts, Places, read_parts
 from sweep_clustering.storage.cube.schema import DONE, NO_SOLUTION, STATUS_WORDS
 from sweep_clustering.storage.cube.store import open_parts
-from sweep_clustering.storage.errors import StorageError, storage_errors
+from sweep_clustering.storage.files import StorageError, storage_errors
 from sweep_clustering.storage.provenance import PROMISE
-from sweep_clustering.storage.runfolder.folder import RunFolder
+from sweep_clustering.storage.runfolder.folder import FailureRecord, RunFolder, read_failures
 from sweep_clustering.storage.runfolder.lease import read_lease
-from sweep_clustering.storage.runfolder.records import FailureRecord, read_failures
 from sweep_clustering.sweeps.errors import InputError, Problem, collecting, present
 from sweep_clustering.sweeps.plan import Cell, DatasetPlan
 from sweep_clustering.sweeps.words import SHIPPED, chooses, is_any, is_model, shape_of, split_model
@@ -178,7 +177,7 @@ def write_report(
     sweep_clustering.sweeps.errors.InputError
         If there is no cube at `cube`, the table is wrong, or there is no such cell that is done, or
         `folder` is a file; nothing is written then.
-    sweep_clustering.storage.errors.StorageError
+    sweep_clustering.storage.files.StorageError
         If the file system refuses.
     """
     # everything that may be bad input is read before anything is computed

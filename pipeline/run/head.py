@@ -1,6 +1,9 @@
 """The head of a run: scheduler and driver, from the lease to the exit code.
 
-`run_head` does all of it; `report_done` ends a submit of a sweep that is done.
+One process hands out tasks, merges their results and writes the cube. `open_sweep` creates or grows the cube
+and opens its ledger; a `Driver` runs what is left of the sweep. `display` and `step` show how far it is, and
+a `Clock` predicts the time that is left. `run_head` does all of it; `report_done` ends a submit of a sweep
+that is done.
 """
 
 import logging
@@ -8,47 +11,419 @@ import os
 import signal
 import socket
 import time
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from itertools import groupby, zip_longest
+from math import inf
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from rich import progress as bars
 from rich.console import Console
 
 from sweep_clustering.pipeline.cluster.connect import connect, dashboard_address
 from sweep_clustering.pipeline.cluster.executor import DaskExecutor
 from sweep_clustering.pipeline.cluster.pages import published
-from sweep_clustering.pipeline.common import COMPLETE, FAILED_CELLS, INTERNAL, cells_left_out, plural, span
+from sweep_clustering.pipeline.common import (
+    COMPLETE,
+    FAILED_CELLS,
+    INTERNAL,
+    cells_left_out,
+    duration,
+    estimate,
+    plural,
+)
+from sweep_clustering.pipeline.common import span as words_of
 from sweep_clustering.pipeline.jobs.cluster import HeadJob
 from sweep_clustering.pipeline.jobs.slurm import CommandFailed, ComputeClusterError, other_head
 from sweep_clustering.pipeline.live.site import Crew, Feed, Site, State
 from sweep_clustering.pipeline.monitor.status import failed_causes, read_status
-from sweep_clustering.pipeline.run.driver import Driver, Executor, open_sweep, step
-from sweep_clustering.pipeline.run.ledger import Collector
-from sweep_clustering.pipeline.run.request import Request, Sweep, is_settled
-from sweep_clustering.pipeline.run.signals import Interrupt, Stopped, ignore_signals, log_file, stop_on_signal
+from sweep_clustering.pipeline.run.ledger import Collector, Work, next_wave
+from sweep_clustering.pipeline.run.request import Request, Selection, Sweep, align_with_cube, is_settled
+from sweep_clustering.pipeline.run.signals import (
+    Interrupt,
+    Stopped,
+    ignore_signals,
+    log_file,
+    stop_on_signal,
+    uninterrupted,
+)
 from sweep_clustering.pipeline.work.merge import Mismatch
+from sweep_clustering.pipeline.work.records import Failed, Science, Span, Task, checked
 from sweep_clustering.pipeline.work.tasks import SerialExecutor
+from sweep_clustering.pipeline.work.timing import LONGEST, TIMED, Timing, make_batches, target_seconds
 from sweep_clustering.storage.cube import schema
 from sweep_clustering.storage.cube.blocks import BlockStore, CellMismatch, failed_cells
-from sweep_clustering.storage.cube.manifest import keep_causes
-from sweep_clustering.storage.errors import StorageError, storage_errors
-from sweep_clustering.storage.files import remove, unsynced_devices
-from sweep_clustering.storage.runfolder.folder import RunFolder
-from sweep_clustering.storage.runfolder.journal import JournalDamaged
+from sweep_clustering.storage.cube.growth import create, grow
+from sweep_clustering.storage.cube.manifest import append_run, keep_causes, read_manifest
+from sweep_clustering.storage.files import StorageError, remove, storage_errors, unsynced_devices
+from sweep_clustering.storage.provenance import PROMISE, run_record
+from sweep_clustering.storage.runfolder.folder import (
+    ENDED,
+    REQUEUED,
+    RUNNING,
+    HeadRecord,
+    Progress,
+    RunFolder,
+    append_failure,
+)
+from sweep_clustering.storage.runfolder.journal import Journal, JournalDamaged
 from sweep_clustering.storage.runfolder.lease import (
     STALE_AFTER,
     Cancelled,
     Lease,
     LeaseHeld,
     LeaseLost,
+    inherit,
     this_process,
 )
-from sweep_clustering.storage.runfolder.records import ENDED, REQUEUED, RUNNING, HeadRecord
+from sweep_clustering.sweeps.errors import present
+from sweep_clustering.sweeps.plan import AskedPath, Cell
+from sweep_clustering.sweeps.words import asks
 
 logger = logging.getLogger(__name__)
+
+
+Executor = SerialExecutor | DaskExecutor
+
+
+@contextmanager
+def open_sweep(sweep: Sweep, lease: Lease, selection: Selection) -> Iterator[Collector]:
+    """Create or grow the cube of a sweep, and open its ledger.
+
+    Raises
+    ------
+    sweep_clustering.sweeps.errors.InputError
+        If another driver has created a cube meanwhile that this sweep does not extend.
+    sweep_clustering.storage.files.StorageError
+        If the disk fails; nothing that was reported done is lost.
+    """
+    generation, files = lease.generation, lease.files
+    with uninterrupted():
+        inherit(sweep.run, generation, fresh=not sweep.cube.exists())
+        # Again, now that the lease is held: another driver may have created or grown the cube meanwhile.
+        sweep = align_with_cube(sweep)
+        make = grow if sweep.cube.exists() else create
+        make(sweep.cube, sweep.inputs.plans, sweep.inputs.stored, sweep.spec, files)
+        append_run(sweep.cube, run_record(sweep.inputs.skipped, sweep.spec), files)
+    if software := read_manifest(sweep.cube).software:
+        logger.warning("%s; %s", software, PROMISE)
+    plans = sweep.inputs.plans
+    with Journal(generation.journal, files) as journal:
+        yield Collector(
+            BlockStore(sweep.cube, files=files),
+            journal,
+            sweep.inputs,
+            {plan.name: Science.of(sweep.spec, plan, sweep.methods) for plan in plans},
+            failed=lambda record: append_failure(generation.failures, record, files),
+            selection=selection,
+        )
+
+
+class Driver:
+    """Run what is left of a sweep; a task may take `time_limit` seconds, where the user gave a limit."""
+
+    def __init__(
+        self,
+        collector: Collector,
+        lease: Lease,
+        executor: Executor,
+        console: Console,
+        time_limit: float | None = None,
+    ) -> None:
+        self.collector = collector
+        self._plans = collector.plans.values()
+        self._lease = lease
+        self._executor = executor
+        self._console = console
+        # A quarter of the limit at most, because predictions err.
+        self._length = self._longest = LONGEST if time_limit is None else time_limit / 4
+        self._timing = Timing.load(lease.generation.run)
+        self._again = deque[Task]()
+        self._runnable = deque[Task]()
+        self._solver_seconds = 0.0
+        self._clock = Clock(executor.workers)
+        self._show: Callable[[], None]
+
+    def run(self) -> None:
+        """Time a few restarts, predict the duration, then compute everything that is left."""
+        started, collector, work = time.monotonic(), self.collector, self.collector.survey()
+        is_bounded = any(science.stop is not None for science in collector.sciences.values())
+        logger.info("%s", "; ".join(_announced(work, is_bounded=is_bounded)))
+        with display(work, self._clock, self._console, self._lease, is_bounded=is_bounded) as show:
+            self._show = lambda: show(collector, self._executor.workers)
+            self._show()
+            self._pilot()
+            self._rest()
+        collector.close()
+        seconds = time.monotonic() - started
+        if collector.spared:
+            logger.info("the adaptive stop made %d restarts unnecessary", collector.spared)
+        logger.info(
+            "%s, %s in %s; %.0f %% of the workers' time was spent in the solver",
+            plural(collector.ran, "restart"),
+            plural(collector.blocks_written, "block"),
+            duration(seconds),
+            100 * self._solver_seconds / max(seconds * self._executor.workers, 1e-9),
+        )
+
+    def _pilot(self) -> None:
+        """Run a restart at the corners of each grid, and ask the first questions: results like any other.
+
+        Corners that are done already, because the file of timings was lost, take their time from the cube. If
+        every design asks, a path is asked to its end: the restarts that are timed next need answers.
+        """
+        batches: dict[AskedPath, float] = {}
+        for plan in self._plans:
+            for cell in self._timing.missing(plan):
+                self._timing.note_done(cell, self.collector.seconds(cell))
+            needs = [cell for cell in self._timing.missing(plan) if asks(cell.design)]
+            for path in (*self._timing.missing_paths(plan), *map(AskedPath.of, needs)):
+                batches[path] = inf if len(plan.asking_designs) == len(plan.designs) else TIMED
+
+        def next_questions() -> Task | None:
+            among = [path for path, count in batches.items() if count > 0]
+            task = self.collector.paths.next_task(0.0, self._timing, among)
+            if task is not None:
+                batches[task.spans[0].unit] -= 1
+            return task
+
+        for _ in self._results(next_questions, is_timed=True):
+            pass
+        spans = deque(
+            replace(first, stop=first.start + 1)
+            for plan in self._plans
+            for cell in self._timing.missing(plan)
+            for first in self.collector.open_cell(cell)[:1]
+        )
+
+        def next_restart() -> Task | None:
+            return next(self._grouped(spans[0].unit.dataset, [spans.popleft()])) if spans else None
+
+        if spans:
+            logger.info("timing %d of them, to predict the others", len(spans))
+        for _ in self._results(next_restart, is_timed=True):
+            pass
+        self._timing.save(self._lease.generation.pilot, self._lease.files)
+
+    def _rest(self) -> None:
+        collector, workers = self.collector, self._executor.workers
+        spans = [span for plan in self._plans for span in collector.count(plan)]
+        seconds = sum(map(self._timing.seconds, spans))
+        on_free_cores = sum(self._timing.seconds(span, of_cpu=True) for span in spans)
+        self._clock.predict(seconds)
+        self._length = min(target_seconds(seconds, workers), self._longest)
+        drawn = self._drawn()
+        moment = None if collector.ran else self._timing.moment
+        logger.info(
+            "%s left on %s%s",
+            estimate(on_free_cores / workers, seconds / workers),
+            plural(workers, "worker"),
+            "" if moment is None else f", as timed {words_of(moment.age)} ago",
+        )
+        self._show()
+
+        def next_task() -> Task | None:
+            # Questions first: a path is asked one batch after the other, and cells wait for it.
+            questions = collector.paths.next_task(self._length, self._timing)
+            return questions or self._next_runnable() or next(drawn, None)
+
+        for task in self._results(next_task):
+            self._clock.done += task.predicted
+
+    def _next_runnable(self) -> Task | None:
+        """Return a task of cells whose answers have come in, or None."""
+        if not self._runnable:
+            for name, spans in groupby(self.collector.runnable(), key=lambda span: span.unit.dataset):
+                self._runnable += self._grouped(name, spans)
+        return self._runnable.popleft() if self._runnable else None
+
+    def _results(self, new_task: Callable[[], Task | None], *, is_timed: bool = False) -> Iterator[Task]:
+        """Yield tasks as they finish, merged already: those of `new_task`, and cells that are tried again."""
+
+        def next_task() -> Task | None:
+            while self._again:
+                task = self._again.popleft()
+                if self.collector.missing(task.spans[0].unit):
+                    return task
+            return new_task()
+
+        for outcomes in self._executor.results(next_task):
+            ended = [(task, checked(task, outcome)) for task, outcome in outcomes]
+            # Before anything is written: another driver may have taken over a lease that became stale.
+            self._lease.check()
+            with uninterrupted():
+                for span in self.collector.take([result for _, results in ended for result in results]):
+                    # Alone, so that another failure is charged to this cell and to no other.
+                    self._again += self._grouped(span.unit.dataset, [span])
+            for task, results in ended:
+                for result in results:
+                    if not isinstance(result, Failed):
+                        self._solver_seconds += result.seconds
+                        if is_timed:
+                            self._timing.note(result)
+                yield task
+            self._show()
+
+    def _drawn(self) -> Iterator[Task]:
+        """Yield tasks of cells whose pairs are drawn: a draw of every block of every data set, then more."""
+        blocks = [block for plan in self._plans for block in plan.blocks() if not asks(block.first.design)]
+        draws, start = max((block.n_graphs for block in blocks), default=0), 0
+        while start < draws:
+            wave = next_wave(
+                start,
+                draws,
+                blocks=len(blocks),
+                left=present(self._clock.left()),
+                write_seconds=self.collector.write_seconds,
+            )
+            tasks = (self._grouped(plan.name, self.collector.left(plan, wave)) for plan in self._plans)
+            for turn in zip_longest(*tasks):  # so that no data set waits for another one
+                yield from filter(None, turn)
+            start = wave.stop
+
+    def _grouped(self, dataset: str, spans: Iterable[Span[Cell]]) -> Iterator[Task]:
+        science = self.collector.sciences[dataset]
+        return make_batches(science, spans, self._timing, seconds=self._length)
+
+
+def _announced(work: Work, *, is_bounded: bool) -> Iterator[str]:
+    """Say how much a run has to do, and how much of the sweep was done before."""
+    most = "at most " if is_bounded else ""
+    yield f"{most}{plural(work.left, 'restart')} to run"
+    if work.questions_left:
+        yield f"{plural(work.questions_left, 'question')} to ask before"
+    if work.restarts > work.left or work.cells_done:
+        yield (
+            f"done before: {work.restarts - work.left:,} of {most}{plural(work.restarts, 'restart')}, "
+            f"{work.cells_done:,} of {plural(work.cells, 'cell')}"
+        )
+    if work.cells_failed:
+        yield f"{plural(work.cells_failed, 'cell')} failed before (--retry-failed tries them again)"
+
+
+# How far a run is: a bar on a terminal, plain lines in a log, and a file for commands that read files.
+
+# Shortest time between two lines of a log.
+LINE_SECONDS = 10.0
+
+# Shortest time between two states in the run folder.
+STATE_SECONDS = 2.0
+
+
+@dataclass
+class Clock:
+    """Predict the end of a run from the solver seconds predicted for its work and the time that the work
+    took.
+
+    `predicted` counts the solver seconds of all the work since `started`; it is None while restarts are
+    timed.
+    """
+
+    workers: int
+    predicted: float | None = None
+    done: float = 0.0
+    started: float = field(default_factory=time.monotonic)
+
+    def predict(self, seconds: float) -> None:
+        """Take a prediction of the solver seconds of the work that is left, and begin to measure the pace."""
+        self.predicted, self.done, self.started = seconds, 0.0, time.monotonic()
+
+    def left(self) -> float | None:
+        """Return the wall seconds until the end, or None while nothing is predicted.
+
+        The first batches of a run say little about the pace, so the prediction counts as a twentieth of the
+        work.
+        """
+        if self.predicted is None:
+            return None
+        prior = 0.05 * self.predicted
+        if self.predicted <= 0:
+            return 0.0
+        elapsed = time.monotonic() - self.started
+        pace = (elapsed + prior / self.workers) / (self.done + prior)
+        return max(0.0, self.predicted - self.done) * pace
+
+
+@contextmanager
+def display(
+    work: Work, clock: Clock, console: Console, lease: Lease, *, is_bounded: bool = False
+) -> Iterator[Callable[[Collector, int], None]]:
+    """Yield a function that shows restarts as they finish, and cells as they come into the cube.
+
+    The console gets a bar where it is a terminal, and the log an occasional line elsewhere. The state is also
+    written to the run folder of the lease. With `is_bounded` an adaptive stop may make restarts unnecessary.
+    """
+    bar = bars.Progress(
+        bars.TextColumn("{task.description}"),
+        bars.BarColumn(),
+        bars.TextColumn("{task.fields[text]} ·"),
+        bars.TimeElapsedColumn(),
+        bars.TextColumn("· {task.fields[left]}"),
+        console=console,
+        disable=not console.is_terminal,
+    )
+    total, earlier = work.restarts, work.restarts - work.left
+    most = "at most " if is_bounded else ""
+    before = f", {earlier:,} of them before this run" if earlier else ""
+    task = bar.add_task("sweep", total=total, completed=earlier, text="", left="")
+    # A line says how far a run came, so the first waits; the first state says that it has begun.
+    logged, written = time.monotonic(), -inf
+
+    def show(collector: Collector, workers: int) -> None:
+        nonlocal logged, written
+        now, seconds = time.monotonic(), clock.left()
+        done = total - collector.remaining[Cell]
+        answered = work.questions - collector.remaining[AskedPath]
+        left = "timing restarts" if seconds is None else f"{duration(seconds)} left"
+        text = f"{done:,} of {most}{plural(total, 'restart')}{before}"
+        text += f" · {answered:,} of {plural(work.questions, 'question')}" if work.questions else ""
+        text += (
+            f" · {work.cells_done + collector.cells_written:,} of {plural(work.cells, 'cell')} in the cube"
+        )
+        bar.update(task, completed=done, text=text, left=left)
+        is_over = done == total and seconds is not None
+        if bar.disable and (is_over or now - logged >= LINE_SECONDS):
+            logged = now
+            logger.info("%5.1f %% · %s · %s", 100 * done / max(total, 1), text, left)
+        if is_over or now - written >= STATE_SECONDS:
+            written = now
+            Progress(
+                restarts=done,
+                total=total,
+                earlier=earlier,
+                workers=workers,
+                left=seconds,
+                at=time.time(),
+                answers=answered,
+                questions=work.questions,
+            ).write(lease.generation.state, lease.files)
+
+    with bar:
+        yield show
+
+
+@contextmanager
+def step(text: str, console: Console) -> Iterator[None]:
+    """Show a part of the start of a run and how long it takes: as a line of a terminal that vanishes, or in
+    the log.
+    """
+    bar = bars.Progress(
+        bars.SpinnerColumn(),
+        bars.TextColumn("{task.description}"),
+        bars.TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    bar.add_task(text, total=None)
+    if bar.disable:
+        logger.info("%s", text)
+    with bar:
+        yield
+
 
 # These end a run with a message: no cell is to blame, and nothing that was reported done is lost.
 ENDINGS = (
@@ -250,7 +625,7 @@ def _executor(request: Request, record: HeadRecord, lease: Lease, console: Conso
         with step(COMPILING, console):
             executor = DaskExecutor(client, sources, time_limit=request.options.time_limit)
         ready = plural(executor.workers, "worker")
-        logger.info("%s ready after %s", ready, span(time.monotonic() - started))
+        logger.info("%s ready after %s", ready, words_of(time.monotonic() - started))
         yield executor
 
 

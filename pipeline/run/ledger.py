@@ -39,8 +39,8 @@ from sweep_clustering.storage.cube.blocks import BlockStore
 from sweep_clustering.storage.cube.manifest import read_manifest
 from sweep_clustering.storage.cube.schema import ANSWERED, DONE, FAILED, PENDING
 from sweep_clustering.storage.provenance import PROMISE
+from sweep_clustering.storage.runfolder.folder import FailureRecord
 from sweep_clustering.storage.runfolder.journal import Journal, JournalDamaged, Journals
-from sweep_clustering.storage.runfolder.records import FailureRecord
 from sweep_clustering.sweeps.errors import present
 from sweep_clustering.sweeps.inputs import Inputs, cell_annotations
 from sweep_clustering.sweeps.plan import AskedPath, Block, Cell, DatasetPlan

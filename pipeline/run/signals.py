@@ -16,7 +16,7 @@ from types import FrameType
 import psutil
 
 from sweep_clustering.pipeline.common import PlainFormatter
-from sweep_clustering.storage.errors import StorageError, storage_errors
+from sweep_clustering.storage.files import StorageError, storage_errors
 
 # Sent by Ctrl-C, a machine that shuts down, a queue before the walltime, and a terminal that closes.
 NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)

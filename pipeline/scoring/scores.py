@@ -28,11 +28,9 @@ from sweep_clustering.kernels import scores as core
 from sweep_clustering.kernels.fits import Gaussians
 from sweep_clustering.kernels.settings import DEFAULT
 from sweep_clustering.storage.cube.schema import DONE, VARIABLES
-from sweep_clustering.storage.errors import storage_errors
-from sweep_clustering.storage.files import LONGEST_ROOT, read_regular
+from sweep_clustering.storage.files import LONGEST_ROOT, read_regular, storage_errors
 from sweep_clustering.sweeps.errors import present, refused
-from sweep_clustering.sweeps.shapes import CODES, narrowed
-from sweep_clustering.sweeps.unions import ROWS, from_rows
+from sweep_clustering.sweeps.shapes import CODES, ROWS, from_rows, narrowed
 from sweep_clustering.sweeps.words import BASELINES, UNSUPERVISED, baseline_of, is_model, shape_of
 
 Array = np.ndarray

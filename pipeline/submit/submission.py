@@ -24,17 +24,17 @@ from sweep_clustering.pipeline.jobs.keys import JobQueue, SlurmQueue
 from sweep_clustering.pipeline.monitor.status import last_lines, read_run_state
 from sweep_clustering.pipeline.run.head import DETACHED, report_done, run_head, withdraw_cancel
 from sweep_clustering.pipeline.run.request import Options, Request, Selection, Sweep, is_settled, prepare
-from sweep_clustering.pipeline.submit.memory import memory_warnings
 from sweep_clustering.pipeline.submit.overview import (
+    memory_warnings,
     note_lines,
     plan_lines,
     plan_overview,
     search_notes,
     sweep_notes,
 )
-from sweep_clustering.storage.errors import StorageError, storage_errors
+from sweep_clustering.storage.files import StorageError, storage_errors
+from sweep_clustering.storage.runfolder.folder import Submission
 from sweep_clustering.storage.runfolder.lease import Lease, LeaseHeld
-from sweep_clustering.storage.runfolder.records import Submission
 from sweep_clustering.sweeps.errors import InputError, Problem, collecting
 from sweep_clustering.sweeps.plan import find_cells
 

@@ -18,8 +18,17 @@ from sweep_clustering.pipeline.work.records import Answered, Chosen, Done, Scien
 from sweep_clustering.storage.cube.schema import VARIABLES, scored_shapes
 from sweep_clustering.sweeps.annotations.draw import CANNOT, MUST
 from sweep_clustering.sweeps.plan import AskedPath, Cell, DatasetPlan
-from sweep_clustering.sweeps.shapes import CANDIDATES, CODES, DIMS, SCORED, narrowed, widened
-from sweep_clustering.sweeps.unions import ROWS, from_rows, to_rows
+from sweep_clustering.sweeps.shapes import (
+    CANDIDATES,
+    CODES,
+    DIMS,
+    ROWS,
+    SCORED,
+    from_rows,
+    narrowed,
+    to_rows,
+    widened,
+)
 from sweep_clustering.sweeps.words import chooses, holds_out, is_any, is_model, shape_of
 
 Arrays = Mapping[str, NDArray[Any]]

@@ -14,8 +14,7 @@ from sweep_clustering.storage.cube.schema import ANSWERED, DONE, FAILED, NO_SOLU
 from sweep_clustering.sweeps.errors import present
 from sweep_clustering.sweeps.file.spec import Stop
 from sweep_clustering.sweeps.plan import Block, Cell
-from sweep_clustering.sweeps.shapes import widened
-from sweep_clustering.sweeps.unions import ROWS, Room, to_rows
+from sweep_clustering.sweeps.shapes import ROWS, Room, to_rows, widened
 from sweep_clustering.sweeps.words import chooses
 
 

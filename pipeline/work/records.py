@@ -20,7 +20,7 @@ from sweep_clustering.kernels.fits import Gaussians
 from sweep_clustering.kernels.structure import STRUCTURE, Structure
 from sweep_clustering.pipeline.common import plural
 from sweep_clustering.pipeline.methods.loading import MethodCall
-from sweep_clustering.storage.runfolder.records import FailedWork, FailureRecord
+from sweep_clustering.storage.runfolder.folder import FailedWork, FailureRecord
 from sweep_clustering.sweeps.errors import cause_of, one_line, plain_lines
 from sweep_clustering.sweeps.file.search import Search
 from sweep_clustering.sweeps.file.spec import Stop, SweepSpec

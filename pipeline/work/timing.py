@@ -15,8 +15,14 @@ import numpy as np
 
 from sweep_clustering.pipeline.work.records import Done, Science, Solved, Span, Task
 from sweep_clustering.storage.files import PLAIN, Files
-from sweep_clustering.storage.runfolder.folder import RunFolder
-from sweep_clustering.storage.runfolder.records import Moment, Pilot, TimedQuestions, TimedRestart, read_pilot
+from sweep_clustering.storage.runfolder.folder import (
+    Moment,
+    Pilot,
+    RunFolder,
+    TimedQuestions,
+    TimedRestart,
+    read_pilot,
+)
 from sweep_clustering.sweeps.plan import AskedPath, Cell, DatasetPlan
 from sweep_clustering.sweeps.words import asks
 

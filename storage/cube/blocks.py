@@ -20,8 +20,7 @@ import numpy.typing as npt
 from sweep_clustering.storage.cube.chunks import ANNOTATIONS
 from sweep_clustering.storage.cube.manifest import read_manifest
 from sweep_clustering.storage.cube.schema import ANSWERED, FAILED, PENDING, VARIABLES, result_names
-from sweep_clustering.storage.errors import storage_errors
-from sweep_clustering.storage.files import PLAIN, Files, sync_directory
+from sweep_clustering.storage.files import PLAIN, Files, storage_errors, sync_directory
 from sweep_clustering.storage.provenance import PROMISE, fingerprint, unrecorded
 from sweep_clustering.sweeps.errors import present
 from sweep_clustering.sweeps.plan import Block, Cell, DatasetPlan
@@ -107,7 +106,7 @@ class BlockStore:
             `best_restart`, `restarts_done`, `seconds`, `cpu_seconds`, `status` (n_cells,), and for supervised
             blocks `annotations` (n_mixtures · n_replicates, m, 3). The sweep may require more, see
             `schema.ONLY`: `unseen_mass`, `covariance_shape`, `base_rate` (n_cells,), `structure` (n_cells,
-            n_parts), `held_out` and `held_out_right` (n_cells, n_candidates), and `sweeps.unions.ROWS`.
+            n_parts), `held_out` and `held_out_right` (n_cells, n_candidates), and `sweeps.shapes.ROWS`.
 
         Raises
         ------

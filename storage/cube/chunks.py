@@ -27,10 +27,8 @@ from sweep_clustering.storage.cube.schema import (
     array_specs,
     result_names,
 )
-from sweep_clustering.storage.errors import DamagedChunk, storage_errors
-from sweep_clustering.storage.files import read_regular
-from sweep_clustering.storage.remote import Place
-from sweep_clustering.storage.remote import read as read_remote
+from sweep_clustering.storage.files import DamagedChunk, Place, read_regular, storage_errors
+from sweep_clustering.storage.files import read as read_remote
 from sweep_clustering.sweeps.errors import present
 from sweep_clustering.sweeps.plan import Block, DatasetPlan
 

@@ -20,8 +20,7 @@ from sweep_clustering.storage.cube import chunks
 from sweep_clustering.storage.cube.manifest import NAMES, Manifest, array_entry, group_entry, read_manifest
 from sweep_clustering.storage.cube.schema import INPUTS, Role, array_specs, coordinate_values, groups, room
 from sweep_clustering.storage.cube.store import open_cube
-from sweep_clustering.storage.errors import storage_errors
-from sweep_clustering.storage.files import PLAIN, Files
+from sweep_clustering.storage.files import PLAIN, Files, storage_errors
 from sweep_clustering.sweeps.errors import InputError, Problem, refused
 from sweep_clustering.sweeps.file.search import BY_METHOD, HELD_OUT, Search
 from sweep_clustering.sweeps.file.spec import SweepSpec

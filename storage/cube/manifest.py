@@ -19,13 +19,19 @@ from pydantic import Field
 
 from sweep_clustering.storage.cube.chunks import ROOT_FILE, ChunkFiles, chunk_lengths
 from sweep_clustering.storage.cube.schema import SCALED, ArraySpec, Role, array_specs, groups
-from sweep_clustering.storage.errors import storage_errors
-from sweep_clustering.storage.files import LONGEST_ROOT, PLAIN, Files, kind_of, read_regular, sync_directory
+from sweep_clustering.storage.files import (
+    LONGEST_ROOT,
+    PLAIN,
+    Files,
+    Place,
+    kind_of,
+    read_regular,
+    storage_errors,
+    sync_directory,
+)
+from sweep_clustering.storage.files import read as read_remote
 from sweep_clustering.storage.provenance import RunRecord, by_run, software_differences
-from sweep_clustering.storage.remote import Place
-from sweep_clustering.storage.remote import read as read_remote
-from sweep_clustering.storage.runfolder.folder import RunFolder
-from sweep_clustering.storage.runfolder.records import Line
+from sweep_clustering.storage.runfolder.folder import Line, RunFolder
 from sweep_clustering.sweeps.errors import InputError, Problem, collecting, one_line, refused, short_text
 from sweep_clustering.sweeps.file.search import unions_of
 from sweep_clustering.sweeps.file.spec import SweepSpec, load

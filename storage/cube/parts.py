@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sweep_clustering.storage.cube.manifest import Manifest, read_manifest
-from sweep_clustering.storage.remote import Place, place_of
+from sweep_clustering.storage.files import Place, place_of
 from sweep_clustering.sweeps.errors import InputError, Problem, collected, refused
 from sweep_clustering.sweeps.file.spec import Dataset, Mixtures, SweepSpec
 from sweep_clustering.sweeps.parts import part_named

@@ -16,8 +16,16 @@ import numpy as np
 import numpy.typing as npt
 
 from sweep_clustering.sweeps.plan import DatasetPlan, UnionPlan
-from sweep_clustering.sweeps.shapes import CANDIDATES, CODES, SCORED, STRUCTURE, STRUCTURE_CODES, widest_dims
-from sweep_clustering.sweeps.unions import ROWS, Room
+from sweep_clustering.sweeps.shapes import (
+    CANDIDATES,
+    CODES,
+    ROWS,
+    SCORED,
+    STRUCTURE,
+    STRUCTURE_CODES,
+    Room,
+    widest_dims,
+)
 from sweep_clustering.sweeps.words import DEFAULT, chooses, holds_out, is_any, shape_of
 
 # Values of the variable `status`. No solution is an answer of a method, and no failure.
@@ -209,7 +217,7 @@ def room(plan: DatasetPlan) -> Room:
     """Return the lengths of the dimensions `component` and `entry`, which bound the memory of a block.
 
     With 3,600 samples, 60 features and 10 classes a cell of any shape takes 0.14 MB, with 60,000 samples and
-    768 features 0.3 MB (`sweeps.unions.room_for`), which is at most half of the size of full covariances.
+    768 features 0.3 MB (`sweeps.shapes.room_for`), which is at most half of the size of full covariances.
     """
     lengths = [(union.components, union.entries) for union in plan.unions]
     return Room(*map(max, zip(*lengths, strict=True))) if lengths else Room(0, 0)

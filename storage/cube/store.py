@@ -28,7 +28,7 @@ from sweep_clustering.storage.cube.schema import (
     coordinate_values,
     groups,
 )
-from sweep_clustering.storage.errors import storage_errors
+from sweep_clustering.storage.files import storage_errors
 from sweep_clustering.sweeps.plan import DatasetPlan
 
 if TYPE_CHECKING:

@@ -1,20 +1,41 @@
-"""The folder beside a cube, and the name of every file in it.
+"""The folder beside a cube: the name of every file in it, and their records.
 
-Runs need these files; readers of results do not.
+Runs need these files; readers of results do not. A record is JSON that is whole or absent, and a reader never
+fails because of a broken one. A `FileRecord` is a whole file, with `read` and `write`; failures are lines of
+one file (`append_failure`, `read_failures`).
 """
 
 from __future__ import annotations
 
+import json
+import logging
 import os
 import pwd
+import re
+import socket
 import stat
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
-from sweep_clustering.storage.errors import storage_errors
-from sweep_clustering.storage.files import Files, Notes, kind_of
-from sweep_clustering.sweeps.errors import InputError, Problem
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from sweep_clustering.storage.files import (
+    PLAIN,
+    Files,
+    LeaseLost,
+    Notes,
+    StorageError,
+    kind_of,
+    storage_errors,
+)
+from sweep_clustering.sweeps.errors import InputError, Problem, one_line, plain_lines, refused, short_text
+from sweep_clustering.sweeps.plan import Cell
+
+logger = logging.getLogger(__name__)
+
 
 CUBE_SUFFIX = ".zarr"
 LEASE = "lease."
@@ -184,3 +205,312 @@ def _user(number: int) -> str:
         return f"user {pwd.getpwuid(number).pw_name} ({number})"
     except KeyError:
         return f"user {number}"
+
+
+# Format version of every record; other versions are refused with a message.
+VERSION = 2
+
+# A text for people: it becomes one line, even if an older release or a stranger wrote several.
+Line = Annotated[str, AfterValidator(one_line)]
+
+# File names that are not UTF-8 contain halves of characters. JSON allows them; pydantic's parser does not.
+HALVES = re.compile("[\ud800-\udfff]")
+
+
+class Record(BaseModel):
+    """A frozen record that programs write and read.
+
+    Its problems are not reported, unlike those of users' files.
+    """
+
+    # Validators are built at the first use, because `sweep status` reads few of the records.
+    # A field whose key in the file is no noun has the key as its alias.
+    model_config = ConfigDict(
+        frozen=True,
+        strict=True,
+        extra="forbid",
+        defer_build=True,
+        populate_by_name=True,
+        serialize_by_alias=True,
+    )
+
+    # Whether a text with infinities or NaN is refused: readers calculate with times and print JSON.
+    is_finite: ClassVar[bool] = False
+
+    @classmethod
+    def parse(cls, text: bytes | str, where: Path) -> Self | None:
+        """Return the record in a JSON text, None if it has none; another format version is an InputError."""
+        try:
+            values = json.loads(text)
+            version = values.pop("version")
+            del values["generation"]
+        except (ValueError, RecursionError, TypeError, KeyError, AttributeError):
+            return None
+        if version != VERSION:
+            hint = "use the release that wrote it, or remove the folder of the run to begin again"
+            raise refused(where, f"format version {short_text(version)}", str(VERSION), hint)
+        try:
+            plain = json.dumps(values, allow_nan=not cls.is_finite, ensure_ascii=False)
+            if HALVES.search(plain):
+                return cls.model_validate(values, strict=False)  # lists for tuples, as JSON has them
+            return cls.model_validate_json(plain)
+        except ValueError:
+            return None
+
+    def to_text(self, generation: int, indent: int | None = None) -> str:
+        """Return the record as JSON, with the format version and the generation of the writer's lease."""
+        values: dict[str, Any] = {"version": VERSION, "generation": generation}
+        return json.dumps(values | self.model_dump(), indent=indent)
+
+
+class FileRecord(Record):
+    """A record that is a whole file."""
+
+    is_finite: ClassVar[bool] = True
+
+    @classmethod
+    def read(cls, path: Path) -> Self | None:
+        """Return the record at `path`, None if there is none; another format version is an InputError."""
+        with suppress(OSError):
+            return cls.parse(path.read_bytes(), path)
+        return None
+
+    def write(self, path: Path, files: Files = PLAIN) -> None:
+        """Put the record at `path` in one step; raise StorageError, or LeaseLost if the lease is gone."""
+        with storage_errors(path):
+            files.put(path, self.to_text(files.generation, indent=1).encode())
+
+
+# States of a head. The job of a requeued one waits in the queue again.
+RUNNING = "running"
+REQUEUED = "requeued"
+ENDED = "ended"
+
+
+class HeadRecord(FileRecord):
+    """How the head of a run (scheduler and driver) was started, and how it ended.
+
+    The lease tells whether it is alive.
+    """
+
+    spec: str  # absolute path of the sweep file
+    data_dir: str | None = None
+    where: list[str] = []  # options of `sweep submit` that choose the compute cluster
+    job: str = ""  # number in the queue
+    node: Line = ""
+    restarts: int = 0  # how often its job was queued again
+    dashboard: Line | None = None  # how to reach the dashboard
+    state: str = RUNNING
+    at: float = 0.0  # unix time of the state
+    how: Line = ""
+
+    def now(self, state: str, how: str = "") -> HeadRecord:
+        """Return the record of the same driver in another state."""
+        return self.model_copy(update={"state": state, "how": one_line(how), "at": time.time()})
+
+
+class Submission(FileRecord):
+    """A head that was started detached."""
+
+    system: str  # `slurm`, or `process` for a process of this machine
+    job: str  # number of the job or process
+    host: str
+    at: float  # unix time
+
+
+class StopRequest(FileRecord):
+    """A request to end, for every head of a cube: running, waiting, or out of anyone's reach."""
+
+    host: str
+    at: float  # unix time
+
+
+# Jobs that ended and are still listed.
+KEPT = 20
+
+
+class JobRecord(Record):
+    """A worker job that runs or waits."""
+
+    name: str
+    job: str  # number in the queue; empty before it is submitted
+    node: str
+    state: str  # `running` once workers are connected; before that the word of the queue
+    workers: int  # connected worker processes
+
+
+class LostJob(Record):
+    """A worker job that ended and was replaced."""
+
+    name: str
+    job: str
+    node: str
+    how: str
+    at: float  # unix time
+
+
+class JobList(FileRecord):
+    """Worker jobs of the last run, for commands that only read files."""
+
+    n_jobs: int = Field(alias="wanted")  # number that the run maintains
+    jobs: tuple[JobRecord, ...]
+    n_lost: int
+    lost: tuple[LostJob, ...]  # the last `KEPT` of them
+    at: float  # unix time of the last change
+
+    @property
+    def running(self) -> int:
+        """Number of jobs with workers."""
+        return sum(job.workers > 0 for job in self.jobs)
+
+    @property
+    def workers(self) -> int:
+        """Number of worker processes of all jobs."""
+        return sum(job.workers for job in self.jobs)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return {**self.model_dump(), "running": self.running, "workers": self.workers}
+
+
+class JobListFile:
+    """Writer of the list of jobs, which replaces the file whenever the list changes."""
+
+    def __init__(self, path: Path, n_jobs: int, files: Files = PLAIN) -> None:
+        self._path, self._n_jobs, self._files = path, n_jobs, files
+        self._lost: list[LostJob] = []
+        self._written: JobList | None = None
+
+    def lose(self, record: JobRecord, how: str) -> None:
+        """Record the end of a job."""
+        job = record.model_dump(include={"name", "job", "node"})
+        self._lost.append(LostJob(**job, how=how, at=time.time()))
+
+    def show(self, jobs: Sequence[JobRecord]) -> None:
+        """Write the list if it has changed; an error of the disk is only logged."""
+        n_lost, lost = len(self._lost), tuple(self._lost[-KEPT:])
+        job_list = JobList(n_jobs=self._n_jobs, jobs=tuple(jobs), n_lost=n_lost, lost=lost, at=time.time())
+        if self._written is None or self._written != job_list.model_copy(update={"at": self._written.at}):
+            try:
+                job_list.write(self._path, self._files)
+                self._written = job_list
+            except (StorageError, LeaseLost) as error:
+                logger.debug("%s", error)
+
+
+class TimedRestart(NamedTuple):
+    """Time of a restart; kept for the next run and for `sweep plan`."""
+
+    dataset: str
+    model: str
+    p: float | None
+    m: int | None
+    seconds: float  # elapsed
+    choosing: float = 0.0  # seconds before it in which its cell chose a shape of covariances
+    busy: float = 1.0  # CPU time as a share of all seconds
+    search: str | None = None  # None if the sweep has one search
+
+
+class TimedQuestions(NamedTuple):
+    """Time of a batch of questions."""
+
+    dataset: str
+    design: str
+    p: float
+    start: int  # answers before the batch
+    seconds: float
+    busy: float = 1.0
+
+
+class Moment(NamedTuple):
+    """Time and place of a measurement."""
+
+    at: float  # unix time
+    host: str
+    load: float  # load of the machine for each core
+
+    @classmethod
+    def now(cls) -> Moment:
+        """Return the present moment on this machine."""
+        # The load is that of the whole machine, so it is divided by all cores of the machine.
+        return cls(time.time(), socket.gethostname(), os.getloadavg()[0] / (os.cpu_count() or 1))
+
+    @property
+    def age(self) -> float:
+        """Seconds since the moment."""
+        return time.time() - self.at
+
+
+class Pilot(FileRecord):
+    """Times that a run measured."""
+
+    timed: tuple[TimedRestart, ...] = ()
+    questions: tuple[TimedQuestions, ...] = ()
+    moment: Moment | None = None
+
+
+def read_pilot(run: RunFolder) -> Pilot:
+    """Read the times of the last holder; if there are none, restarts are timed again."""
+    paths = [generation.pilot for generation in run.generations() if generation.pilot.exists()]
+    pilot = Pilot.read(paths[-1]) if paths else Pilot()
+    if pilot is None:
+        logger.warning("%s is not readable: restarts are timed again", paths[-1])
+    return pilot or Pilot()
+
+
+class Progress(FileRecord):
+    """Progress of the driver, for commands that only read files."""
+
+    restarts: int  # done, also by earlier runs
+    total: int
+    workers: int
+    left: float | None  # seconds for the rest; None while restarts are timed
+    at: float  # unix time
+    answers: int = Field(0, alias="asked")
+    questions: int = 0  # all questions of designs that ask
+    earlier: int = 0  # restarts that were done before this run
+
+
+class FailedWork(Record, extra="ignore"):
+    """The restarts `start..stop-1` that failed, with the objectives of those before them."""
+
+    cell: Cell | None = None
+    start: int
+    stop: int
+    objectives: tuple[float, ...] = Field((), alias="known")
+
+
+class FailureRecord(Record, extra="ignore"):
+    """One failure of a cell; keys of later versions are ignored."""
+
+    work: FailedWork
+    cause: Line
+    node: Line
+    job: Line  # number or name in the queue; empty if unknown
+    traceback: Annotated[str, AfterValidator(plain_lines)]  # empty if the worker died
+    cell: str
+    at: Line = ""  # ISO 8601, UTC; empty in records of older versions
+    attempt: int = 0  # number of the failure of this cell in its run, from 1; 0 in records of older versions
+
+
+def append_failure(path: Path, record: FailureRecord, files: Files = PLAIN) -> None:
+    """Add one failure; raise StorageError, or LeaseLost if a later holder has removed the folder."""
+    with storage_errors(path), files.fenced(), path.open("a", encoding="utf-8") as file:
+        file.write(record.to_text(files.generation) + "\n")
+
+
+def read_failures(run: RunFolder) -> list[FailureRecord]:
+    """Read all failures, oldest first, without a torn line; another format version is an InputError."""
+    lines = merged_lines(generation.failures for generation in run.generations())
+    text = lines.decode(errors="replace")
+    records = (FailureRecord.parse(line, run.path) for line in text.splitlines())
+    return [record for record in records if record is not None]
+
+
+def merged_lines(paths: Iterable[Path]) -> bytes:
+    """Return the distinct lines of several files: a holder of the lease copies those of former holders."""
+    lines: dict[bytes, None] = {}
+    for path in paths:
+        with storage_errors(path), suppress(FileNotFoundError):
+            lines |= dict.fromkeys(path.read_bytes().splitlines())
+    return b"".join(line + b"\n" for line in lines if line)

@@ -27,8 +27,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from sweep_clustering.storage.errors import storage_errors
-from sweep_clustering.storage.files import PLAIN, Files, remove, sync_directory
+from sweep_clustering.storage.files import PLAIN, Files, remove, storage_errors, sync_directory
 from sweep_clustering.storage.runfolder.folder import RunFolder
 from sweep_clustering.sweeps.data.formats import read_header
 

@@ -23,10 +23,22 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Self
 
-from sweep_clustering.storage.errors import LeaseLost, StorageError, storage_errors
-from sweep_clustering.storage.files import PARTIAL, remove, sync_directory, write_new
-from sweep_clustering.storage.runfolder.folder import GenerationFolder, RunFolder
-from sweep_clustering.storage.runfolder.records import FileRecord, Record, merged_lines
+from sweep_clustering.storage.files import (
+    PARTIAL,
+    LeaseLost,
+    StorageError,
+    remove,
+    storage_errors,
+    sync_directory,
+    write_new,
+)
+from sweep_clustering.storage.runfolder.folder import (
+    FileRecord,
+    GenerationFolder,
+    Record,
+    RunFolder,
+    merged_lines,
+)
 
 __all__ = ["Cancelled", "Lease", "LeaseHeld", "LeaseLost", "read_lease"]
 

@@ -45,8 +45,8 @@ from sweep_clustering.sweeps.annotations.samples import MOST_COMPARED, WHOLE, Sa
 from sweep_clustering.sweeps.data import lines
 from sweep_clustering.sweeps.data.columns import ABSENT, Columns, is_columnar, parse_plain, read_columns
 from sweep_clustering.sweeps.data.lines import Lines
+from sweep_clustering.sweeps.data.reading import BLANK, rows_of
 from sweep_clustering.sweeps.data.table import Coding, TableChoice, identity
-from sweep_clustering.sweeps.data.text import BLANK, rows_of
 from sweep_clustering.sweeps.errors import InputError, Problem, collecting, did_you_mean, plural, refused
 
 ANNOTATOR = "annotator"

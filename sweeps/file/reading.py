@@ -28,7 +28,7 @@ from sweep_clustering.kernels import settings as declared
 from sweep_clustering.kernels.settings import DEFAULT as SETTINGS
 from sweep_clustering.kernels.settings import MODEL_ANY, SCALES, SINGULAR
 from sweep_clustering.kernels.structure import UNION
-from sweep_clustering.sweeps.data.registry import BUILTIN, KNOWN, fitting, is_pattern
+from sweep_clustering.sweeps.data.builtin import BUILTIN, KNOWN, fitting, is_pattern
 from sweep_clustering.sweeps.errors import InputError, Problem, closest, collecting, did_you_mean, refused
 from sweep_clustering.sweeps.file import spec
 from sweep_clustering.sweeps.file.methods import METHODS, Method, name_of, uses_links

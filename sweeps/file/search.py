@@ -37,7 +37,7 @@ from sweep_clustering.sweeps.records import (
     named_once,
     refusal,
 )
-from sweep_clustering.sweeps.unions import room_for
+from sweep_clustering.sweeps.shapes import room_for
 from sweep_clustering.sweeps.words import is_model, shape_of
 
 # Settings that a method names.

@@ -12,8 +12,18 @@ from unittest.mock import Mock
 import pytest
 from processes.crash import crash_everywhere
 
-from sweep_clustering.storage.errors import NEEDS, DamagedChunk, LeaseLost, StorageError, storage_errors
-from sweep_clustering.storage.files import PLAIN, Files, remove, sync_directory, unsynced_devices
+from sweep_clustering.storage.files import (
+    NEEDS,
+    PLAIN,
+    DamagedChunk,
+    Files,
+    LeaseLost,
+    StorageError,
+    remove,
+    storage_errors,
+    sync_directory,
+    unsynced_devices,
+)
 
 
 def test_a_file_is_whole_or_old(tmp_path: Path) -> None:

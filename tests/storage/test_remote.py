@@ -19,11 +19,10 @@ from cubes.reported import make
 from cubes.rot import turn_bit
 
 from sweep_clustering.pipeline.commands.main import main
-from sweep_clustering.storage import remote
+from sweep_clustering.storage import files
 from sweep_clustering.storage.cube.growth import open_cube
 from sweep_clustering.storage.cube.manifest import read_manifest
-from sweep_clustering.storage.errors import DamagedChunk, StorageError
-from sweep_clustering.storage.remote import place_of
+from sweep_clustering.storage.files import DamagedChunk, StorageError, place_of
 from sweep_clustering.sweeps.errors import InputError
 
 
@@ -175,7 +174,7 @@ def test_servers_that_fail_are_one_line(
 
 
 def test_a_server_that_does_not_answer_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote, "ANSWER_SECONDS", 0.3)
+    monkeypatch.setattr(files, "ANSWER_SECONDS", 0.3)
     with socket.create_server(("127.0.0.1", 0)) as silent:  # connects, and says nothing
         code, line = last_line(["report", f"http://127.0.0.1:{silent.getsockname()[1]}/toy.zarr"])
     assert code == 1
@@ -217,7 +216,7 @@ def test_what_is_damaged_or_too_large(address: str, cube: Path, monkeypatch: pyt
     chunk.unlink()
     with pytest.raises(DamagedChunk, match="is missing"):
         open_cube(address)["iris"]["X"].load()
-    monkeypatch.setattr(remote, "PART", 1024)
+    monkeypatch.setattr(files, "PART_BYTES", 1024)
     with chunk.open("ab") as file:
         file.truncate(2**28)
     with pytest.raises(InputError, match=r"found more than [\d,]+ bytes"):

@@ -9,7 +9,7 @@ import pytest
 from sweep_clustering.kernels.fits import Gaussians
 from sweep_clustering.kernels.settings import Settings, settings_of
 from sweep_clustering.kernels.structure import DEAREST, SHAPES, Structure, most_components
-from sweep_clustering.sweeps.unions import ROWS, Room, from_rows, room_for, to_rows
+from sweep_clustering.sweeps.shapes import ROWS, Room, from_rows, room_for, to_rows
 
 N_FEATURES, N_CLASSES = 5, 3
 FIRST = Structure("none", 1, "tied")

@@ -15,7 +15,7 @@ from sweep_clustering.storage.cube.growth import create, grow, open_cube
 from sweep_clustering.storage.cube.manifest import read_manifest
 from sweep_clustering.storage.cube.schema import FAILED
 from sweep_clustering.storage.cube.store import CubeStore
-from sweep_clustering.storage.errors import DamagedChunk
+from sweep_clustering.storage.files import DamagedChunk
 
 SPEC = make_spec("ab", stop={"rule": "good-turing", "risk": 0.1, "r_min": 2})
 PLANS = [

@@ -20,8 +20,7 @@ from sweep_clustering.pipeline.work.records import Science, Solved, Span
 from sweep_clustering.storage.cube.growth import open_cube
 from sweep_clustering.storage.cube.schema import FAILED
 from sweep_clustering.storage.runfolder import lease
-from sweep_clustering.storage.runfolder.folder import RunFolder
-from sweep_clustering.storage.runfolder.records import read_failures
+from sweep_clustering.storage.runfolder.folder import RunFolder, read_failures
 from sweep_clustering.sweeps.inputs import Source
 
 SPEC = tiny(3, datasets=["iris"], m=["0.5N"], replicates=1, models=["unsupervised", "posterior"], restarts=2)

@@ -19,7 +19,7 @@ from processes import sabotage
 from processes.killing import kill_family, workers_of
 from processes.sweeping import assert_same_bits, run, start, wait_until, write_spec
 
-from sweep_clustering.pipeline.check.verify import verify
+from sweep_clustering.pipeline.check import verify
 from sweep_clustering.pipeline.monitor.status import explain, failed_causes, read_status
 from sweep_clustering.pipeline.report.compare import write_comparison
 from sweep_clustering.pipeline.scoring.tables import cell_table
@@ -30,9 +30,8 @@ from sweep_clustering.storage.cube.blocks import UNPROMISED, BlockStore
 from sweep_clustering.storage.cube.growth import open_cube
 from sweep_clustering.storage.cube.manifest import read_manifest
 from sweep_clustering.storage.cube.schema import DONE, FAILED
-from sweep_clustering.storage.runfolder.folder import RunFolder
+from sweep_clustering.storage.runfolder.folder import RunFolder, read_failures
 from sweep_clustering.storage.runfolder.journal import replay
-from sweep_clustering.storage.runfolder.records import read_failures
 from sweep_clustering.sweeps.annotations.draw import answer_pairs
 from sweep_clustering.sweeps.errors import InputError
 from sweep_clustering.sweeps.inputs import Source

@@ -9,8 +9,7 @@ from processes.sweeping import assert_same_bits, run, start, tiny, write_spec
 from sweep_clustering.storage.cube.blocks import BlockStore
 from sweep_clustering.storage.cube.manifest import read_manifest
 from sweep_clustering.storage.cube.schema import DONE, FAILED
-from sweep_clustering.storage.runfolder.folder import RunFolder
-from sweep_clustering.storage.runfolder.records import read_failures
+from sweep_clustering.storage.runfolder.folder import RunFolder, read_failures
 
 SPEC = tiny(5, datasets=["iris"], m=["1N"], replicates=3, models=["likelihood", "posterior"], restarts=2)
 

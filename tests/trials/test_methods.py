@@ -12,7 +12,7 @@ import pytest
 import xarray as xr
 from processes.sweeping import assert_same_bits, run, write_spec
 
-from sweep_clustering.pipeline.check.verify import verify
+from sweep_clustering.pipeline.check import verify
 from sweep_clustering.pipeline.common import FAILED_CELLS
 from sweep_clustering.pipeline.methods.process import SPOILT
 from sweep_clustering.storage.cube.growth import open_cube

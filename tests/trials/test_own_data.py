@@ -9,7 +9,7 @@ from cubes.rot import turn_bit
 from cubes.small import result_files
 from processes.sweeping import run, write_spec
 
-from sweep_clustering.pipeline.check.verify import verify
+from sweep_clustering.pipeline.check import verify
 from sweep_clustering.pipeline.report.cell import read_cell
 from sweep_clustering.pipeline.scoring.scores import scores
 from sweep_clustering.storage.cube.growth import open_cube

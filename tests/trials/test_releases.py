@@ -13,7 +13,7 @@ from cubes.small import read_whole, result_files
 from golden import described
 from processes.sweeping import run
 
-from sweep_clustering.pipeline.check.verify import verify
+from sweep_clustering.pipeline.check import verify
 from sweep_clustering.pipeline.monitor.status import read_status
 from sweep_clustering.pipeline.report.write import write_export, write_report
 from sweep_clustering.pipeline.scoring.raw import read_raw
@@ -29,7 +29,7 @@ from sweep_clustering.storage.runfolder.folder import RunFolder
 from sweep_clustering.storage.runfolder.journal import replay
 from sweep_clustering.sweeps.errors import InputError
 from sweep_clustering.sweeps.plan import AskedPath
-from sweep_clustering.sweeps.unions import ROWS
+from sweep_clustering.sweeps.shapes import ROWS
 
 ARCHIVES = sorted((ROOT / "tests" / "fixtures").glob("format-*.tar.gz"))
 MOST_BYTES = 150_000

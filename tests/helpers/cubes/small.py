@@ -19,8 +19,16 @@ from sweep_clustering.sweeps.errors import present
 from sweep_clustering.sweeps.file import spec as sweepfile
 from sweep_clustering.sweeps.file.search import unions_of
 from sweep_clustering.sweeps.plan import Block, Cell, DatasetPlan
-from sweep_clustering.sweeps.shapes import CANDIDATES, CODES, DIMS, SCORED, widened, widest_dims
-from sweep_clustering.sweeps.unions import ROWS, to_rows
+from sweep_clustering.sweeps.shapes import (
+    CANDIDATES,
+    CODES,
+    DIMS,
+    ROWS,
+    SCORED,
+    to_rows,
+    widened,
+    widest_dims,
+)
 from sweep_clustering.sweeps.words import chooses, holds_out, is_any, shape_of
 
 

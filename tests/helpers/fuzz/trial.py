@@ -25,7 +25,8 @@ from fuzz import damage
 from processes.commandline import sweep
 from processes.sweeping import run
 
-from sweep_clustering.storage.runfolder import lease, records
+from sweep_clustering.storage.runfolder import folder as records
+from sweep_clustering.storage.runfolder import lease
 from sweep_clustering.storage.runfolder.folder import RunFolder
 
 SWEEP = """

@@ -23,12 +23,11 @@ from sweep_clustering.pipeline.work.records import Failed, Science, Solved, Span
 from sweep_clustering.storage.cube.blocks import BlockStore
 from sweep_clustering.storage.cube.growth import create, grow
 from sweep_clustering.storage.cube.manifest import read_manifest
-from sweep_clustering.storage.errors import LeaseLost
+from sweep_clustering.storage.files import LeaseLost
 from sweep_clustering.storage.runfolder import lease as holder
-from sweep_clustering.storage.runfolder.folder import RunFolder
+from sweep_clustering.storage.runfolder.folder import RunFolder, append_failure
 from sweep_clustering.storage.runfolder.journal import Journal
 from sweep_clustering.storage.runfolder.lease import Lease, inherit
-from sweep_clustering.storage.runfolder.records import append_failure
 from sweep_clustering.sweeps.inputs import Inputs, RealSource
 from sweep_clustering.sweeps.plan import DatasetPlan
 
@@ -138,7 +137,7 @@ def _drive(pipe: Connection, cube: Path, plan: DatasetPlan, failing: frozenset[s
 def _run(
     lease: Lease, plan: DatasetPlan, failing: frozenset[str], report: Callable[[set[tuple[str, int]]], None]
 ) -> None:
-    """What `pipeline.run.driver` does with a lease, without workers."""
+    """What `pipeline.run.head` does with a lease, without workers."""
     cube, files = lease.cube, lease.files
     inherit(RunFolder(cube), lease.generation)
     if cube.exists():  # a sweep file grows, and is never made smaller

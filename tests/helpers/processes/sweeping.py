@@ -67,7 +67,7 @@ def run(spec: Path, results: Path, *, batch_restarts: int | None = None, **optio
     logging.getLogger("sweep_clustering").setLevel(logging.INFO)
     batches = make_batches if batch_restarts is None else batches_of(batch_restarts)
     with ExitStack() as stack:
-        stack.enter_context(patch("sweep_clustering.pipeline.run.driver.make_batches", batches))
+        stack.enter_context(patch("sweep_clustering.pipeline.run.head.make_batches", batches))
         if choices["workers"] and "cluster_file" not in choices:
             # Runs of two tests at a time would want the same port.
             site = Path(stack.enter_context(TemporaryDirectory())) / "cluster.yaml"

@@ -16,13 +16,13 @@ from processes.sweeping import TINY, run, write_spec
 from sweep_clustering.pipeline.cluster import executor
 from sweep_clustering.pipeline.cluster.executor import (
     DEATHS,
+    TOPIC,
     DaskExecutor,
     InProgress,
     Losses,
     TimeLimitExceeded,
     WorkersDied,
 )
-from sweep_clustering.pipeline.cluster.worker import TOPIC
 from sweep_clustering.pipeline.jobs.slurm import ComputeClusterError
 from sweep_clustering.pipeline.methods.loading import MethodCall
 from sweep_clustering.pipeline.work.records import Science, Span, Task

@@ -21,8 +21,8 @@ from distributed.utils import sync
 from processes import sweeping
 from processes.killing import Site
 
-from sweep_clustering.pipeline.cluster import worker as leaving
-from sweep_clustering.pipeline.cluster.worker import BATCH, RESERVE, LeaveInTime, end_of_time
+from sweep_clustering.pipeline.cluster import executor as leaving
+from sweep_clustering.pipeline.cluster.executor import BATCH, RESERVE, LeaveInTime, end_of_time
 
 QUIET: dict[str, Any] = {"threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
 PATIENCE = 60.0
@@ -45,7 +45,7 @@ def test_what_overruns_is_said_and_then_ended(monkeypatch: pytest.MonkeyPatch) -
 
 STOPPED = """
 import time
-from sweep_clustering.pipeline.cluster.worker import deadline, end_process
+from sweep_clustering.pipeline.cluster.executor import deadline, end_process
 with deadline(0.6, lambda: print("overran", flush=True), end_process, tick=0.1):
     print("runs", flush=True)
     time.sleep(0.2)

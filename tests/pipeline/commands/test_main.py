@@ -25,10 +25,10 @@ from processes.sweeping import TINY, write_spec
 
 from sweep_clustering.kernels.settings import OFFERED
 from sweep_clustering.pipeline.cluster.profiles import cluster_schema
-from sweep_clustering.pipeline.commands import options, output
+from sweep_clustering.pipeline.commands import arguments, output
+from sweep_clustering.pipeline.commands.arguments import find_cube, find_places, find_run, find_spec
 from sweep_clustering.pipeline.commands.fit import GROUPS, USUAL, fit_command
 from sweep_clustering.pipeline.commands.main import COMMANDS, main
-from sweep_clustering.pipeline.commands.places import find_cube, find_places, find_run, find_spec
 from sweep_clustering.pipeline.common import plural
 from sweep_clustering.pipeline.methods.loading import MethodCall, load
 from sweep_clustering.storage.cube.manifest import read_manifest
@@ -333,11 +333,11 @@ def test_a_cube_and_its_run_are_found_by_path_and_by_sweep_file(tmp_path: Path) 
 
 @click.command("some")
 @click.argument("table")
-@options.takes_settings(patience=7)
-@options.repeatable("--show", "shown")
-@options.flag("--force")
+@arguments.takes_settings(patience=7)
+@arguments.repeatable("--show", "shown")
+@arguments.flag("--force")
 def some(**given: Any) -> None:
-    chosen = options.settings_in(given)
+    chosen = arguments.settings_in(given)
     changed = {each.name: chosen[each.name] for each in OFFERED if chosen[each.name] != each.offered}
     click.echo(f"{changed}\n{output.typed(some, {**given, **chosen, 'other': 1})}")
 

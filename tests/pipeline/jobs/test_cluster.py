@@ -26,7 +26,7 @@ from sweep_clustering.pipeline.jobs import cluster, slurm
 from sweep_clustering.pipeline.jobs.cluster import HeadJob
 from sweep_clustering.pipeline.jobs.slurm import head_name, job_prefix, live_jobs
 from sweep_clustering.pipeline.monitor.status import read_run_state
-from sweep_clustering.storage.errors import LeaseLost
+from sweep_clustering.storage.files import LeaseLost
 from sweep_clustering.storage.runfolder.folder import RunFolder
 from sweep_clustering.storage.runfolder.lease import Lease
 

@@ -12,11 +12,9 @@ from typing import Any, cast
 
 import pytest
 
+from sweep_clustering.pipeline.jobs import cluster as module
 from sweep_clustering.pipeline.jobs import slurm
-from sweep_clustering.pipeline.jobs import watch as module
-from sweep_clustering.pipeline.jobs.keys import JobQueue
-from sweep_clustering.pipeline.jobs.slurm import ComputeClusterError
-from sweep_clustering.pipeline.jobs.watch import (
+from sweep_clustering.pipeline.jobs.cluster import (
     FIRST_PAUSE,
     LONGEST_PAUSE,
     LOST_SECONDS,
@@ -24,8 +22,9 @@ from sweep_clustering.pipeline.jobs.watch import (
     SETTLED_SECONDS,
     JobWatch,
 )
-from sweep_clustering.storage.runfolder.folder import GenerationFolder, RunFolder
-from sweep_clustering.storage.runfolder.records import JobList
+from sweep_clustering.pipeline.jobs.keys import JobQueue
+from sweep_clustering.pipeline.jobs.slurm import ComputeClusterError
+from sweep_clustering.storage.runfolder.folder import GenerationFolder, JobList, RunFolder
 from sweep_clustering.sweeps.errors import present
 
 NAME = "sweep-tiny-"

@@ -38,8 +38,7 @@ from sweep_clustering.pipeline.monitor.status import read_status
 from sweep_clustering.storage.cube.blocks import BlockStore
 from sweep_clustering.storage.cube.growth import grow
 from sweep_clustering.storage.cube.schema import FAILED
-from sweep_clustering.storage.runfolder.folder import RunFolder
-from sweep_clustering.storage.runfolder.records import FailedWork, FailureRecord, append_failure
+from sweep_clustering.storage.runfolder.folder import FailedWork, FailureRecord, RunFolder, append_failure
 from sweep_clustering.sweeps.errors import InputError
 from sweep_clustering.sweeps.plan import Cell
 

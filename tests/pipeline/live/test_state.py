@@ -34,16 +34,16 @@ from sweep_clustering.storage.cube.growth import open_cube
 from sweep_clustering.storage.cube.manifest import append_run, read_manifest
 from sweep_clustering.storage.cube.schema import DONE, FAILED, NO_SOLUTION, PENDING
 from sweep_clustering.storage.provenance import run_record
-from sweep_clustering.storage.runfolder.folder import RunFolder
-from sweep_clustering.storage.runfolder.journal import Journal
-from sweep_clustering.storage.runfolder.lease import Lease
-from sweep_clustering.storage.runfolder.records import (
+from sweep_clustering.storage.runfolder.folder import (
     FailedWork,
     FailureRecord,
     HeadRecord,
     Progress,
+    RunFolder,
     append_failure,
 )
+from sweep_clustering.storage.runfolder.journal import Journal
+from sweep_clustering.storage.runfolder.lease import Lease
 from sweep_clustering.sweeps.inputs import Inputs, RealSource
 from sweep_clustering.sweeps.plan import Cell, MethodPlan
 from sweep_clustering.sweeps.words import BASELINES, MODEL_CODES

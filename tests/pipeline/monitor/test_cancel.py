@@ -19,9 +19,15 @@ from sweep_clustering.pipeline.jobs.slurm import CommandFailed, LiveJob, head_na
 from sweep_clustering.pipeline.monitor import cancel as cancelling
 from sweep_clustering.pipeline.monitor.cancel import CannotCancel, cancel
 from sweep_clustering.pipeline.monitor.status import read_run_state
-from sweep_clustering.storage.runfolder.folder import RunFolder
+from sweep_clustering.storage.runfolder.folder import (
+    ENDED,
+    REQUEUED,
+    HeadRecord,
+    RunFolder,
+    StopRequest,
+    Submission,
+)
 from sweep_clustering.storage.runfolder.lease import Cancelled, Lease
-from sweep_clustering.storage.runfolder.records import ENDED, REQUEUED, HeadRecord, StopRequest, Submission
 
 
 @pytest.fixture

@@ -32,9 +32,9 @@ from sweep_clustering.pipeline.monitor.status import (
 from sweep_clustering.storage.cube.blocks import BlockStore
 from sweep_clustering.storage.cube.manifest import append_run, read_manifest
 from sweep_clustering.storage.cube.schema import FAILED, NO_SOLUTION
-from sweep_clustering.storage.errors import DamagedChunk
+from sweep_clustering.storage.files import DamagedChunk
 from sweep_clustering.storage.provenance import run_record
-from sweep_clustering.storage.runfolder import records
+from sweep_clustering.storage.runfolder import folder as records
 from sweep_clustering.storage.runfolder.folder import RunFolder
 from sweep_clustering.storage.runfolder.lease import Holder, Lease, LeaseState, this_process
 from sweep_clustering.sweeps.errors import InputError

@@ -31,7 +31,7 @@ from sweep_clustering.pipeline.report.figures import SUFFIXES, TILE, house_style
 from sweep_clustering.pipeline.report.scores import draw_curves
 from sweep_clustering.pipeline.report.write import Report, write_chapters, write_report
 from sweep_clustering.storage.cube.growth import create
-from sweep_clustering.storage.runfolder.records import FailedWork, FailureRecord, append_failure
+from sweep_clustering.storage.runfolder.folder import FailedWork, FailureRecord, append_failure
 from sweep_clustering.sweeps.errors import InputError
 from sweep_clustering.sweeps.words import BASELINES, MODEL_CODES, SHAPE_CODES, split_model
 

@@ -27,10 +27,9 @@ from sweep_clustering.pipeline.work.tasks import run_task
 from sweep_clustering.pipeline.work.timing import Timing
 from sweep_clustering.storage.cube.growth import open_cube
 from sweep_clustering.storage.cube.schema import FAILED
-from sweep_clustering.storage.errors import LeaseLost
-from sweep_clustering.storage.runfolder.folder import RunFolder
+from sweep_clustering.storage.files import LeaseLost
+from sweep_clustering.storage.runfolder.folder import Progress, RunFolder, read_failures
 from sweep_clustering.storage.runfolder.lease import Lease, read_lease
-from sweep_clustering.storage.runfolder.records import Progress, read_failures
 from sweep_clustering.sweeps.errors import present
 from sweep_clustering.sweeps.inputs import Source
 from sweep_clustering.sweeps.plan import Cell

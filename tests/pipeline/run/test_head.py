@@ -24,16 +24,21 @@ from sweep_clustering.pipeline.common import COMPLETE, FAILED_CELLS, INTERNAL
 from sweep_clustering.pipeline.jobs import slurm
 from sweep_clustering.pipeline.jobs.keys import job_queue
 from sweep_clustering.pipeline.jobs.slurm import CommandFailed, ComputeClusterError, head_name
-from sweep_clustering.pipeline.run import driver, head
-from sweep_clustering.pipeline.run.driver import Clock, display, step
-from sweep_clustering.pipeline.run.head import End
+from sweep_clustering.pipeline.run import head
+from sweep_clustering.pipeline.run.head import Clock, End, display, step
 from sweep_clustering.pipeline.run.ledger import Work
 from sweep_clustering.pipeline.run.request import Options, Request, Selection, prepare
 from sweep_clustering.pipeline.run.signals import Stopped, stop_on_signal, uninterrupted
-from sweep_clustering.storage.errors import StorageError
-from sweep_clustering.storage.runfolder.folder import RunFolder
+from sweep_clustering.storage.files import StorageError
+from sweep_clustering.storage.runfolder.folder import (
+    ENDED,
+    REQUEUED,
+    RUNNING,
+    HeadRecord,
+    Progress,
+    RunFolder,
+)
 from sweep_clustering.storage.runfolder.lease import STALE_AFTER, Cancelled, Lease, LeaseHeld
-from sweep_clustering.storage.runfolder.records import ENDED, REQUEUED, RUNNING, HeadRecord, Progress
 from sweep_clustering.sweeps.errors import present
 from sweep_clustering.sweeps.plan import AskedPath, Cell
 
@@ -252,7 +257,7 @@ def test_lines_and_states_come_now_and_then_and_at_the_end(
     caplog.set_level(logging.INFO)
     generation, now = next_generation(tmp_path / "tiny.zarr"), [100.0]
     lease: Any = SimpleNamespace(generation=generation, files=generation.files)
-    monkeypatch.setattr(driver.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(head.time, "monotonic", lambda: now[0])
     clock: Any = SimpleNamespace(left=lambda: 5.0)
     # twelve restarts, of which two are done, and three of five cells
     work = Work(cells=5, cells_done=3, restarts=12, left=10, questions=48, questions_left=40)

@@ -30,9 +30,8 @@ from sweep_clustering.pipeline.work.timing import Key, Times, Timing
 from sweep_clustering.storage.cube.blocks import BlockStore
 from sweep_clustering.storage.cube.growth import create
 from sweep_clustering.storage.cube.schema import DONE, FAILED, PENDING
-from sweep_clustering.storage.runfolder.folder import RunFolder
+from sweep_clustering.storage.runfolder.folder import RunFolder, append_failure, read_failures
 from sweep_clustering.storage.runfolder.journal import Journal, JournalDamaged
-from sweep_clustering.storage.runfolder.records import append_failure, read_failures
 from sweep_clustering.sweeps.inputs import Inputs, RealSource, cell_annotations
 from sweep_clustering.sweeps.plan import AskedPath, Cell, DatasetPlan
 

@@ -14,7 +14,7 @@ from sweep_clustering.pipeline.jobs.keys import job_queue
 from sweep_clustering.pipeline.methods.loading import MethodCall
 from sweep_clustering.pipeline.methods.process import PROCESS_BYTES
 from sweep_clustering.pipeline.run.request import Sweep, prepare
-from sweep_clustering.pipeline.submit.memory import (
+from sweep_clustering.pipeline.submit.overview import (
     COPIES,
     DRAWN,
     NANNY,

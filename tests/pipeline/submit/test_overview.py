@@ -26,7 +26,7 @@ from sweep_clustering.pipeline.submit.overview import plan_lines, plan_overview
 from sweep_clustering.pipeline.work import tasks
 from sweep_clustering.pipeline.work.records import Failed, Science, Solved, Span
 from sweep_clustering.pipeline.work.timing import Key, Times, Timing, pilot_cells
-from sweep_clustering.storage.runfolder.records import Moment
+from sweep_clustering.storage.runfolder.folder import Moment
 from sweep_clustering.sweeps.errors import present
 from sweep_clustering.sweeps.file.search import Search
 from sweep_clustering.sweeps.inputs import Source

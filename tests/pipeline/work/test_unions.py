@@ -19,7 +19,7 @@ from sweep_clustering.kernels.solver import unions
 from sweep_clustering.kernels.solver.contract import Model
 from sweep_clustering.kernels.solver.prepare import prepare
 from sweep_clustering.kernels.structure import STRUCTURE, Structure
-from sweep_clustering.pipeline.check.verify import verify
+from sweep_clustering.pipeline.check import verify
 from sweep_clustering.pipeline.commands.main import main
 from sweep_clustering.pipeline.fit.solve import fit
 from sweep_clustering.pipeline.report.cell import solution_of

@@ -25,7 +25,7 @@ from sweep_clustering.storage.cube.blocks import BlockStore, CellMismatch, diffe
 from sweep_clustering.storage.cube.growth import create, grow, open_cube
 from sweep_clustering.storage.cube.manifest import Manifest
 from sweep_clustering.storage.cube.schema import DONE, FAILED, PENDING, VARIABLES, result_names
-from sweep_clustering.storage.errors import StorageError
+from sweep_clustering.storage.files import StorageError
 
 RESULTS = result_names(make_plan(), ["likelihood"])
 PLAN = make_plan("a", p=(0.9, 0.8), m=(4, 6), replicates=3, models=("likelihood", "posterior"))

@@ -25,8 +25,7 @@ from sweep_clustering.storage.provenance import RunRecord, fingerprint, run_reco
 from sweep_clustering.sweeps.errors import InputError
 from sweep_clustering.sweeps.file import search
 from sweep_clustering.sweeps.plan import DatasetPlan, MethodPlan
-from sweep_clustering.sweeps.shapes import CANDIDATES
-from sweep_clustering.sweeps.unions import Room
+from sweep_clustering.sweeps.shapes import CANDIDATES, Room
 
 OWN = {"n_annotations": 9, "annotations_checksum": "c0ffee"}
 PLAN = make_plan("a", p=(0.9, 0.1 + 0.2), m=(4, 9), models=("posterior", "likelihood-common"))

@@ -13,7 +13,7 @@ import pytest
 from cubes.writer import next_generation
 from processes.crash import crash_everywhere
 
-from sweep_clustering.storage.errors import LeaseLost, StorageError
+from sweep_clustering.storage.files import LeaseLost, StorageError
 from sweep_clustering.storage.runfolder import journal as module
 from sweep_clustering.storage.runfolder.journal import (
     HEAD,

@@ -9,8 +9,8 @@ from cubes.writer import next_generation
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sweep_clustering.storage.errors import LeaseLost
-from sweep_clustering.storage.runfolder import records
+from sweep_clustering.storage.files import LeaseLost
+from sweep_clustering.storage.runfolder import folder as records
 from sweep_clustering.sweeps.errors import InputError
 
 

@@ -24,15 +24,20 @@ import sklearn.datasets
 
 from sweep_clustering.sweeps.data import builtin
 from sweep_clustering.sweeps.data.builtin import (
+    BUILTIN,
+    REGISTRY,
     Damaged,
     Missing,
+    RawFile,
     Unavailable,
     catalogue,
     find,
     find_in_folder,
+    fitting,
+    parse,
+    parse_raw,
     verified,
 )
-from sweep_clustering.sweeps.data.registry import BUILTIN, REGISTRY, RawFile, fitting, parse, parse_raw
 from sweep_clustering.sweeps.errors import InputError
 
 RAW = b"1,5.1,3.5\n2,4.9,3.0\n1,4.7,3.2\n"

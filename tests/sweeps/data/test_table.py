@@ -13,10 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from own_tables import problems, read, write
 
-from sweep_clustering.sweeps.data import text as module
+from sweep_clustering.sweeps.data import reading as module
 from sweep_clustering.sweeps.data.lines import MOST_SINGLE, read_lines, split_cells, to_number
-from sweep_clustering.sweeps.data.reading import load_table
-from sweep_clustering.sweeps.data.scaling import scale, scaling_of
+from sweep_clustering.sweeps.data.reading import (
+    load_table,
+    read_text_table,
+    rows_of,
+    scale,
+    scaling_of,
+    separator_of,
+)
 from sweep_clustering.sweeps.data.table import (
     LabelledTable,
     TableChoice,
@@ -24,7 +30,6 @@ from sweep_clustering.sweeps.data.table import (
     is_empty,
     read_labels,
 )
-from sweep_clustering.sweeps.data.text import read_text_table, rows_of, separator_of
 from sweep_clustering.sweeps.errors import InputError
 
 CASES, REFUSED = (
