@@ -24,6 +24,9 @@ CANDIDATES = ("spherical", "diagonal", "tied", "full")
 # Covariance if shape, components and subspace are all chosen (`kernels.unions.race`).
 ANY = "any"
 
+# The same, with classes of merged groups among the candidates (`kernels.unions.contest`).
+GROUPS = "groups"
+
 # Coordinates of the components: the features as they are, or directions along which classes differ.
 NONE = "none"
 DISCRIMINATIVE = "discriminative"
@@ -44,8 +47,8 @@ WEIGHTS = "weights"
 STRUCTURE: tuple[str, ...] = ("subspace", "components", "covariance", "proportions", "annotated")
 STRUCTURE += ("first_subspace", "first_components", "first_covariance")
 LEARNED = {METRIC: ", in a metric from the answers", WEIGHTS: ", in features weighted by the answers"}
-SHAPES = (*COVARIANCES, KMEANS)
-SPACES = {NONE: 0, DISCRIMINATIVE: -2}
+SHAPES = (*COVARIANCES, KMEANS, *LINKAGES)
+SPACES = {NONE: 0, DISCRIMINATIVE: -2, METRIC: -3, WEIGHTS: -4}
 PROPORTIONS = ("equal", "free")
 
 
@@ -294,7 +297,9 @@ class Kind:
 # Classes that are unions of Gaussians, or stand in a subspace.
 UNION = Kind(
     name="union of Gaussians",
-    is_meant=lambda covariance, parts: covariance == ANY or (parts.components, parts.subspace) != (1, NONE),
+    is_meant=lambda covariance, parts: (
+        covariance in (ANY, GROUPS) or (parts.components, parts.subspace) != (1, NONE)
+    ),
     terms=("unsupervised", "conditional"),
     unused=("min_cluster_size", "variance_prior", "covariance_prior", "feature_weight"),
     is_searched=False,

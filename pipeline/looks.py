@@ -61,6 +61,7 @@ SHAPES = {
     "full": Shape((0, (5, 1.5, 1, 1.5, 1, 1.5)), True, "top", "xxx"),
     "auto": Shape((0, (1, 1.5, 1, 1.5, 1, 4)), True, "right", "ooo"),
     "any": Shape((0, (3, 1, 3, 4)), False, "right", "***"),
+    "groups": Shape((0, (6, 1, 1, 1)), False, "left", "+++"),
 }
 
 

@@ -4,7 +4,7 @@
 of rows that fit all cells of a search. One row has the class of each Gaussian, and one has the proportions.
 The third has all other numbers: the codes of the structure, means, covariances (lower triangles of matrices,
 row by row), the centre of the features and the axes. So a row has no more numbers than the fit, whatever its
-shape and its coordinates.
+shape and its coordinates. Merged groups have one variance, which is kept once, and any number of Gaussians.
 """
 
 from __future__ import annotations
@@ -20,14 +20,22 @@ from sweep_clustering.kernels.fits import Gaussians
 from sweep_clustering.kernels.settings import ObjectiveSettings
 from sweep_clustering.kernels.structure import (
     ANY,
+    COVARIANCES,
     DISCRIMINATIVE,
+    GROUPS,
+    KMEANS,
+    LEARNED,
+    LINKAGES,
     MOST_DIMS,
+    MOST_LEARNED,
     NONE,
     SHAPES,
     SPACES,
     STRUCTURE,
     Structure,
+    merged_structures,
     most_components,
+    n_groups,
     named_structure,
     part_size,
     wide_dims,
@@ -53,6 +61,7 @@ DIMS: dict[str, tuple[str, ...]] = {
     "full": ("feature", "feature_2"),
     "auto": ("feature", "feature_2"),
     "any": (),  # one variance for each class, whatever its components have
+    "groups": (),
 }
 
 # Shapes that can be chosen, from the simplest on.
@@ -62,7 +71,7 @@ CANDIDATES = ("spherical", "diagonal", "tied", "full")
 SCORED = (*CANDIDATES, "common")
 
 # Whole numbers in a cube that stand for shapes.
-CODES = {shape: code for code, shape in enumerate(shape for shape in DIMS if shape not in ("auto", "any"))}
+CODES = {shape: code for code, shape in enumerate(COVARIANCES)}
 
 
 def widest_dims(shapes: Iterable[str]) -> tuple[str, ...]:
@@ -118,7 +127,9 @@ def to_rows(gaussians: Gaussians, room: Room | None = None) -> dict[str, NDArray
     `ValueError`.
     """
     covariances, axes = gaussians.covariances, gaussians.axes
-    if covariances.ndim == 3:
+    if gaussians.structure.covariance in LINKAGES:
+        covariances = covariances[:1, :1]
+    elif covariances.ndim == 3:
         covariances = covariances[:, *np.tril_indices(covariances.shape[1])]
     codes = np.array(gaussians.structure.codes)
     parts = [codes, gaussians.means, covariances, gaussians.center, np.empty(0) if axes is None else axes]
@@ -146,8 +157,15 @@ def from_rows(rows: Mapping[str, NDArray[Any]], n_features: int, n_classes: int)
     if not all(map(float.is_integer, codes)):
         raise ValueError(f"codes {codes} of what classes are made of")
     structure = Structure.of(codes)
-    shapes = _shapes(structure, n_features, n_classes)
-    many, ends = structure.components * n_classes, np.cumsum(list(map(prod, shapes.values()))).tolist()
+    is_merged, many = structure.covariance in LINKAGES, structure.components * n_classes
+    if is_merged:
+        many = int((class_of != -1).sum())
+    n_dims = _n_dims(structure, n_features, n_classes)
+    if structure.subspace in LEARNED:  # as many as fill the row
+        numbers = int(np.flatnonzero(~np.isnan(values))[-1]) - len(STRUCTURE) - n_features
+        n_dims = max(numbers // (many + n_features), 1)
+    shapes = _shapes(structure, n_features, many, n_dims)
+    ends = np.cumsum(list(map(prod, shapes.values()))).tolist()
     if many > len(class_of) or ends[-1] > len(values):
         raise ValueError(f"rows of {len(class_of)} and {len(values)} for {structure}")
     checks = {
@@ -164,8 +182,10 @@ def from_rows(rows: Mapping[str, NDArray[Any]], n_features: int, n_classes: int)
         name: part.reshape(shapes[name]).copy()
         for name, part in zip(shapes, np.split(values[: ends[-1]], ends[:-1]), strict=True)
     }
-    n_dims, covariances = parts["means"].shape[1], parts["covariances"]
-    if structure.covariance in ("tied", "full"):
+    covariances = parts["covariances"]
+    if is_merged:
+        covariances = np.full(shapes["means"], covariances.item())
+    elif structure.covariance in ("tied", "full"):
         at, packed = np.tril_indices(n_dims), covariances
         covariances = np.empty((len(packed), n_dims, n_dims))
         covariances[:, *at] = covariances[:, *at[::-1]] = packed
@@ -184,19 +204,23 @@ def _filled(values: NDArray[Any], length: int, fill: float) -> NDArray[Any]:
     return np.pad(values, (0, length - len(values)), constant_values=fill)
 
 
-def _shapes(structure: Structure, n_features: int, n_classes: int) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of the arrays in a row, in their order."""
-    n_dims = n_features
+def _n_dims(structure: Structure, n_features: int, n_classes: int) -> int:
+    """Return the number of coordinates of a structure; of a space that answers teach, the largest."""
     if structure.subspace == DISCRIMINATIVE:
-        n_dims = min(n_classes - 1, n_features) or 1
-    elif structure.subspace != NONE:
-        n_dims = min(int(structure.subspace), n_features)
-    many, triangle = structure.components * n_classes, n_dims * (n_dims + 1) // 2
-    matrices = {"tied": (1, triangle), "full": (many, triangle)}
+        return min(n_classes - 1, n_features) or 1
+    if structure.subspace in LEARNED:
+        return min(MOST_LEARNED, n_features)
+    return n_features if isinstance(structure.subspace, str) else min(structure.subspace, n_features)
+
+
+def _shapes(structure: Structure, n_features: int, many: int, n_dims: int) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the arrays in a row with so many Gaussians, in their order."""
+    triangle = n_dims * (n_dims + 1) // 2
+    others = {"tied": (1, triangle), "full": (many, triangle), **dict.fromkeys(LINKAGES, (1,))}
     return {
         "codes": (len(STRUCTURE),),
         "means": (many, n_dims),
-        "covariances": matrices.get(structure.covariance, (many, n_dims)),
+        "covariances": others.get(structure.covariance, (many, n_dims)),
         "center": (n_features,),
         "axes": (0 if structure.subspace == NONE else n_features, n_dims),
     }
@@ -210,13 +234,22 @@ def room_for(
     The shape "any" is that of a model that chooses its structure. Candidates take at most `DEAREST`
     operations a step, so rows have about `DEAREST` / (2 N) numbers of covariances at most, beside means and
     axes of few dimensions. If structures are compared on a part of the rows, N is the size of that part.
+    The shape "groups" has merged groups beside these, at most `MOST_GROUPS` or some for each class, in at
+    most `MOST_LEARNED` dimensions.
     """
-    structures: Iterable[Structure] = [named_structure(settings.subspace, settings.components, covariance)]
-    if covariance == ANY:
-        structures = _largest(n_samples, n_features, n_classes)
-    sizes = [(structure.components, _shapes(structure, n_features, n_classes)) for structure in structures]
-    largest = max(sum(map(prod, shapes.values())) for _, shapes in sizes)
-    return Room(n_classes * max(components for components, _ in sizes), largest)
+    structures = [named_structure(settings.subspace, settings.components, covariance)]
+    if covariance in (ANY, GROUPS):
+        structures = list(_largest(n_samples, n_features, n_classes))
+    sizes = [(structure.components * n_classes, structure) for structure in structures]
+    if covariance == GROUPS:
+        many = max(n_groups(n_samples, n_classes), n_classes)
+        sizes += [(many, merged) for merged in merged_structures(n_samples, n_features, n_classes)]
+    largest = max(
+        sum(map(prod, _shapes(structure, n_features, many, dims).values()))
+        for many, structure in sizes
+        for dims in [_n_dims(structure, n_features, n_classes)]
+    )
+    return Room(max(many for many, _ in sizes), largest)
 
 
 def _largest(n_samples: int, n_features: int, n_classes: int) -> Iterator[Structure]:
@@ -226,7 +259,7 @@ def _largest(n_samples: int, n_features: int, n_classes: int) -> Iterator[Struct
     few = (*range(1, min(MOST_DIMS, n_features) + 1), *wide_dims(n_features, n_classes))
     for subspace in (*few, NONE, DISCRIMINATIVE):
         n_dims = n_features if isinstance(subspace, str) else subspace
-        for shape in SHAPES:
+        for shape in (*COVARIANCES, KMEANS):
             # One spherical Gaussian for each class is tried even if it is too dear.
             least = int(shape == "spherical")
             many = max(most_components(shape, compared, n_dims, n_classes), least)

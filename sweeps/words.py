@@ -73,11 +73,24 @@ SPHERICAL = "spherical"
 AUTO = "auto"
 # `any` stands for classes of any shape: components and subspace are chosen too (docs/model.md, section 12).
 ANY = "any"
+# `groups` adds classes of merged groups to these candidates (section 13), as `sweep fit` does.
+GROUPS = "groups"
 
 TERM_CODES = {UNSUPERVISED: 0, "likelihood": 1, "posterior": 2, "conditional": 3}
 
 # These are added to the code of the term.
-SHAPE_CODES = {SPHERICAL: 0, "common": 16, "diagonal": 32, "tied": 48, "full": 64, AUTO: 80, ANY: 96}
+SHAPE_CODES = {
+    SPHERICAL: 0,
+    "common": 16,
+    "diagonal": 32,
+    "tied": 48,
+    "full": 64,
+    AUTO: 80,
+    ANY: 96,
+    GROUPS: 112,
+}
+# Shapes that stand for a choice of everything that classes are made of.
+WHOLE = (ANY, GROUPS)
 
 
 def model_of(term: str, shape: str) -> str:
@@ -91,11 +104,11 @@ MODEL_CODES = {
     model_of(term, shape): term_code + shape_code
     for shape, shape_code in SHAPE_CODES.items()
     for term, term_code in TERM_CODES.items()
-    if (term, shape) != (UNSUPERVISED, AUTO) and (shape != ANY or term == "conditional")
+    if (term, shape) != (UNSUPERVISED, AUTO) and (shape not in WHOLE or term == "conditional")
 }
 
 # Models without annotations, one of each shape: they depend only on the data.
-BASELINES = tuple(model_of(UNSUPERVISED, shape) for shape in SHAPE_CODES if shape not in (AUTO, ANY))
+BASELINES = tuple(model_of(UNSUPERVISED, shape) for shape in SHAPE_CODES if shape not in (AUTO, *WHOLE))
 
 
 def split_model(model: str) -> tuple[str, str]:
@@ -116,12 +129,17 @@ def shape_of(model: str) -> str:
 
 def chooses(model: str) -> bool:
     """Whether each cell of a model chooses its shape of covariances, or all components of its classes."""
-    return shape_of(model) in (AUTO, ANY)
+    return shape_of(model) in (AUTO, *WHOLE)
 
 
 def is_any(model: str) -> bool:
     """Whether each cell of a model chooses the components of its classes."""
-    return shape_of(model) == ANY
+    return shape_of(model) in WHOLE
+
+
+def has_groups(model: str) -> bool:
+    """Whether merged groups are among the candidates of each cell of a model."""
+    return shape_of(model) == GROUPS
 
 
 def chooses_shape(model: str) -> bool:
@@ -209,6 +227,7 @@ SOLVERS = {
     "one Gaussian": 1,
     "chosen shape": 1,
     "union of Gaussians": 2,  # 1 fitted them in cubes of format 2, which hold no Gaussians
+    "merged groups": 1,
     "method": 1,
     "questions": 1,
 }
@@ -236,4 +255,6 @@ def solvers_of(spec: SweepSpec) -> dict[str, str]:
 def _kind_of(model: str, search: Search) -> str:
     """Return the kind of a model in a search, as `SOLVERS` names it."""
     kind = kind_of(shape_of(model), search)
+    if has_groups(model):
+        return "merged groups"
     return "chosen shape" if kind is ONE_GAUSSIAN and holds_out(model, search.held_out) else kind.name

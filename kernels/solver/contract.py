@@ -26,7 +26,7 @@ from sweep_clustering.kernels.choice.held_out import HeldOut, Skill, bar_of
 from sweep_clustering.kernels.fits import Fit, Floats, Runner
 from sweep_clustering.kernels.problem.data import Layer
 from sweep_clustering.kernels.settings import MODEL_ANY, Settings
-from sweep_clustering.kernels.structure import ANY, AUTO, Kind, Structure, kind_of
+from sweep_clustering.kernels.structure import ANY, AUTO, GROUPS, Kind, Structure, kind_of
 
 UNSUPERVISED = "unsupervised"
 
@@ -49,7 +49,7 @@ class Model:
     structure : Structure or None
         Structure of the classes if everything is open and a choice was made before.
     has_groups : bool
-        Whether merged groups are compared with structures if everything is open; cubes have no room for them.
+        Whether merged groups are compared with structures if everything is open.
     """
 
     term: str
@@ -63,6 +63,8 @@ class Model:
         """Return the model that people mean by a name and a covariance."""
         if name == MODEL_ANY:
             return cls("conditional", ANY, settings)
+        if covariance == GROUPS:
+            return replace(cls.from_name(name, ANY, settings), has_groups=True)
         term = "conditional" if covariance == ANY and name != UNSUPERVISED else name
         return cls(term, covariance, settings)
 

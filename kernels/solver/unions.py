@@ -21,7 +21,7 @@ from sweep_clustering.kernels.choice.held_out import (
     some_rows,
 )
 from sweep_clustering.kernels.fits import Fit, Floats, Gaussians
-from sweep_clustering.kernels.problem.data import Layer, layer_weights, link
+from sweep_clustering.kernels.problem.data import MUST, Layer, layer_weights, link
 from sweep_clustering.kernels.settings import FOLDS
 from sweep_clustering.kernels.solver.contract import UNSUPERVISED, Choice, Draws, Effort, Part, Solver
 from sweep_clustering.kernels.structure import (
@@ -32,6 +32,7 @@ from sweep_clustering.kernels.structure import (
     MANY,
     NONE,
     Structure,
+    merged_structures,
     named_structure,
     part_size,
 )
@@ -72,8 +73,12 @@ class Unions(Solver):
         self.ranking = Ranking((self.structure,), {}, None)
 
     def warm_up(self, *, predict: bool = False) -> None:
-        """Load or compile the soft fit."""
+        """Load or compile the soft fit, and the merging of groups."""
         soft.warm_up()
+        if self.model.has_groups:
+            tiny = Table(np.arange(6.0)[:, None], 2, self.seed)
+            structures = [structure for structure in merged_structures(6, 1, 2) if structure.subspace == NONE]
+            tiny.merged(structures, [Layer(MUST, np.array([[0, 1]]))], default_rng(0))
 
     @cached_property
     def part(self) -> tuple[Table, Sequence[Layer]] | None:

@@ -140,7 +140,7 @@ def believe(
         Seed of all random streams. The object is not modified.
     covariance : str
         Shape of the covariances; "auto" is the one that predicts held-out answers best, "any" that with
-        components and subspace.
+        components and subspace, "groups" that with merged groups among the candidates.
     restarts : int
         Number of fits.
     settings : Settings
@@ -155,7 +155,7 @@ def believe(
     ValueError
         If the problem admits no solution.
     """
-    model, seeds = Model(model_for(layers), covariance, settings), partial(below, seed)
+    model, seeds = Model.from_name(model_for(layers), covariance, settings), partial(below, seed)
     solver = prepare(model, X, layers, n_clusters, seeds(0), run=run)
     solver.warm_up()
     part = some_rows(X, layers, MOST_ROWS, np.random.default_rng(seeds(6)))

@@ -74,7 +74,15 @@ from sweep_clustering.storage.runfolder.folder import FailureRecord, RunFolder, 
 from sweep_clustering.storage.runfolder.lease import read_lease
 from sweep_clustering.sweeps.errors import InputError, Problem, collecting, present
 from sweep_clustering.sweeps.plan import Cell, DatasetPlan
-from sweep_clustering.sweeps.words import SHIPPED, chooses, is_any, is_model, shape_of, split_model
+from sweep_clustering.sweeps.words import (
+    SHIPPED,
+    chooses,
+    has_groups,
+    is_any,
+    is_model,
+    shape_of,
+    split_model,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -572,7 +580,7 @@ def model_words(model: str) -> str:
         return SHIPPED[model].text if model in SHIPPED else "a user-defined method"
     term, _ = split_model(model)
     if is_any(model):
-        shape = "classes of one Gaussian or several"
+        shape = f"classes of one Gaussian or several{' or of merged groups' if has_groups(model) else ''}"
     elif chooses(model):
         shape = "covariances as held-out annotations choose"
     else:

@@ -449,7 +449,7 @@ def plain(table: xr.Dataset) -> xr.Dataset:
 
 
 # Scores of the chosen structure, which become attributes.
-CHOICE = ("held_out", "held_out_right", "base_rate")
+CHOICE = ("held_out", "held_out_right", "base_rate", "distance_rate")
 
 
 def gaussians_of(cell: xr.Dataset) -> Gaussians | None:
@@ -485,9 +485,9 @@ def components(tree: xr.DataTree, dataset: str, **cell: Any) -> xr.Dataset:
         `class_of` and `weights` (component), `means` (component, axis), `covariances` (component, axis,
         axis_2), `axes` (feature, axis) and `center` (feature). Means and covariances are in the coordinates
         ``(X - center) @ axes``. Attributes: `structure`, in words; `held_out`, minus the mean
-        log-probability of held-out annotations in nats; `base_rate`, the same when only the share of
-        must-links is known; and `held_out_right`, the share predicted. They are NaN if no annotations were
-        held out.
+        log-probability of held-out annotations in nats; `base_rate` and `distance_rate`, the same when only
+        the share of must-links, or the distance of the samples, is known; and `held_out_right`, the share
+        predicted. They are NaN if no annotations were held out, and the third if no groups were merged.
 
     Raises
     ------

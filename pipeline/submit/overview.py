@@ -33,10 +33,10 @@ from sweep_clustering.sweeps.file.spec import Stop, SweepSpec
 from sweep_clustering.sweeps.plan import AskedPath, Cell, DatasetPlan
 from sweep_clustering.sweeps.shapes import CANDIDATES, DIMS
 from sweep_clustering.sweeps.words import (
-    ANY,
     AUTO,
     BASELINES,
     SPHERICAL,
+    WHOLE,
     asks,
     baseline_of,
     chooses,
@@ -161,7 +161,9 @@ def sweep_notes(sweep: Sweep) -> dict[str, list[str]]:
     notes = {}
     for plan in inputs.plans:
         X, _ = inputs.sources[plan.name].arrays(plan.dims[0].values[0])
-        is_free = any(shape_of(model) in (SPHERICAL, AUTO, ANY) for model in (*plan.models, *plan.baselines))
+        is_free = any(
+            shape_of(model) == SPHERICAL or chooses(model) for model in (*plan.models, *plan.baselines)
+        )
         notes[plan.name] = [
             *inputs.notes.get(plan.name, ()),
             *data_notes(X, plan.n_clusters, may_degenerate=is_free and not is_bounded),
@@ -261,7 +263,7 @@ def rough_seconds(search: Search, plan: DatasetPlan, work: Span[Cell]) -> float:
 def rough_batch_seconds(spec: SweepSpec, plan: DatasetPlan, answers: int) -> float:
     """Guess the seconds of a batch of questions: a fit with restarts and folds, and chains as long."""
     ask = spec.ask
-    restarts = ask.restarts * (2 + (FOLDS if ask.covariance in (AUTO, ANY) else 0))
+    restarts = ask.restarts * (2 + (FOLDS if ask.covariance in (AUTO, *WHOLE) else 0))
     model = "conditional" if ask.covariance == "spherical" else f"conditional-{ask.covariance}"
     cell = Cell(plan.name, plan.dims[0].values[0], plan.p[0], answers, 0, model)
     return rough_seconds(spec.search[0], plan, Span(cell, 0, restarts))

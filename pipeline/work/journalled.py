@@ -179,18 +179,19 @@ def _choices(cells: Sequence[Cell], arrays: Arrays) -> list[Chosen | None]:
     places = [at for at, cell in enumerate(cells) if holds_out(cell.model, has_every)]
     columns = (arrays[name].tolist() for name in ("covariance_shape", "held_out", "held_out_right"))
     shapes = {code: shape for shape, code in CODES.items()}
-    # A record of a version that had no such classes has no structures and base rates.
+    # A record of a version that had no such classes has no structures and rates.
     structures = arrays.get("structure", np.full((len(places), len(STRUCTURE)), -1)).tolist()
-    base_rates = arrays.get("base_rate", np.full(len(places), np.nan)).tolist()
+    missing = np.full(len(places), np.nan)
+    rates = np.stack([arrays.get(name, missing) for name in ("base_rate", "distance_rate")], axis=1).tolist()
     choices: dict[int, Chosen] = {}
-    for at, structure, base, code, *scores in zip(places, structures, base_rates, *columns, strict=True):
+    for at, structure, rate, code, *scores in zip(places, structures, rates, *columns, strict=True):
         allowed = CANDIDATES if chooses(cells[at].model) else (shape_of(cells[at].model),)
         if shapes[code] not in allowed:
             raise ValueError(f"the shape {code} of {cells[at]}, expected one of {', '.join(allowed)}")
         if is_any(cells[at].model):
             Structure.of(structure)  # it raises an error if the codes are wrong
         log_losses, right = (tuple(map(float, score)) for score in scores)
-        choices[at] = Chosen(shapes[code], log_losses, right, tuple(structure), float(base))
+        choices[at] = Chosen(shapes[code], log_losses, right, tuple(structure), *map(float, rate))
     return [choices.get(at) for at in range(len(cells))]
 
 

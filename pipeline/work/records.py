@@ -98,10 +98,13 @@ class Chosen:
         out. NaN stands for shapes that were not tried, and for scores of too few annotations.
     structure : tuple of int
         Structure of classes of any shape, as `kernels.structure.Structure.codes`; all -1 otherwise. Its
-        score is in the place of that of spherical covariances, which its classes have.
+        score is in the place of that of spherical covariances, which its classes have. If merged groups
+        were compared, it is that of predictions beside the distances of the samples.
     base_rate : float
         Minus the mean log-probability, in nats, if only the share of must-links among held-out annotations
         is known; NaN for a cell without components.
+    distance_rate : float
+        The same, if only the distances of the samples are known; NaN if merged groups were not compared.
     """
 
     covariance: str
@@ -109,17 +112,21 @@ class Chosen:
     right: tuple[float, ...]
     structure: tuple[int, ...] = (NOTHING,) * len(STRUCTURE)
     base_rate: float = np.nan
+    distance_rate: float = np.nan
 
     @classmethod
     def of(cls, choice: Choice, every: bool) -> Chosen:
         """Return the part of a choice that cubes keep, with scores of shapes that `every` model may have."""
         shapes, scores, base = SCORED if every else CANDIDATES, choice.by_shape, choice.base_rate
+        if (skill := choice.skill) is not None and not choice.has_no_skill:
+            scores = {choice.shape: skill.beside}
         structure = {} if choice.structure is None else {"structure": choice.structure.codes}
         return cls(
             covariance=choice.shape,
             held_out=tuple(scores[shape].log_loss if shape in scores else np.nan for shape in shapes),
             right=tuple(scores[shape].share_right if shape in scores else np.nan for shape in shapes),
             base_rate=np.nan if base is None else base.log_loss,
+            distance_rate=np.nan if skill is None else skill.distance.log_loss,
             **structure,
         )
 
@@ -132,14 +139,16 @@ class Chosen:
         """Whether another choice has the same bits; NaN is the same missing value."""
         is_same_model = (self.covariance, self.structure) == (other.covariance, other.structure)
         scores, other_scores = (
-            np.array([*choice.held_out, *choice.right, choice.base_rate]) for choice in (self, other)
+            np.array([*choice.held_out, *choice.right, choice.base_rate, choice.distance_rate])
+            for choice in (self, other)
         )
         return is_same_model and scores.tobytes() == other_scores.tobytes()
 
     def values(self) -> dict[str, Any]:
         """Return the values of a choice by the names of the variables of a cube."""
-        scores = {"held_out": self.held_out, "held_out_right": self.right, "base_rate": self.base_rate}
-        return {"covariance_shape": CODES[self.covariance], "structure": self.structure, **scores}
+        scores = {"held_out": self.held_out, "held_out_right": self.right}
+        rates = {"base_rate": self.base_rate, "distance_rate": self.distance_rate}
+        return {"covariance_shape": CODES[self.covariance], "structure": self.structure, **scores, **rates}
 
 
 @dataclass(frozen=True, slots=True)

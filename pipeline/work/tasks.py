@@ -10,7 +10,7 @@ import socket
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cache, partial
 from multiprocessing.util import Finalize
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
@@ -139,11 +139,10 @@ def solver_of(
     from sweep_clustering.kernels.solver.prepare import prepare
 
     term, covariance = split_model(cell.model)
-    structure = None
-    if chosen is not None:
-        structure = chosen.class_structure
-        covariance = covariance if structure else chosen.covariance
-    model = Model(term, covariance, science.search(cell), structure)
+    structure = None if chosen is None else chosen.class_structure
+    if chosen is not None and structure is None:
+        covariance = chosen.covariance
+    model = replace(Model.from_name(term, covariance, science.search(cell)), structure=structure)
     seed = seeds.choice_seed(science.seed, cell.dataset, **_where(cell), model=cell.model)
     return prepare(model, X, layers_from_annotations(annotations, cell.p), science.n_clusters, seed)
 

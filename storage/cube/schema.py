@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sweep_clustering.kernels.structure import LEARNED, LINKAGES
 from sweep_clustering.sweeps.plan import DatasetPlan, UnionPlan
 from sweep_clustering.sweeps.shapes import (
     CANDIDATES,
@@ -26,7 +27,7 @@ from sweep_clustering.sweeps.shapes import (
     Room,
     widest_dims,
 )
-from sweep_clustering.sweeps.words import DEFAULT, chooses, holds_out, is_any, shape_of
+from sweep_clustering.sweeps.words import DEFAULT, chooses, has_groups, holds_out, is_any, shape_of
 
 # Values of the variable `status`. No solution is an answer of a method, and no failure.
 PENDING = 0
@@ -77,11 +78,21 @@ class Variable:
 
 OBJECTIVE_TEXT = "objective of each restart: log-likelihood or log-posterior"
 PAIRS_TEXT = "pairs of samples i and j, kind 0 must-link, 1 cannot-link"
-STRUCTURE_TEXT = "structure of the classes; " + "; ".join(
-    f"{part} {', '.join(f'{code} {word}' for word, code in words.items())}"
-    for part, words in STRUCTURE_CODES.items()
-)
+
+
+def _structure_text(*left_out: str) -> str:
+    codes = {
+        part: ", ".join(f"{code} {word}" for word, code in words.items() if word not in left_out)
+        for part, words in STRUCTURE_CODES.items()
+    }
+    return "; ".join(["structure of the classes", *(f"{part} {text}" for part, text in codes.items())])
+
+
+STRUCTURE_TEXT = _structure_text(*LINKAGES, *LEARNED)
+# Attribute `long_name` of structures if merged groups are among them.
+GROUPS_TEXT = _structure_text()
 BASE_RATE_TEXT = "log loss of held-out annotations where all that is known is how often they are must-links"
+DISTANCE_TEXT = "log loss of held-out annotations where all that is known is how far apart their samples are"
 VALUES_TEXT = "structure, means, covariances, centre and axes of the Gaussians: see pipeline.components"
 POOL_TEXT = "annotations of a file that those of cells are drawn from"
 
@@ -117,6 +128,7 @@ VARIABLES = {
         ("held_out", "candidate", "float64", "log loss of held-out annotations, by shape", "nats"),
         ("held_out_right", "candidate", "float64", "share of held-out annotations predicted, by shape"),
         ("base_rate", "", "float64", BASE_RATE_TEXT, "nats"),
+        ("distance_rate", "", "float64", DISTANCE_TEXT, "nats"),
         ("component_class", "component", "int16", "class of each Gaussian, best restart"),
         ("component_weights", "component", "float64", "proportion of each Gaussian, best restart"),
         ("component_values", "entry", "float64", VALUES_TEXT),
@@ -181,6 +193,7 @@ ONLY: dict[str, Callable[[DatasetPlan, Sequence[str], Sequence[UnionPlan]], bool
     "held_out": lambda plan, models, unions: _hold_out(plan, models),
     "held_out_right": lambda plan, models, unions: _hold_out(plan, models),
     "base_rate": lambda plan, models, unions: _hold_out(plan, [union.model for union in unions]),
+    "distance_rate": lambda plan, models, unions: any(map(has_groups, models)),
     **dict.fromkeys(ROWS, lambda plan, models, unions: bool(unions)),
     "labels_true": lambda plan, models, unions: plan.has_labels,
     "annotation_pool": lambda plan, models, unions: plan.n_annotations > 0,
@@ -306,6 +319,7 @@ def _variable(name: str, plan: DatasetPlan, models: Iterable[str]) -> Variable:
         return replace(variable, dims=variable.dims + dims, text=COVARIANCE_TEXTS.get(dims, variable.text))
     texts = {"candidate": SCORED_TEXT} if plan.held_out else {}
     texts |= {"p": TOLD_TEXT} if plan.n_annotations else {}
+    texts |= {"structure": GROUPS_TEXT} if any(map(has_groups, models)) else {}
     texts |= {"X": f"{variable.text}, {SCALED[plan.scale]}"} if plan.scale in SCALED else {}
     dtype = "float32" if name == "X" and plan.short else variable.dtype
     return replace(variable, dtype=dtype, text=texts.get(name, variable.text))

@@ -27,10 +27,19 @@ def test_codes_are_pinned_and_terms_and_shapes_are_those_of_the_kernels() -> Non
     shapes = {"": 0, "-common": 16, "-diagonal": 32, "-tied": 48, "-full": 64, "-auto": 80}
     pinned = {f"{term}{shape}": code + at for shape, code in shapes.items() for at, term in enumerate(terms)}
     del pinned["unsupervised-auto"]
-    pinned["conditional-any"] = 99
+    pinned |= {"conditional-any": 99, "conditional-groups": 115}
     assert pinned == MODEL_CODES
     assert tuple(words.TERM_CODES) == settings.TERMS
-    assert tuple(words.SHAPE_CODES) == tuple(DIMS) == (*structure.COVARIANCES, AUTO, structure.ANY)
+    assert (
+        tuple(words.SHAPE_CODES)
+        == tuple(DIMS)
+        == (
+            *structure.COVARIANCES,
+            AUTO,
+            structure.ANY,
+            structure.GROUPS,
+        )
+    )
     assert tuple(CODES) == structure.COVARIANCES
     assert CANDIDATES == structure.CANDIDATES
     assert AUTO == structure.AUTO
@@ -42,8 +51,10 @@ def test_a_name_says_term_and_shape_and_baselines_are_of_the_same_shape() -> Non
         shape = "spherical" if chooses(model) else words.shape_of(model)
         assert split_model(baseline_of(model)) == ("unsupervised", shape)
     assert {baseline_of(model) for model in MODEL_CODES} == set(words.BASELINES)
-    auto = ["likelihood-auto", "posterior-auto", "conditional-auto", "conditional-any"]
+    auto = ["likelihood-auto", "posterior-auto", "conditional-auto", "conditional-any", "conditional-groups"]
     assert [model for model in MODEL_CODES if chooses(model)] == auto
+    assert [model for model in MODEL_CODES if words.is_any(model)] == auto[-2:]
+    assert [model for model in MODEL_CODES if words.has_groups(model)] == auto[-1:]
 
 
 def test_a_wider_form_holds_the_same_bits() -> None:
@@ -51,6 +62,7 @@ def test_a_wider_form_holds_the_same_bits() -> None:
     own = {
         "spherical": rng.random(3),
         "any": rng.random(3),
+        "groups": rng.random(3),
         "common": np.full(3, 0.7),
         "diagonal": rng.random((3, 4)),
     }
@@ -78,12 +90,14 @@ def versions(grid: dict[str, object], **tables: object) -> dict[str, str]:
 def test_each_model_has_the_version_of_its_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     for number, kind in enumerate(SOLVERS, start=7):
         monkeypatch.setitem(words.SOLVERS, kind, number)
-    found = versions({"models": ["unsupervised", "posterior-full", "likelihood-auto", "conditional-any"]})
+    models = ["unsupervised", "posterior-full", "likelihood-auto", "conditional-any", "conditional-groups"]
+    found = versions({"models": models})
     assert found == {
         "solver of unsupervised": "7",
         "solver of posterior-full": "7",
         "solver of likelihood-auto": "8",
         "solver of conditional-any": "9",
+        "solver of conditional-groups": "10",
     }
 
 

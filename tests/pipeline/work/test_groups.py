@@ -1,0 +1,185 @@
+"""Merged groups in sweeps: a cell is a direct fit, and its Gaussians come back from the cube."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from cubes.small import make_plan
+from processes.sweeping import assert_same_bits, run, write_spec
+
+from sweep_clustering.kernels.fits import Fit, Gaussians
+from sweep_clustering.kernels.problem.problem import layers_from_annotations
+from sweep_clustering.kernels.settings import Settings
+from sweep_clustering.kernels.solver.contract import Model
+from sweep_clustering.kernels.solver.prepare import prepare
+from sweep_clustering.kernels.structure import LINKAGES, METRIC, MOST_LEARNED, NONE, WEIGHTS, Structure
+from sweep_clustering.kernels.unions.table import Table
+from sweep_clustering.pipeline.check.verify import verify
+from sweep_clustering.pipeline.commands.main import main
+from sweep_clustering.pipeline.scoring.scores import components, gaussians_of
+from sweep_clustering.pipeline.work import tasks
+from sweep_clustering.pipeline.work.records import Chosen, Science
+from sweep_clustering.storage.cube.growth import open_cube
+from sweep_clustering.storage.cube.manifest import read_manifest
+from sweep_clustering.storage.cube.schema import GROUPS_TEXT, STRUCTURE_TEXT, array_specs
+from sweep_clustering.sweeps import seeds
+from sweep_clustering.sweeps.file.search import Search, unions_of
+from sweep_clustering.sweeps.inputs import RealSource, cell_annotations
+from sweep_clustering.sweeps.plan import find_cell
+from sweep_clustering.sweeps.shapes import from_rows, room_for, to_rows
+
+ARRAYS = ("class_of", "weights", "means", "covariances", "center", "axes")
+N_CLASSES = 32
+
+SWEEP = """
+name = "people"
+seed = 5
+[grid]
+datasets = [{name = "rows", path = "rows.csv", label_column = "class"}]
+p = [0.9]
+m = ["4N"]
+design = ["near"]
+replicates = 1
+models = ["conditional-groups"]
+restarts = 2
+"""
+
+
+@pytest.fixture(scope="module")
+def source() -> RealSource:
+    """Thirty-two classes of 2 to 20 rows in six features."""
+    rng = np.random.default_rng(0)
+    sizes = rng.permutation(np.geomspace(2, 20, N_CLASSES).astype(int))
+    labels = np.repeat(np.arange(N_CLASSES, dtype=np.int16), sizes)
+    X = rng.normal(size=(N_CLASSES, 6))[labels] + 0.35 * rng.normal(size=(len(labels), 6))
+    return RealSource(X, labels)
+
+
+def assert_same_gaussians(stored: Gaussians | None, expected: Gaussians | None) -> None:
+    assert stored is not None
+    assert expected is not None
+    assert stored.structure == expected.structure
+    for name in ARRAYS:
+        values, others = getattr(stored, name), getattr(expected, name)
+        assert (values is None) == (others is None)
+        if values is not None:
+            assert values.shape == others.shape
+            assert np.ascontiguousarray(values).tobytes() == np.ascontiguousarray(others).tobytes()
+
+
+def fitted(structure: Structure, X: Any, n_classes: int) -> Gaussians:
+    """Merged groups of some rows with a few answers."""
+    annotations = np.column_stack([np.arange(20), np.arange(20) + 3, np.arange(20) % 2]).astype(np.int32)
+    table = Table(X, n_classes, np.random.SeedSequence(0))
+    layers = layers_from_annotations(annotations, 0.9)
+    return table.solve(structure, layers, np.random.default_rng(0)).bare
+
+
+@pytest.mark.parametrize("linkage", LINKAGES)
+@pytest.mark.parametrize("components", [1, 8])
+@pytest.mark.parametrize("space", [NONE, METRIC, WEIGHTS, MOST_LEARNED])
+def test_rows_of_merged_groups_give_back_the_same_bits(linkage: str, components: int, space: Any) -> None:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(90, MOST_LEARNED + 5 if space == MOST_LEARNED else 6))
+    if space == METRIC:
+        X[:, 5] = X[:, 0] - X[:, 1]  # a metric has no more directions than the rank
+    structure = Structure(space, components, linkage, proportions="equal")
+    gaussians = fitted(structure, X, 3)
+    room = room_for("groups", Settings(), *X.shape, 3)
+    for rows in (to_rows(gaussians), to_rows(gaussians, room)):
+        assert_same_gaussians(from_rows(rows, X.shape[1], 3), gaussians)
+    assert Structure.of(structure.codes) == structure
+    damaged = to_rows(gaussians, room)
+    damaged["component_class"][len(gaussians.class_of) - 1] = -1
+    with pytest.raises(ValueError, match="that cannot be"):
+        from_rows(damaged, X.shape[1], 3)
+
+
+def direct(X: Any, annotations: Any, cell: Any, seed: int, restarts: int) -> list[Fit]:
+    """Fits of a cell without anything of a sweep except its streams."""
+    names = ("mixture", "p", "m", "replicate", "model")
+    where = {name: getattr(cell, name) for name in names}
+    solver = prepare(
+        Model("conditional", "any", Search(), has_groups=True),
+        X,
+        layers_from_annotations(annotations, cell.p),
+        N_CLASSES,
+        seeds.choice_seed(seed, cell.dataset, **where),
+    )
+    streams = [seeds.search_seed(seed, cell.dataset, **where, restart=restart) for restart in range(restarts)]
+    return list(solver.solve(streams).fits)
+
+
+def test_cell_of_a_sweep_is_a_direct_fit_and_can_be_fitted_again(tmp_path: Path, source: RealSource) -> None:
+    table = np.column_stack([source.X, source.labels_true])
+    header = ",".join([*"abcdef", "class"])
+    np.savetxt(tmp_path / "rows.csv", table, delimiter=",", header=header, comments="", fmt="%.17g")
+    spec = write_spec(tmp_path, SWEEP)
+    assert run(spec, tmp_path / "results") == 0
+    assert run(spec, tmp_path / "split", batch_restarts=1) == 0
+    cube = tmp_path / "results" / "people.zarr"
+    assert_same_bits(cube, tmp_path / "split" / "people.zarr")
+    manifest, tree = read_manifest(cube), open_cube(cube)
+    (plan,) = manifest.plans.values()
+    cell = find_cell(f"rows/p=0.9/m={4 * len(source.X)}/design=near/replicate=0/conditional-groups", [plan])
+    node = tree["rows"].to_dataset()
+    place = node.isel(dict.fromkeys(node["status"].dims, 0))
+    annotations = cell_annotations(5, cell, source)
+    assert place["annotations"].values.tolist() == annotations.tolist()
+    fits = direct(source.X, annotations, cell, 5, 2)
+    best = max(range(2), key=lambda number: fits[number].objective)
+    assert place["log_likelihood"].values.tolist() == [fit.objective for fit in fits]
+    assert place["labels"].values.tolist() == fits[best].labels.tolist()
+    stored = gaussians_of(place)
+    assert_same_gaussians(stored, fits[best].bare.gaussians)
+    assert stored is not None
+    assert stored.structure.covariance in LINKAGES
+    assert float(place["held_out"][0]) < float(place["distance_rate"])
+    assert place["structure"].attrs["long_name"] == GROUPS_TEXT
+    structure = tuple(place["structure"].values.tolist())
+    solver = tasks.solver_of(
+        Science.of(manifest.spec, plan),
+        cell,
+        place["X"].values.astype(float),
+        place["annotations"].values.astype(np.int32),
+        Chosen("spherical", (), (), structure=structure),
+    )
+    again = solver.restart(tasks.stream_of(Science.of(manifest.spec, plan), cell, int(place["best_restart"])))
+    assert again.labels.tolist() == place["labels"].values.tolist()
+    assert_same_gaussians(again.bare.gaussians, stored)
+    assert verify(cube, sample=1).good
+    made = components(tree, "rows", p=0.9, m=cell.m, replicate=0, model="conditional-groups")
+    assert made.attrs["structure"] == str(stored.structure)
+    assert made.attrs["held_out"] < made.attrs["distance_rate"]
+    printed = CliRunner().invoke(main, ["report", str(cube), "--cell", str(cell)], catch_exceptions=False)
+    assert printed.exit_code == 0
+    assert "linkage" in printed.output
+
+
+def test_cubes_without_groups_have_the_rows_and_words_that_they_had() -> None:
+    plan = make_plan("a", models=("conditional-any", "conditional"))
+    plan = replace(plan, unions=unions_of([Search()], plan))
+    arrays = {spec.variable.name: spec.variable for spec in array_specs(plan)}
+    assert "distance_rate" not in arrays
+    assert arrays["structure"].text == STRUCTURE_TEXT
+    assert STRUCTURE_TEXT.endswith(
+        "subspace 0 none, -2 discriminative;"
+        " covariance 0 spherical, 1 common, 2 diagonal, 3 tied, 4 full, 5 k-means"
+    )
+    with_groups = replace(plan, models=("conditional-any", "conditional-groups"), unions=())
+    assert "distance_rate" in {spec.variable.name for spec in array_specs(with_groups)}
+
+
+@pytest.mark.parametrize(
+    ("n_samples", "n_features", "n_classes", "megabytes"),
+    [(3_000, 100, 80, 0.9), (60_000, 768, 100, 1.5)],
+)
+def test_rows_of_groups_take_the_memory_that_the_documents_name(
+    n_samples: int, n_features: int, n_classes: int, megabytes: float
+) -> None:
+    room = room_for("groups", Settings(), n_samples, n_features, n_classes)
+    size = 10 * room.components + 8 * room.entries
+    assert 0.5e6 * megabytes < size < 1e6 * megabytes
