@@ -45,10 +45,14 @@ __all__ = ["STRUCTURE"]
 
 Floats = NDArray[np.float64]
 
-# Words of a structure that stand for numbers, by its part.
-STRUCTURE_CODES: dict[str, dict[str, int]] = {
+# Words of a structure that stand for numbers, by its part; the second without those of merged groups alone.
+GROUP_CODES: dict[str, dict[str, int]] = {
     "subspace": SPACES,
     "covariance": {shape: code for code, shape in enumerate(SHAPES)},
+}
+STRUCTURE_CODES = {
+    part: {word: code for word, code in words.items() if word not in (*LINKAGES, *LEARNED)}
+    for part, words in GROUP_CODES.items()
 }
 
 # Dimensions of the covariance of one cluster, by shape. Clusters that share a covariance have a copy each.

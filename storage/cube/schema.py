@@ -6,7 +6,7 @@ cube, the check of an existing one and the writing of blocks all go by these.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import PurePosixPath
@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sweep_clustering.kernels.structure import LEARNED, LINKAGES
 from sweep_clustering.sweeps.plan import DatasetPlan, UnionPlan
 from sweep_clustering.sweeps.shapes import (
     CANDIDATES,
     CODES,
+    GROUP_CODES,
     ROWS,
     SCORED,
     STRUCTURE,
@@ -80,17 +80,14 @@ OBJECTIVE_TEXT = "objective of each restart: log-likelihood or log-posterior"
 PAIRS_TEXT = "pairs of samples i and j, kind 0 must-link, 1 cannot-link"
 
 
-def _structure_text(*left_out: str) -> str:
-    codes = {
-        part: ", ".join(f"{code} {word}" for word, code in words.items() if word not in left_out)
-        for part, words in STRUCTURE_CODES.items()
-    }
-    return "; ".join(["structure of the classes", *(f"{part} {text}" for part, text in codes.items())])
+def _structure_text(codes: Mapping[str, Mapping[str, int]]) -> str:
+    texts = [f"{part} {', '.join(f'{code} {word}' for word, code in codes[part].items())}" for part in codes]
+    return "; ".join(["structure of the classes", *texts])
 
 
-STRUCTURE_TEXT = _structure_text(*LINKAGES, *LEARNED)
+STRUCTURE_TEXT = _structure_text(STRUCTURE_CODES)
 # Attribute `long_name` of structures if merged groups are among them.
-GROUPS_TEXT = _structure_text()
+GROUPS_TEXT = _structure_text(GROUP_CODES)
 BASE_RATE_TEXT = "log loss of held-out annotations where all that is known is how often they are must-links"
 DISTANCE_TEXT = "log loss of held-out annotations where all that is known is how far apart their samples are"
 VALUES_TEXT = "structure, means, covariances, centre and axes of the Gaussians: see pipeline.components"
