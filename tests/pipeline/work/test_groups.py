@@ -17,7 +17,7 @@ from sweep_clustering.kernels.solver.contract import Model
 from sweep_clustering.kernels.solver.prepare import prepare
 from sweep_clustering.kernels.structure import LINKAGES, METRIC, MOST_LEARNED, NONE, WEIGHTS, Structure
 from sweep_clustering.kernels.unions.table import Table
-from sweep_clustering.pipeline.check.verify import verify
+from sweep_clustering.pipeline.check import verify
 from sweep_clustering.pipeline.commands.main import main
 from sweep_clustering.pipeline.scoring.scores import components, gaussians_of
 from sweep_clustering.pipeline.work import tasks
