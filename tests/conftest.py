@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,12 @@ from sweep_clustering.sweeps.data.builtin import REGISTRY
 
 if TYPE_CHECKING:
     from golden import Everything
+
+
+# Tests start hundreds of processes. Where the environment or the installer leaves no bytecode, each of them
+# would compile all libraries again, which takes most of its seconds.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
