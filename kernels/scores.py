@@ -289,10 +289,11 @@ def centroid_index(centroids: ArrayLike, centroids_true: ArrayLike) -> int:
 def annotation_agreement(annotations: ArrayLike, labels: ArrayLike) -> float:
     """Return the share of annotations that agree with the partition; NaN without annotations.
 
-    Annotations have the columns i, j, kind, and -1 as padding. A must-link of a sample with itself agrees.
+    Annotations have the columns i, j, kind. Rows of other kinds, unsure ones and -1 as padding, are left out.
+    A must-link of a sample with itself agrees.
     """
     table = np.asarray(annotations).reshape(-1, 3)
-    i, j, kind = table[(table >= 0).all(axis=1)].T
+    i, j, kind = table[np.isin(table[:, 2], (MUST, CANNOT))].T
     if not len(kind):
         return float("nan")
     codes = np.asarray(labels)

@@ -178,7 +178,7 @@ def _check(
         return CellCheck(str(cell), (), merged.cause)
     fresh = BlockResult(block, {cell: merged}).into({name: values.copy() for name, values in stored.items()})
     if not block.node.baseline and answers is None:
-        fresh["annotations"][block.graph(cell)] = cell_annotations(spec.seed, cell, source)
+        fresh["annotations"][block.graph(cell)] = cell_annotations(spec.seed, cell, source, spec.crowd)
     differs = []
     for name in (name for name in stored if name not in UNPROMISED):
         row = block.graph(cell) if name == "annotations" else block.position(cell)
@@ -329,7 +329,7 @@ def _check_scores(
     arrays |= {"log_likelihood": result.objectives, "covariance_shape": CODES[best.shape]}
     arrays["covariance_prior"] = spec.search_of(cell.search).settings.covariance_prior
     if cell.m is not None:
-        drawn = cell_annotations(spec.seed, cell, source) if answers is None else answers
+        drawn = cell_annotations(spec.seed, cell, source, spec.crowd) if answers is None else answers
         arrays["annotations"] = drawn
     values = dict.fromkeys(raw.scores, np.nan) | cell_scores(arrays)
     return CellCheck(

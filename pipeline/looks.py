@@ -105,6 +105,7 @@ DESIGN_LOOKS = {
         ("uniform", GREY, "o", "--"),
         ("biased", VERMILLION, "s", "-."),
         ("near", "#8c6bb1", "h", (0, (2, 1))),
+        ("crowd", "#c51b7d", "*", (0, (6, 1, 1, 1))),
         ("active", BLUE, "^", "-"),
         ("uncertain", GREEN, "D", (0, (8, 2))),
         ("anchors", "#cc79a7", "v", (0, (5, 1))),

@@ -14,7 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sweep_clustering.sweeps.annotations.draw import draw_annotations, draw_biased, draw_near
+from sweep_clustering.sweeps.annotations.draw import (
+    draw_accuracies,
+    draw_annotations,
+    draw_biased,
+    draw_crowd,
+    draw_near,
+)
 from sweep_clustering.sweeps.annotations.files import PairFile, Pool, pool_checksum, read_pool
 from sweep_clustering.sweeps.annotations.numbering import numbering_of
 from sweep_clustering.sweeps.annotations.samples import MOST_ROWS, Samples
@@ -23,10 +29,10 @@ from sweep_clustering.sweeps.data.reading import load_table, scale
 from sweep_clustering.sweeps.data.table import SampleRows, TableChoice
 from sweep_clustering.sweeps.errors import InputError, Problem, collecting, plural, present
 from sweep_clustering.sweeps.file.search import unions_of
-from sweep_clustering.sweeps.file.spec import Builtin, Dataset, Mixtures, SweepSpec, UserTable
+from sweep_clustering.sweeps.file.spec import Builtin, Crowd, Dataset, Mixtures, SweepSpec, UserTable
 from sweep_clustering.sweeps.plan import Cell, DatasetPlan
 from sweep_clustering.sweeps.seeds import annotation_seed, data_seed, order_seed
-from sweep_clustering.sweeps.words import BIASED, DEFAULT, NEAR, UNIFORM, asked_of, asks
+from sweep_clustering.sweeps.words import BIASED, CROWD, DEFAULT, NEAR, UNIFORM, asked_of, asks
 
 
 def draw_mixture(
@@ -321,6 +327,7 @@ def _plan(spec: SweepSpec, entry: Dataset, data: DataSet | None, source: Source,
         annotations_checksum="" if pool is None else pool_checksum(pool),
         designs=grid.design if grid.supervised else DEFAULT,
         searches=spec.search_names,
+        answers_each=spec.crowd.answers if grid.supervised and CROWD in grid.design else 0,
         short=isinstance(source, RealSource) and is_short(source.X),
         **facts,
     )
@@ -377,7 +384,7 @@ def _problems(
         yield Problem(f"{where}: design", words, f'"{UNIFORM}" alone', hint)
 
 
-def cell_annotations(seed: int, cell: Cell, source: Source) -> NDArray[np.int32]:
+def cell_annotations(seed: int, cell: Cell, source: Source, crowd: Crowd) -> NDArray[np.int32]:
     """Draw the annotations of a cell, as a function of its coordinates without the model.
 
     Parameters
@@ -389,6 +396,8 @@ def cell_annotations(seed: int, cell: Cell, source: Source) -> NDArray[np.int32]
     source : Source
         Features and true labels of the data set, or a pool of annotations to draw from. A draw from a pool
         does not depend on `p`, so that cells of different accuracies have the same annotations.
+    crowd : Crowd
+        Annotators of the design "crowd".
 
     Returns
     -------
@@ -415,8 +424,13 @@ def cell_annotations(seed: int, cell: Cell, source: Source) -> NDArray[np.int32]
     labels_true = present(labels)
     if cell.design == NEAR:
         return draw_near(rng, labels_true, X, p=cell.p, m=m)
+    # an order of the samples, and the annotators of a crowd, are the same for all p and m
+    shared = np.random.default_rng(order_seed(seed, cell.dataset, mixture=cell.mixture, replicate=replicate))
     if cell.design == BIASED:
-        of_order = order_seed(seed, cell.dataset, mixture=cell.mixture, replicate=replicate)
-        order = np.random.default_rng(of_order).permutation(len(labels_true))
-        return draw_biased(rng, labels_true, order, p=cell.p, m=m)
+        return draw_biased(rng, labels_true, shared.permutation(len(labels_true)), p=cell.p, m=m)
+    if cell.design == CROWD:
+        accuracies = draw_accuracies(
+            shared, -(-m // crowd.answers), quantiles=crowd.accuracies, leaning=crowd.leaning, p=cell.p
+        )
+        return draw_crowd(rng, labels_true, accuracies, answers=crowd.answers, unsure=crowd.unsure, m=m)
     return draw_annotations(rng, labels_true, p=cell.p, m=m)

@@ -78,7 +78,7 @@ def annotation_seed(seed: int, dataset: str, **where: Unpack[Where]) -> np.rando
 
 
 def order_seed(seed: int, dataset: str, *, mixture: int | None, replicate: int) -> np.random.SeedSequence:
-    """Return the seed of the order of the samples by which a biased design draws some of them more often.
+    """Return the seed of the order of samples of a biased design, and of the annotators of a crowd.
 
     It depends on neither `p` nor `m`, in contrast to the seed of an annotation graph.
     """

@@ -27,9 +27,11 @@ if TYPE_CHECKING:
 UNIFORM = "uniform"
 BIASED = "biased"
 NEAR = "near"
+CROWD = "crowd"
 
-# Designs whose pairs are drawn at once: uniformly, with some samples more often, or a sample and a near one.
-DRAWN = (UNIFORM, BIASED, NEAR)
+# Designs whose pairs are drawn at once: uniformly, with some samples more often, a sample and a near one, or
+# uniformly for the annotators of a crowd.
+DRAWN = (UNIFORM, BIASED, NEAR, CROWD)
 
 _BY_STRATEGY = ("uncertain", "anchors", "again", "farthest-first", "committee", "overall")
 # Designs whose pairs are asked for, batch after batch, and the strategy of each (`pipeline.asking`).

@@ -137,10 +137,21 @@ class Layer:
     is_hard: bool = False
 
 
-def layers_from_annotations(annotations: NDArray[np.integer], accuracy: float | None) -> list[Layer]:
-    """Return the must-link and the cannot-link layer of a table with the columns i, j, kind."""
+def layers_from_annotations(
+    annotations: NDArray[np.integer], accuracy: float | None, turn: int | None = None
+) -> list[Layer]:
+    """Return the must-link and the cannot-link layer of a table with the columns i, j, kind.
+
+    If `turn` is given, so many annotations after each other are of one annotator, who has two layers. Annotations of
+    another kind are left out.
+    """
     table = np.asarray(annotations).reshape(-1, 3)
-    return [Layer(kind, table[table[:, 2] == kind, :2], None, accuracy) for kind in (MUST, CANNOT)]
+    turn = turn or max(len(table), 1)
+    return [
+        Layer(kind, part[part[:, 2] == kind, :2], None, accuracy, annotator=annotator)
+        for annotator, part in enumerate(np.split(table, range(turn, len(table), turn)))
+        for kind in (MUST, CANNOT)
+    ]
 
 
 def layer_weights(layer: Layer) -> Floats:

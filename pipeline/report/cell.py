@@ -192,7 +192,7 @@ def read_cell(tree: xr.DataTree, cell: Cell) -> CellFigure:
         X=X,
         features=most_separating(X, guide),
         partitions={key: match(labels, guide) for key, labels in partitions.items()},
-        links=links[(links >= 0).all(axis=1)],
+        links=links[np.isin(links[:, 2], list(LINKS))],
         feature_names=names("feature"),
         class_names=tuple(map(str, place.attrs.get("class_names", ()))),
         sample_names=names("sample"),

@@ -406,8 +406,9 @@ class Collector:
         if asks(block.first.design):
             answers = map(self.paths.annotations, cells)
             return np.stack([old if new is None else new for new, old in zip(answers, stored, strict=True)])
-        source, seed = self._inputs.sources[block.dataset], self.sciences[block.dataset].seed
-        return np.stack([cell_annotations(seed, cell, source) for cell in cells])
+        source, science = self._inputs.sources[block.dataset], self.sciences[block.dataset]
+        drawn = (cell_annotations(science.seed, cell, source, science.crowd) for cell in cells)
+        return np.stack(list(drawn))
 
 
 def read_ledger(sweep: Sweep, selection: Selection) -> Collector | None:

@@ -23,7 +23,7 @@ from sweep_clustering.pipeline.methods.loading import MethodCall
 from sweep_clustering.storage.runfolder.folder import FailedWork, FailureRecord
 from sweep_clustering.sweeps.errors import cause_of, one_line, plain_lines
 from sweep_clustering.sweeps.file.search import Search
-from sweep_clustering.sweeps.file.spec import Stop, SweepSpec
+from sweep_clustering.sweeps.file.spec import Crowd, Stop, SweepSpec
 from sweep_clustering.sweeps.plan import AskedPath, Cell, DatasetPlan
 from sweep_clustering.sweeps.shapes import CANDIDATES, CODES, SCORED
 from sweep_clustering.sweeps.words import holds_out, shape_of
@@ -170,12 +170,13 @@ class Science:
     stop: Stop | None = None
     methods: tuple[MethodCall, ...] = ()
     asking: Asking | None = None
+    crowd: Crowd = field(default_factory=Crowd)
 
     @classmethod
     def of(cls, spec: SweepSpec, plan: DatasetPlan, methods: tuple[MethodCall, ...] = ()) -> Science:
         """Return the settings of a sweep for a data set, with methods as workers get them."""
         asking = Asking(spec.ask.batch.resolve(plan.n_samples), spec.ask.restarts, spec.ask.covariance)
-        return cls(spec.seed, spec.search, plan.n_clusters, spec.stop, methods, asking)
+        return cls(spec.seed, spec.search, plan.n_clusters, spec.stop, methods, asking, spec.crowd)
 
     def method(self, name: str) -> MethodCall | None:
         """Return the method of a name, None for a model."""

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sweep_clustering.kernels.interrupt import cpu_time, run_interruptibly
+from sweep_clustering.kernels.structure import UNION
 from sweep_clustering.pipeline.common import SAME_OPTIMUM, best_of
 from sweep_clustering.pipeline.methods.contract import merged_links
 from sweep_clustering.pipeline.methods.loading import MethodCall
@@ -32,7 +33,7 @@ from sweep_clustering.sweeps.file.spec import Stop
 from sweep_clustering.sweeps.inputs import Arrays, Source, cell_annotations
 from sweep_clustering.sweeps.plan import AskedPath, Cell
 from sweep_clustering.sweeps.shapes import DIMS, widened
-from sweep_clustering.sweeps.words import ASKED, shape_of, split_model
+from sweep_clustering.sweeps.words import ASKED, CROWD, shape_of, split_model
 
 if TYPE_CHECKING:
     from sweep_clustering.kernels.fits import Fit
@@ -78,7 +79,7 @@ def run_cell(science: Science, span: Span[Cell], source: Source) -> Solved:
     X, _ = source.arrays(cell.mixture)
     annotations = span.answers
     if annotations is None:
-        annotations = cell_annotations(science.seed, cell, source)
+        annotations = cell_annotations(science.seed, cell, source, science.crowd)
     method = science.method(cell.model)
     if method is not None:
         return run_method(science, span, method, X, annotations)
@@ -143,8 +144,12 @@ def solver_of(
     if chosen is not None and structure is None:
         covariance = chosen.covariance
     model = replace(Model.from_name(term, covariance, science.search(cell)), structure=structure)
+    layers = layers_from_annotations(annotations, cell.p)
+    if cell.design == CROWD and model.kind is UNION:
+        # soft fits alone estimate two accuracies of each annotator; other models assume the median for all
+        layers = layers_from_annotations(annotations, None, science.crowd.answers)
     seed = seeds.choice_seed(science.seed, cell.dataset, **_where(cell), model=cell.model)
-    return prepare(model, X, layers_from_annotations(annotations, cell.p), science.n_clusters, seed)
+    return prepare(model, X, layers, science.n_clusters, seed)
 
 
 def stream_of(science: Science, cell: Cell, restart: int) -> np.random.SeedSequence:

@@ -28,7 +28,7 @@ from sweep_clustering.sweeps.files import shipped_files
 from sweep_clustering.sweeps.plan import VARIANTS, DatasetPlan, Dim
 from sweep_clustering.sweeps.seeds import accuracy_code
 from sweep_clustering.sweeps.shapes import DIMS, widest_dims
-from sweep_clustering.sweeps.words import asked_of, shape_of
+from sweep_clustering.sweeps.words import CROWD, asked_of, shape_of
 
 __all__ = ["Inputs", "create", "grow", "open_cube"]
 
@@ -192,7 +192,7 @@ NAME_HINT = "name them as the cube does, or use another name for it"
 FREE = {
     *("mixtures", "p", "m", "replicates", "models", "baselines", "methods", "designs", "searches"),
     *("source", "mixture_chunk", "replicate_chunk", "model_chunk"),
-    *("adaptive", "held_out", "unions"),
+    *("adaptive", "held_out", "unions", "answers_each"),
     *NAMES,
     "short",
 }
@@ -208,8 +208,8 @@ def differences(manifest: Manifest, spec: SweepSpec, plans: Iterable[DatasetPlan
     stored, where, by_name = manifest.spec, f"{manifest.path}: ", {plan.name: plan for plan in plans}
     # if all models with annotations are removed, that alone is reported
     supervised = spec.grid.supervised and any(plan.supervised for plan in manifest.plans.values())
-    asking = bool(supervised and asked_of(stored.grid.design))
-    problems = list(_changed(where, _fixed(stored, asking), _fixed(spec, asking), HINT))
+    designs = stored.grid.design if supervised else ()
+    problems = list(_changed(where, _fixed(stored, designs), _fixed(spec, designs), HINT))
     names_by_key = [("search", stored.search_names, spec.search_names)]
     names_by_key += [("grid.design", stored.grid.design, spec.grid.design)] if supervised else []
     for key, stored_names, names in names_by_key:
@@ -256,12 +256,19 @@ def _of_removed(stored: SweepSpec) -> str:
     return "; ".join([hint, *notes])
 
 
-def _fixed(spec: SweepSpec, asking: bool) -> dict[str, Any]:
-    """Return the values of a sweep that may not change, by table and key; `[data]` changes no number."""
+def _fixed(spec: SweepSpec, designs: Iterable[str]) -> dict[str, Any]:
+    """Return the values of a sweep with some designs that may not change, by table and key.
+
+    `[data]` changes no number.
+    """
     fixed = {"name": spec.name, "seed": spec.seed, "grid.restarts": spec.grid.restarts}
     fixed |= {f"stop.{key}": value for key, value in spec.stop or ()}
-    ask_settings = spec.ask if asking else ()
-    return fixed | {f"ask.{key}": getattr(value, "text", value) for key, value in ask_settings}
+    for name, settings, is_used in (
+        ("ask", spec.ask, asked_of(designs)),
+        ("crowd", spec.crowd, CROWD in designs),
+    ):
+        fixed |= {f"{name}.{key}": getattr(value, "text", value) for key, value in settings if is_used}
+    return fixed
 
 
 def _changed(where: str, old: Mapping[str, Any], new: Mapping[str, Any], hint: str) -> Iterator[Problem]:

@@ -37,11 +37,11 @@ from sweep_clustering.sweeps.file.search import unions_of
 from sweep_clustering.sweeps.file.spec import SweepSpec, load
 from sweep_clustering.sweeps.plan import DatasetPlan
 from sweep_clustering.sweeps.records import ABSENT, Listed, Record, marked, read
-from sweep_clustering.sweeps.words import BASELINES, DEFAULT, MODEL_CODES, PREFIX, solver_name
+from sweep_clustering.sweeps.words import BASELINES, CROWD, DEFAULT, MODEL_CODES, PREFIX, solver_name
 
 FORMAT = "sweep cube"
-# A cube has the lowest version that describes it: 2, or 3 if it has Gaussians.
-FORMAT_VERSIONS = (2, 3)
+# A cube has the lowest version that describes it: 2, 3 if it has Gaussians, or 4 if it has a crowd.
+FORMAT_VERSIONS = (2, 3, 4)
 
 # Texts of the root for people who open a cube for the first time.
 TITLE = "{name}: semi-supervised clustering with inaccurate pairwise annotations, every cell of a sweep"
@@ -79,12 +79,14 @@ def plan_problems(where: str, spec: SweepSpec, name: str, plan: DatasetPlan) -> 
     is_partial = not bool(plan.p) == bool(plan.m) == plan.supervised
     has_names = is_drawn and any(getattr(plan, key) for key in NAMES)
     has_too_few = 0 < n_pooled < most
+    answers = spec.crowd.answers if CROWD in plan.designs else 0
     rows = [
         ("name", plan.name != name, repr(plan.name), repr(name)),
         ("p, m and models", is_partial, "some of them empty", "all of them, or none"),
         ("feature_names", n_names not in (0, n), f"{n_names} names", f"none, or one for each of {n}"),
         ("names", has_names, "some", "none, as the data are drawn"),
         ("n_annotations", has_too_few, str(n_pooled), "a real data set with at least the largest m"),
+        ("answers_each", plan.answers_each != answers, str(plan.answers_each), f"{answers}, as in the sweep"),
     ]
     names: dict[str, Collection[str]] = {
         "models": MODEL_CODES.keys() - BASELINES
@@ -282,7 +284,9 @@ class Manifest:
     @property
     def format_version(self) -> int:
         """Version that a release must support to read the cube."""
-        return FORMAT_VERSIONS[any(plan.unions for plan in self.plans.values())]
+        plans = self.plans.values()
+        has_crowd = any(plan.answers_each for plan in plans)
+        return FORMAT_VERSIONS[2 if has_crowd else any(plan.unions for plan in plans)]
 
     @cached_property
     def document(self) -> bytes:

@@ -78,6 +78,7 @@ class Variable:
 
 OBJECTIVE_TEXT = "objective of each restart: log-likelihood or log-posterior"
 PAIRS_TEXT = "pairs of samples i and j, kind 0 must-link, 1 cannot-link"
+CROWD_TEXT = f"{PAIRS_TEXT}, 2 unsure"
 
 
 def _structure_text(codes: Mapping[str, Mapping[str, int]]) -> str:
@@ -152,6 +153,7 @@ VARIABLES = {
         ("feature", "feature", "string", "name of each feature"),
         ("model", "model", "string", "what is maximised"),
         ("field", "field", "string", "column of an annotation"),
+        ("annotator", "annotation", "int64", "annotator of each annotation of the design crowd"),
         ("candidate", "candidate", "string", "shape of covariances that a cell can choose"),
         ("part", "part", "string", "part of what classes are made of"),
     ),
@@ -238,6 +240,7 @@ def _coordinates(plan: DatasetPlan) -> dict[str, Sequence[Any]]:
     values: dict[str, Sequence[Any]] = {dim.name: dim.values for dim in plan.dims if dim.stored}
     if plan.supervised:
         values |= {"m_over_n": [m / plan.n_samples for m in plan.m], "field": FIELDS}
+    values |= {"annotator": range(max(plan.m, default=0) if plan.answers_each else 0)}
     values |= {"feature": plan.feature_names, "candidate": scored_shapes(plan)}
     values |= {"part": STRUCTURE if any(map(is_any, plan.models)) else ()}
     return {name: value for name, value in values.items() if len(value)}
@@ -245,10 +248,13 @@ def _coordinates(plan: DatasetPlan) -> dict[str, Sequence[Any]]:
 
 def coordinate_values(plan: DatasetPlan) -> dict[str, npt.NDArray[Any]]:
     """Return the values of every coordinate of a data set's node, in order of arrival."""
-    return {
+    values = {
         name: np.array(value, dtype=VARIABLES[name].dtype.replace("string", "O"))
         for name, value in _coordinates(plan).items()
     }
+    if plan.answers_each:
+        values["annotator"] //= plan.answers_each
+    return values
 
 
 @dataclass(frozen=True)
@@ -317,6 +323,7 @@ def _variable(name: str, plan: DatasetPlan, models: Iterable[str]) -> Variable:
     texts = {"candidate": SCORED_TEXT} if plan.held_out else {}
     texts |= {"p": TOLD_TEXT} if plan.n_annotations else {}
     texts |= {"structure": GROUPS_TEXT} if any(map(has_groups, models)) else {}
+    texts |= {"annotations": CROWD_TEXT} if plan.answers_each else {}
     texts |= {"X": f"{variable.text}, {SCALED[plan.scale]}"} if plan.scale in SCALED else {}
     dtype = "float32" if name == "X" and plan.short else variable.dtype
     return replace(variable, dtype=dtype, text=texts.get(name, variable.text))
@@ -334,7 +341,7 @@ def groups(plan: DatasetPlan) -> dict[str, dict[str, Any]]:
         attributes["annotations"] = f"drawn without replacement from the {plan.n_annotations} of a file"
         attributes["annotations_checksum"] = plan.annotations_checksum
     if plan.supervised:
-        attributes["coordinates"] = "m_over_n"
+        attributes["coordinates"] = "m_over_n annotator" if plan.answers_each else "m_over_n"
         if len(plan.designs) == 1 and plan.designs != DEFAULT:
             attributes["design"] = plan.designs[0]
     above: dict[str, dict[str, Any]] = {

@@ -1,11 +1,18 @@
 """Drawing of annotation graphs from true labels."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, logit, ndtr
+
+Floats = NDArray[np.float64]
 
 # Kinds of an annotation.
 MUST = 0
 CANNOT = 1
+# Only the annotators of a crowd are unsure.
+UNSURE = 2
 
 # Most annotations of a file that cells draw from. Each takes 12 bytes in cube and workers, and a line may
 # stand for many.
@@ -102,14 +109,80 @@ def nearest_neighbours(
     return nearest
 
 
+def draw_accuracies(
+    rng: np.random.Generator,
+    count: int,
+    *,
+    quantiles: Sequence[tuple[float, float]],
+    leaning: tuple[float, float],
+    p: float,
+) -> Floats:
+    """Draw the two accuracies of each annotator of a crowd (docs/model.md, section 4).
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        The only source of randomness. The annotators of a smaller crowd are the first of a larger one.
+    count : int
+        Number of annotators.
+    quantiles : sequence of (share, accuracy)
+        Accuracies that these shares of all annotators do not exceed, in rising order.
+    leaning : (mean, deviation)
+        Normal distribution of the log odds by which annotators lean towards the answer "together".
+    p : float
+        Accuracy of the median annotator: the log odds of all quantiles are shifted to it.
+
+    Returns
+    -------
+    ndarray of shape (count, 2)
+        Accuracies on pairs that belong together, and on others; their mean is that of the quantiles.
+    """
+    if p >= 1.0:
+        return np.ones((count, 2))
+    draws = rng.standard_normal((count, 2))
+    shares, values = np.array(quantiles).T
+    accuracies = np.interp(np.append(ndtr(draws[:, 0]), 0.5), shares, values)
+    accuracies = expit(logit(accuracies) - logit(accuracies[-1]) + logit(p))[:-1]
+    tilt = leaning[0] + leaning[1] * draws[:, 1]
+    # The log odds s of both kinds of pairs without the tilt: the root of a quadratic equation in exp(s).
+    excess = 2.0 * accuracies - 1.0
+    middle = excess * np.cosh(tilt)
+    level = np.log((middle + np.sqrt(middle**2 + 1.0 - excess**2)) / (1.0 - excess))
+    return np.asarray(expit(np.column_stack([level + tilt, level - tilt])))
+
+
+def draw_crowd(
+    rng: np.random.Generator,
+    labels_true: NDArray[np.integer],
+    accuracies: Floats,
+    *,
+    answers: int,
+    unsure: float,
+    m: int,
+) -> NDArray[np.int32]:
+    """Draw `m` annotations of uniform pairs by a crowd, some of which are of the kind `UNSURE`.
+
+    The pairs, and the numbers that decide which answers are right, are those of `draw_annotations`.
+
+    `accuracies` (n_annotators, 2) are those on pairs that belong together, and on others. The `answers` of an
+    annotator follow each other; the last one may have fewer. The share `unsure` of all answers is unsure.
+    """
+    pairs = np.column_stack([rng.integers(0, len(labels_true), size=m) for _ in range(2)])
+    is_apart = labels_true[pairs[:, 0]] != labels_true[pairs[:, 1]]
+    p = accuracies[np.arange(m) // answers, is_apart.astype(np.int64)]
+    annotations = answer_pairs(rng, labels_true, pairs, p=p)
+    annotations[rng.random(m) < unsure, 2] = UNSURE
+    return annotations
+
+
 def answer_pairs(
     rng: np.random.Generator,
     labels_true: NDArray[np.integer],
     pairs: NDArray[np.integer],
     *,
-    p: float,
+    p: float | Floats,
 ) -> NDArray[np.int32]:
-    """Annotate pairs of shape (n_pairs, 2) with accuracy `p`, and return columns i, j and kind."""
+    """Annotate pairs of shape (n_pairs, 2) with accuracy `p`, or one for each pair: columns i, j and kind."""
     right = rng.random(len(pairs)) < p
     agrees = labels_true[pairs[:, 0]] == labels_true[pairs[:, 1]]
     kind = np.where(agrees == right, MUST, CANNOT)

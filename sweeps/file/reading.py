@@ -53,6 +53,7 @@ from sweep_clustering.sweeps.words import (
     ASKED,
     AUTO,
     BASELINES,
+    CROWD,
     DEFAULT,
     DRAWN,
     MODEL_CODES,
@@ -294,6 +295,9 @@ class SweepFile(spec.SweepSpec):
         if "ask" in values and isinstance(designs, list) and {*map(str, designs)} <= {*DRAWN}:
             expected = f"one of {', '.join(ASKED)} in design of [grid]"
             values["ask"] = StandIn("a table without a design that asks", expected)
+        if "crowd" in values and isinstance(designs, list) and CROWD not in designs:
+            fault = "a table without the design"
+            values["crowd"] = StandIn(fault, f'"{CROWD}" in design of [grid]')
         # a method searches by itself: several searches would repeat it
         if not listed and grid.get("methods") and names_several(values.get("search")):
             expected = "one, or a model in [grid]: methods do not search"

@@ -24,6 +24,7 @@ from sweep_clustering.sweeps.records import (
     Expected,
     Given,
     Interval,
+    Listed,
     Real,
     Record,
     Text,
@@ -33,7 +34,7 @@ from sweep_clustering.sweeps.records import (
 )
 from sweep_clustering.sweeps.seeds import accuracy_code
 from sweep_clustering.sweeps.shapes import DIMS
-from sweep_clustering.sweeps.words import BASELINES, DEFAULT, DESIGNS, MODEL_CODES, asked_of
+from sweep_clustering.sweeps.words import BASELINES, CROWD, DEFAULT, DESIGNS, MODEL_CODES, asked_of
 
 # The adaptive stop of restarts, as the sweep file states it.
 
@@ -119,6 +120,44 @@ class Ask(Record):
     covariance: Annotated[str, Choice(tuple(DIMS))] = Field(
         "auto",
         description='Shape of the covariances of the model that asks; "auto" chooses one for each batch.',
+    )
+
+
+# The table `[crowd]` of a sweep file: the annotators of the design of this name.
+
+
+def _quantiles(pairs: tuple[tuple[float, float], ...]) -> tuple[tuple[float, float], ...]:
+    shares, accuracies = zip(*pairs, strict=True) if pairs else ((), ())
+    if list(shares) != sorted(set(shares)) or list(accuracies) != sorted(accuracies):
+        raise refusal("pairs [share, accuracy] with rising shares and accuracies that do not fall")
+    return pairs
+
+
+Share = Annotated[float, Real("a share of the annotators from 0 to 1", ge=0, le=1)]
+Likely = Annotated[float, Real("an accuracy between 0 and 1", gt=0, lt=1)]
+Mean = Annotated[float, Real("a finite number")]
+Deviation = Annotated[float, Real("a standard deviation of at least 0", ge=0)]
+Quantiles = Annotated[
+    tuple[Annotated[tuple[Share, Likely], Listed()], ...], Each(repr), AfterValidator(_quantiles)
+]
+
+
+class Crowd(Record):
+    """Annotators whose answers the design "crowd" draws (model.md, section 4)."""
+
+    answers: Annotated[int, Whole(1, 10**6)] = Field(30, description="Answers of each annotator.")
+    accuracies: Quantiles = Field(
+        ((0.1, 0.5), (0.25, 0.6), (0.5, 0.7), (0.75, 0.77), (1.0, 0.9)),
+        description="Quantiles of the accuracies: pairs of a share of the annotators and the accuracy that"
+        " they do not exceed. Their log odds are shifted so that p is the median.",
+    )
+    leaning: Annotated[tuple[Mean, Deviation], Listed()] = Field(
+        (-0.15, 0.8),
+        description='Mean and standard deviation of the log odds by which annotators lean towards "together":'
+        " more accurate on pairs that belong together, and less on others.",
+    )
+    unsure: Annotated[float, Real("a share from 0 to below 1", ge=0, lt=1)] = Field(
+        0.0, description='Share of the answers that are "unsure".'
     )
 
 
@@ -337,6 +376,7 @@ class SweepSpec(Record):
         default_factory=Data, description="How the features are scaled; what is done without a data set."
     )
     ask: Ask = Field(Ask(), description="How designs whose pairs are asked for choose them.")
+    crowd: Crowd = Field(Crowd(), description='Annotators of the design "crowd".')
     stop: Annotated[Stop | None, Given()] = Field(
         None, description="When a cell has had restarts enough; all of them are run where it is left out."
     )
@@ -374,6 +414,8 @@ class SweepSpec(Record):
             del plain["grid"]["design"]
         if not asked_of(self.grid.design):
             del plain["ask"]
+        if CROWD not in self.grid.design:
+            del plain["crowd"]
         return plain
 
 

@@ -31,7 +31,7 @@ def gaps(name: str) -> Iterator[dict[str, Any]]:
         X, labels_true = source.arrays(cell.mixture)
         problem = build_problem(
             X,
-            layers_from_annotations(cell_annotations(spec.seed, cell, source), cell.p),
+            layers_from_annotations(cell_annotations(spec.seed, cell, source, spec.crowd), cell.p),
             n_clusters=row["n_clusters"],
             model=cell.model,
         )

@@ -32,6 +32,7 @@ from sweep_clustering.storage.cube.growth import create
 from sweep_clustering.storage.cube.schema import DONE, FAILED, PENDING
 from sweep_clustering.storage.runfolder.folder import RunFolder, append_failure, read_failures
 from sweep_clustering.storage.runfolder.journal import Journal, JournalDamaged
+from sweep_clustering.sweeps.file.spec import Crowd
 from sweep_clustering.sweeps.inputs import Inputs, RealSource, cell_annotations
 from sweep_clustering.sweeps.plan import AskedPath, Cell, DatasetPlan
 
@@ -165,7 +166,7 @@ def test_a_block_is_written_when_its_last_cell_is_in(start: Start, cube: Path) -
     assert arrays["best_restart"].tolist() == [1, 1]
     source = RealSource(*draw_inputs(PLAN))
     for cell, drawn in zip((FIRST, SECOND), arrays["annotations"], strict=True):
-        assert np.array_equal(drawn, cell_annotations(7, cell, source))
+        assert np.array_equal(drawn, cell_annotations(7, cell, source, Crowd()))
     assert found.seconds(FIRST) == 0.5
     assert found.seconds(BASELINE) is None
     found.take([solved(FIRST)])  # of a block that is written: dropped

@@ -93,7 +93,7 @@ def test_a_solution_has_the_objective_and_the_scores_that_are_reported(model: st
     assert all(np.array_equal(getattr(result, name), getattr(scored, name)) for name in names)
     term, covariance = split_model(cell.model)
     assert (result.chosen is not None) == (covariance == "auto")
-    shape, drawn = result.shape, cell_annotations(SCIENCE.seed, cell, SOURCE)
+    shape, drawn = result.shape, cell_annotations(SCIENCE.seed, cell, SOURCE, SCIENCE.crowd)
     layers = layers_from_annotations(drawn, cell.p)
     problem = build_problem(SOURCE.X, layers, n_clusters=3, model=term, covariance=shape)
     assert result.covariances.shape == (3, *(SOURCE.X.shape[1] for _ in DIMS[shape]))

@@ -74,7 +74,7 @@ def settled(cell: Cell, science: Science, restarts: int, source: Any = SOURCE) -
     solver = prepare(
         Model("conditional", "any", science.searches[0]),
         X,
-        layers_from_annotations(cell_annotations(science.seed, cell, source), cell.p),
+        layers_from_annotations(cell_annotations(science.seed, cell, source, science.crowd), cell.p),
         science.n_clusters,
         seeds.choice_seed(science.seed, cell.dataset, **where),
     )

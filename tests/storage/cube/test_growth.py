@@ -154,6 +154,11 @@ def designed(*designs: str, **ask: Any) -> SweepSpec:
     return make_spec("a", grid=grid, **({"ask": ask} if ask else {}))
 
 
+def peopled(*designs: str, **crowd: Any) -> SweepSpec:
+    grid = make_spec("a").dump()["grid"] | {"design": list(designs)}
+    return make_spec("a", grid=grid, crowd=crowd)
+
+
 def searched(*names: str, **settings: object) -> SweepSpec:
     """A sweep of searches that differ in how many solutions survive, the length of their name."""
     return make_spec("a", search=[{"name": name, "population": 3 + len(name)} | settings for name in names])
@@ -169,6 +174,8 @@ def searched(*names: str, **settings: object) -> SweepSpec:
         (designed("active", "biased", batch=8), designed("active", batch=9), "ask.batch: found '9'"),
         (designed("active"), designed("active", covariance="full"), "ask.covariance: found 'full'"),
         (designed("uniform", "biased"), designed("uniform", "biased", "active", batch=9), ""),
+        (designed("uniform", "biased"), peopled("uniform", "biased", "crowd", unsure=0.1), ""),
+        (peopled("crowd"), peopled("crowd", unsure=0.1), "crowd.unsure: found 0.1, expected 0.0"),
         (searched("a", "bb"), searched("dddd", "bb", "a"), ""),
         (make_spec("a"), searched("a", "bb"), "search: found a, bb, expected as in the cube, which has no"),
         (searched("a", "bb"), make_spec("a"), "search: found one, expected also a, bb"),

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from own_tables import read_annotations, write
+from scipy.special import expit, logit
 
 from sweep_clustering.sweeps.annotations import files
 from sweep_clustering.sweeps.annotations.draw import (
@@ -19,8 +20,11 @@ from sweep_clustering.sweeps.annotations.draw import (
     MUST,
     N_NEIGHBOURS,
     OFTEN,
+    UNSURE,
+    draw_accuracies,
     draw_annotations,
     draw_biased,
+    draw_crowd,
     draw_near,
     nearest_neighbours,
 )
@@ -465,3 +469,43 @@ def test_a_biased_design_draws_the_first_third_of_an_order_more_often() -> None:
         assert abs(often[ends].mean() - share) < 5 * np.sqrt(share * (1 - share) / m)
     both = (often[i] & often[j]).mean()
     assert abs(both - share**2) < 5 * np.sqrt(share**2 * (1 - share**2) / m)
+
+
+def test_a_crowd_has_the_quantiles_of_its_accuracies_and_the_median_is_the_accuracy_of_the_cell() -> None:
+    quantiles, leaning = ((0.1, 0.5), (0.25, 0.6), (0.5, 0.7), (0.75, 0.77), (1.0, 0.9)), (-0.15, 0.8)
+    shares, values = np.array(quantiles).T
+    for p in (0.7, 0.6, 0.9):
+        rng = np.random.default_rng(5)
+        accuracies = draw_accuracies(rng, 40_000, quantiles=quantiles, leaning=leaning, p=p)
+        moved = expit(logit(values) - logit(0.7) + logit(p))
+        assert np.allclose(np.quantile(accuracies.mean(axis=1), shares[:-1]), moved[:-1], atol=0.01)
+        # the two kinds of pairs are one level of log odds, plus and minus the leaning
+        tilt = (logit(accuracies[:, 0]) - logit(accuracies[:, 1])) / 2
+        assert abs(tilt.mean() + 0.15) < 0.02
+        assert abs(tilt.std() - 0.8) < 0.02
+    few = draw_accuracies(np.random.default_rng(5), 7, quantiles=quantiles, leaning=leaning, p=0.9)
+    assert np.array_equal(few, accuracies[:7])
+    rng = np.random.default_rng(5)
+    assert (draw_accuracies(rng, 3, quantiles=quantiles, leaning=leaning, p=1.0) == 1.0).all()
+    rng = np.random.default_rng(5)
+    alike = draw_accuracies(rng, 3, quantiles=((0.5, 0.7),), leaning=(0.0, 0.0), p=0.8)
+    assert np.allclose(alike, 0.8, rtol=1e-12)
+
+
+def test_annotators_of_a_crowd_answer_in_turn_with_their_accuracies() -> None:
+    accuracies, each = np.array([[0.9, 0.6], [0.2, 0.7], [0.5, 0.5]]), 100_000
+    rng = np.random.default_rng(6)
+    crowd = draw_crowd(rng, LABELS, accuracies, answers=each, unsure=0.1, m=250_000)
+    is_unsure = crowd[:, 2] == UNSURE
+    assert abs(is_unsure.mean() - 0.1) < 0.005
+    agrees = LABELS[crowd[:, 0]] == LABELS[crowd[:, 1]]
+    is_right = (crowd[:, 2] == MUST) == agrees
+    for annotator, start in enumerate((0, each, 2 * each)):
+        rows = np.zeros(len(crowd), bool)
+        rows[start : start + each] = True
+        for side, pairs in enumerate((agrees, ~agrees)):
+            assert abs(is_right[rows & pairs & ~is_unsure].mean() - accuracies[annotator, side]) < 0.01
+    # a crowd of one accuracy, none of whom is unsure, gives the answers of a uniform design
+    alike, rng = np.full((3, 2), 0.8), np.random.default_rng(7)
+    one = draw_crowd(rng, LABELS, alike, answers=100, unsure=0.0, m=250)
+    assert np.array_equal(one, draw_annotations(np.random.default_rng(7), LABELS, p=0.8, m=250))
