@@ -194,8 +194,8 @@ MOST = {
     "calls with splats": 121,
     "uses of Any": 599,
     "modules with code": 151,
-    "lines of code": 29_815,
-    "lines of imports": 3_185,
+    "lines of code": 29_982,
+    "lines of imports": 3_214,
     "lines of docstrings for 100 lines of code": 27,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""

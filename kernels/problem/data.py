@@ -142,7 +142,7 @@ def layers_from_annotations(
 ) -> list[Layer]:
     """Return the must-link and the cannot-link layer of a table with the columns i, j, kind.
 
-    If `turn` is given, so many annotations after each other are of one annotator, who has two layers. Annotations of
+    If `turn` is given, so many annotations in turn are of one annotator, who has two layers. Annotations of
     another kind are left out.
     """
     table = np.asarray(annotations).reshape(-1, 3)

@@ -117,25 +117,11 @@ def draw_accuracies(
     leaning: tuple[float, float],
     p: float,
 ) -> Floats:
-    """Draw the two accuracies of each annotator of a crowd (docs/model.md, section 4).
+    """Draw the two accuracies of each annotator of a crowd: on pairs that belong together, and on others.
 
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        The only source of randomness. The annotators of a smaller crowd are the first of a larger one.
-    count : int
-        Number of annotators.
-    quantiles : sequence of (share, accuracy)
-        Accuracies that these shares of all annotators do not exceed, in rising order.
-    leaning : (mean, deviation)
-        Normal distribution of the log odds by which annotators lean towards the answer "together".
-    p : float
-        Accuracy of the median annotator: the log odds of all quantiles are shifted to it.
-
-    Returns
-    -------
-    ndarray of shape (count, 2)
-        Accuracies on pairs that belong together, and on others; their mean is that of the quantiles.
+    Shares of all annotators and the accuracies that they do not exceed are the `quantiles`, whose log odds
+    are shifted so that `p` is the median. Mean and deviation of `leaning` are log odds (docs/model.md,
+    section 4). The annotators of a smaller crowd are the first of a larger one.
     """
     if p >= 1.0:
         return np.ones((count, 2))

@@ -8,7 +8,7 @@ from cubes.small import result_files
 from processes.sweeping import assert_same_bits, run, write_spec
 
 from sweep_clustering.kernels.problem.data import CANNOT, MUST
-from sweep_clustering.pipeline.check.verify import verify
+from sweep_clustering.pipeline.check import verify
 from sweep_clustering.pipeline.methods.contract import merged_links
 from sweep_clustering.pipeline.report.cell import read_cell
 from sweep_clustering.pipeline.scoring.scores import scores
