@@ -53,6 +53,7 @@ def causes(cube: Path, name: str) -> list[str]:
     return [record.cause for record in records]
 
 
+@pytest.mark.slow
 def test_a_cell_that_never_ends_costs_itself_alone(
     tmp_path: Path, reference: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

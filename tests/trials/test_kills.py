@@ -37,12 +37,14 @@ def killed(folder: Path, reference: Path, count: int, seed: int) -> tuple[dict[s
         return trials(site, victims, rng, LONGEST), site
 
 
+@pytest.mark.slow
 def test_any_process_killed_at_any_moment(tmp_path: Path, reference: Path) -> None:
     counts, site = killed(tmp_path, reference, len(VICTIMS), seed=1)
     assert set(counts) == set(VICTIMS)
     assert site.sweeps >= 1
 
 
+@pytest.mark.slow
 def test_a_reader_sees_whole_cells_and_a_second_submit_is_refused(tmp_path: Path, reference: Path) -> None:
     spec, cube = write_spec(tmp_path, SPEC), tmp_path / "tiny.zarr"
     expected = open_cube(reference).load()

@@ -49,6 +49,7 @@ def test_the_attack_works_where_nothing_refuses_it() -> None:
     assert ran == {(name, pid, os.getuid()) for name, pid in both}
 
 
+@pytest.mark.slow
 def test_nobody_else_runs_code_in_a_local_run(tmp_path: Path) -> None:
     """`sweep submit` of a sweep that lasts, in a process of its own, when its work has begun."""
     state = GenerationFolder(RunFolder(tmp_path / "tiny.zarr"), 1).state
