@@ -1,17 +1,33 @@
-"""Durable files, and what is said when the file system refuses."""
+"""Durable files, cubes behind an address, and what is said when the file system refuses."""
 
 import errno
+import functools
+import http.server
 import os
 import pickle
 import re
+import socket
 import stat
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
+import fsspec
 import pytest
+from click.testing import CliRunner
+from cubes import toy
+from cubes.reported import make
+from cubes.rot import turn_bit
 from processes.crash import crash_everywhere
 
+from sweep_clustering.pipeline.commands.main import main
+from sweep_clustering.storage import files
+from sweep_clustering.storage.cube.growth import open_cube
+from sweep_clustering.storage.cube.manifest import read_manifest
 from sweep_clustering.storage.files import (
     NEEDS,
     PLAIN,
@@ -19,11 +35,13 @@ from sweep_clustering.storage.files import (
     Files,
     LeaseLost,
     StorageError,
+    place_of,
     remove,
     storage_errors,
     sync_directory,
     unsynced_devices,
 )
+from sweep_clustering.sweeps.errors import InputError
 
 
 def test_a_file_is_whole_or_old(tmp_path: Path) -> None:
@@ -234,3 +252,253 @@ def test_an_error_names_path_and_need_and_a_size_where_space_is_missing(code: in
         assert type(again) is type(each)
         assert str(again) == str(each)
         assert vars(again) == vars(each)
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    """Notes the requests that come, as method and path below the cube."""
+
+    requests: list[str]
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        pass
+
+    def parse_request(self) -> bool:
+        is_valid = super().parse_request()
+        self.requests.append(f"{self.command} {self.path.partition('.zarr/')[2]}")
+        return is_valid
+
+
+class Forbidding(Quiet):
+    def do_GET(self) -> None:
+        self.send_error(403)
+
+
+class CutShort(Quiet):
+    """Sends half of what it says it will send."""
+
+    def copyfile(self, source: Any, outputfile: Any) -> None:
+        content = source.read()
+        outputfile.write(content[: len(content) // 2])
+
+
+class Broken(Quiet):
+    def do_GET(self) -> None:
+        self.send_error(500)
+
+
+class Server(http.server.ThreadingHTTPServer):
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that reads no further is no error."""
+
+
+@pytest.fixture
+def cube(tmp_path: Path) -> Path:
+    return make(tmp_path, toy.plan("iris"), toy.plan("drawn", mixtures=2))
+
+
+@contextmanager
+def serving(cube: Path, handler: type[Quiet] = Quiet) -> Iterator[str]:
+    """Address of a cube on a plain web server, which knows of no parts of files."""
+    handler.requests = []
+    with Server(("127.0.0.1", 0), functools.partial(handler, directory=str(cube.parent))) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/{cube.name}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def address(cube: Path) -> Iterator[str]:
+    with serving(cube) as address:
+        yield address
+
+
+@pytest.fixture
+def in_memory(cube: Path) -> Iterator[str]:
+    """The same in a store of fsspec, as a bucket is one."""
+    files = fsspec.filesystem("memory")
+    files.put(str(cube), f"/{cube.name}", recursive=True)
+    yield f"memory://{cube.name}"
+    files.rm(f"/{cube.name}", recursive=True)
+
+
+def test_the_same_tree_as_on_the_disk(address: str, in_memory: str, cube: Path) -> None:
+    expected = open_cube(cube).load()
+    for there in (address, in_memory):
+        assert open_cube(there).load().identical(expected)
+        assert str(read_manifest(place_of(there)).path) == there
+
+
+def test_one_request_for_the_root_and_one_for_each_array_that_is_used(tmp_path: Path) -> None:
+    """Each array is one file here. Coordinates are in the root."""
+    shape = {"p": (0.9,), "m": (12,), "mixture_chunk": 1}
+    cube = make(tmp_path, *(toy.plan(f"set{number}", **shape) for number in range(20)))
+    with serving(cube) as address:
+        tree = open_cube(address)
+        assert Quiet.requests == ["GET zarr.json"]
+        assert tree["set7"]["replicate"].values.tolist() == [0, 1, 2]
+        assert str(tree["set7"]["model"].values[1]) == "posterior"
+        assert len(Quiet.requests) == 1
+        tree["set7"]["X"].load()
+        assert Quiet.requests[1:] == ["GET set7/X/c.0.0"]
+        tree["set7"]["labels"].load()
+        files = ["GET set7/labels/c.0.0.0.0.0", "GET set7/status/c.0.0.0.0"]
+        assert sorted(Quiet.requests[2:]) == files
+        tree["set7"]["seconds"].load()
+        assert Quiet.requests[4:] == ["GET set7/seconds/c.0.0.0.0"]
+        tree["set7"]["status"].load()
+        assert len(Quiet.requests) == 5
+
+
+def test_a_report_asks_for_no_file_twice(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(main, ["report", address])
+    assert result.exit_code == 0, result.output
+    assert "cells: " in result.stdout
+    files = [request.removeprefix("GET ") for request in Quiet.requests]
+    assert [file for file in files if files.count(file) > 1] == []
+
+
+def test_all_arrays_show_the_moment_at_which_the_status_was_read(cube: Path) -> None:
+    with serving(cube) as address:
+        tree = open_cube(address)
+        expected = tree["iris"]["labels"].values
+        (cube / "iris/status/c.0.0.0.0").unlink()
+        assert (tree["iris"]["labels"].values == expected).all()
+        assert (open_cube(address)["iris"]["labels"].values[-1, 0] == -1).all()
+
+
+def last_line(arguments: list[str]) -> tuple[int, str]:
+    """Exit code of a command that fails, and the last line of its words."""
+    result = CliRunner().invoke(main, arguments)
+    assert isinstance(result.exception, SystemExit), result.exception
+    assert "Traceback" not in result.output
+    return result.exit_code, result.stderr.strip().splitlines()[-1]
+
+
+@pytest.mark.parametrize("command", ["report", "export", "compare"])
+@pytest.mark.parametrize(
+    ("handler", "code", "words"),
+    [
+        (Quiet, 2, "not there"),
+        (Forbidding, 1, "credentials that may read it"),
+        (Broken, 1, "500"),
+        (CutShort, 1, "a network, and a server that answers"),
+    ],
+)
+def test_servers_that_fail_are_one_line(
+    cube: Path, command: str, handler: type[Quiet], code: int, words: str
+) -> None:
+    with serving(cube, handler) as address:
+        place = address.replace("toy", "none") if handler is Quiet else address
+        places = [place, place] if command == "compare" else [place]
+        found, line = last_line([command, *places])
+    assert found == code
+    assert place in line
+    assert words in line
+
+
+def test_a_server_that_does_not_answer_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "ANSWER_SECONDS", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # connects, and says nothing
+        code, line = last_line(["report", f"http://127.0.0.1:{silent.getsockname()[1]}/toy.zarr"])
+    assert code == 1
+    assert "needs a network, and a server that answers" in line
+
+
+def test_a_chunk_that_is_cut_short_is_one_error_too(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(cube) as address:
+        tree = open_cube(address)
+        monkeypatch.setattr(Quiet, "copyfile", CutShort.copyfile)
+        with pytest.raises(StorageError, match="needs a network, and a server that answers"):
+            tree["iris"]["X"].load()
+
+
+def test_what_is_made_is_written_here(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    result = CliRunner().invoke(main, ["export", address])
+    assert result.exit_code == 0, result.output
+    assert f"next: sweep report {address}" in result.stderr
+    assert [path.name for path in Path().iterdir()] == ["toy.export"]
+    refused = CliRunner().invoke(main, ["repair", address])
+    assert refused.exit_code == 2
+    assert f"{address}: found an address, expected a cube on this machine" in refused.stderr
+
+
+def test_what_is_not_there(address: str) -> None:
+    with pytest.raises(InputError, match=r"none\.zarr: found no zarr\.json \(not there\), expected a cube"):
+        open_cube(address.replace("toy", "none"))
+    with pytest.raises(StorageError, match="needs a network, and a server that answers"):
+        open_cube("http://127.0.0.1:9/toy.zarr")
+
+
+def test_what_is_damaged_or_too_large(address: str, cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chunk = cube / "iris/X/c.0.0"
+    turn_bit(chunk)
+    with pytest.raises(DamagedChunk, match=f"{address}/iris/X/c.0.0: has changed since it was written"):
+        open_cube(address)["iris"]["X"].load()
+    chunk.unlink()
+    with pytest.raises(DamagedChunk, match="is missing"):
+        open_cube(address)["iris"]["X"].load()
+    monkeypatch.setattr(files, "PART_BYTES", 1024)
+    with chunk.open("ab") as file:
+        file.truncate(2**28)
+    with pytest.raises(InputError, match=r"found more than [\d,]+ bytes"):
+        open_cube(address)["iris"]["X"].load()
+
+
+class NoCredentialsError(Exception):
+    """As of botocore, which need not be there."""
+
+
+def test_why_a_bucket_refuses(in_memory: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for error, told in (
+        (PermissionError("Access Denied"), r"needs credentials that may read it.*\(Access Denied\)"),
+        (NoCredentialsError("Unable to locate\n credentials"), r"needs cred.*\(Unable to locate cred"),
+        (OSError(5, "Slow down."), r"needs a network, and a server that answers \(\[Errno 5\] Slow down\)"),
+        (TimeoutError(), r"needs a network, and a server that answers \(TimeoutError\)"),
+    ):
+        monkeypatch.setattr(type(fsspec.filesystem("memory")), "cat_file", Mock(side_effect=error))
+        with pytest.raises(StorageError, match=f"^{in_memory}/zarr.json: {told}"):
+            open_cube(in_memory)
+    monkeypatch.setitem(sys.modules, "s3fs", None)
+    with pytest.raises(InputError, match=r"s3fs.*sweep-clustering\[remote\]"):
+        open_cube("s3://bucket/toy.zarr")
+
+
+@pytest.mark.filterwarnings("default")  # of packages that are not this project's
+def test_a_cube_in_a_bucket(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reason = "a bucket needs pip install s3fs 'moto[server]'"
+    s3fs = pytest.importorskip("s3fs", reason=reason)
+    server = pytest.importorskip("moto.server", reason=reason).ThreadedMotoServer("127.0.0.1", port=0)
+    server.start()
+    host, port = server.get_host_and_port()
+    keys = {"ENDPOINT_URL": f"http://{host}:{port}", "DEFAULT_REGION": "us-east-1"}
+    for name, value in (keys | {"ACCESS_KEY_ID": "a", "SECRET_ACCESS_KEY": "b"}).items():
+        monkeypatch.setenv(f"AWS_{name}", value)
+    monkeypatch.setenv("NO_PROXY", host)
+    s3fs.S3FileSystem.clear_instance_cache()
+    files = s3fs.S3FileSystem()
+    files.mkdir("results")
+    files.put(str(cube), f"results/{cube.name}", recursive=True)
+    tree, expected = open_cube(f"s3://results/{cube.name}/"), open_cube(cube)
+    assert tree.load().identical(expected.load())
+    for address, words in (("results/none", "key does not exist"), ("nobody/toy", "bucket does not exist")):
+        with pytest.raises(InputError, match=rf"no zarr\.json \(The specified {words}\)"):
+            open_cube(f"s3://{address}.zarr")
+    files.rm(f"results/{cube.name}/iris/X/c.0.0")
+    with pytest.raises(DamagedChunk, match="is missing"):
+        open_cube(f"s3://results/{cube.name}")["iris"]["X"].values  # noqa: B018
+    s3fs.S3FileSystem.clear_instance_cache()
+    server.stop()
+
+
+def test_what_is_an_address_and_what_a_path() -> None:
+    for text in ("file:///etc/passwd", "simplecache::http://x/y", "ftp://x/y", "a/b", "/a"):
+        assert place_of(text) == Path(text)
+    for written in ("https://host/a/b.zarr/", Path("https://host/a/b.zarr")):
+        assert place_of(written) == "https://host/a/b.zarr"

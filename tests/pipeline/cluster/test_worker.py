@@ -21,7 +21,7 @@ from distributed.utils import sync
 from processes import sweeping
 from processes.killing import Site
 
-from sweep_clustering.pipeline.cluster import executor as leaving
+from sweep_clustering.pipeline.cluster import executor
 from sweep_clustering.pipeline.cluster.executor import BATCH, RESERVE, LeaveInTime, end_of_time
 
 QUIET: dict[str, Any] = {"threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
@@ -34,10 +34,10 @@ def test_what_overruns_is_said_and_then_ended(monkeypatch: pytest.MonkeyPatch) -
         (0.05, 0.4, 0.1, ["overran", "end"]),
         (0.01, 0.1, 5.0, ["overran"]),  # it ends by itself after all
     ):
-        monkeypatch.setattr(leaving, "GRACE", grace)
+        monkeypatch.setattr(executor, "GRACE", grace)
         found: list[str] = []
         calls = (partial(found.append, each) for each in ("overran", "end"))
-        with leaving.deadline(limit, *calls, tick=0.05):
+        with executor.deadline(limit, *calls, tick=0.05):
             time.sleep(seconds)
         time.sleep(0.15)
         assert found == called
@@ -66,8 +66,8 @@ def test_a_process_that_stood_still_is_not_charged_for_it() -> None:
 
 def say_and_die() -> None:
     worker = get_worker()
-    sync(worker.loop, leaving._send, worker, {"is": "started"})
-    leaving.end_process()
+    sync(worker.loop, executor._send, worker, {"is": "started"})
+    executor.end_process()
 
 
 def test_what_is_said_right_before_the_end_of_a_process_arrives(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_what_is_said_right_before_the_end_of_a_process_arrives(tmp_path: Path) 
     more = {"distributed.scheduler.allowed-failures": 0, "temporary-directory": str(tmp_path)}
     cluster = partial(LocalCluster, n_workers=1, silence_logs=logging.CRITICAL, **QUIET)
     with dask.config.set(more), cluster() as found, Client(found) as client:
-        client.subscribe_topic(leaving.TOPIC, lambda event: said.put(event[1]["is"]))
+        client.subscribe_topic(executor.TOPIC, lambda event: said.put(event[1]["is"]))
         with pytest.raises(KilledWorker):
             client.submit(say_and_die).result(timeout=60)
     assert said.qsize() == 1
@@ -120,7 +120,7 @@ def test_a_batch_that_is_too_long_is_given_back(client: Client, monkeypatch: pyt
     client.register_plugin(LeaveInTime())
     assert [submit(client, number, predicted=1e6) for number in range(3)] == ["0"] * 3, "none has a lifetime"
     client.unregister_worker_plugin(LeaveInTime.name)
-    monkeypatch.setattr(leaving, "end_of_time", lambda worker: time.time() + 100)
+    monkeypatch.setattr(executor, "end_of_time", lambda worker: time.time() + 100)
     client.register_plugin(LeaveInTime())
     assert submit(client, 3, predicted=1e6) == "0", "no other has more time for a first batch"
     assert submit(client, 4, predicted=40) == "0"
@@ -131,7 +131,7 @@ def test_a_batch_that_is_too_long_is_given_back(client: Client, monkeypatch: pyt
 
 def test_a_last_batch_is_handed_in_late(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     end = time.time() + 0.8
-    monkeypatch.setattr(leaving, "end_of_time", lambda worker: end if worker.name == 0 else end + 100)
+    monkeypatch.setattr(executor, "end_of_time", lambda worker: end if worker.name == 0 else end + 100)
     client.register_plugin(LeaveInTime())
     last = client.submit(task, 0.1, 1.6, key=f"{BATCH}-last", workers=[0])
     queued = [client.submit(task, 0.1, 0.2, key=f"{BATCH}-{number}") for number in range(6)]
@@ -145,7 +145,7 @@ def test_a_last_batch_is_handed_in_late(client: Client, monkeypatch: pytest.Monk
     # the only worker waits until its result was fetched: dask, which moves results to others first, would
     # give up where there is none, and close it all the same
     client.unregister_worker_plugin(LeaveInTime.name)
-    monkeypatch.setattr(leaving, "end_of_time", lambda worker: time.time() + 0.4)
+    monkeypatch.setattr(executor, "end_of_time", lambda worker: time.time() + 0.4)
     client.register_plugin(LeaveInTime())
     only = client.submit(task, 0.1, 0.8, key=f"{BATCH}-only")
     time.sleep(1.6)
