@@ -113,6 +113,7 @@ DESIGN_LOOKS = {
         ("farthest-first", "#b0605a", "X", ":"),
         ("committee", "#7a6fb0", "<", (0, (4, 2, 1, 2))),
         ("overall", "#1f4e79", ">", (0, (1, 1))),
+        ("merges", "#4d7c0f", "*", (0, (6, 1, 1, 1))),
     )
 }
 

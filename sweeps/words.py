@@ -33,7 +33,7 @@ CROWD = "crowd"
 # uniformly for the annotators of a crowd.
 DRAWN = (UNIFORM, BIASED, NEAR, CROWD)
 
-_BY_STRATEGY = ("uncertain", "anchors", "again", "farthest-first", "committee", "overall")
+_BY_STRATEGY = ("uncertain", "anchors", "again", "farthest-first", "committee", "overall", "merges")
 # Designs whose pairs are asked for, batch after batch, and the strategy of each (`pipeline.asking`).
 ASKED = {"active": "information", **{name: name for name in _BY_STRATEGY}}
 
@@ -47,6 +47,7 @@ DEFAULT = (UNIFORM,)
 # Strategies of asking by name, and what each asks (`pipeline.asking.strategies`).
 STRATEGIES = {
     "overall": "the pairs whose answers together say the most of all other pairs",
+    "merges": "near pairs, and pairs that say where clusters are to be merged or split",
     "information": "the pairs whose answers together say the most of who belongs together",
     "uncertain": "those whose answers are hardest to predict, each taken alone",
     "anchors": "a doubtful row against a sure one of its likeliest cluster",

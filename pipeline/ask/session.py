@@ -263,7 +263,7 @@ def to_json(options: AskOptions, assessment: Assessment, samples: Samples) -> di
             }
             for question in assessment.questions
         ],
-        "strategy": options.strategy,
+        "strategy": assessment.strategy,
         "model": "conditional",
         "covariance": belief.covariance,
         "answers": {"yes": assessment.n_yes, "no": assessment.n_no, "skipped": assessment.n_skipped},

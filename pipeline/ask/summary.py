@@ -37,8 +37,8 @@ class AskOptions(FitOptions):
 
     # The number of questions, or those of a batch.
     count: int = 20
-    # One of `STRATEGIES`.
-    strategy: str = "overall"
+    # One of `STRATEGIES`; None for the one that fits the answers.
+    strategy: str | None = None
     # The column with the names of rows, and those to show.
     names: str | None = None
     show: tuple[str, ...] = ()
@@ -66,7 +66,7 @@ def read_ask(options: AskOptions) -> FitInputs:
 
 
 def _option_problems(options: AskOptions) -> Iterator[Problem]:
-    if options.strategy not in STRATEGIES:
+    if options.strategy is not None and options.strategy not in STRATEGIES:
         yield not_one_of("--strategy", options.strategy, STRATEGIES)
     if options.count < 1:
         yield Problem("-n", str(options.count), "1 or more")
@@ -103,8 +103,9 @@ class Assessment:
     """The state of the labels after some answers, and the next questions."""
 
     belief: Belief
-    # The questions, best first.
+    # The questions, best first, and the strategy that chose them.
     questions: list[Question]
+    strategy: str
     # Share of right labels.
     share: Share
     # Estimate of the questions left, if a share of right labels is the aim.
@@ -135,7 +136,8 @@ def assess(
     from sweep_clustering.kernels.choice.held_out import below
     from sweep_clustering.kernels.interrupt import run_interruptibly
     from sweep_clustering.pipeline.ask.questions import next_questions, questions_left
-    from sweep_clustering.pipeline.asking.belief import believe, share_at
+    from sweep_clustering.pipeline.asking.belief import believe, shape_to_ask, share_at
+    from sweep_clustering.pipeline.asking.strategies import fitting
     from sweep_clustering.pipeline.fit.running import progress, runner
 
     answers = answered(rows)
@@ -149,7 +151,7 @@ def assess(
                 n_clusters=options.n_clusters,
                 accuracy=inputs.accuracies.get(options.annotator, options.accuracy),
                 seed=seed,
-                covariance=str(options.model_choice.covariance),
+                covariance=shape_to_ask(str(options.model_choice.covariance)),
                 restarts=options.restarts,
                 settings=options.settings,
                 start=start,
@@ -159,10 +161,11 @@ def assess(
     outlook = None
     if options.until is not None:
         outlook = questions_left(belief, options.until, len(answers), below(seed, 5))
+    strategy = options.strategy or fitting(belief)
     questions = next_questions(
         belief,
         rows,
-        strategy=options.strategy,
+        strategy=strategy,
         count=options.count,
         seed=below(seed, 4),
         samples=inputs.samples,
@@ -170,7 +173,7 @@ def assess(
     n_yes = sum(answer.kind == MUST for answer in answers)
     n_no, n_skipped = len(answers) - n_yes, len(rows) - len(answers)
     share = share_at(belief.claimed_wrong, len(belief.X), belief.lines)
-    return Assessment(belief, questions, share, outlook, n_yes, n_no, n_skipped)
+    return Assessment(belief, questions, strategy, share, outlook, n_yes, n_no, n_skipped)
 
 
 # Two lines of a message.
@@ -195,6 +198,8 @@ def assessment_lines(options: AskOptions, assessment: Assessment) -> list[str]:
         f"sizes      {sizes}, {shape}",
         f"confidence {confidence(assessment)} of the labels expected right",
     ]
+    if options.strategy is None and belief.has_many_classes:
+        lines.append(f"questions  {assessment.strategy}: {STRATEGIES[assessment.strategy]}")
     if assessment.outlook is not None:
         lines.append(f"until {options.until:<4g} {outlook_words(assessment.outlook)}")
         if assessment.outlook.high:

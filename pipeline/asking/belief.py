@@ -18,9 +18,9 @@ from sweep_clustering.kernels.choice.held_out import below, some_rows
 from sweep_clustering.kernels.fits import Runner
 from sweep_clustering.kernels.problem.data import MUST, Layer
 from sweep_clustering.kernels.settings import Settings, settings_of
-from sweep_clustering.kernels.solver.contract import Effort, Model
+from sweep_clustering.kernels.solver.contract import Choice, Effort, Model
 from sweep_clustering.kernels.solver.prepare import prepare
-from sweep_clustering.kernels.structure import AUTO
+from sweep_clustering.kernels.structure import ANY, AUTO, GROUPS, LINKAGES
 from sweep_clustering.pipeline.common import best_of
 
 # Settings of the search and of the objective of the model that asks, if there are no others.
@@ -31,6 +31,9 @@ MODEL = "conditional"
 
 # Numbers of draws, and of the fits that are the draws for classes of any shape.
 EFFORT = Effort(n_draws=200, burn_in=50, thin=2, members=40)
+
+# Number of these fits for many classes, where no question depends on draws.
+MEMBERS_OF_MANY = 5
 
 # An unknown accuracy is estimated as if there had been `COUNTED` answers of this accuracy before.
 UNKNOWN = 0.9
@@ -82,6 +85,10 @@ class Belief:
         Shape of the covariances, or structure of classes of any shape.
     lines : Lines
         Correction of `claimed_wrong`.
+    Z : ndarray of shape (n_samples, n_dims), or None
+        Coordinates in which the clusters were found; None if these are the features.
+    has_many_classes : bool
+        Whether classes are so many that questions are about pairs of parts of clusters, and not about draws.
     """
 
     X: NDArray[np.float64]
@@ -91,6 +98,8 @@ class Belief:
     accuracy: float
     covariance: str
     lines: Lines = OF_CHAINS
+    Z: NDArray[np.float64] | None = None
+    has_many_classes: bool = False
 
     @property
     def membership(self) -> NDArray[np.float64]:
@@ -162,7 +171,9 @@ def believe(
     choice = solver.solve([seeds(1, number) for number in range(restarts)], part=part, start=start)
     best = best_of([fit.objective for fit in choice.fits])
     solution = choice.fits[best]
-    draws = solver.draws([solution], 0, seeds(2), EFFORT)
+    is_many = model.has_groups and has_many_classes(choice, n_clusters, len(X))
+    effort = EFFORT._replace(members=MEMBERS_OF_MANY) if is_many else EFFORT
+    draws = solver.draws([solution], 0, seeds(2), effort)
     partitions = np.concatenate(draws.labels)
     if not draws.is_numbered:
         partitions = np.array([_numbered(labels, solution.labels, n_clusters) for labels in partitions])
@@ -174,7 +185,24 @@ def believe(
         accuracy=_accuracy(layers, solution.labels, accuracy),
         covariance=choice.name,
         lines=OF_CHAINS if solution.gaussians is None else OF_FITS,
+        Z=None if solution.gaussians is None else solution.gaussians.place(X),
+        has_many_classes=is_many,
     )
+
+
+def shape_to_ask(covariance: str) -> str:
+    """Return the shape for a model that asks: merged groups are compared with classes of any shape."""
+    return GROUPS if covariance == ANY else covariance
+
+
+def has_many_classes(choice: Choice, n_clusters: int, n_samples: int) -> bool:
+    """Whether answers speak for merged groups, or for nothing yet and K is above the root of the sample size.
+
+    As many uniform answers as samples would then have less than one must-link for each class.
+    """
+    if choice.has_no_skill or choice.name not in choice.candidates:
+        return n_clusters**2 > n_samples
+    return choice.covariance in LINKAGES
 
 
 def _numbered(labels: NDArray[np.int16], solution: NDArray[np.int16], n_clusters: int) -> NDArray[np.int16]:

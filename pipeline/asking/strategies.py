@@ -12,13 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sweep_clustering.kernels.choice.held_out import below
+from sweep_clustering.kernels.groups.fit import answers_of
+from sweep_clustering.kernels.groups.questions import unsure_pairs
 from sweep_clustering.kernels.problem.problem import MUST, build_problem, layers_from_annotations
 from sweep_clustering.kernels.search.genetic import run_restart
+from sweep_clustering.kernels.structure import AUTO, GROUPS
 from sweep_clustering.kernels.unions.table import one_thread
 from sweep_clustering.pipeline.asking.belief import ASKING, Belief, believe, model_for
 from sweep_clustering.pipeline.methods.shipped.links import must_components
 from sweep_clustering.sweeps import words
-from sweep_clustering.sweeps.annotations.draw import answer_pairs
+from sweep_clustering.sweeps.annotations.draw import N_NEIGHBOURS, answer_pairs, nearest_neighbours
 
 # Pairs to choose from: all of them, or a sample if there are too many.
 
@@ -341,9 +344,38 @@ def again(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator) 
     return scored(belief, distinct(np.concatenate([first.pairs, rest.pairs]))[:count])
 
 
+def merges(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator) -> Scored:
+    """Return random near pairs in turn with pairs that say where clusters are to be merged or split.
+
+    Near pairs teach which distances matter, and are an honest sample of answers. Without answers all pairs
+    are near (docs/model.md, section 10).
+    """
+    n_samples = len(belief.X)
+    first = rng.integers(0, n_samples, size=2 * count + 20)
+    neighbours = nearest_neighbours(belief.X, first, min(N_NEIGHBOURS, n_samples - 1))
+    places = rng.integers(0, neighbours.shape[1], size=len(first))
+    pairs: Pairs = np.column_stack([first, neighbours[np.arange(len(first)), places]])
+    if len(answers):
+        so_far = answers_of(layers_from_annotations(answers, belief.accuracy), n_samples)
+        Z = belief.X if belief.Z is None else belief.Z
+        with one_thread():
+            unsure = unsure_pairs(Z, belief.labels, so_far, count, rng)
+        in_turn = np.stack([pairs[: len(unsure)], unsure[: len(pairs)]], axis=1)
+        pairs = np.concatenate([in_turn.reshape(-1, 2), pairs[len(unsure) :]])
+    pairs = distinct(pairs)
+    if len(pairs) < count:
+        pairs = distinct(np.concatenate([pairs, uniform(belief, answers, count, rng).pairs]))
+    return scored(belief, pairs[:count])
+
+
 # All strategies by name.
-FUNCTIONS = (overall, information, uncertain, anchors, again, farthest_first, committee, uniform)
+FUNCTIONS = (overall, merges, information, uncertain, anchors, again, farthest_first, committee, uniform)
 STRATEGIES: dict[str, Strategy] = dict(zip(words.STRATEGIES, FUNCTIONS, strict=True))
+
+
+def fitting(belief: Belief) -> str:
+    """Return the name of the strategy that fits a belief, for people who name none."""
+    return "merges" if belief.has_many_classes else "overall"
 
 
 # Questions of a strategy without those that have answers.
@@ -398,11 +430,18 @@ def next_answers(
 
     Answers before and after are rows of i, j and kind in the order of asking; none before is a cold start. If
     there are fewer pairs than `count`, there are fewer rows. The model takes the accuracy of the oracle, `p`,
-    for that of the answers; its other parameters are those of `believe`.
+    for that of the answers; its other parameters are those of `believe`. An open shape is that of merged
+    groups for "merges".
     """
     layers = layers_from_annotations(path, p) if len(path) else []
     belief = believe(
-        X, layers, n_clusters=n_clusters, accuracy=p, seed=seed, covariance=covariance, restarts=restarts
+        X,
+        layers,
+        n_clusters=n_clusters,
+        accuracy=p,
+        seed=seed,
+        covariance=GROUPS if strategy == "merges" and covariance == AUTO else covariance,
+        restarts=restarts,
     )
     rng = np.random.default_rng(below(seed, 3))
     return answer_pairs(rng, labels_true, STRATEGIES[strategy](belief, path, count, rng).pairs, p=p)

@@ -366,8 +366,10 @@ def _summary(result: FitResult, judgement: Sequence[str], baselines: Sequence[Un
 @click.option(
     "--strategy",
     type=shared.Word(tuple(STRATEGIES)),
-    default="overall",
-    help="Which pairs: " + "; ".join(f"{name}: {meaning}" for name, meaning in STRATEGIES.items()) + ".",
+    help="Which pairs: "
+    + "; ".join(f"{name}: {meaning}" for name, meaning in STRATEGIES.items())
+    + ".  [default: merges if answers speak for merged groups, or for nothing yet and K² exceeds the number"
+    " of rows; else overall]",
 )
 @path_option("--out", help="File to write the questions to, to be filled in.")
 @click.option(

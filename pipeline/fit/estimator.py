@@ -28,8 +28,8 @@ from sweep_clustering.kernels.problem.hard import hard_pairs
 from sweep_clustering.kernels.problem.problem import SPHERES
 from sweep_clustering.kernels.settings import OFFERED, PARAMETERS, Setting
 from sweep_clustering.kernels.structure import AUTO
-from sweep_clustering.pipeline.asking.belief import believe
-from sweep_clustering.pipeline.asking.strategies import choose
+from sweep_clustering.pipeline.asking.belief import believe, shape_to_ask
+from sweep_clustering.pipeline.asking.strategies import choose, fitting
 from sweep_clustering.pipeline.fit.annotators import estimate, estimates_json, notes_on
 from sweep_clustering.pipeline.fit.counts import choose_clusters, open_counts
 from sweep_clustering.pipeline.fit.data_notes import data_notes
@@ -475,7 +475,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         draws = self.label_draws_  # one pair at a time, without an array of all pairs
         return np.array([(draws[:, i] == draws[:, j]).mean() for i, j in reader.pairs(pairs)])
 
-    def query(self, n: int = 20, *, strategy: str = "overall") -> Query:
+    def query(self, n: int = 20, *, strategy: str | None = None) -> Query:
         """Choose the pairs whose answers help most, given all annotations so far.
 
         The annotation term is the conditional one, whatever the model of the fit: "posterior" and
@@ -487,11 +487,14 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         ----------
         n : int, default=20
             Number of pairs.
-        strategy : str, default="overall"
-            "overall": the pairs whose answers together say the most about all other pairs. "information":
-            the pairs whose answers together are hardest to predict. "uncertain": the same for single pairs.
-            "anchors": a doubtful sample and a sure one. "again": annotated pairs whose annotations are in
-            doubt. "farthest-first" and "committee" are baselines by others; "uniform" are any pairs.
+        strategy : str, default=None
+            "overall": the pairs whose answers together say the most about all other pairs. "merges": random
+            near pairs, and pairs that say where clusters are to be merged or split. None is "merges" where
+            annotations speak for merged groups, or for nothing yet and K² exceeds the number of samples; else
+            "overall" (docs/model.md, section 10). "information": the pairs whose answers together are hardest
+            to predict. "uncertain": the same for single pairs. "anchors": a doubtful sample and a sure one.
+            "again": annotated pairs whose annotations are in doubt. "farthest-first" and "committee" are
+            baselines by others; "uniform" are any pairs.
 
         Returns
         -------
@@ -508,7 +511,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         problems = []
         if not _is_whole(n) or n < 1:
             problems.append(Problem("n", repr(n), "a whole number, 1 or more"))
-        if not isinstance(strategy, str) or strategy not in STRATEGIES:
+        if strategy is not None and (not isinstance(strategy, str) or strategy not in STRATEGIES):
             problems.append(not_one_of("strategy", strategy, STRATEGIES))
         annotations = Annotations()
         with collecting(problems):
@@ -528,7 +531,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
                 n_clusters=self.n_clusters_,
                 accuracy=None if self.accuracy is None else float(self.accuracy),
                 seed=np.random.SeedSequence(self.seed_, spawn_key=(*key, 0)),
-                covariance=str(self._model_choice(annotated=True).covariance),
+                covariance=shape_to_ask(str(self._model_choice(annotated=True).covariance)),
                 restarts=min(int(self.restarts), MOST_RESTARTS),
                 settings=declared.settings_of(vars(self)),
                 start=self.labels_.astype(np.int16),
@@ -536,7 +539,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
             )
         )
         seed = np.random.SeedSequence(self.seed_, spawn_key=(*key, 1))
-        choice = choose(belief, answers, strategy=strategy, count=int(n), seed=seed)
+        choice = choose(belief, answers, strategy=strategy or fitting(belief), count=int(n), seed=seed)
         positions = choice.pairs.astype(np.int64)
         names = np.asarray(getattr(self, "sample_names_in_", np.arange(len(self.X_fit_))))
         return Query(names[positions], belief.together(choice.pairs), choice.scores, positions)

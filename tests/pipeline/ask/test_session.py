@@ -172,7 +172,8 @@ def run(
         seen = {(row.first, row.second) for row in rows}
         left = [(i, j) for i in range(3) for j in range(i + 1, 4) if (i, j) not in seen][:2]
         questions = [Question(i, j, 0.5, 0.1, "") for i, j in left]
-        return Assessment(random_belief(0), questions, Share(0.83, 0.74, 0.91), outlook, len(rows), 0, 0)
+        share = Share(0.83, 0.74, 0.91)
+        return Assessment(random_belief(0), questions, "overall", share, outlook, len(rows), 0, 0)
 
     options = AskOptions(features=Path("x.csv"), n_clusters=3, count=2, until=until, interactive=True)
     Session(options, TABLE, [], file, console, assess).run()
@@ -316,7 +317,7 @@ def test_answers_are_counted_and_questions_chosen(tmp_path: Path) -> None:
 def test_standing_in_lines() -> None:
     options = AskOptions(features=Path("x.csv"), n_clusters=3)
     belief = made_up([[0, 0, 1, 1, 2]] * 3)
-    assessment = Assessment(belief, [], Share(0.83, 0.74, 0.91), Outlook(42, 187), 31, 26, 2)
+    assessment = Assessment(belief, [], "overall", Share(0.83, 0.74, 0.91), Outlook(42, 187), 31, 26, 2)
     assert assessment_lines(replace(options, until=0.9), assessment)[:5] == [
         "answers    57: 31 yes, 26 no; 2 skipped",
         "accuracy   0.90, estimated from the answers",
