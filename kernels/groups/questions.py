@@ -1,7 +1,7 @@
 """Pairs of rows whose answers say where clusters are to be merged or split (docs/model.md, section 10).
 
-`cut_clusters` cuts clusters into parts, and `unsure_pairs` asks about rows of two parts that are as likely to
-be of one class as of two.
+`cut_clusters` cuts clusters into parts, and `unsure_pairs` asks about rows of two parts that may or may not
+be of one class.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def cut_clusters(Z: Floats, labels: NDArray[np.integer], rng: Generator) -> NDAr
 def part_odds(Z: Floats, parts: NDArray[np.int64], answers: Answers) -> Floats:
     """Return the log odds that the rows of each two parts are of one class, by distances and answers.
 
-    The odds of the distance are the mean over pairs of rows, eq. (66).
+    The odds of the distance are the mean over pairs of rows.
     """
     sizes = np.bincount(parts)
     centers = means_of(Z, parts, len(sizes))

@@ -32,7 +32,7 @@ MODEL = "conditional"
 # Numbers of draws, and of the fits that are the draws for classes of any shape.
 EFFORT = Effort(n_draws=200, burn_in=50, thin=2, members=40)
 
-# Number of these fits for many classes, where no question depends on draws.
+# Number of these fits for many classes, whose questions do not depend on draws.
 MEMBERS_OF_MANY = 5
 
 # An unknown accuracy is estimated as if there had been `COUNTED` answers of this accuracy before.

@@ -12,10 +12,14 @@ from numpy.typing import NDArray
 from solving.oracles import draw_case, objective, partitions
 
 from sweep_clustering.kernels.choice import held_out
+from sweep_clustering.kernels.choice.held_out import HeldOut
+from sweep_clustering.kernels.groups.fit import answers_of
 from sweep_clustering.kernels.problem.problem import layers_from_annotations
 from sweep_clustering.kernels.search import genetic
 from sweep_clustering.kernels.settings import Settings
 from sweep_clustering.kernels.solver import unions
+from sweep_clustering.kernels.solver.contract import Choice
+from sweep_clustering.kernels.structure import AVERAGE
 from sweep_clustering.pipeline.asking import belief as beliefs
 from sweep_clustering.pipeline.asking import strategies
 from sweep_clustering.pipeline.asking.belief import OF_CHAINS, Belief, believe, share_at
@@ -27,6 +31,7 @@ from sweep_clustering.pipeline.asking.strategies import (
     all_pairs,
     answer_information,
 )
+from sweep_clustering.sweeps.annotations.draw import N_NEIGHBOURS, nearest_neighbours
 
 SEED = np.random.SeedSequence(5)
 CLASSES = np.repeat([0, 1], 20)
@@ -285,6 +290,69 @@ def test_overall_decides_on_many_before_one() -> None:
     found = strategies.overall(made_up(draws, accuracy=0.9), ONE, 1, np.random.default_rng(0))
     assert set(found.pairs[0].tolist()) & {3, 4, 5}
     assert 0 not in found.pairs[0]
+
+
+def test_merges_asks_near_pairs_in_turn_with_parts_of_clusters() -> None:
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(200, 3))
+    belief = made_up(np.tile(np.arange(200) % 12, (3, 1)), X=Z)
+    near = nearest_neighbours(Z, np.arange(200), N_NEIGHBOURS)
+    answers = np.column_stack([np.arange(40), np.arange(40) + 60, np.arange(40) % 2])
+    pairs = STRATEGIES["merges"](belief, NO_ANSWERS, 60, np.random.default_rng(1)).pairs
+    assert all(j in near[i] or i in near[j] for i, j in pairs)
+    pairs = STRATEGIES["merges"](belief, answers, 60, np.random.default_rng(1)).pairs
+    assert len(pairs) == 60
+    assert all(j in near[i] or i in near[j] for i, j in pairs[::2])
+    layers = layers_from_annotations(answers, belief.accuracy)
+    with mock.patch.object(strategies, "unsure_pairs", wraps=strategies.unsure_pairs) as unsure:
+        STRATEGIES["merges"](replace(belief, Z=2.0 * Z), answers, 60, np.random.default_rng(1))
+    coordinates, labels, so_far = unsure.call_args.args[:3]
+    np.testing.assert_array_equal(coordinates, 2.0 * Z)
+    np.testing.assert_array_equal(labels, belief.labels)
+    np.testing.assert_array_equal(so_far.odds, answers_of(layers, 200).odds)
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "n_clusters", "expected"),
+    [
+        ("average linkage, 3 a class", AVERAGE, 2, True),  # answers speak for merged groups
+        ("1 full", "full", 30, False),  # for a structure
+        ("k-means", "k-means", 30, True),  # for nothing yet
+        ("k-means", "k-means", 14, False),
+    ],
+)
+def test_answers_and_else_the_root_of_the_rows_say_whether_classes_are_many(
+    name: str, shape: str, n_clusters: int, expected: bool
+) -> None:
+    logs = np.zeros(3)
+    known = {"average linkage, 3 a class": HeldOut(logs, logs > -1.0, logs + 1.0, logs)}
+    known["1 full"] = known["average linkage, 3 a class"]
+    choice = Choice(name, name, shape, "spherical", known)
+    assert beliefs.has_many_classes(choice, n_clusters, 200) is expected
+    without_skill = replace(choice, has_no_skill=True)
+    assert beliefs.has_many_classes(without_skill, n_clusters, 200) is (n_clusters > 14)
+    belief = replace(random_belief(0), has_many_classes=expected)
+    assert strategies.fitting(belief) == ("merges" if expected else "overall")
+
+
+def test_many_classes_are_asked_for_merges_and_the_old_designs_never_compare_groups() -> None:
+    rng = np.random.default_rng(0)
+    classes = np.repeat(np.arange(16), 8)
+    Z = 6.0 * rng.normal(size=(16, 4))[classes] + rng.normal(size=(128, 4))
+    how: Any = {"n_clusters": 16, "accuracy": 0.9, "seed": SEED}
+    cold = believe(Z, [], covariance="groups", **how)
+    assert cold.has_many_classes  # 16² is above 128
+    assert not believe(Z, [], covariance="any", **how).has_many_classes
+    assert cold.Z is not None
+    assert cold.draws.shape == (200, 128)
+    path: Any = {"p": 0.9, "count": 30, "seed": SEED, "n_clusters": 16, "restarts": 1}
+    for strategy, covariance, shape in (("merges", "auto", "groups"), ("uniform", "auto", "auto")):
+        with mock.patch.object(strategies, "believe", return_value=cold) as asked:
+            answers = strategies.next_answers(
+                Z, classes, NO_ANSWERS, strategy=strategy, covariance=covariance, **path
+            )
+        assert len(answers) == 30
+        assert asked.call_args.kwargs["covariance"] == shape
 
 
 def test_doubtful_samples_come_against_sure_ones_and_doubtful_answers_again() -> None:
