@@ -24,6 +24,9 @@ PARTS = 6
 PART_ROWS = 2
 MOST_PARTS = 1_800
 
+# Log odds from their level on, in nats, that count as this many: a larger number overflows.
+FARTHEST = 700.0
+
 
 def cut_clusters(Z: Floats, labels: NDArray[np.integer], rng: Generator) -> NDArray[np.int64]:
     """Return the part of each row by k-means within each cluster; no part is empty."""
@@ -56,37 +59,31 @@ def unsure_pairs(
 ) -> NDArray[np.int64]:
     """Choose pairs of parts of clusters that may be merged, or split, and a random row of either part.
 
-    Answers were not asked about random pairs of parts, so that the level of their odds means nothing. The
-    partition gives the level: as many pairs of parts lie above it as are parts of one cluster.
-
     Parameters
     ----------
     Z : ndarray of shape (n_samples, n_dims)
         Rows in the space in which distances predict answers.
     labels : ndarray of shape (n_samples,)
         Cluster of each row.
-    answers : Answers
-        Answers so far.
-    count : int
-        Number of pairs at most.
-    rng : numpy.random.Generator
-        The only source of randomness.
+    answers, count, rng
+        Answers so far, largest number of pairs, and the only source of randomness.
 
     Returns
     -------
     ndarray of shape (n_pairs, 2)
-        Pairs of different rows, those whose answers decide about most rows first.
+        Different rows, those whose answers decide about most rows first.
     """
     parts = cut_clusters(Z, labels, rng)
     sizes, cluster_of = np.bincount(parts), np.empty(int(parts.max()) + 1, np.int64)
     cluster_of[parts] = labels
     first, second = np.triu_indices(len(sizes), 1)
     odds = part_odds(Z, parts, answers)[first, second]
+    # Answers were not about random parts, so that the level of their odds means nothing. The partition gives
+    # the level: as many pairs of parts lie above it as there are of one cluster.
     n_within = int((cluster_of[first] == cluster_of[second]).sum())
     level = np.sort(odds)[-max(n_within, 1) :][:1]
-    worth = (
-        np.minimum(sizes[first], sizes[second]) / np.cosh(0.5 * np.minimum(np.abs(odds - level), 700.0)) ** 2
-    )
+    distance = np.minimum(np.abs(odds - level), FARTHEST)
+    worth = np.minimum(sizes[first], sizes[second]) / np.cosh(0.5 * distance) ** 2
     best = np.argsort(-worth, kind="stable")[:count]
     rows, starts = np.argsort(parts, kind="stable"), np.append(0, np.cumsum(sizes))
     ends = [rows[starts[part] + rng.integers(sizes[part])] for part in (first[best], second[best])]

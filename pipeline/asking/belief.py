@@ -196,10 +196,8 @@ def shape_to_ask(covariance: str) -> str:
 
 
 def has_many_classes(choice: Choice, n_clusters: int, n_samples: int) -> bool:
-    """Whether answers speak for merged groups, or for nothing yet and K is above the root of the sample size.
-
-    As many uniform answers as samples would then have less than one must-link for each class.
-    """
+    """Whether answers speak for merged groups, or for nothing yet and K² exceeds the number of samples."""
+    # As many uniform answers as samples would then have less than one must-link for each class.
     if choice.has_no_skill or choice.name not in choice.candidates:
         return n_clusters**2 > n_samples
     return choice.covariance in LINKAGES
