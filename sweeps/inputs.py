@@ -394,8 +394,7 @@ def cell_annotations(seed: int, cell: Cell, source: Source, crowd: Crowd) -> NDA
     cell : Cell
         Cell of a design whose pairs are drawn.
     source : Source
-        Features and true labels of the data set, or a pool of annotations to draw from. A draw from a pool
-        does not depend on `p`, so that cells of different accuracies have the same annotations.
+        Features and true labels of the data set, or a pool. A draw from a pool does not depend on `p`.
     crowd : Crowd
         Annotators of the design "crowd".
 
@@ -424,13 +423,19 @@ def cell_annotations(seed: int, cell: Cell, source: Source, crowd: Crowd) -> NDA
     labels_true = present(labels)
     if cell.design == NEAR:
         return draw_near(rng, labels_true, X, p=cell.p, m=m)
-    # an order of the samples, and the annotators of a crowd, are the same for all p and m
-    shared = np.random.default_rng(order_seed(seed, cell.dataset, mixture=cell.mixture, replicate=replicate))
     if cell.design == BIASED:
-        return draw_biased(rng, labels_true, shared.permutation(len(labels_true)), p=cell.p, m=m)
+        of_order = order_seed(seed, cell.dataset, mixture=cell.mixture, replicate=replicate)
+        order = np.random.default_rng(of_order).permutation(len(labels_true))
+        return draw_biased(rng, labels_true, order, p=cell.p, m=m)
     if cell.design == CROWD:
-        accuracies = draw_accuracies(
-            shared, -(-m // crowd.answers), quantiles=crowd.accuracies, leaning=crowd.leaning, p=cell.p
-        )
+        accuracies = cell_accuracies(seed, cell, crowd)
         return draw_crowd(rng, labels_true, accuracies, answers=crowd.answers, unsure=crowd.unsure, m=m)
     return draw_annotations(rng, labels_true, p=cell.p, m=m)
+
+
+def cell_accuracies(seed: int, cell: Cell, crowd: Crowd) -> NDArray[np.float64]:
+    """Draw the two accuracies of each annotator of a cell of the design "crowd"."""
+    count, replicate = -(-present(cell.m) // crowd.answers), present(cell.replicate)
+    where = order_seed(seed, cell.dataset, mixture=cell.mixture, replicate=replicate)
+    rng, p = np.random.default_rng(where), present(cell.p)
+    return draw_accuracies(rng, count, quantiles=crowd.accuracies, leaning=crowd.leaning, p=p)

@@ -194,8 +194,8 @@ MOST = {
     "calls with splats": 121,
     "uses of Any": 599,
     "modules with code": 152,
-    "lines of code": 30_065,
-    "lines of imports": 3_230,
+    "lines of code": 30_100,
+    "lines of imports": 3_235,
     "lines of docstrings for 100 lines of code": 27,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from sweep_clustering.kernels.fits import Gaussians
+from sweep_clustering.kernels.problem.data import estimate_accuracies
 from sweep_clustering.kernels.structure import DISCRIMINATIVE
 from sweep_clustering.pipeline import looks
 from sweep_clustering.pipeline.common import plural
@@ -33,11 +34,13 @@ from sweep_clustering.pipeline.scoring.scores import gaussians_of
 from sweep_clustering.pipeline.scoring.tables import row_cell
 from sweep_clustering.pipeline.work.records import Chosen, Science
 from sweep_clustering.sweeps.errors import InputError, Problem, present
+from sweep_clustering.sweeps.inputs import cell_accuracies
 from sweep_clustering.sweeps.plan import AXES, Cell, DatasetPlan, find_cell
-from sweep_clustering.sweeps.words import BASELINES, baseline_of, is_any
+from sweep_clustering.sweeps.words import BASELINES, CROWD, baseline_of, is_any
 
 if TYPE_CHECKING:
     from sweep_clustering.storage.cube.manifest import Manifest
+    from sweep_clustering.sweeps.file.spec import SweepSpec
 
 Labels = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -102,6 +105,8 @@ def partitions(content: Content) -> Iterator[Part]:
         by = "classes" if has_truth else "clusters"
         count = f"{len(figure.features)} of {plural(figure.X.shape[1], 'feature')}"
         yield f"Shown are {count}: those whose means differ most between the {by}."
+    if content.cell.design == CROWD:
+        yield crowd_words(content.tree, content.manifest.spec, content.cell)
     for key in figure.partitions:
         yield f"cell-{key}", draw_matrix(figure, key, UNITS[plan.scale]), figure.caption(key)
     if is_any(content.cell.model):
@@ -118,6 +123,29 @@ def partitions(content: Content) -> Iterator[Part]:
         again = ", fitted again: a cube of format 2 has none, and labels may differ."
         text += "." if solution.is_stored else again
         yield "cell-components", draw_components(figure.X, solution.labels, union, colors), text
+
+
+def crowd_words(tree: xr.DataTree, spec: SweepSpec, cell: Cell) -> str:
+    """Say who annotated a cell of the design "crowd", and how well clusters tell their accuracies."""
+    place, m = _select(tree, cell.dataset, cell), present(cell.m)
+    annotations, annotators = place["annotations"].values[:m], place["annotator"].values[:m]
+    drawn = cell_accuracies(spec.seed, cell, spec.crowd)
+
+    def error(name: str) -> float:
+        i, j, kind = annotations[is_sure].T
+        together = 1.0 * (place[name].values[i] == place[name].values[j])
+        estimates = estimate_accuracies(annotators[is_sure], kind == MUST, np.ones(len(i)), together)
+        return float(np.abs(estimates.accuracies - drawn[estimates.annotators]).mean())
+
+    is_sure = np.isin(annotations[:, 2], list(LINKS))
+    quartiles = ", ".join(f"{value:.2f}" for value in np.quantile(drawn.mean(axis=1), (0.25, 0.5, 0.75)))
+    return (
+        f"Its {plural(m, 'answer')}, {(~is_sure).sum()} of them unsure, are of"
+        f" {plural(len(drawn), 'annotator')}; the quartiles of their accuracies are {quartiles}. The two"
+        " accuracies of an annotator, for pairs that belong together and for others, follow from the clusters"
+        f" with a mean error of {error('labels'):.3f}, and from the true classes with"
+        f" {error('labels_true'):.3f}."
+    )
 
 
 def named_cell(plans: Mapping[str, DatasetPlan], name: str) -> Cell:

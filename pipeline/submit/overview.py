@@ -27,6 +27,7 @@ from sweep_clustering.pipeline.work.tasks import run_task
 from sweep_clustering.pipeline.work.timing import TIMED, Timing, target_seconds
 from sweep_clustering.storage.cube.schema import ArraySpec, Role, array_specs
 from sweep_clustering.storage.runfolder.folder import Moment
+from sweep_clustering.sweeps.annotations.draw import around_median
 from sweep_clustering.sweeps.errors import present
 from sweep_clustering.sweeps.file.search import Search
 from sweep_clustering.sweeps.file.spec import Stop, SweepSpec
@@ -35,6 +36,7 @@ from sweep_clustering.sweeps.shapes import CANDIDATES, DIMS
 from sweep_clustering.sweeps.words import (
     AUTO,
     BASELINES,
+    CROWD,
     SPHERICAL,
     WHOLE,
     asks,
@@ -331,11 +333,23 @@ def plan_lines(sweep: Sweep, plan: Values) -> list[str]:
         lines.append(f"{share} to ask in {paths}, {total['asking_hours']:.3g} core-h of these")
     return [
         *lines,
+        *_crowds(sweep.spec),
         *searches,
         f"results: {plan['cube']}",
         *filter(None, [plan["at_hand"]]),
         *note_lines(plan["search_notes"], plan["notes"]),
     ]
+
+
+def _crowds(spec: SweepSpec) -> Iterator[str]:
+    """Say what accuracies annotators of the design "crowd" have, for each p."""
+    crowd = spec.crowd
+    shares, values = np.array(crowd.accuracies).T
+    for p in spec.grid.p if CROWD in spec.grid.design else ():
+        accuracies = around_median(values, crowd.accuracies, p) if p < 1.0 else np.ones(len(values))
+        parts = (f"{100 * share:.12g} % {value:.2f}" for share, value in zip(shares, accuracies, strict=True))
+        answers = f"{plural(crowd.answers, 'answer')} each, {100 * crowd.unsure:.12g} % unsure"
+        yield f"crowd p={p:.12g}: accuracies of at most {', '.join(parts)}; {answers}"
 
 
 def _done(total: Values, most: str) -> Iterator[str]:

@@ -123,18 +123,23 @@ def draw_accuracies(
     are shifted so that `p` is the median. Mean and deviation of `leaning` are log odds (docs/model.md,
     section 4). The annotators of a smaller crowd are the first of a larger one.
     """
+    draws = rng.standard_normal((count, 2))
     if p >= 1.0:
         return np.ones((count, 2))
-    draws = rng.standard_normal((count, 2))
     shares, values = np.array(quantiles).T
-    accuracies = np.interp(np.append(ndtr(draws[:, 0]), 0.5), shares, values)
-    accuracies = expit(logit(accuracies) - logit(accuracies[-1]) + logit(p))[:-1]
+    accuracies = around_median(np.interp(ndtr(draws[:, 0]), shares, values), quantiles, p)
     tilt = leaning[0] + leaning[1] * draws[:, 1]
     # The log odds s of both kinds of pairs without the tilt: the root of a quadratic equation in exp(s).
     excess = 2.0 * accuracies - 1.0
     middle = excess * np.cosh(tilt)
     level = np.log((middle + np.sqrt(middle**2 + 1.0 - excess**2)) / (1.0 - excess))
     return np.asarray(expit(np.column_stack([level + tilt, level - tilt])))
+
+
+def around_median(accuracies: Floats, quantiles: Sequence[tuple[float, float]], p: float) -> Floats:
+    """Return accuracies with their log odds shifted as those of quantiles whose median becomes `p`."""
+    shift = logit(p) - logit(np.interp(0.5, *np.array(quantiles).T))
+    return np.asarray(expit(logit(accuracies) + shift))
 
 
 def draw_crowd(
@@ -146,12 +151,10 @@ def draw_crowd(
     unsure: float,
     m: int,
 ) -> NDArray[np.int32]:
-    """Draw `m` annotations of uniform pairs by a crowd, some of which are of the kind `UNSURE`.
+    """Draw `m` annotations by a crowd with `accuracies` (n_annotators, 2), a share of the kind `UNSURE`.
 
-    The pairs, and the numbers that decide which answers are right, are those of `draw_annotations`.
-
-    `accuracies` (n_annotators, 2) are those on pairs that belong together, and on others. The `answers` of an
-    annotator follow each other; the last one may have fewer. The share `unsure` of all answers is unsure.
+    The `answers` of an annotator follow each other. The pairs, and the numbers that decide which answers are
+    right, are those of `draw_annotations`.
     """
     pairs = np.column_stack([rng.integers(0, len(labels_true), size=m) for _ in range(2)])
     is_apart = labels_true[pairs[:, 0]] != labels_true[pairs[:, 1]]

@@ -32,7 +32,7 @@ from sweep_clustering.sweeps.plan import AskedPath
 from sweep_clustering.sweeps.shapes import ROWS
 
 ARCHIVES = sorted((ROOT / "tests" / "fixtures").glob("format-*.tar.gz"))
-MOST_BYTES = 150_000
+MOST_BYTES = 175_000
 
 
 class Release(NamedTuple):
@@ -70,6 +70,12 @@ RELEASES = {
             ("replicates = 2", "replicates = 3"),
             ('name = "pairs"', 'name = "short"\ngenerations = 1\n[[search]]\nname = "pairs"'),
         ),
+    ),
+    "format-4": Release(
+        pending=48,
+        done=51,
+        cells=3 + 2 * 2 * 3 * 4 * 2 * 3,
+        grows=(("replicates = 2", "replicates = 4"), ('"crowd"]', '"crowd", "near"]')),
     ),
 }
 

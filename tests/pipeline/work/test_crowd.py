@@ -1,16 +1,19 @@
 """Cells of the design "crowd": annotators of different accuracy, some of them unsure."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from click.testing import CliRunner
 from cubes.small import result_files
 from processes.sweeping import assert_same_bits, run, write_spec
 
 from sweep_clustering.kernels.problem.data import CANNOT, MUST
 from sweep_clustering.pipeline.check import verify
+from sweep_clustering.pipeline.commands.main import main
 from sweep_clustering.pipeline.methods.contract import merged_links
-from sweep_clustering.pipeline.report.cell import read_cell
+from sweep_clustering.pipeline.report.cell import crowd_words, read_cell
 from sweep_clustering.pipeline.scoring.scores import scores
 from sweep_clustering.pipeline.work.records import Science
 from sweep_clustering.pipeline.work.tasks import solver_of
@@ -19,7 +22,7 @@ from sweep_clustering.storage.cube.manifest import read_manifest
 from sweep_clustering.storage.damage import scan
 from sweep_clustering.sweeps.file.search import Search
 from sweep_clustering.sweeps.file.spec import Crowd
-from sweep_clustering.sweeps.inputs import RealSource, cell_annotations
+from sweep_clustering.sweeps.inputs import RealSource, cell_accuracies, cell_annotations
 from sweep_clustering.sweeps.plan import Cell, find_cell
 
 LABELS = np.repeat(np.arange(3, dtype=np.int16), 20)
@@ -89,6 +92,30 @@ def test_a_crowd_joins_the_designs_of_a_cube(tmp_path: Path) -> None:
     i, j, kind = answers[:60][~is_unsure].T
     agreement = scores(tree, "mixtures_k2")["annotation_agreement"].sel(where).values
     assert agreement == ((labels[i] == labels[j]) == (kind == MUST)).mean()
+
+
+def test_a_report_says_who_annotated_a_cell_and_a_plan_who_will(tmp_path: Path) -> None:
+    spec = write_spec(tmp_path, PEOPLE.replace(', "conditional-any"', ""))
+    lines = CliRunner().invoke(main, ["plan", str(spec), "--results", str(tmp_path)]).output.splitlines()
+    (words,) = (line for line in lines if line.startswith("crowd p="))
+    assert words == (
+        "crowd p=0.7: accuracies of at most 10 % 0.50, 25 % 0.60, 50 % 0.70, 75 % 0.77, 100 % 0.90;"
+        " 10 answers each, 20 % unsure"
+    )
+    assert run(spec, tmp_path) == 0
+    manifest, tree = read_manifest(tmp_path / "tiny.zarr"), open_cube(tmp_path / "tiny.zarr")
+    name = "mixtures_k2/mixture=0/p=0.7/m=60/design=crowd/replicate=1/posterior"
+    cell = find_cell(name, manifest.plans.values())
+    place = tree["mixtures_k2"].to_dataset().sel(p=0.7, m=60, design="crowd", replicate=1, mixture=0)
+    kinds = place["annotations"].values[:, 2]
+    drawn = cell_accuracies(99, cell, manifest.spec.crowd)
+    words = crowd_words(tree, manifest.spec, cell)
+    assert words.startswith(f"Its 60 answers, {(kinds == 2).sum()} of them unsure, are of 6 annotators;")
+    low, middle, high = np.quantile(drawn.mean(axis=1), (0.25, 0.5, 0.75))
+    assert f" {low:.2f}, {middle:.2f}, {high:.2f}. " in words
+    errors = [float(text) for text in re.findall(r"0\.\d{3}", words)]
+    assert len(errors) == 2
+    assert all(0.0 < error < 0.5 for error in errors)
 
 
 def test_a_crowd_alone_is_an_attribute(tmp_path: Path) -> None:
