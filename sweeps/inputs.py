@@ -29,10 +29,25 @@ from sweep_clustering.sweeps.data.reading import load_table, scale
 from sweep_clustering.sweeps.data.table import SampleRows, TableChoice
 from sweep_clustering.sweeps.errors import InputError, Problem, collecting, plural, present
 from sweep_clustering.sweeps.file.search import unions_of
-from sweep_clustering.sweeps.file.spec import Builtin, Crowd, Dataset, Mixtures, SweepSpec, UserTable
+from sweep_clustering.sweeps.file.spec import (
+    KINDS,
+    LATER_DRAW,
+    Builtin,
+    Crowd,
+    Dataset,
+    Mixtures,
+    SweepSpec,
+    UserTable,
+)
 from sweep_clustering.sweeps.plan import Cell, DatasetPlan
 from sweep_clustering.sweeps.seeds import annotation_seed, data_seed, order_seed
 from sweep_clustering.sweeps.words import BIASED, CROWD, DEFAULT, NEAR, UNIFORM, asked_of, asks
+
+# Directions in which a class of embeddings varies most.
+WITHIN = 5
+
+# Share of a sample by which the rounding of sums may fall short of a whole number.
+ROUNDING = 1e-6
 
 
 def draw_mixture(
@@ -43,10 +58,13 @@ def draw_mixture(
     n_features: int = 10,
     center: tuple[float, float] = (-1.0, 1.0),
     variance: tuple[float, float] = (0.0, 5.0),
+    kind: str = KINDS[0],
+    skew: float = 0.0,
 ) -> tuple[NDArray[np.float64], NDArray[np.int16]]:
-    """Draw a mixture of spherical Gaussians, and samples from it (docs/model.md, eq. (25)).
+    """Draw a mixture, and samples from it (docs/model.md, eq. (25)).
 
-    The order of the draws is fixed: centres, variances, labels, noise. A cluster may stay empty.
+    The order of the draws is fixed: centres, variances, labels, noise, and what `kind` adds. A cluster of
+    spherical Gaussians without skew may stay empty.
 
     Parameters
     ----------
@@ -58,20 +76,42 @@ def draw_mixture(
         Interval on which every coordinate of every centre is uniform.
     variance : (low, high)
         Interval on which every cluster's variance is uniform.
+    kind : str
+        "spherical", or "embeddings": rows of length one, where each cluster has `WITHIN` directions in which
+        its variance is as many times as large as there are features.
+    skew : float
+        Power of the rank by which the sizes of clusters fall.
 
     Returns
     -------
     X : array of shape (n_samples, n_features)
         Samples x ~ N(μ_r, σ²_r I).
     labels_true : array of shape (n_samples,)
-        Clusters, uniform on 0 .. n_clusters - 1.
+        Clusters: uniform on 0 .. n_clusters - 1, or of sizes that follow from the skew.
     """
+    is_spherical = kind == KINDS[0]
     centers = rng.uniform(*center, size=(n_clusters, n_features))
     variances = rng.uniform(*variance, size=n_clusters)
-    labels = rng.integers(n_clusters, size=n_samples)
+    if is_spherical and not skew:
+        labels = rng.integers(n_clusters, size=n_samples)
+    else:
+        labels = rng.permutation(np.repeat(np.arange(n_clusters), class_sizes(n_samples, n_clusters, skew)))
     noise = rng.standard_normal((n_samples, n_features))
+    if not is_spherical:
+        axes = rng.standard_normal((n_clusters, WITHIN, n_features))
+        noise += np.einsum("ns,nsf->nf", rng.standard_normal((n_samples, WITHIN)), axes[labels])
     X: NDArray[np.float64] = centers[labels] + np.sqrt(variances[labels])[:, np.newaxis] * noise
+    if not is_spherical:
+        X /= np.sqrt(np.square(X).sum(axis=1, keepdims=True))
     return X, labels.astype(np.int16)
+
+
+def class_sizes(n_samples: int, n_clusters: int, skew: float) -> NDArray[np.int64]:
+    """Return sizes that fall with the rank to a power: one sample each, and shares of the others."""
+    shares = np.arange(1.0, n_clusters + 1.0) ** -skew
+    ends = np.cumsum(shares) / shares.sum() * max(n_samples - n_clusters, 0)
+    sizes = np.diff(np.floor(ends + ROUNDING).astype(np.int64), prepend=0)
+    return np.asarray(sizes + (np.arange(n_clusters) < n_samples))
 
 
 Arrays = tuple[NDArray[np.float64], NDArray[np.int16] | None]
@@ -191,6 +231,8 @@ def load_inputs(spec: SweepSpec, where: str, *, data_dir: Path | None = None) ->
     for entry in spec.grid.datasets:
         problems_of_entry: list[Problem] = []
         try:
+            if spec.data.unavailable == "skip":
+                _check_there(entry)
             loaded = _load(entry, spec.seed, data_dir, problems_of_entry)
         except Unavailable as unavailable:
             skipped[entry.name] = unavailable.reasons
@@ -214,6 +256,12 @@ def load_inputs(spec: SweepSpec, where: str, *, data_dir: Path | None = None) ->
         # without repeats: a missing folder of data is a problem of every data set
         raise InputError(dict.fromkeys(problems), tuple(plans))
     return Inputs(tuple(plans), sources, skipped, notes, names)
+
+
+def _check_there(entry: Dataset) -> None:
+    """Raise `Unavailable` if a table of the user's is absent, as a data set known by name may be."""
+    if isinstance(entry, UserTable) and not Path(entry.path).exists():
+        raise Unavailable(entry.name, (f"{entry.path} does not exist",))
 
 
 def table_problems(entries: Iterable[UserTable]) -> list[Problem]:
@@ -282,6 +330,7 @@ def _plan(spec: SweepSpec, entry: Dataset, data: DataSet | None, source: Source,
         mixtures = entry.count
         # the checksum is without the numbers of mixtures, which may grow, and of which a part has some
         recipe = entry.model_dump(exclude={"count", "scale", "first", "step"})
+        recipe = {key: value for key, value in recipe.items() if LATER_DRAW.get(key) != value}
         facts = {key: recipe[key] for key in ("n_samples", "n_features", "n_clusters")}
         facts["checksum"] = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
         facts |= {"source": "drawn from the sweep's seed", "has_labels": True}

@@ -243,8 +243,12 @@ class UserTable(Named):
 FIRST_KEYS = ("name", "path", "label_column", "n_clusters", "scale")
 
 
+# Kinds of mixtures: spherical Gaussians, or rows of length one with directions in which all classes vary.
+KINDS = ("spherical", "embeddings")
+
+
 class Draw(Record):
-    """How mixtures of spherical Gaussians are drawn (model.md, eq. (25))."""
+    """How mixtures are drawn (model.md, eq. (25))."""
 
     count: Annotated[int, Whole(1, 10**6)] = Field(description="Number of mixtures.")
     n_samples: Annotated[int, Whole(2, 10**9)] = Field(200, description="Samples of a mixture.")
@@ -256,6 +260,18 @@ class Draw(Record):
         tuple[float, float],
         Interval("a pair [low, high] with 0 ≤ low ≤ high and 0 < high", least=0, above=0),
     ] = Field((0.0, 5.0), description="Interval that the variances of the clusters are drawn from.")
+    kind: Annotated[str, Choice(KINDS)] = Field(
+        KINDS[0],
+        description="Spherical Gaussians, or embeddings: rows of length one, which vary most in a few"
+        " directions that say nothing about their class.",
+    )
+    skew: Annotated[float, Real("a number from 0 to 3", ge=0, le=3)] = Field(
+        0.0, description="Power of the rank by which the sizes of the clusters fall; 0 for equal ones."
+    )
+
+
+# Keys of drawn data that the first cubes lacked; if they are lacking, these values were meant.
+LATER_DRAW = {"kind": KINDS[0], "skew": 0.0}
 
 
 class _OneSize(Named):
@@ -407,7 +423,7 @@ class SweepSpec(Record):
             later = {
                 key: field.default for key, field in UserTable.model_fields.items() if key not in FIRST_KEYS
             }
-            for key, usual in {**later, "first": 0, "step": 1}.items():
+            for key, usual in {**later, **LATER_DRAW, "first": 0, "step": 1}.items():
                 if key in entry and entry[key] == usual:
                     del entry[key]
         if self.grid.design == DEFAULT:

@@ -1,5 +1,7 @@
 """Annotations of cells by their design: functions of coordinates, and none for a design that asks."""
 
+import hashlib
+import json
 import pickle
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +28,7 @@ from sweep_clustering.sweeps.inputs import (
     Inputs,
     RealSource,
     cell_annotations,
+    class_sizes,
     draw_mixture,
     is_short,
     load_inputs,
@@ -234,6 +237,44 @@ def test_first_draw_is_pinned() -> None:
     golden = [0.8339489990417366, -2.4271893108204994, -0.15667516830523676, -2.141416507072786]
     np.testing.assert_allclose(X[:, 0], golden, rtol=1e-14)
     assert labels.tolist() == [1, 1, 1, 0]
+
+
+def test_embeddings_have_length_one_and_sizes_that_fall_with_the_rank() -> None:
+    rng = np.random.default_rng(4)
+    X, labels = draw_mixture(rng, n_clusters=20, n_samples=500, n_features=40, kind="embeddings", skew=1.0)
+    assert np.square(X).sum(axis=1) == pytest.approx(np.ones(500))
+    sizes = np.bincount(labels, minlength=20)
+    assert sizes.sum() == 500
+    shares = 1.0 / np.arange(1, 21)
+    assert sizes == pytest.approx(1 + 480 * shares / shares.sum(), abs=1.0)
+    equal = draw_mixture(rng, n_clusters=20, n_samples=500, n_features=40, kind="embeddings")[1]
+    assert np.bincount(equal).tolist() == [25] * 20
+    assert class_sizes(3, 5, 1.0).tolist() == [1, 1, 1, 0, 0]
+    # within a class, five directions have nearly all of the variance
+    large = X[labels == 0] - X[labels == 0].mean(axis=0)
+    values = np.sort(np.linalg.eigvalsh(large.T @ large))[::-1]
+    assert values[:5].sum() > 0.75 * values.sum()
+    assert values[4] > 3.0 * values[5]
+
+
+def test_a_recipe_of_the_first_cubes_has_the_checksum_and_the_words_that_it_had(tmp_path: Path) -> None:
+    plain = {"mixture": {"n_clusters": [2], "count": 1}}
+    named = {"mixture": {**plain["mixture"], "kind": "spherical", "skew": 0}}
+    skewed = {"mixture": {**plain["mixture"], "skew": 0.5}}
+    checksums = [load(tmp_path, datasets=[entry]).plans[0].checksum for entry in (plain, named, skewed)]
+    assert checksums[0] == checksums[1] != checksums[2]
+    recipe = {"name": "mixtures_k2", "n_clusters": 2, "n_samples": 200, "n_features": 10}
+    recipe |= {"center": [-1.0, 1.0], "variance": [0.0, 5.0]}
+    text = json.dumps(recipe, sort_keys=True)
+    assert checksums[0] == hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_an_absent_table_is_left_out_if_the_file_says_so(tmp_path: Path) -> None:
+    absent = {"name": "texts", "path": "nowhere.npz"}
+    assert "nowhere.npz" in said(tmp_path, datasets=["iris", absent])[0]
+    inputs = load(tmp_path, datasets=["iris", absent], unavailable="skip")
+    assert [plan.name for plan in inputs.plans] == ["iris"]
+    assert inputs.skipped == {"texts": (f"{tmp_path / 'nowhere.npz'} does not exist",)}
 
 
 CROWD = Crowd(answers=4, unsure=0.2)
