@@ -7,6 +7,7 @@ shape. `KINDS` says which settings and data go with a kind of clusters; the solv
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -39,6 +40,13 @@ AVERAGE = "average linkage"
 WARD = "Ward's linkage"
 LINKAGES = (AVERAGE, WARD)
 
+# Classes that start from the answers alone, by eigenvectors of their signed graph.
+SIGNED = "signed graph"
+MERGED = (*LINKAGES, SIGNED)
+
+# Log odds, nats, to try for answers whose accuracy is not given.
+ODDS = (0.7, 1.5, 3.0)
+
 # Spaces that answers teach: any directions, or weights of the features alone.
 METRIC = "metric"
 WEIGHTS = "weights"
@@ -47,7 +55,7 @@ WEIGHTS = "weights"
 STRUCTURE: tuple[str, ...] = ("subspace", "components", "covariance", "proportions", "annotated")
 STRUCTURE += ("first_subspace", "first_components", "first_covariance")
 LEARNED = {METRIC: ", in a metric from the answers", WEIGHTS: ", in features weighted by the answers"}
-SHAPES = (*COVARIANCES, KMEANS, *LINKAGES)
+SHAPES = (*COVARIANCES, KMEANS, *MERGED)
 SPACES = {NONE: 0, DISCRIMINATIVE: -2, METRIC: -3, WEIGHTS: -4}
 PROPORTIONS = ("equal", "free")
 
@@ -70,6 +78,9 @@ class Structure(NamedTuple):
         Whether annotations take part in the fit; they choose in any case.
     first : Structure, optional
         Structure of the first fit of discriminative directions.
+    odds : float
+        Log odds, nats, for all answers whose accuracy is not given; 0 if a soft fit estimates it, or merged
+        groups take the usual one.
     """
 
     subspace: int | str
@@ -78,18 +89,20 @@ class Structure(NamedTuple):
     proportions: str = "free"
     annotated: bool = True
     first: Structure | None = None
+    odds: float = 0.0
 
     def __str__(self) -> str:
         if self.covariance == KMEANS:
             return KMEANS
-        if self.covariance in LINKAGES:
-            return f"{self.covariance}, {self.components} a class{self._place}"
+        if self.covariance in MERGED:
+            return f"{self.covariance}, {self.components} a class{self._place}{self._sureness}"
         text = f"{self.components} {self.covariance}"
         if self.subspace == DISCRIMINATIVE:
             text += f" along discriminative directions of {self.first}"
         elif self.subspace != NONE:
             text += f" in {self.subspace} principal components"
         text += "" if self.proportions == "free" else ", equal"
+        text += self._sureness
         return text if self.annotated else f"{text}, without annotations"
 
     @property
@@ -99,13 +112,19 @@ class Structure(NamedTuple):
         return LEARNED.get(self.subspace, "")
 
     @property
+    def _sureness(self) -> str:
+        return f", answers {1.0 / (1.0 + math.exp(-self.odds)):.0%} right" if self.odds else ""
+
+    @property
     def words(self) -> str:
         """The structure in words for people who do not know the names of structures."""
         if self.covariance == KMEANS:
             return KMEANS
         if self.covariance in LINKAGES:
             many = "one center a class" if self.components == 1 else "several centers a class"
-            return f"groups merged by {self.covariance}, {many}{self._place}"
+            return f"groups merged by {self.covariance}, {many}{self._place}{self._sureness}"
+        if self.covariance == SIGNED:
+            return f"classes by the answers first{self._place}{self._sureness}"
         many = "one component a class" if self.components == 1 else f"{self.components} components a class"
         parts = [many, self.covariance]
         if self.subspace == DISCRIMINATIVE:
@@ -114,13 +133,17 @@ class Structure(NamedTuple):
             parts.append(f"in {self.subspace} principal components")
         parts += [] if self.proportions == "free" else ["classes equally likely"]
         parts += [] if self.annotated else ["fitted without the annotations"]
-        return ", ".join(parts)
+        return ", ".join(parts) + self._sureness
 
     @property
     def codes(self) -> tuple[int, ...]:
-        """Whole numbers that a cube holds, one for each of `STRUCTURE`."""
+        """Whole numbers that a cube holds, one for each of `STRUCTURE`.
+
+        That of `annotated` is 0 or 1, plus twice the number of the log odds in `ODDS`, from 1 on.
+        """
         first = (-1, -1, -1) if self.first is None else self.first.codes[:3]
-        flags = PROPORTIONS.index(self.proportions), int(self.annotated)
+        assumed = 2 * (0.0, *ODDS).index(self.odds)
+        flags = PROPORTIONS.index(self.proportions), int(self.annotated) + assumed
         space = SPACES.get(str(self.subspace), self.subspace)
         return (int(space), self.components, SHAPES.index(self.covariance), *flags, *first)
 
@@ -133,9 +156,10 @@ class Structure(NamedTuple):
         ValueError
             If no structure has these codes.
         """
-        codes, flags = tuple(map(int, codes)), {0, 1}
+        codes, flags = tuple(map(int, codes)), range(2 * len(ODDS) + 2)
         is_placed = len(codes) == len(STRUCTURE) and (codes[0] > 0 or codes[0] in SPACES.values())
-        if not (is_placed and codes[1] > 0 and codes[2] in range(len(SHAPES)) and flags >= {*codes[3:5]}):
+        is_flagged = is_placed and codes[3] in (0, 1) and codes[4] in flags
+        if not (is_flagged and codes[1] > 0 and codes[2] in range(len(SHAPES))):
             raise ValueError(f"codes {codes} of what classes are made of")
         words = {code: word for word, code in SPACES.items()}
         first = None if codes[6] < 1 else cls.of((*codes[5:], *codes[3:5], -1, -1, -1))
@@ -144,8 +168,9 @@ class Structure(NamedTuple):
             codes[1],
             SHAPES[codes[2]],
             PROPORTIONS[codes[3]],
-            bool(codes[4]),
-            None if first is None else first._replace(proportions="free", annotated=True),
+            bool(codes[4] % 2),
+            None if first is None else first._replace(proportions="free", annotated=True, odds=0.0),
+            (0.0, *ODDS)[codes[4] // 2],
         )
         if structure.codes != codes:
             raise ValueError(f"codes {codes} of what classes are made of")
@@ -239,15 +264,20 @@ def n_groups(n_samples: int, n_classes: int) -> int:
     return min(n_samples, max(min(n_samples // GROUP_ROWS, MOST_GROUPS), GROUPS_OF_CLASS * n_classes))
 
 
-def merged_structures(n_samples: int, n_features: int, n_classes: int) -> tuple[Structure, ...]:
-    """Return the structures of merged groups to try, those of one space after the other."""
+def merged_structures(
+    n_samples: int, n_features: int, n_classes: int, n_pairs: int = 0
+) -> tuple[Structure, ...]:
+    """Return the structures of merged groups to try, those of one space after the other.
+
+    The answers alone tell K classes apart if the mean number of answers of a row is above K² / 4.
+    """
     many = max(n_groups(n_samples, n_classes) // n_classes, 2)
-    is_wide = n_features > MOST_LEARNED
+    is_wide, is_told = n_features > MOST_LEARNED, 8 * n_pairs > n_samples * n_classes**2
+    kinds = [(linkage, count) for linkage in LINKAGES for count in (many, 1)]
     return tuple(
-        Structure(space, count, linkage, proportions="equal")
+        Structure(space, count, kind, proportions="equal")
         for space in ((MOST_LEARNED, METRIC) if is_wide else (NONE, METRIC, WEIGHTS))
-        for linkage in LINKAGES
-        for count in (many, 1)
+        for kind, count in [*kinds, *([(SIGNED, 1)] if is_told else [])]
     )
 
 

@@ -6,8 +6,9 @@ in it as `Gaussians`, so that labels, memberships, draws and predictions are tho
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -30,11 +31,12 @@ from sweep_clustering.kernels.groups.metric import (
     logistic,
 )
 from sweep_clustering.kernels.groups.refinement import refine, scatter_of
-from sweep_clustering.kernels.problem.data import UNSURE, Floats, Layer, link, row_numbers
-from sweep_clustering.kernels.structure import METRIC, WARD, Structure, n_groups
+from sweep_clustering.kernels.groups.signed import signed_classes
+from sweep_clustering.kernels.problem.data import UNSURE, Floats, Links, row_numbers
+from sweep_clustering.kernels.structure import METRIC, SIGNED, WARD, Structure, n_groups
 
-# Accuracy of answers where it is not given: their log odds are 1.5.
-UNKNOWN = 1.0 / (1.0 + math.exp(-1.5))
+# Log odds, nats, for answers whose accuracy is not given, if the structure has none.
+UNKNOWN = 1.5
 
 # Weight of squared distances, in units of the scatter about K means, where a class has several centers.
 GROUP_WEIGHT = 3.0
@@ -42,12 +44,13 @@ GROUP_WEIGHT = 3.0
 # The same where a class has one center.
 CLASS_WEIGHT = 10.0
 
+# The same where classes start from the answers alone: distance decides where answers do not.
+SIGNED_WEIGHT = 0.3
 
-def answers_of(layers: Sequence[Layer], n_samples: int) -> Answers:
-    """Lay annotations out as answers about pairs of two different rows."""
-    links = link(layers, n_samples)
-    shares = 1.0 / (1.0 + np.exp(-links.odds))
-    accuracies = np.where(links.sources < 0, np.clip(shares, UNSURE, 1.0 - UNSURE), UNKNOWN)
+
+def answers_of(links: Links, odds: float = 0.0) -> Answers:
+    """Lay annotations out as answers; those of unknown accuracy have these log odds, or the usual ones."""
+    accuracies = np.clip(1.0 / (1.0 + np.exp(-links.assume(odds or UNKNOWN).odds)), UNSURE, 1.0 - UNSURE)
     pairs = links.pairs.astype(np.int64)
     return Answers(pairs, np.sign(links.signed), np.abs(links.signed), accuracies)
 
@@ -59,25 +62,36 @@ def directions(X: Floats, space: str, answers: Answers, axes: Floats) -> Floats:
     return diagonal_metric(X, answers)
 
 
+class Start(NamedTuple):
+    """Groups of rows, the class of each group, and the answers that a fit takes from there."""
+
+    groups: NDArray[np.int64]  # (n_samples,)
+    class_of: NDArray[np.int64]  # (n_groups,)
+    answers: Answers
+
+
 def fit_groups(
-    Z: Floats,
-    layers: Sequence[Layer],
-    answers: Answers,
-    structures: Sequence[Structure],
-    n_classes: int,
-    rng: Generator,
+    Z: Floats, links: Links, structures: Sequence[Structure], n_classes: int, rng: Generator
 ) -> list[Gaussians]:
     """Fit structures of merged groups in one space, from the same small groups."""
     groups = small_groups(Z, n_groups(len(Z), n_classes), rng)
     if groups.max() + 1 < n_classes:  # many rows are equal
         groups = row_numbers(Z)
-    scatter = scatter_of(Z, small_groups(Z, n_classes, rng))
-    linkages = dict.fromkeys(structure.covariance for structure in structures)
-    class_of = {
-        linkage: cut(tree_of(Z, groups, answers, linkage, scatter), n_classes) for linkage in linkages
-    }
+    plain = small_groups(Z, n_classes, rng)
+    scatter = scatter_of(Z, plain)
+
+    answers_by_odds = {odds: answers_of(links, odds) for odds in {structure.odds for structure in structures}}
+
+    @cache
+    def start(kind: str, odds: float) -> Start:
+        answers = answers_by_odds[odds]
+        if kind == SIGNED:
+            return Start(signed_classes(Z, answers, plain, rng), np.arange(n_classes), answers)
+        merges = tree_of(Z, groups, answers, kind, scatter)
+        return Start(groups, cut(merges, n_classes), answers)
+
     return [
-        _gaussians(Z, layers, answers, groups, class_of[structure.covariance], scatter, structure)
+        _gaussians(Z, links, start(structure.covariance, structure.odds), scatter, structure)
         for structure in structures
     ]
 
@@ -94,20 +108,13 @@ def tree_of(
     return merge(average_odds(centers, logistic(squares, answers)), between, sizes, False)
 
 
-def _gaussians(
-    Z: Floats,
-    layers: Sequence[Layer],
-    answers: Answers,
-    groups: NDArray[np.int64],
-    class_of: NDArray[np.int64],
-    scatter: float,
-    structure: Structure,
-) -> Gaussians:
+def _gaussians(Z: Floats, links: Links, start: Start, scatter: float, structure: Structure) -> Gaussians:
     """Refine a partition, with its groups or with one center a class."""
-    is_single = structure.components == 1
-    if is_single:
+    groups, class_of, answers = start
+    if structure.components == 1:
         groups, class_of = class_of[groups], np.arange(int(class_of.max()) + 1)
-    variance = scatter / (CLASS_WEIGHT if is_single else GROUP_WEIGHT)
+    weight = GROUP_WEIGHT if structure.components > 1 else CLASS_WEIGHT
+    variance = scatter / (SIGNED_WEIGHT if structure.covariance == SIGNED else weight)
     merged = refine(Z, groups, class_of, answers, variance)
     many = len(class_of)
     return Gaussians(
@@ -118,15 +125,14 @@ def _gaussians(
         weights=np.full(many, 1.0 / many),
         means=merged.centers,
         covariances=np.full(merged.centers.shape, variance),
-        accuracies=accuracies_of(layers, merged.classes),
+        accuracies=accuracies_of(links, merged.classes),
         terms=(merged.features, merged.annotations, 0.0),
         steps=1,
     )
 
 
-def accuracies_of(layers: Sequence[Layer], classes: Floats) -> dict[int, tuple[float, float]]:
+def accuracies_of(links: Links, classes: Floats) -> dict[int, tuple[float, float]]:
     """Return the share of agreeing annotations for each annotator whose accuracy is not given."""
-    links = link(layers, len(classes))
     together = (classes[links.pairs[:, 0]] * classes[links.pairs[:, 1]]).sum(axis=1)
     right = np.where(links.signed > 0.0, together, 1.0 - together) * np.abs(links.signed)
     totals = {}

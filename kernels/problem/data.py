@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -406,6 +406,13 @@ class Links(NamedTuple):
     odds: Floats
     sources: NDArray[np.int32]
     annotators: tuple[int, ...]  # annotators of unknown accuracy
+
+    def assume(self, odds: float) -> Self:
+        """Return the pairs with these log odds, nats, where the accuracy is unknown; 0 leaves it so."""
+        if odds == 0.0 or not self.annotators:
+            return self
+        assumed = np.where(self.sources < 0, self.odds, odds)
+        return self._replace(odds=assumed, sources=np.full_like(self.sources, -1), annotators=())
 
 
 def link(layers: Sequence[Layer], n_samples: int) -> Links:

@@ -28,8 +28,8 @@ from sweep_clustering.kernels.structure import (
     ANY,
     AUTO,
     KMEANS,
-    LINKAGES,
     MANY,
+    MERGED,
     NONE,
     Structure,
     merged_structures,
@@ -51,7 +51,7 @@ from sweep_clustering.kernels.unions.table import FOLD_STEPS, Table, as_fit, uni
 REFINED = 2
 
 # Restarts that merge groups: they differ little, and by chance. A large table has one.
-MERGED = 3
+MERGES = 3
 
 # Divisor of the log-probabilities that speak for a structure: predictions of held-out annotations share their
 # fits, so that they are not independent.
@@ -160,9 +160,9 @@ class Unions(Solver):
         self, structure: Structure, streams: Sequence[SeedSequence], notes: list[str]
     ) -> tuple[Fit, ...]:
         """Fit a structure with each stream; with a part, only the best of its fits are fitted to all rows."""
-        if structure.covariance in LINKAGES:
-            streams = streams[: MERGED if self.part is None else 1]
-        if self.part is None or structure.covariance in (KMEANS, *LINKAGES):
+        if structure.covariance in MERGED:
+            streams = streams[: MERGES if self.part is None else 1]
+        if self.part is None or structure.covariance in (KMEANS, *MERGED):
             return tuple(self.run(lambda stream: self._fit(structure, stream), streams))
         table, layers = self.part
         coarse = list(self.run(lambda stream: table.solve(structure, layers, default_rng(stream)), streams))
@@ -250,6 +250,7 @@ class Unions(Solver):
         gain = ((shares - before.classes[samples]) * logs).sum()
         gain += entr(shares).sum() - entr(before.classes[samples]).sum()
         links = link(self.layers if before.structure.annotated else (), len(self.X))
+        links = links.assume(before.structure.odds)
         first, second = links.pairs.T
         coin = (0.5, 0.5)
         estimates = np.array([coin, *(before.accuracies.get(number, coin) for number in links.annotators)])

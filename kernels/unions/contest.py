@@ -25,10 +25,11 @@ from sweep_clustering.kernels.choice.held_out import (
     without,
 )
 from sweep_clustering.kernels.fits import Gaussians, Runner
+from sweep_clustering.kernels.groups.fit import UNKNOWN
 from sweep_clustering.kernels.groups.refinement import scatter_of
 from sweep_clustering.kernels.problem.data import Floats, Layer
 from sweep_clustering.kernels.settings import FOLDS
-from sweep_clustering.kernels.structure import Structure, merged_structures
+from sweep_clustering.kernels.structure import ODDS, Structure, merged_structures
 from sweep_clustering.kernels.unions.race import Ranking, alike
 from sweep_clustering.kernels.unions.table import Table
 
@@ -37,6 +38,9 @@ AHEAD = 1.5
 
 # Standard errors that the best may be ahead of candidates of which the most compact is taken.
 AS_GOOD = 0.75
+
+# Structures of merged groups, the best first, that are tried with other accuracies if none is given.
+TOP = 3
 
 # Stream of the fits of folds, beside those of the choice of structures.
 STREAM = HELD_OUT + 4 + FOLDS
@@ -86,29 +90,46 @@ class Contest:
 
     def __init__(self, table: Table, layers: Sequence[Layer], annotations: Annotations, run: Runner) -> None:
         self.table, self.annotations = table, annotations
-        self.structures = merged_structures(len(table.X), table.X.shape[1], table.n_classes)
+        sizes = len(table.X), table.X.shape[1], table.n_classes
+        self.structures = merged_structures(*sizes, annotations.n_pairs)
         self.left = [without(layers, annotations, annotations.folds == fold) for fold in range(FOLDS)]
-        n_answers = len(annotations.folds)
-        self.together = {structure: np.zeros(n_answers) for structure in self.structures}
-        spaces = list(dict.fromkeys(structure.subspace for structure in self.structures))
-        self.distances = np.zeros((n_answers, len(spaces)))
+        self.together: dict[Structure, Floats] = {}
+        self.skills: dict[Structure, Skill] = {}
+        self.spaces = list(dict.fromkeys(structure.subspace for structure in self.structures))
+        self.distances = np.zeros((len(annotations.folds), len(self.spaces)))
+        self.axes: dict[tuple[int, int | str], Floats | None] = {}
+        self.run = run
+        self.add(self.structures)
+
+    def add(self, structures: Sequence[Structure]) -> None:
+        """Predict the answers by further structures."""
+        annotations, table = self.annotations, self.table
+        self.together |= {structure: np.zeros(len(annotations.folds)) for structure in structures}
+        spaces = dict.fromkeys(structure.subspace for structure in structures)
         work = [(fold, space) for fold in range(FOLDS) for space in spaces]
-        for (fold, space), fits in zip(work, run(self._fits, work), strict=True):
+
+        def fits_in(key: tuple[int, int | str]) -> list[Gaussians]:
+            there = [structure for structure in structures if structure.subspace == key[1]]
+            return table.merged(there, self.left[key[0]], self.stream(), self.axes.get(key))
+
+        for (fold, space), fits in zip(work, self.run(fits_in, work), strict=True):
             tested = annotations.folds == fold
             i, j = annotations.pairs[tested].T
             Z = fits[0].place(table.X)
-            self.distances[tested, spaces.index(space)] = np.square(Z[i] - Z[j]).sum(axis=1)
+            self.axes[fold, space] = fits[0].axes
+            self.distances[tested, self.spaces.index(space)] = np.square(Z[i] - Z[j]).sum(axis=1)
             for fit in fits:
                 self.together[fit.structure][tested] = alike(fit, annotations.pairs[tested])
-
-    def _fits(self, key: tuple[int, int | str]) -> list[Gaussians]:
-        fold, space = key
-        structures = [structure for structure in self.structures if structure.subspace == space]
-        return self.table.merged(structures, self.left[fold], self.stream())
+        self.skills |= {structure: self.skill(self.together[structure]) for structure in structures}
 
     def stream(self) -> Generator:
         """Return the stream of the small groups, which all folds and spaces share."""
         return np.random.default_rng(below(self.table.seed, STREAM))
+
+    @property
+    def ranked(self) -> list[Structure]:
+        """Merged groups, those that predict the answers best first."""
+        return sorted(self.skills, key=lambda structure: self.skills[structure].beside.log_loss)
 
     def predict(self, together: Floats | None, distances: Floats) -> HeldOut:
         """Predict the answers by distances and by a candidate's probability for each pair."""
@@ -134,8 +155,11 @@ def with_groups(table: Table, layers: Sequence[Layer], ranking: Ranking, run: Ru
         together = np.where(annotations.is_must, score.agreeing, 1.0 - score.agreeing)
     else:
         together = alike(table.fit_features(simple), annotations.pairs)
-    skills = {structure: contest.skill(values) for structure, values in contest.together.items()}
-    ranked = sorted(skills, key=lambda structure: skills[structure].beside.log_loss)
+    if annotations.of_unknown_accuracy.any():
+        others = [odds for odds in ODDS if odds != UNKNOWN]
+        contest.add([first._replace(odds=odds) for first in contest.ranked[:TOP] for odds in others])
+    ranked = contest.ranked
+    skills = dict(contest.skills)
     best = skills[ranked[0]].beside
     skills[simple] = contest.skill(together)
     if not best.is_ahead(skills[simple].beside, AHEAD):

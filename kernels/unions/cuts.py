@@ -16,7 +16,7 @@ from sweep_clustering.kernels.choice.held_out import LEAST_PAIRS, HeldOut, below
 from sweep_clustering.kernels.fits import Runner, place
 from sweep_clustering.kernels.groups.fit import answers_of, tree_of
 from sweep_clustering.kernels.groups.merging import cut, small_groups
-from sweep_clustering.kernels.problem.data import Floats, Layer
+from sweep_clustering.kernels.problem.data import Floats, Layer, link
 from sweep_clustering.kernels.settings import FOLDS
 from sweep_clustering.kernels.structure import AVERAGE, METRIC, MOST_LEARNED, NONE, n_groups
 from sweep_clustering.kernels.unions.contest import AHEAD, STREAM, calibrated
@@ -85,7 +85,7 @@ def rate_cuts(table: Table, layers: Sequence[Layer], many: int, run: Runner = ma
         fold, space = key
         tested = annotations.folds == fold
         left = without(layers, annotations, tested)
-        answers = answers_of(left, len(table.X))
+        answers = answers_of(link(left, len(table.X)))
         axes = table.learned(spaces[space], left, answers)
         with one_thread():
             Z = place(table.X, table.center, axes)

@@ -36,6 +36,7 @@ from sweep_clustering.kernels.structure import (
     DISCRIMINATIVE,
     KMEANS,
     NONE,
+    ODDS,
     Structure,
     named_structure,
 )
@@ -65,11 +66,15 @@ LEAST_RANK = 3
 # Standard errors by which a candidate is behind the best, or the bar behind a candidate.
 CLEAR = 2.0
 
-# Standard errors by which the best must be ahead of a candidate with fewer components.
+# Standard errors by which the best must be ahead of one with fewer components, and an assumed accuracy of all
+# that estimate it.
 TIMIDITY = 0.75
 
 # Most candidates that are tried on further folds.
 LEFT = 10
+
+# Candidates that are tried with each accuracy of answers if none is given.
+ASSUMED = 3
 
 # Folds in turn: candidates that are behind after the first of them are tried no further.
 RACE = ((0, 1), tuple(range(2, FOLDS)))
@@ -355,13 +360,24 @@ def _along_directions(choices: Choices, trials: Trials) -> None:
     trials.add([structure for structure in candidates if is_named or table.allows(structure)], starts)
 
 
+def _assumed_accuracies(choices: Choices, trials: Trials) -> None:
+    """Try the best candidates again with each accuracy of answers in place of an estimate of it.
+
+    A low estimate confirms itself. Several annotators are estimated, because they differ.
+    """
+    starts, annotations = choices.table.close_look.starts, trials.annotations
+    if len(np.unique(annotations.annotators[annotations.of_unknown_accuracy])) == 1:
+        best = trials.ranked(starts)[:ASSUMED]
+        trials.add([structure._replace(odds=odds) for structure in best for odds in ODDS], starts)
+
+
 def _without_annotations(choices: Choices, trials: Trials) -> None:
     """Try k-means and single Gaussians that do without annotations, if everything is open."""
     if choices.is_whole:
         trials.add(unsupervised(choices.table, choices.shapes), choices.table.close_look.starts)
 
 
-ROUNDS = (_coarse, _neighbours, _closely, _along_directions, _without_annotations)
+ROUNDS = (_coarse, _neighbours, _closely, _along_directions, _assumed_accuracies, _without_annotations)
 
 
 def choose_structure(
@@ -419,6 +435,8 @@ def _ranking(choices: Choices, trials: Trials) -> Ranking:
             note = "the annotations are predicted clearly worse along discriminative directions than without"
             return Ranking(tuple(choices.plain), {}, base, note)
     candidates = {structure: trials.scores[structure, table.close_look.starts] for structure in best}
+    candidates = without_weak_assumptions(candidates)
+    best = list(candidates)
     leader, bar = candidates[best[0]], bar_of(base)
     if not _is_behind(bar.predictions, leader):
         losses = f"log loss {leader.log_loss:.3f} against {bar.predictions.log_loss:.3f}"
@@ -430,6 +448,16 @@ def _ranking(choices: Choices, trials: Trials) -> Ranking:
     ranking = Ranking((), candidates, base)
     first = fewest_components(ranking.credible)
     return replace(ranking, ranked=tuple(dict.fromkeys((first, *ranking.credible))))
+
+
+def without_weak_assumptions(candidates: dict[Structure, HeldOut]) -> dict[Structure, HeldOut]:
+    """Leave out assumed accuracies that predict hardly better than the best structure with an estimate."""
+    best = next(iter(score for structure, score in candidates.items() if not structure.odds), None)
+    return {
+        structure: score
+        for structure, score in candidates.items()
+        if best is None or not structure.odds or score.is_ahead(best, TIMIDITY)
+    }
 
 
 def fewest_components(candidates: dict[Structure, HeldOut]) -> Structure:

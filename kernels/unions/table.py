@@ -18,7 +18,7 @@ from threadpoolctl import ThreadpoolController
 from sweep_clustering.kernels.choice.criteria import Criteria
 from sweep_clustering.kernels.choice.held_out import HELD_OUT, UNSURE, below
 from sweep_clustering.kernels.fits import Fit, Gaussians, place
-from sweep_clustering.kernels.groups.fit import answers_of, directions, fit_groups
+from sweep_clustering.kernels.groups.fit import accuracies_of, answers_of, directions, fit_groups
 from sweep_clustering.kernels.groups.metric import Answers
 from sweep_clustering.kernels.problem.data import Floats, Layer, Links, link, row_numbers
 from sweep_clustering.kernels.settings import FOLDS
@@ -26,7 +26,7 @@ from sweep_clustering.kernels.structure import (
     DEAREST,
     KMEANS,
     LEARNED,
-    LINKAGES,
+    MERGED,
     MOST_DIMS,
     MOST_LEARNED,
     NONE,
@@ -279,7 +279,7 @@ class Table:
         first : Gaussians, optional
             First fit of discriminative directions.
         """
-        if structure.covariance in LINKAGES:
+        if structure.covariance in MERGED:
             return self.merged([structure], layers, rng)[0]
         used = layers if structure.annotated else ()
         if structure.first is not None:
@@ -313,19 +313,29 @@ class Table:
         return axes
 
     def merged(
-        self, structures: Sequence[Structure], layers: Sequence[Layer], rng: Generator
+        self,
+        structures: Sequence[Structure],
+        layers: Sequence[Layer],
+        rng: Generator,
+        axes: Floats | None = None,
     ) -> list[Gaussians]:
-        """Fit structures of merged groups that stand in one space, from the same small groups."""
-        answers = answers_of(layers, len(self.X))
-        axes = self.learned(structures[0].subspace, layers, answers)
+        """Fit structures of merged groups in one space, whose axes may be known, from the same groups."""
+        links = self.links(layers)
+        if axes is None:
+            axes = self.learned(structures[0].subspace, layers, answers_of(links))
         with one_thread():
             Z = place(self.X, self.center, axes)
-            fits = fit_groups(Z, layers, answers, structures, self.n_classes, rng)
+            fits = fit_groups(Z, links, structures, self.n_classes, rng)
         return [replace(fit, center=self.center, axes=axes) for fit in fits]
 
     def lay_out(self, layers: Sequence[Layer]) -> None:
         """Lay annotations out for all fits to this sequence: millions of them take some seconds."""
         self._links = layers, link(layers, len(self.X))
+
+    def links(self, layers: Sequence[Layer]) -> Links:
+        """Return annotations as they are laid out for fits."""
+        linked_layers, links = self._links
+        return links if links is not None and layers is linked_layers else link(layers, len(self.X))
 
     def fit_features(self, structure: Structure) -> Gaussians:
         """Return the best fit of a structure without annotations, from the shared starts."""
@@ -352,10 +362,10 @@ class Table:
         if structure.covariance == KMEANS:
             hard = hard_classes(Z, labels, n_components)
             return replace(hard, structure=structure, center=self.center, axes=axes)
-        linked_layers, links = self._links
+        links = self.links(layers)
         gaussians = fit_components(
             Z,
-            links if links is not None and layers is linked_layers else layers,
+            links.assume(structure.odds),
             n_classes=self.n_classes,
             components=structure.components,
             covariance=structure.covariance,
@@ -364,6 +374,8 @@ class Table:
             labels=labels,
             steps=steps,
         )
+        if structure.odds:
+            gaussians = replace(gaussians, accuracies=accuracies_of(links, gaussians.classes))
         return replace(gaussians, structure=structure, center=self.center, axes=axes)
 
 
@@ -437,7 +449,7 @@ def union_criteria(gaussians: Gaussians, X: Floats) -> Criteria:
     many, shape = len(gaussians.weights), gaussians.structure.covariance
     matrix = n_dims * (n_dims + 1) // 2
     of_shape = {
-        **dict.fromkeys((KMEANS, *LINKAGES), 1),
+        **dict.fromkeys((KMEANS, *MERGED), 1),
         "spherical": many,
         "diagonal": many * n_dims,
         "tied": matrix,

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sweep_clustering.kernels.choice.held_out import below
 from sweep_clustering.kernels.groups.fit import answers_of
 from sweep_clustering.kernels.groups.questions import unsure_pairs
+from sweep_clustering.kernels.problem.data import link
 from sweep_clustering.kernels.problem.problem import MUST, build_problem, layers_from_annotations
 from sweep_clustering.kernels.search.genetic import run_restart
 from sweep_clustering.kernels.structure import AUTO, GROUPS
@@ -356,7 +357,7 @@ def merges(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator)
     places = rng.integers(0, neighbours.shape[1], size=len(first))
     pairs: Pairs = np.column_stack([first, neighbours[np.arange(len(first)), places]])
     if len(answers):
-        so_far = answers_of(layers_from_annotations(answers, belief.accuracy), n_samples)
+        so_far = answers_of(link(layers_from_annotations(answers, belief.accuracy), n_samples))
         Z = belief.X if belief.Z is None else belief.Z
         with one_thread():
             unsure = unsure_pairs(Z, belief.labels, so_far, count, rng)

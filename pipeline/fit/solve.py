@@ -23,7 +23,7 @@ from sweep_clustering.kernels.problem.data import Layer, agrees, layer_weights
 from sweep_clustering.kernels.settings import Settings, method_words
 from sweep_clustering.kernels.solver.contract import Model
 from sweep_clustering.kernels.solver.prepare import prepare
-from sweep_clustering.kernels.structure import LINKAGES
+from sweep_clustering.kernels.structure import MERGED
 from sweep_clustering.pipeline.common import best_of, plural
 from sweep_clustering.pipeline.fit import alarms
 from sweep_clustering.pipeline.fit import data_notes as notes
@@ -262,7 +262,7 @@ def fit(
             *alarms.skill_alarm(skill, choice.base_rate),
             *alarms.distance_alarm(choice.skill),
             *alarms.alarms_of(X, layers, solution.labels, n_clusters, names),
-            *(() if choice.covariance in LINKAGES else alarms.restart_alarm(fits, best)),
+            *(() if choice.covariance in MERGED else alarms.restart_alarm(fits, best)),
         ),
         confidence=sure,
         criteria=partial(solver.criteria, solution),

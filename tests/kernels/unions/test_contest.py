@@ -13,7 +13,7 @@ from scipy.stats import multivariate_normal
 
 from sweep_clustering.kernels.choice.held_out import list_annotations, without
 from sweep_clustering.kernels.groups.fit import UNKNOWN, answers_of
-from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer
+from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer, link
 from sweep_clustering.kernels.scores import adjusted_rand
 from sweep_clustering.kernels.settings import settings_of
 from sweep_clustering.kernels.solver.contract import Model
@@ -24,6 +24,8 @@ from sweep_clustering.kernels.structure import (
     LINKAGES,
     METRIC,
     NONE,
+    ODDS,
+    SIGNED,
     Structure,
     merged_structures,
     n_groups,
@@ -101,10 +103,10 @@ def test_what_a_candidate_gets_wrong_is_no_skill() -> None:
 
 def test_answers_have_the_accuracy_that_is_given_or_a_guess() -> None:
     layers = [Layer(MUST, np.array([[0, 1]]), accuracy=0.9), Layer(CANNOT, np.array([[2, 1], [3, 3]]))]
-    answers = answers_of(layers, 4)
+    answers = answers_of(link(layers, 4))
     assert answers.pairs.tolist() == [[0, 1], [1, 2]]
-    assert answers.accuracies == pytest.approx([0.9, UNKNOWN])
-    assert answers.odds == pytest.approx([math.log(9.0), -1.5])
+    assert answers.accuracies == pytest.approx([0.9, 1.0 / (1.0 + math.exp(-UNKNOWN))])
+    assert answers.odds == pytest.approx([math.log(9.0), -UNKNOWN])
 
 
 def test_folds_do_not_see_the_answers_that_they_predict(skewed: Rows) -> None:
@@ -234,4 +236,75 @@ def test_weights_count_as_so_many_answers(skewed: Rows) -> None:
     X, labels = skewed
     layers = drawn(labels, 200, 0.95)
     heavy = [replace(layer, weights=np.full(len(layer.pairs), 2.0)) for layer in layers]
-    assert answers_of(heavy, len(X)).odds == pytest.approx(2.0 * answers_of(layers, len(X)).odds)
+    one, two = (answers_of(link(some, len(X))) for some in (layers, heavy))
+    assert two.odds == pytest.approx(2.0 * one.odds)
+
+
+def alone(labels: NDArray[np.int64], count: int, accuracy: float | None) -> tuple[Floats, list[Layer]]:
+    """Features that say nothing, and right answers about uniform pairs."""
+    rng = np.random.default_rng(2)
+    pairs = rng.integers(len(labels), size=(count, 2))
+    must = labels[pairs[:, 0]] == labels[pairs[:, 1]]
+    layers = [Layer(MUST, pairs[must], accuracy=accuracy), Layer(CANNOT, pairs[~must], accuracy=accuracy)]
+    return rng.normal(size=(len(labels), 3)), layers
+
+
+@pytest.mark.parametrize("accuracy", [None, 1.0])
+def test_answers_that_decide_everything_are_not_given_up(accuracy: float | None) -> None:
+    labels = np.arange(150) % 3
+    X, layers = alone(labels, 600, accuracy)
+    model = Model("conditional", "any", settings_of({}), has_groups=True)
+    solver = prepare(model, X, layers, 3, SeedSequence(0))
+    solved = solver.solve([SeedSequence(0, spawn_key=(restart,)) for restart in range(3)])
+    best = max(solved.fits, key=lambda fit: fit.objective)
+    assert adjusted_rand(labels, best.labels) > 0.95
+    assert best.gaussians is not None
+    if accuracy is None:
+        assert best.gaussians.accuracies[0][0] > 0.95
+
+
+def test_answers_alone_are_tried_where_they_are_enough() -> None:
+    def kinds(n_classes: int, n_pairs: int) -> set[str]:
+        return {structure.covariance for structure in merged_structures(400, 5, n_classes, n_pairs)}
+
+    assert SIGNED not in kinds(2, 200)
+    assert SIGNED in kinds(2, 201)
+    assert SIGNED not in kinds(10, 4_000)
+
+
+@pytest.mark.parametrize("kind", [AVERAGE, SIGNED, "spherical", "tied"])
+def test_an_assumed_accuracy_gives_the_fit_of_a_given_one(kind: str) -> None:
+    labels = np.arange(90) % 3
+    (X, unknown), (_, given) = alone(labels, 200, None), alone(labels, 200, 0.9)
+    table, structure = Table(X, 3, SeedSequence(0)), Structure(NONE, 1, kind)
+    assumed = structure._replace(odds=float(np.log(0.9 / (1.0 - 0.9))))
+    fit, expected = (
+        table.solve(each, layers, np.random.default_rng(0))
+        for each, layers in ((assumed, unknown), (structure, given))
+    )
+    assert fit.classes == pytest.approx(expected.classes, abs=1e-9)
+    assert fit.bound == pytest.approx(expected.bound)
+    assert list(fit.accuracies) == [0]
+    assert not expected.accuracies
+
+
+def test_accuracies_are_tried_only_if_none_is_given(skewed: Rows) -> None:
+    X, labels = skewed
+    odds = {
+        accuracy: {
+            structure.odds
+            for structure in with_groups(
+                Table(X, int(labels.max()) + 1, SeedSequence(0)), drawn(labels, 200, accuracy), FEATURES
+            ).skills
+        }
+        for accuracy in (0.9, None)
+    }
+    assert odds[0.9] == {0.0}
+    assert odds[None] == {0.0, *ODDS} - {UNKNOWN}
+
+
+def test_an_assumed_accuracy_has_words() -> None:
+    assert str(Structure(NONE, 2, "full", odds=3.0)) == "2 full, answers 95% right"
+    signed = Structure(METRIC, 1, SIGNED, odds=1.5)
+    assert str(signed) == "signed graph, 1 a class, in a metric from the answers, answers 82% right"
+    assert signed.words == "classes by the answers first, in a metric from the answers, answers 82% right"

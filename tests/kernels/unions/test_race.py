@@ -490,3 +490,34 @@ def test_a_fit_that_is_kept_has_its_classes_but_for_rounding() -> None:
     assert kept.gaussians.bound == fit.bound
     assert np.abs(kept.whole().classes - fit.classes).max() < 2e-6
     assert np.array_equal(kept.whole().labels, fit.labels)
+
+
+def test_accuracies_of_answers_are_tried_if_none_is_given() -> None:
+    X, labels = blobs(apart=3.0)
+    odds = dict[float | None, set[float]]()
+    for told in (None, 0.9):
+        layers, table = drawn(labels, 150, 0.9, told), Table(X, 3, SeedSequence(0))
+        trials = Trials(table, layers, list_annotations(layers, table.seed), map)
+        choices = structures.Choices(table, 1, NONE, structure.AUTO)
+        for add_candidates in structures.ROUNDS:
+            add_candidates(choices, trials)
+        odds[told] = {candidate.odds for candidate, _ in trials.scores} - {0.0}
+    assert odds[None]
+    assert not odds[0.9]
+
+
+def test_an_assumed_accuracy_must_be_ahead_of_the_estimate() -> None:
+    estimated, assumed = Structure(NONE, 1, "full"), Structure(NONE, 1, "full", odds=3.0)
+    likely = [0.6, 0.7, 0.5] * 20
+    for gain, candidates in ((0.2, [assumed, estimated]), (0.0, [estimated])):
+        predictions = answers_of([probability + gain for probability in likely])
+        rivals = {assumed: predictions, estimated: answers_of(likely)}
+        assert list(structures.without_weak_assumptions(rivals)) == candidates
+
+
+def test_several_annotators_are_estimated() -> None:
+    X, labels = blobs(apart=3.0)
+    layers = drawn(labels, 150, 0.9, None)
+    layers += [replace(layer, annotator=1) for layer in drawn(labels, 60, 0.7, None)]
+    ranking = choose_structure(Table(X, 3, SeedSequence(0)), layers)
+    assert {candidate.odds for candidate in ranking.candidates} == {0.0}

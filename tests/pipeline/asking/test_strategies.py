@@ -14,6 +14,7 @@ from solving.oracles import draw_case, objective, partitions
 from sweep_clustering.kernels.choice import held_out
 from sweep_clustering.kernels.choice.held_out import HeldOut
 from sweep_clustering.kernels.groups.fit import answers_of
+from sweep_clustering.kernels.problem.data import link
 from sweep_clustering.kernels.problem.problem import layers_from_annotations
 from sweep_clustering.kernels.search import genetic
 from sweep_clustering.kernels.settings import Settings
@@ -309,7 +310,7 @@ def test_merges_asks_near_pairs_in_turn_with_parts_of_clusters() -> None:
     coordinates, labels, so_far = unsure.call_args.args[:3]
     np.testing.assert_array_equal(coordinates, 2.0 * Z)
     np.testing.assert_array_equal(labels, belief.labels)
-    np.testing.assert_array_equal(so_far.odds, answers_of(layers, 200).odds)
+    np.testing.assert_array_equal(so_far.odds, answers_of(link(layers, 200)).odds)
 
 
 @pytest.mark.parametrize(

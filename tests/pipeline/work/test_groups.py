@@ -1,6 +1,7 @@
 """Merged groups in sweeps: a cell is a direct fit, and its Gaussians come back from the cube."""
 
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,16 @@ from sweep_clustering.kernels.problem.problem import layers_from_annotations
 from sweep_clustering.kernels.settings import Settings
 from sweep_clustering.kernels.solver.contract import Model
 from sweep_clustering.kernels.solver.prepare import prepare
-from sweep_clustering.kernels.structure import LINKAGES, METRIC, MOST_LEARNED, NONE, WEIGHTS, Structure
+from sweep_clustering.kernels.structure import (
+    LINKAGES,
+    METRIC,
+    MOST_LEARNED,
+    NONE,
+    ODDS,
+    SIGNED,
+    WEIGHTS,
+    Structure,
+)
 from sweep_clustering.kernels.unions.table import Table
 from sweep_clustering.pipeline.check import verify
 from sweep_clustering.pipeline.commands.main import main
@@ -78,8 +88,7 @@ def fitted(structure: Structure, X: Any, n_classes: int) -> Gaussians:
     return table.solve(structure, layers, np.random.default_rng(0)).bare
 
 
-@pytest.mark.parametrize("linkage", LINKAGES)
-@pytest.mark.parametrize("components", [1, 8])
+@pytest.mark.parametrize(("linkage", "components"), [*product(LINKAGES, (1, 8)), (SIGNED, 1)])
 @pytest.mark.parametrize("space", [NONE, METRIC, WEIGHTS, MOST_LEARNED])
 def test_rows_of_merged_groups_give_back_the_same_bits(linkage: str, components: int, space: Any) -> None:
     rng = np.random.default_rng(3)
@@ -91,7 +100,9 @@ def test_rows_of_merged_groups_give_back_the_same_bits(linkage: str, components:
     room = room_for("groups", Settings(), *X.shape, 3)
     for rows in (to_rows(gaussians), to_rows(gaussians, room)):
         assert_same_gaussians(from_rows(rows, X.shape[1], 3), gaussians)
-    assert Structure.of(structure.codes) == structure
+    for odds in (0.0, *ODDS):
+        assumed = structure._replace(odds=odds)
+        assert Structure.of(assumed.codes) == assumed
     damaged = to_rows(gaussians, room)
     damaged["component_class"][len(gaussians.class_of) - 1] = -1
     with pytest.raises(ValueError, match="that cannot be"):
