@@ -169,7 +169,7 @@ def _names(loc: tuple[int | str, ...]) -> list[str]:
 def _place(where: str, names: list[str], brackets: bool, *, table: bool) -> str:
     """Return file, tables and key: `sweep.toml [grid] datasets[1].mixture count`."""
     if not names:
-        return where.removesuffix(":")  # the message has one of its own
+        return where.rstrip(":,")  # the message has a colon of its own
     tables, key = (names, "") if table else (names[:-1], names[-1])
     if brackets and tables:
         name, bracket, place = tables[0].partition("[")

@@ -4,8 +4,9 @@
 differ, each at its value or its default.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,21 +19,9 @@ from sweep_clustering.kernels.settings import LENGTHS, method_words
 from sweep_clustering.pipeline import looks
 from sweep_clustering.pipeline.common import plural
 from sweep_clustering.pipeline.report import elements, figures
-from sweep_clustering.pipeline.report.elements import (
-    EMPTY,
-    NOTHING,
-    WORDS,
-    Column,
-    Part,
-    Table,
-    Value,
-    Written,
-    number,
-    with_error,
-    words,
-)
+from sweep_clustering.pipeline.report.elements import EMPTY, Part, Section, Value, Written, with_error, words
 from sweep_clustering.pipeline.report.scores import PANEL
-from sweep_clustering.pipeline.report.write import records, write_chapters
+from sweep_clustering.pipeline.report.write import records, write_figures, write_page
 from sweep_clustering.pipeline.scoring.pairs import PLACE, difference_table, pair, total_table
 from sweep_clustering.pipeline.scoring.scores import LABELS
 from sweep_clustering.pipeline.scoring.tables import cell_table, titled, with_variants, written_counts
@@ -63,6 +52,11 @@ class ScorePairs:
     score: str
     rows: pd.DataFrame
     total: pd.DataFrame
+
+    @property
+    def title(self) -> str:
+        """Return a title in words."""
+        return f"{LABELS[self.score].short}, B minus A"
 
     @property
     def gaps(self) -> str:
@@ -96,27 +90,6 @@ class Comparison(NamedTuple):
     def lines(self) -> list[str]:
         """Return text for people."""
         return self.text
-
-
-def _lines(parts: Sequence[ScorePairs], unpaired: pd.DataFrame, written: Written) -> Iterator[str]:
-    """Yield cells without a partner, then a table of each score."""
-    for why, group in unpaired.groupby("why", sort=True):
-        yield f"{len(group):,} {why}:"
-        yield from (f"  {cell}" for cell in group["cell"].head(MOST_NAMED))
-        if len(group) > MOST_NAMED:
-            yield f"  and {len(group) - MOST_NAMED:,} more, in unpaired.csv"
-    columns = [column for column in _columns(written) if column[0] not in ("A", "B")]
-    for part in parts:
-        label = LABELS[part.score]
-        yield ""
-        over = elements.unit_names(part.rows["unit"])
-        yield f"{label.short}, B minus A: mean ± s.e. over {over} ({BETTER[label.better]})"
-        if label.note:
-            yield label.note
-        rows = pd.concat([part.rows, part.total.assign(dataset="all")])
-        yield from elements.text_lines(elements.table("", rows, columns))
-        if part.gaps:
-            yield f"  {part.gaps}"
 
 
 def write_comparison(
@@ -171,15 +144,18 @@ def write_comparison(
         files = elements.write_csv(folder, {"pairs": pairs, "differences": table, "unpaired": unpaired})
         cubes = tuple((words(name), words(path)) for name, path in (("A", first), ("B", second)))
         what = settings or ["Both sweep files ask for the same, except for names."]
-        sections: list[tuple[str, str, Iterable[Part], bool]] = [
-            (f"by-{part.score}", f"{LABELS[part.score].short}, B minus A", _by_score(part, written), False)
-            for part in parts
+        sections = [
+            Section(f"by-{part.score}", part.title, _by_score(part, written), n_in_text=1) for part in parts
         ]
-        sections.append(("unpaired", UNPAIRED, _unpaired(unpaired), False))
-        requests: list[Part] = [*what, Table("Cubes", ("which", "path"), cubes)]
-        sections.append(("settings", "What the two have differently", requests, False))
+        requests: list[Part] = [*what, elements.Table("Cubes", ("which", "path"), cubes)]
+        sections += [
+            Section("unpaired", UNPAIRED, _unpaired(unpaired), n_in_text=0),
+            Section("settings", "What the two have differently", requests, n_in_text=0),
+        ]
         title, page = f"{Path(second).stem} against {Path(first).stem}", folder / "compare.html"
-        files += [*write_chapters(page, title, sections, [*_lead(parts), f"{count}."], formats), page]
+        chapters = write_figures(folder, sections, formats)
+        _, *drawn = write_page(page, title, chapters, [*_lead(parts), f"{count}."])
+        files += [*drawn, page]
     document = {
         "a": str(first),
         "b": str(second),
@@ -190,29 +166,30 @@ def write_comparison(
         "table": records(table),
         "files": [str(file) for file in files],
     }
-    lines = [f"A: {first}", f"B: {second}", *(f"  {line}" for line in settings), count]
-    lines += [*_lines(parts, unpaired, written), *(f"written: {file}" for file in files)]
-    return Comparison(pairs, lines, document)
+    lines = [f"A: {first}", f"B: {second}", count]
+    lines += chain.from_iterable(["", *elements.chapter_lines(chapter)] for chapter in chapters)
+    return Comparison(pairs, [*lines, *(f"written: {file}" for file in files)], document)
 
 
 def _by_score(part: ScorePairs, written: Written) -> Iterator[Part]:
     """Yield differences of a score, over all data sets first."""
-    label, texts, rows = LABELS[part.score], WORDS["compare"], part.rows
+    label, texts, rows = LABELS[part.score], elements.WORDS["compare"], part.rows
     note, points = (texts[key].format(units=elements.units(rows["unit"])) for key in ("note", "points"))
     if part.gaps:
         note += f" {part.gaps}."
     whole = pd.concat([part.total.assign(dataset="all data sets"), rows])
     yield f"{label.short}: {BETTER[label.better]}."
-    yield elements.table(f"{label.short}, B minus A", whole, _columns(written), note=note, pinned=True)
+    yield elements.table(part.title, whole, _columns(written), note=note, n_lead=4)
     yield part.score, draw_differences(rows, label.short, written), f"{label.axis}: {points}"
 
 
 def _unpaired(unpaired: pd.DataFrame) -> Iterator[Part]:
     """Yield cells without a partner, if there are any."""
     if len(unpaired):
-        counts, beyond = unpaired["why"].value_counts(), len(unpaired) - MOST_CELLS
-        text = "; ".join(f"{plural(count, 'cell')} {why}" for why, count in counts.items())
-        yield f"{text}."
+        beyond = len(unpaired) - MOST_CELLS
+        for why, cells in unpaired.groupby("why")["cell"]:
+            more = f" and {len(cells) - MOST_NAMED:,} more" if len(cells) > MOST_NAMED else ""
+            yield f"{plural(len(cells), 'cell')} {why}: {', '.join(cells.head(MOST_NAMED))}{more}."
         note = f"{plural(beyond, 'more cell')} in unpaired.csv." if beyond > 0 else ""
         columns = (("cell", "cell", ""), ("why", "why", ""))
         yield elements.table(UNPAIRED, unpaired.head(MOST_CELLS), columns, note=note, folded=True)
@@ -228,15 +205,15 @@ def _lead(parts: Sequence[ScorePairs]) -> Iterator[str]:
             most = f", the largest difference of {len(total):,} models" if len(total) > 1 else ""
             without = "" if pd.notna(row["se"]) else " One draw has no standard error."
             yield (
-                f"{LABELS[part.score].short}, B minus A: {gain} for {row['model']}{most}, over"
+                f"{part.title}: {gain} for {row['model']}{most}, over"
                 f" {plural(row['n_datasets'], 'data set')}.{without}"
             )
 
 
-def _columns(written: Written) -> Iterator[Column]:
+def _columns(written: Written) -> Iterator[elements.Column]:
     """Yield the columns of a table of differences."""
     yield "data set", lambda row: titled(row.dataset, row._asdict()), ""
-    yield "p", lambda row: EMPTY if pd.isna(row.p) else number(row.p, "g"), ""
+    yield "p", lambda row: EMPTY if pd.isna(row.p) else elements.number(row.p, "g"), ""
     yield "m", lambda row: EMPTY if pd.isna(row.m) else elements.count(written, row.dataset, row.m), ""
     yield "model", "model", ""
     yield from (("cells", "n_cells", ",.0f"), ("n", "n", ",.0f"))
@@ -250,7 +227,7 @@ def _columns(written: Written) -> Iterator[Column]:
 def _difference(row: Any) -> Value:
     difference = round(row.difference, DIGITS) + 0.0  # no negative zero
     text = with_error(difference, round(row.se, DIGITS), "+.3g", ".2g")
-    return NOTHING if pd.isna(difference) else Value(text, difference)
+    return elements.NOTHING if pd.isna(difference) else Value(text, difference)
 
 
 def draw_differences(rows: pd.DataFrame, label: str, written: Written) -> Figure | None:

@@ -14,17 +14,7 @@ from matplotlib.ticker import MaxNLocator
 from sweep_clustering.pipeline import looks
 from sweep_clustering.pipeline.common import SAME_OPTIMUM, cells_left_out, plural
 from sweep_clustering.pipeline.report import elements, figures
-from sweep_clustering.pipeline.report.elements import (
-    WORDS,
-    Content,
-    Part,
-    Table,
-    Value,
-    are,
-    number,
-    subset,
-    words,
-)
+from sweep_clustering.pipeline.report.elements import WORDS, Content, Part, Table, Value, are, number, words
 from sweep_clustering.pipeline.scoring import tables
 from sweep_clustering.pipeline.scoring.scores import LABELS
 from sweep_clustering.storage.cube.manifest import Manifest
@@ -134,7 +124,7 @@ def _by_model(
     def panel(axes: Axes, panel_rows: pd.DataFrame) -> None:
         for model, model_rows in panel_rows.groupby("model", sort=True):
             x, y = points(model_rows)
-            look, places = looks.mark(str(model)), subset(range(len(x)), MOST_TIPS)
+            look, places = looks.mark(str(model)), elements.subset(range(len(x)), MOST_TIPS)
             (line,) = axes.plot(x, y, color=look.color, linestyle=look.line, linewidth=1.6, label=model)
             tips = [f"{model}{tip(x[place], y[place])}" for place in places]
             if has_steps:

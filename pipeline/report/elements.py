@@ -1,6 +1,6 @@
 """Content and parts of reports: tables, words and chapters, and how they become HTML, text and CSV.
 
-A `Section` makes parts of a `Content`, which has everything that a page is made from.
+A `Section` has parts made of a `Content`, which has everything that a page is made from.
 A section declares its tables by columns (`table`, or `declared_table` with those of `page.toml`, whose texts
 are `WORDS`). `html` makes a page of chapters, `text_lines` the lines of a table for a terminal, and
 `write_csv` files.
@@ -15,18 +15,19 @@ import textwrap
 import time
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import jinja2
 import pandas as pd
 import rich.table
 import xarray as xr
 from matplotlib.figure import Figure
+from rich.cells import cell_len
 from rich.console import Console
 
 from sweep_clustering.pipeline.looks import COLORS, PALETTE
@@ -70,6 +71,11 @@ MOST_DATASETS = 8
 EXAMPLES = 3
 # Accuracies in one figure. The CSV files hold all of a larger grid.
 MOST_ACCURACIES = 6
+# Letters of a line of text, and of an entry of a table in it: a longer one goes on below.
+WIDTH = 100
+LONGEST_ENTRY = 48
+# More tables than any section has.
+ALL = 1000
 # Columns of a terminal without an end, so that no table is cut off.
 ENDLESS = 10_000
 
@@ -124,8 +130,8 @@ class Table:
         Rows of heads above `columns`, each with the number of columns it spans.
     note : str
         Text below it.
-    pinned : bool
-        Whether the first column stays in sight if the table is wider than the page.
+    n_lead : int
+        Number of first columns that name a row. On a wide page one stays in sight, a wide text repeats them.
     folded : bool
         Whether it opens on a click, as all tables of more than `LONG` rows do. Printing shows it.
     whole : str
@@ -137,7 +143,7 @@ class Table:
     rows: tuple[tuple[Value, ...], ...]
     groups: tuple[tuple[tuple[str, int], ...], ...] = ()
     note: str = ""
-    pinned: bool = False
+    n_lead: int = 0
     folded: bool = False
     whole: str = ""
 
@@ -176,7 +182,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Chapter:
-    """A part of a page, which says why if it has neither tables nor pictures."""
+    """A part of a page, and of a text with its words and `n_in_text` tables, if that is not None."""
 
     key: str
     title: str
@@ -184,6 +190,7 @@ class Chapter:
     tables: tuple[Table, ...] = ()
     pictures: tuple[Picture, ...] = ()
     reading: tuple[str, ...] = ()
+    n_in_text: int | None = None
 
 
 NOTHING = Value("-", None)
@@ -273,12 +280,6 @@ def units(kinds: Iterable[object]) -> str:
     return ", and of a real data set ".join(texts) or "nothing that is drawn"
 
 
-def unit_names(kinds: Iterable[object]) -> str:
-    """Name what means are over in one word for each kind."""
-    kinds = set(kinds)
-    return " and ".join(kind for kind in KINDS if kind in kinds) or "nothing"
-
-
 def enumeration(names: Sequence[str]) -> str:
     """Join names for a sentence, the first few if they are many."""
     if len(names) > MOST_NAMES:
@@ -353,24 +354,61 @@ def _classes(svgs: list[str]) -> tuple[list[str], str]:
     return [STYLED.sub(with_class, svg) for svg in svgs], rules
 
 
-def paragraph_lines(text: str, width: int, first: str = "", others: str = "") -> list[str]:
+def paragraph_lines(text: str, first: str = "", others: str = "") -> list[str]:
     """Return the lines of a paragraph for a terminal, in which names with hyphens stay whole."""
-    return textwrap.wrap(text, width, initial_indent=first, subsequent_indent=others, break_on_hyphens=False)
+    return textwrap.wrap(text, WIDTH, initial_indent=first, subsequent_indent=others, break_on_hyphens=False)
 
 
-def text_lines(table: Table, indent: str = "", gap: int = 2) -> list[str]:
-    """Return heads and rows of a table for a terminal, with numbers aligned to the right."""
-    grid = rich.table.Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="")
-    for place, head in enumerate(table.columns):
-        is_text = all(isinstance(row[place].order, str | None) for row in table.rows)
-        grid.add_column(head, justify="left" if is_text else "right", no_wrap=True)
-    for row in table.rows:
-        grid.add_row(*(value.text for value in row))
+def chapter_lines(chapter: Chapter) -> list[str]:
+    """Return the words of a chapter, and those of its tables that the text has, for a terminal."""
+    lines = [chapter.title]
+    for text in chapter.text:
+        lines += paragraph_lines(text, "  ", "    ")
+    for table in chapter.tables[: chapter.n_in_text]:
+        lines += ["", *([] if table.title == chapter.title else paragraph_lines(table.title))]
+        lines += [] if table.is_zero else text_lines(table)
+        lines += paragraph_lines(table.note, "  ", "  ")
+    return lines
+
+
+def text_lines(table: Table) -> list[str]:
+    """Return heads and rows of a table for a terminal, with numbers aligned to the right.
+
+    Columns that a line has no room for follow below, after the first ones again.
+    """
+    heads = list(table.columns)
+    for group in reversed(table.groups):
+        above = [name for name, span in group for _ in range(span)]
+        heads = [f"{name}\n{head}" if name else head for name, head in zip(above, heads, strict=True)]
+    columns = [[row[place] for row in table.rows] for place in range(len(heads))]
+    texts = [
+        [*head.split("\n"), *(value.text for value in column)]
+        for head, column in zip(heads, columns, strict=True)
+    ]
+    widths = [min(LONGEST_ENTRY, max(map(cell_len, column))) + 2 for column in texts]
     text = io.StringIO()
-    Console(file=text, width=ENDLESS, color_system=None, markup=False, emoji=False, highlight=False).print(
-        grid
-    )
-    return [f"{indent}{line}".rstrip() for line in text.getvalue().splitlines()]
+    console = Console(file=text, width=ENDLESS, color_system=None, markup=False, emoji=False, highlight=False)
+    for places in _that_fit(widths, table.n_lead):
+        grid = rich.table.Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
+        for place in places:
+            is_text = all(isinstance(value.order, str | None) for value in columns[place])
+            justify: Literal["left", "right"] = "left" if is_text else "right"
+            grid.add_column(heads[place], justify=justify, max_width=LONGEST_ENTRY, overflow="fold")
+        for row in table.rows:
+            grid.add_row(*(row[place].text for place in places))
+        console.print(grid)
+    return [line.rstrip() for line in text.getvalue().splitlines()]
+
+
+def _that_fit(widths: Sequence[int], n_lead: int) -> Iterator[list[int]]:
+    """Yield places of columns that a line has room for, the first ones in each of them."""
+    places = list(range(n_lead))
+    for place in range(n_lead, len(widths)):
+        if len(places) > n_lead and sum(widths[at] for at in (*places, place)) > WIDTH + 2:
+            yield places
+            places = list(range(n_lead))
+        places.append(place)
+    yield places
 
 
 def spreadsheet(table: pd.DataFrame) -> pd.DataFrame:
@@ -518,23 +556,23 @@ class Content:
 
 @dataclass(frozen=True)
 class Section:
-    """A declared part of the page.
+    """A declared part of a page.
 
     Parameters
     ----------
     key, title : str
-        Address within the page, and head, which may depend on the content.
-    parts : callable
-        Returns paragraphs, tables and figures of a content. The page has these kinds in this order, and each
-        kind as it comes.
-    needs : callable
-        Whether the section has a place on this page. One without any part has none either.
+        Address within the page, and head.
+    parts : iterable
+        Paragraphs, tables and figures. The page has these kinds in this order, and each kind as it comes. A
+        section without any part has no place.
     says_why : bool
         Whether it says so if there is nothing to draw.
+    n_in_text : int or None
+        Number of its tables that the text for a terminal has, with its words; None if the text has none.
     """
 
     key: str
-    title: str | Callable[[Content], str]
-    parts: Callable[[Content], Iterable[Part]]
-    needs: Callable[[Content], object] = lambda content: True
+    title: str
+    parts: Iterable[Part]
     says_why: bool = False
+    n_in_text: int | None = None

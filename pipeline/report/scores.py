@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Self
 
 import numpy as np
 import pandas as pd
@@ -22,32 +22,19 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
+from pydantic import model_validator
 
 from sweep_clustering.pipeline import looks
 from sweep_clustering.pipeline.common import plural
 from sweep_clustering.pipeline.report import elements, figures, winners
-from sweep_clustering.pipeline.report.elements import (
-    NOTHING,
-    WORDS,
-    Content,
-    Part,
-    Reading,
-    Table,
-    Value,
-    Written,
-    enumeration,
-    number,
-    subset,
-    words,
-)
-from sweep_clustering.pipeline.scoring.ranking import MOST_PUBLISHED, RANKED, PublishedRanking
+from sweep_clustering.pipeline.report.elements import WORDS, Content, Part, Table, Value, number, words
+from sweep_clustering.pipeline.scoring.ranking import MOST_PUBLISHED, RANKED
 from sweep_clustering.pipeline.scoring.scores import LABELS, QUALITIES, SCORES
 from sweep_clustering.pipeline.scoring.tables import choice_table, over_datasets, pooled_means, summary_table
-from sweep_clustering.sweeps.data.lines import Line, read_lines, shortened, split_cells, to_number
-from sweep_clustering.sweeps.errors import InputError, Problem, collecting, did_you_mean, present
+from sweep_clustering.sweeps.data.lines import read_lines, read_typed, split_cells
 from sweep_clustering.sweeps.file.spec import base_name
 from sweep_clustering.sweeps.plan import DatasetPlan
-from sweep_clustering.sweeps.records import Choice, Real, Record, Text, Whole, read
+from sweep_clustering.sweeps.records import Choice, Real, Record, Text, Whole, refusal
 from sweep_clustering.sweeps.shapes import CANDIDATES
 from sweep_clustering.sweeps.words import BASELINES, MODEL_CODES, baseline_of, is_model
 
@@ -107,8 +94,7 @@ def means(content: Content) -> Iterator[Part]:
         if score in RANKED:
             yield from _pooled(content, score)
         yield from _real(content, rows, score)
-        if score in PAPER_SCORES:
-            yield from _mixtures(content, rows, score)
+        yield from _mixtures(content, rows, score)
     yield from _baselines(content, rows)
 
 
@@ -139,26 +125,7 @@ def _wide(
         groups = ((("", len(heads)), *sizes.items()),) if sizes else ()
         rows = tuple((*lead, *(entry(*place, *key) for key in keys)) for lead, place in places)
         columns = (*heads, *(key[0] for key in keys))
-        yield Table(f"{title}{beside}", columns, rows, groups, pinned=True, **more)
-
-
-def pooled_entries(content: Content, score: str, form: str) -> dict[tuple[float, str, str], Value]:
-    """Return means over several real data sets, with their number, by p, m in the sweep file, and model."""
-    means = pooled_means(_real_rows(content), content.written, score)
-    return {
-        (row.p, row.m, row.model): Value(f"{row.mean:{form}} ({row.n_datasets})", row.mean)
-        for row in means.itertuples()
-        if means["n_datasets"].max() > 1
-    }
-
-
-def baseline_means(content: Content, score: str, form: str) -> list[str]:
-    """Return the mean over the real data sets of each model without annotations, in words."""
-    rows = _real_rows(content)
-    rows = rows[rows["p"].isna() & (rows["score"] == score)].dropna(subset="mean")
-    return [
-        f"{model}: {values.mean():{form}} ({len(values)})" for model, values in rows.groupby("model")["mean"]
-    ]
+        yield Table(f"{title}{beside}", columns, rows, groups, n_lead=len(heads), **more)
 
 
 def _real_rows(content: Content) -> pd.DataFrame:
@@ -167,16 +134,23 @@ def _real_rows(content: Content) -> pd.DataFrame:
 
 
 def _pooled(content: Content, score: str) -> Iterator[Table]:
-    """Yield rows p and m and columns models, over the real data sets."""
-    entries = pooled_entries(content, score, FORM)
-    if entries:
-        places = [((number(p, "g"), words(m)), (p, m)) for p, m in dict.fromkeys(key[:2] for key in entries)]
-        title, models = (
-            f"{LABELS[score].short}: mean over real data sets",
-            sorted({key[2] for key in entries}),
-        )
-        note = f"In brackets: data sets. {'; '.join(baseline_means(content, score, FORM))}"
-        yield from _wide(title, ("p", "m"), places, models, lambda *key: entries.get(key, NOTHING), note=note)
+    """Yield rows p and m and columns models, over the real data sets; nothing if no mean is over several."""
+    rows = _real_rows(content)
+    means = pooled_means(rows, content.written, score)
+    if not (means["n_datasets"] > 1).any():
+        return
+    entries = {
+        (row.p, row.m, row.model): Value(f"{row.mean:{FORM}} ({row.n_datasets})", row.mean)
+        for row in means.itertuples()
+    }
+    alone = rows[rows["p"].isna() & (rows["score"] == score)].dropna(subset="mean").groupby("model")["mean"]
+    baselines = [f"{model}: {values.mean():{FORM}} ({len(values)})" for model, values in alone]
+    places = [((number(p, "g"), words(m)), (p, m)) for p, m in dict.fromkeys(key[:2] for key in entries)]
+    title, models = f"{LABELS[score].short}: mean over real data sets", sorted({key[2] for key in entries})
+    note = f"In brackets: data sets. {'; '.join(baselines)}"
+    yield from _wide(
+        title, ("p", "m"), places, models, lambda *key: entries.get(key, elements.NOTHING), note=note
+    )
 
 
 def _real(content: Content, rows: Rows, score: str) -> Iterator[Table]:
@@ -242,14 +216,14 @@ def _baselines(content: Content, rows: Rows) -> Iterator[Table]:
         note = f"Mean ± standard error over mixtures. {once}"
         if "objective" in scores and not all(is_model(model) for *_, model in keys):
             note += f" {OBJECTIVES_OF_METHODS}"
-        yield Table("Without annotations", heads, table, note=note, pinned=True, whole=WHOLE)
+        yield Table("Without annotations", heads, table, note=note, n_lead=2, whole=WHOLE)
 
 
 def _entry(
     rows: Rows, score: str, plan: DatasetPlan, p: float, m: int, model: str, form: str = FORM
 ) -> Value:
     row = rows.get((score, plan.name, p, m, model), rows.get((score, plan.name, model)))
-    return NOTHING if row is None else elements.mean_and_error(row.mean, row.se, form)
+    return elements.NOTHING if row is None else elements.mean_and_error(row.mean, row.se, form)
 
 
 def _models(rows: Rows, score: str, plans: Iterable[DatasetPlan]) -> list[str]:
@@ -295,7 +269,7 @@ def draw_curves(
     summary: pd.DataFrame,
     score: str,
     published: pd.DataFrame | None = None,
-    written: Written | None = None,
+    written: elements.Written | None = None,
     up: str = "",
 ) -> Figure | None:
     """Draw the mean of a score with its standard error.
@@ -360,7 +334,9 @@ def draw_curves(
     )
 
 
-def _over_all(rows: pd.DataFrame, written: Written) -> tuple[pd.DataFrame, dict[tuple[str, Any], str]]:
+def _over_all(
+    rows: pd.DataFrame, written: elements.Written
+) -> tuple[pd.DataFrame, dict[tuple[str, Any], str]]:
     """Return means over data sets along m / N, where equal texts are one m, and the texts of these m."""
     places = zip(rows["dataset"], rows["m"], strict=True)
     texts = ["" if pd.isna(m) else elements.count_text(written, name, m) for name, m in places]
@@ -384,13 +360,13 @@ def index(content: Content) -> Iterator[Part]:
         indices = (*(f"{index}, %" for index in range(MOST_INDEX)), f"{MOST_INDEX} or more, %")
         heads = ("data set", "model", "cells", *indices)
         note = "Share of cells by centroid index, over all p, m and draws."
-        more: dict[str, Any] = {"note": note, "pinned": True, "folded": True, "whole": "cells.csv"}
+        more: dict[str, Any] = {"note": note, "n_lead": 2, "folded": True, "whole": "cells.csv"}
         yield Table("Centroid index", heads, tuple(rows), **more)
     shares = share_table(content.cells)
     lowest = shares[shares["score"] == INDEX].groupby("dataset", sort=False)["mean"].min()
     perfect = list(lowest.index[lowest == 1])
     if perfect:
-        yield WORDS["index"]["found"].format(names=enumeration(perfect))
+        yield WORDS["index"]["found"].format(names=elements.enumeration(perfect))
     others = shares[~shares["dataset"].isin(perfect)]
     figure = draw_curves(others, INDEX, written=content.written, up="cells with index 0 (share)")
     for axes in figure.axes if figure is not None else ():
@@ -415,7 +391,7 @@ def relative(content: Content) -> Iterator[Part]:
         yield f"relative-nmi-p{p:.9g}", draw_boxes(content.cells, p, content.written), text
 
 
-def draw_boxes(cells: pd.DataFrame, p: float, written: Written) -> Figure | None:
+def draw_boxes(cells: pd.DataFrame, p: float, written: elements.Written) -> Figure | None:
     """Draw relative NMI at one accuracy: a panel per data set, a box per number of annotations and model.
 
     Boxes are quartiles, whiskers reach to the last value within 1.5 of their height, points lie beyond. If a
@@ -430,7 +406,7 @@ def draw_boxes(cells: pd.DataFrame, p: float, written: Written) -> Figure | None
 
     def panel(axes: Axes, dataset: str) -> None:
         panel_rows = rows[rows["dataset"] == dataset]
-        counts = subset(sorted(panel_rows["m"].unique()), MOST_COUNTS)
+        counts = elements.subset(sorted(panel_rows["m"].unique()), MOST_COUNTS)
         names = [elements.count_text(written, dataset, m) for m in counts]
         width = 0.7 / len(models)
         for position, model in enumerate(models):
@@ -476,26 +452,19 @@ def _count_axis(axes: Axes, names: list[str]) -> None:
     axes.set(xlim=(-0.6, len(names) - 0.4), xlabel=figures.COUNTS_LABEL)
 
 
-def choice_title(content: Content) -> str:
-    """Return the title of the section of choices, which depends on what the sweep file asks for."""
-    held_out = "held-out annotations"
-    if not content.chooses:
-        return held_out.capitalize()
-    title = "Shapes chosen" if len(content.choices) else "What classes are made of"
-    return f"{title}, {held_out}" if content.holds_out else title
-
-
 def choices(content: Content) -> Iterator[Part]:
     """Yield how shapes were chosen and what a prediction is worth, with tables and figures of both."""
+    if not (content.chooses or content.holds_out):
+        return
     chosen, predictions, texts = content.choices, content.predictions, WORDS["choices"]
     if chosen.empty and predictions.empty and content.structures.empty:
         yield "No cell that holds annotations out is done."
     else:
         if len(chosen):
-            yield Reading(texts["rule"])
-        yield Reading(texts["held_out"])
+            yield elements.Reading(texts["rule"])
+        yield elements.Reading(texts["held_out"])
         if content.holds_out:
-            yield Reading(texts["compared"])
+            yield elements.Reading(texts["compared"])
     if len(chosen):
         whole = choice_table(content.cells, ("dataset", "model"))
         yield elements.declared_table("chosen_whole", whole.assign(predicted=100 * whole["predicted"]))
@@ -511,13 +480,13 @@ def choices(content: Content) -> Iterator[Part]:
         yield f"choices-p{p:.9g}", draw_choices(chosen[chosen["p"] == p], content.written), text
 
 
-def with_counts(table: pd.DataFrame, written: Written) -> pd.DataFrame:
+def with_counts(table: pd.DataFrame, written: elements.Written) -> pd.DataFrame:
     """Return a table of predictions with m as the sweep file has it, and shares in per cent."""
     m = [elements.count(written, name, m) for name, m in zip(table["dataset"], table["m"], strict=True)]
     return table.assign(m=m, predicted=100 * table["predicted"])
 
 
-def draw_choices(table: pd.DataFrame, written: Written) -> Figure | None:
+def draw_choices(table: pd.DataFrame, written: elements.Written) -> Figure | None:
     """Draw how often each shape was chosen at one accuracy, from rows of `tables.choice_table`.
 
     There is a panel per data set and model, with a bar per number of annotations.
@@ -527,7 +496,7 @@ def draw_choices(table: pd.DataFrame, written: Written) -> Figure | None:
 
     def panel(axes: Axes, item: tuple[str, str]) -> None:
         rows = table[(table["dataset"] == item[0]) & (table["model"] == item[1])].sort_values("m")
-        rows = rows[rows["m"].isin(subset(rows["m"].tolist(), MOST_COUNTS))]
+        rows = rows[rows["m"].isin(elements.subset(rows["m"].tolist(), MOST_COUNTS))]
         places, below = np.arange(len(rows)), np.zeros(len(rows))
         first, *others = CANDIDATES
         # cells that could not choose have the simplest shape, and a part of their own
@@ -583,6 +552,17 @@ class PublishedMean(Record):
     metric: Annotated[str, Choice(tuple(METRICS))]
     value: Annotated[float, Real("a number, 0 or more", ge=0)]
 
+    @model_validator(mode="after")
+    def _check_m(self) -> Self:
+        if (self.m == 0) != (self.model in BASELINES):
+            expected = "m = 0 for a model without annotations, and for no other"
+            raise refusal(expected, value=f"m = {self.m} for {self.model}")
+        return self
+
+    def place(self) -> tuple[float | str, ...]:
+        """Return what it is the mean of: p, K, m, model and score."""
+        return round(self.p, 9), self.n_clusters, self.m, self.model, METRICS[self.metric]
+
 
 class PublishedScore(Record):
     """A line of a table of scores of published labels, on data sets of the benchmark suite."""
@@ -592,9 +572,11 @@ class PublishedScore(Record):
     method: Annotated[str, Text("a method, with its settings", min_length=1)]
     ari: Annotated[float, Real("a number from -1 to 1", ge=-1, le=1)]
 
+    def place(self) -> tuple[str, ...]:
+        """Return battery, data set and method."""
+        return self.battery, self.dataset, self.method
 
-# Records of lines. A table is of the kind with which it shares most columns.
-FORMS: tuple[type[Record], ...] = (PublishedMean, PublishedScore)
+
 # Columns of a published score.
 SCORED = ("battery", "name", "method", "ari")
 # Columns of a published mean: `score` as the cube calls it, and the digits behind the point in print.
@@ -603,97 +585,28 @@ PLACE = ("of_p", "of_m")
 BESIDE = ("dataset", "n_clusters", "p", "m", "model", "score", "mean", "se", "n")
 
 
-class Row(NamedTuple):
-    """A row of a table of published values, and the key that must be there once."""
-
-    key: tuple[Any, ...]
-    values: tuple[Any, ...]
-
-
 def read_published(path: Path) -> pd.DataFrame:
-    """Read a table of published means, or of scores of published labels.
+    """Read a CSV with the columns of `PublishedMean` or of `PublishedScore`, and perhaps others, in any order.
 
-    Parameters
-    ----------
-    path : Path
-        CSV with the columns of `PublishedMean` or of `PublishedScore`, in any order, and perhaps others.
-        Metrics are those of `METRICS`.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Columns `PUBLISHED` of means, where m is 0 for a model without annotations, or `SCORED` of scores.
-
-    Raises
-    ------
-    InputError
-        With every line that is wrong.
+    The result has the columns `PUBLISHED` of means, where m is 0 for a model without annotations, or `SCORED`
+    of scores. An `InputError` has every line that is wrong.
     """
     lines = list(read_lines(path))
-    if not lines:
-        heads = " or ".join(",".join(form.model_fields) for form in FORMS)
-        raise InputError([Problem(str(path), "nothing", f"a line of columns: {heads}")])
-    names = split_cells(lines[0].text)
-    form = max(FORMS, key=lambda form: len(form.model_fields.keys() & set(names)))
-    row_of, columns = (_mean, PUBLISHED) if form is PublishedMean else (_score, SCORED)
-    header = ", ".join(map(repr, names))
-    problems = [
-        Problem(
-            lines[0].where,
-            f"{plural(n, 'column')} {name!r} of {header}",
-            f"one column {name!r}",
-            did_you_mean(name, names),
-        )
-        for name in form.model_fields
-        if (n := names.count(name)) != 1
+    names = split_cells(lines[0].text) if lines else []
+    kinds: tuple[type[Record], ...] = (PublishedMean, PublishedScore)
+    if max(kinds, key=lambda kind: len(kind.model_fields.keys() & set(names))) is PublishedScore:
+        labels = read_typed(path, lines, PublishedScore, PublishedScore.place, "value")
+        scores = [(*row.record.place(), row.record.ari) for row in labels]
+        return pd.DataFrame(scores, columns=list(SCORED))
+    means = [
+        (row.record.p, *row.record.place()[1:], row.record.value, _digits(row.cells["value"]))
+        for row in read_typed(path, lines, PublishedMean, PublishedMean.place, "value")
     ]
-    if not problems and len(lines) == 1:
-        problems.append(Problem(str(path), "no values", "a line for each published value"))
-    if problems:
-        raise InputError(problems)
-    places: dict[tuple[Any, ...], str] = {}
-    rows = []
-    for line in lines[1:]:
-        with collecting(problems):
-            cells = split_cells(line.text)
-            if len(cells) != len(names):
-                expected = f"{len(names)}, one for each column"
-                raise InputError([Problem(line.where, plural(len(cells), "cell"), expected)])
-            entries = dict(zip(names, cells, strict=True))
-            row = row_of(line, {name: entries[name] for name in form.model_fields})
-            if row.key in places:
-                again = f"the value of {places[row.key]} again"
-                raise InputError([Problem(line.where, again, "each value once")])
-            places[row.key] = line.where
-            rows.append(row.values)
-    if problems:
-        raise InputError(shortened(path, problems))
-    return pd.DataFrame(rows, columns=list(columns))
+    return pd.DataFrame(means, columns=list(PUBLISHED))
 
 
-def _score(line: Line, cells: dict[str, str]) -> Row:
-    score = read(PublishedScore, cells | {"ari": _value(cells["ari"])}, f"{line.where},")
-    key = score.battery, score.dataset, score.method
-    return Row(key, (*key, score.ari))
-
-
-def _mean(line: Line, cells: dict[str, str]) -> Row:
-    mean = read(PublishedMean, {name: _value(cell) for name, cell in cells.items()}, f"{line.where},")
-    if (mean.m == 0) != (mean.model in BASELINES):
-        expected = "m = 0 for a model without annotations, and for no other"
-        raise InputError([Problem(line.where, f"m = {mean.m} for {mean.model}", expected)])
-    text = cells["value"]
-    digits = EXACT if "e" in text.lower() else len(text.partition(".")[2])
-    place = mean.n_clusters, mean.m, mean.model, METRICS[mean.metric]
-    return Row((round(mean.p, 9), *place), (mean.p, *place, mean.value, digits))
-
-
-def _value(cell: str) -> float | str:
-    """Return a cell as a number, whole if it can be, or as its text."""
-    number = to_number(cell)
-    if number is None:
-        return cell
-    return int(number) if number.is_integer() else number
+def _digits(text: str) -> int:
+    return EXACT if "e" in text.lower() else len(text.partition(".")[2])
 
 
 def compare(summary: pd.DataFrame, plans: Mapping[str, DatasetPlan], published: pd.DataFrame) -> pd.DataFrame:
@@ -762,25 +675,18 @@ def summarise(compared: pd.DataFrame) -> str:
     return f"{text}; of {len(compared)} in the table {', '.join(rest)}." if rest else f"{text}."
 
 
-def label_lines(published: PublishedRanking | None, width: int) -> Iterator[str]:
-    """Yield for a terminal who ranks best among models and published labels, if there are any."""
-    if published is None:
-        return
-    yield "among published labels"
-    for paragraph in winners.findings([published.ranking]):
-        yield from elements.paragraph_lines(paragraph, width, first="  ", others="    ")
-
-
 def ranks_beside_labels(content: Content) -> Iterator[Part]:
     """Yield who ranks best among models and published labels, all of them by mean rank, and the diagram."""
-    texts, published = WORDS["labels"], present(content.published)
+    if (published := content.published) is None:
+        return
+    texts = WORDS["labels"]
     ranking, methods = published.ranking, published.methods
     n_ranked = int(methods["ranked"].sum())
     if not n_ranked or not ranking.datasets:
         yield texts["none"]
     else:
         yield from winners.findings([ranking])
-        yield Reading(texts["reading"].format(ranked=n_ranked, n=len(methods), most=MOST_PUBLISHED))
+        yield elements.Reading(texts["reading"].format(ranked=n_ranked, n=len(methods), most=MOST_PUBLISHED))
         yield elements.declared_table("ranked_beside", ranking.table())
         text = texts["diagram"].format(datasets=plural(len(ranking.datasets), "data set"))
         yield "ranks-published", winners.draw_ranks(ranking), text
@@ -790,9 +696,11 @@ def ranks_beside_labels(content: Content) -> Iterator[Part]:
 
 def beside(content: Content) -> Iterator[Part]:
     """Yield how many values agree and how that is judged, verdicts by score, K and p, then every value."""
-    texts, compared = WORDS["against"], present(content.compared)
+    if (compared := content.compared) is None:
+        return
+    texts = WORDS["against"]
     yield summarise(compared)
-    yield Reading(texts["reading"])
+    yield elements.Reading(texts["reading"])
     rows = []
     for (score, clusters, p), group in compared.groupby(["score", "n_clusters", "p"]):
         counts, z = group["verdict"].value_counts(), group.loc[group["verdict"].isin(JUDGED), "z"]

@@ -17,20 +17,7 @@ from matplotlib.figure import Figure
 from sweep_clustering.pipeline import looks
 from sweep_clustering.pipeline.common import plural
 from sweep_clustering.pipeline.report import elements, figures
-from sweep_clustering.pipeline.report.elements import (
-    NOTHING,
-    WORDS,
-    Column,
-    Content,
-    Part,
-    Reading,
-    Table,
-    Value,
-    enumeration,
-    number,
-    with_error,
-    words,
-)
+from sweep_clustering.pipeline.report.elements import NOTHING, WORDS, Table, Value, enumeration, with_error
 from sweep_clustering.pipeline.scoring.pairs import (
     ALL,
     BUDGETS,
@@ -50,9 +37,6 @@ FORM = ".3f"
 
 # Coverage of an interval, in words.
 PER_CENT = f"{COVERAGE * 100:g} %"
-RATIO = f"chosen pairs for each uniform one, with an interval of {PER_CENT}"
-# Letters of a model in the text.
-MODEL = 20
 
 # Width and height of a panel of designs in inches.
 PANEL = (2.6, 1.9)
@@ -190,34 +174,6 @@ def _places(rows: pd.DataFrame) -> Iterator[str]:
         yield f"{enumeration(best)} pairs are best at {', '.join(texts)}"
 
 
-def design_lines(designs: Mapping[str, pd.DataFrame]) -> Iterator[str]:
-    """Yield a table for each score of `design_scores`, over all data sets if there are several."""
-    for place, (score, scores) in enumerate(designs.items()):
-        if place:
-            yield ""
-        label = LABELS[score].short
-        yield f"pairs that were chosen, against uniform ones: {label}"
-        columns: list[Column] = [
-            ("p", "p", "g"),
-            ("model", lambda row: figures.short(row.model, longest=MODEL), ""),
-            ("design", "design", ""),
-            ("m", _count, ""),
-            (label, "mean", FORM),
-            ("less uniform", gain, ""),
-            ("worth", worth, ""),
-            ("ratio", ratio, ""),
-        ]
-        for title, rows in chosen_rows(overall_rows(scores)).groupby("title", sort=False):
-            yield str(title)
-            yield from elements.text_lines(elements.table("", rows, columns), indent="  ")
-        yield f"worth: uniform pairs with the same mean {label}; none: not above that without annotations"
-        yield f"ratio: {RATIO}"
-
-
-def _count(row: Any) -> Value:
-    return Value(row.m if row.m.endswith("N") else pairs(row.m_over_n), row.m_over_n)
-
-
 def design_files(designs: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     """Return the differences of `design_scores` for designs.csv, and the worths for budget.csv."""
     if not designs:
@@ -226,12 +182,14 @@ def design_files(designs: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]
     return {"designs": whole[["score", *DIFFERENCES]], "budget": chosen_rows(whole)[["score", *BUDGETS]]}
 
 
-def designs(content: Content) -> Iterator[Part]:
+def designs(content: elements.Content) -> Iterator[elements.Part]:
     """Yield what pairs of each design are worth with the best model, then with all, by each score."""
+    if not content.designs:
+        return
     texts = WORDS["designs"]
     for score, scores in content.designs.items():
         yield from design_findings(scores, score)
-    yield Reading(texts["reading"])
+    yield elements.Reading(texts["reading"])
     for score, scores in content.designs.items():
         yield from _design_tables(scores, LABELS[score].short)
     for score, scores in content.designs.items():
@@ -265,7 +223,12 @@ def _design_tables(scores: pd.DataFrame, label: str) -> Iterator[Table]:
     differences, budgets = [], []
     for names, points in chosen_rows(scores).groupby(["title", "p", "model", "design"], sort=False):
         title, p, model, design = names
-        place = (words(title), number(p, "g"), words(model), words(design))
+        place = (
+            elements.words(title),
+            elements.number(p, "g"),
+            elements.words(model),
+            elements.words(design),
+        )
         # an m that a data set does not have has no entry
         by_count = {row.m: row for row in points.itertuples()}
         rows = [by_count.get(count) for count in counts]
@@ -275,11 +238,11 @@ def _design_tables(scores: pd.DataFrame, label: str) -> Iterator[Table]:
     heads, texts = ("data set", "p", "model", "design"), WORDS["designs"]
     columns = tuple(f"m = {count}" for count in counts)
     title, note = f"{label} of a design less that of uniform pairs", texts["differences"]
-    yield Table(title, (*heads, *columns), tuple(differences), note=note, pinned=True)
+    yield Table(title, (*heads, *columns), tuple(differences), note=note, n_lead=4, whole="designs.csv")
     groups = (("", len(heads)), *((column, 2) for column in columns))
     title, note = f"Uniform pairs that reach the {label} of m chosen ones", texts["worth"]
-    columns = (*heads, *("uniform pairs", "ratio") * len(counts))
-    yield Table(title, columns, tuple(budgets), (groups,), note.format(coverage=PER_CENT), pinned=True)
+    columns, note = (*heads, *("uniform pairs", "ratio") * len(counts)), note.format(coverage=PER_CENT)
+    yield Table(title, columns, tuple(budgets), (groups,), note, n_lead=4, whole="budget.csv")
 
 
 def draw_designs(scores: pd.DataFrame, score: str) -> Figure | None:
@@ -352,22 +315,15 @@ def _facets(
 
 def _by_search(tables: Mapping[str, pd.DataFrame]) -> Iterator[tuple[str, pd.DataFrame, pd.DataFrame]]:
     """Yield a title, differences and costs for each search beside the first one."""
-    if tables:
-        for (search, reference), costs in tables["search-costs"].groupby([SEARCH, "reference"], sort=False):
-            differences = tables["searches"]
-            yield f"{search} beside {reference}", differences[differences[SEARCH] == search], costs
+    for (search, reference), costs in tables["search-costs"].groupby([SEARCH, "reference"], sort=False):
+        differences = tables["searches"]
+        yield f"{search} beside {reference}", differences[differences[SEARCH] == search], costs
 
 
-def search_lines(tables: Mapping[str, pd.DataFrame], width: int) -> Iterator[str]:
-    """Say for a terminal how each search of `compared_searches` compares with the first one."""
-    for title, differences, costs in _by_search(tables):
-        yield f"search {title}, the same cells in pairs"
-        for sentence in search_findings(differences, costs):
-            yield from elements.paragraph_lines(sentence, width, first="  ", others="    ")
-
-
-def searches(content: Content) -> Iterator[Part]:
+def searches(content: elements.Content) -> Iterator[elements.Part]:
     """Yield how each search compares with the first one, with tables, and a figure for each search."""
+    if not content.searches:
+        return
     texts, parts = WORDS["searches"], list(_by_search(content.searches))
     for title, differences, costs in parts:
         yield from (f"{title}: {line}" for line in search_findings(differences, costs))
@@ -410,7 +366,7 @@ def _search_table(title: str, differences: pd.DataFrame, costs: pd.DataFrame) ->
     keys = ["dataset", "model"]
     units = differences.drop_duplicates(keys).assign(units=lambda rows: [*map(_units, rows.itertuples())])
     table = costs.merge(units[[*keys, "units"]], "left", keys)
-    columns: list[Column] = [("data set", "dataset", ""), ("model", "model", "")]
+    columns: list[elements.Column] = [("data set", "dataset", ""), ("model", "model", "")]
     columns += [("cells", "n_cells", ",.0f"), ("units", "units", ",.0f")]
     for score, rows in differences.groupby("score", sort=False):
         if score == OBJECTIVE:
@@ -424,7 +380,7 @@ def _search_table(title: str, differences: pd.DataFrame, costs: pd.DataFrame) ->
     columns += [(head, key, ".2f") for key, head in RATIOS.items()]
     note = WORDS["searches"]["note"].format(units=elements.units(differences["unit"]))
     note += "" if "wins_b" in table else f" {WORDS['searches']['different']}"
-    return elements.table(title, table, columns, note=note, pinned=True)
+    return elements.table(title, table, columns, note=note, n_lead=2)
 
 
 def _units(row: Any) -> Value:

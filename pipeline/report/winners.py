@@ -18,19 +18,7 @@ from scipy.optimize import isotonic_regression
 from sweep_clustering.pipeline import looks
 from sweep_clustering.pipeline.common import plural
 from sweep_clustering.pipeline.report import elements, figures
-from sweep_clustering.pipeline.report.elements import (
-    NOTHING,
-    WORDS,
-    Column,
-    Content,
-    Part,
-    Reading,
-    Table,
-    Value,
-    enumeration,
-    number,
-    words,
-)
+from sweep_clustering.pipeline.report.elements import WORDS, Content, Part, Table, Value, enumeration, words
 from sweep_clustering.pipeline.scoring import ranking as stats
 from sweep_clustering.pipeline.scoring.ranking import MEAN, ROUNDING, Ranking
 from sweep_clustering.pipeline.scoring.scores import LABELS
@@ -77,7 +65,7 @@ LEADER = {
     "shrinkB": 4,
     "relpos": (0, 0.5),
 }
-RULE = "won–tied–lost: against every other model, over data sets; s: CPU seconds of a cell"
+RULE = "Won–tied–lost: against every other model, over data sets. s: CPU seconds of a cell."
 
 # Width and height in inches of a cell of the map of kinds, and of the names beside and above it.
 CELL = (0.5, 0.22)
@@ -248,27 +236,22 @@ def _certainty(ranking: Ranking) -> str:
     return f"a test over data sets does not tell {them} from any other model"
 
 
-def winner_lines(content: Content, width: int) -> Iterator[str]:
-    """Yield findings for a terminal, and below them mean rank, mean score, wins and time of each model."""
-    yield "who wins"
-    for paragraph in findings(content.rankings):
-        yield from elements.paragraph_lines(paragraph, width, first="  ", others="    ")
-    if not content.ranked:
+def _overview(ranked: Sequence[Ranking], cells: pd.DataFrame) -> Iterator[Table]:
+    """Yield mean rank, mean score, duels and time of each model, best mean rank by the first score first."""
+    if not ranked:
         return
-    first = content.ranked[0]
-    seconds = cost_table(first, content.cells).set_index("model")["cpu_seconds"]
-    tables = [ranking.table().set_index("model") for ranking in content.ranked]
-    rows = []
-    for model in first.models:
-        row = [words(figures.short(model))]
-        for scores in (table.loc[model] for table in tables):
-            row += [number(scores["mean_rank"], ".2f"), number(scores["mean"], FORM), _duel(scores)]
-        rows.append((*row, number(seconds.get(model), ".3g")))
-    heads = [
-        head for ranking in content.ranked for head in (f"{ranking.label} rank", "mean", "won–tied–lost")
-    ]
-    yield from elements.text_lines(Table("", ("", *heads, "s"), tuple(rows)))
-    yield RULE
+    columns: list[elements.Column] = [("model", str, "")]
+    for ranking in ranked:
+        rows = ranking.table().set_index("model")
+        duels = {model: _duel(row) for model, row in rows.iterrows()}
+        columns.append((f"{ranking.label} rank", rows["mean_rank"].get, ".2f"))
+        columns += [("mean", rows["mean"].get, FORM), ("won–tied–lost", duels.get, "")]
+    ended = ranked[0].table().set_index("model")[["done", "no_solution"]]
+    if ended["no_solution"].any():
+        columns.append(("solved", (ended["done"] / ended.sum(axis="columns")).get, ".0%"))
+    seconds = cost_table(ranked[0], cells).set_index("model")["cpu_seconds"]
+    columns.append(("s", seconds.get, ".3g"))
+    yield elements.table("All models", ranked[0].models, columns, note=RULE, n_lead=1)
 
 
 def winner_files(content: Content) -> dict[str, pd.DataFrame]:
@@ -304,7 +287,8 @@ def standing(content: Content) -> Iterator[Part]:
     texts, comparable = WORDS["winners"], [ranking for ranking in content.rankings if ranking.is_comparable]
     yield from findings(content.rankings)
     if comparable:
-        yield Reading(texts["reading"])
+        yield elements.Reading(texts["reading"])
+    yield from _overview(content.ranked, content.cells)
     for ranking in comparable:
         yield from _standing(ranking)
     # all diagrams of a single data set say the same: which score is higher
@@ -355,17 +339,7 @@ def _standing(ranking: Ranking) -> Iterator[Table]:
             return value
         return replace(value, kind="best" if n_good[name] == 1 else "good")
 
-    columns: list[Column] = [("model", "model", ""), ("mean rank", "mean_rank", ".2f")]
-    columns.append((f"mean {ranking.label}", "mean", FORM))
-    if values["no_solution"].any():
-        columns.append(("solved", lambda row: row.done / ((row.done + row.no_solution) or np.nan), ".0%"))
     names = {name: name + " (not ranked)" * (name in ranking.unranked_datasets) for name in ranking.places}
-    is_across = len(names) <= elements.MOST_DATASETS
-    table = ranking.table()
-    if is_across:
-        entries = {name: [entry(name, model) for model in table["model"]] for name in names}
-        table = table.assign(**{f"dataset_{place}": entries[name] for place, name in enumerate(names)})
-        columns += [(head, f"dataset_{place}", "") for place, head in enumerate(names.values())]
     over = []
     for unit, kind in KINDS.items():
         if len(counts := values.loc[(values["n"] > 0) & (values["unit"] == unit), "n"]):
@@ -374,14 +348,13 @@ def _standing(ranking: Ranking) -> Iterator[Table]:
     marks = texts["marks" if ranking.judged_datasets else "unmarked"].format(errors=stats.ERRORS)
     means = "Mean ± standard error" if ranking.judged_datasets else "Mean"
     note = texts["note"].format(means=means, units="; ".join(over), marks=marks)
-    title = f"{ranking.label} of each model on each data set"
-    whole = f"{ranking.label} of each model over data sets"
-    first, text = (title, note) if is_across else (whole, texts["over"])
-    yield elements.table(first, table, columns, note=text, pinned=True)
-    if not is_across:
+    if len(names) <= elements.MOST_DATASETS:
+        heads = ("model", *names.values())
+        rows = [(words(model), *(entry(name, model) for name in names)) for model in ranking.models]
+    else:
         heads = ("data set", *ranking.models)
-        rows = [(words(names[name]), *(entry(name, model) for model in heads[1:])) for name in names]
-        yield Table(title, heads, tuple(rows), note=note, pinned=True, folded=True)
+        rows = [(words(names[name]), *(entry(name, model) for model in ranking.models)) for name in names]
+    yield Table(f"{ranking.label} of each model on each data set", heads, tuple(rows), note=note, n_lead=1)
 
 
 def _point(axes: Axes, x: float, y: float, model: str, size: float, tip: str, **more: Any) -> None:
@@ -445,6 +418,8 @@ def bar_levels(groups: list[tuple[int, int]]) -> list[int]:
 
 def duels(content: Content) -> Iterator[Part]:
     """Yield each model against each other, by each score, best mean rank first."""
+    if not content.ranked:
+        return
     texts = WORDS["duels"]
     yield texts["reading"]
     for ranking in content.ranked:
@@ -455,7 +430,7 @@ def duels(content: Content) -> Iterator[Part]:
         for place, row in enumerate(ranking.table().itertuples(), start=1):
             pairs = [(row.model, other) for other in ranking.models]
             duels = (
-                NOTHING
+                elements.NOTHING
                 if model == other
                 else _duel(matrix.loc[model, other], (model, other) in ranking.different_pairs)
                 for model, other in pairs
@@ -464,13 +439,13 @@ def duels(content: Content) -> Iterator[Part]:
         heads = ("model", "all", *(str(place) for place, _ in enumerate(ranking.models, start=1)))
         note = texts["note"].format(errors=stats.ERRORS) + f" {texts['tested']}" * ranking.is_tested
         title = f"Data sets won – tied – lost by {ranking.label}"
-        yield Table(title, heads, tuple(rows), note=note, pinned=True)
+        yield Table(title, heads, tuple(rows), note=note, n_lead=1)
 
 
 def _duel(row: Any, is_best: bool = False) -> Value:
     """Return an entry of data sets won, tied and lost, or a dash if nothing has a standard error."""
     if pd.isna(row.wins):
-        return Value(NOTHING.text, None, "best" * is_best)
+        return Value(elements.NOTHING.text, None, "best" * is_best)
     text = f"{row.wins:.0f}–{row.ties:.0f}–{row.losses:.0f}"
     return Value(text, int(row.wins - row.losses), "best" * is_best)
 
@@ -485,7 +460,11 @@ def robustness(content: Content) -> Iterator[Part]:
         low, *_, high = wide.columns
         drop = (wide[high] - wide[low]).mask(wide.index.isin(ranking.baselines))
         rows = tuple(
-            (words(model), *(number(mean, FORM) for mean in wide.loc[model]), number(drop[model], f"+{FORM}"))
+            (
+                words(model),
+                *(elements.number(mean, FORM) for mean in wide.loc[model]),
+                elements.number(drop[model], f"+{FORM}"),
+            )
             for model in ranking.models
         )
         heads = ("model", *(f"p = {p:g}" for p in wide.columns), f"p = {high:g} less p = {low:g}")
@@ -522,10 +501,10 @@ def cost(content: Content) -> Iterator[Part]:
         # a mark on every model would say nothing
         is_best = table["best"] & ~table["best"].all() & bool(ranking.judged_datasets)
         means = [
-            replace(number(mean, FORM), kind="best" * best)
+            replace(elements.number(mean, FORM), kind="best" * best)
             for mean, best in zip(table["mean"], is_best, strict=True)
         ]
-        columns: list[Column] = [("model", "model", ""), (f"mean {ranking.label}", "mean", "")]
+        columns: list[elements.Column] = [("model", "model", ""), (f"mean {ranking.label}", "mean", "")]
         columns += [("CPU s a cell", "cpu_seconds", ".3g"), ("s a cell", "seconds", ".3g")]
         key = "quicker" if is_best.any() else "all_quicker" if ranking.judged_datasets else "unjudged"
         yield elements.table(f"{ranking.label} and time", table.assign(mean=means), columns, note=texts[key])
@@ -589,7 +568,7 @@ def kinds(content: Content) -> Iterator[Part]:
     tables = {score: rows for score, rows in content.kinds.items() if rows["kind"].nunique() > 1}
     if not tables:
         return
-    yield Reading(texts["reading"])
+    yield elements.Reading(texts["reading"])
     is_judged = {ranking.score: bool(ranking.judged_datasets) for ranking in content.ranked}
     for score, rows in tables.items():
         models = list(rows["model"].unique())
@@ -602,7 +581,7 @@ def kinds(content: Content) -> Iterator[Part]:
                 Value(f"{ranks[model]:.2f}", ranks[model], "best" if ranks[model] == best else "")
                 for model in models
             )
-            table.append((words(what), words(kind), number(n), *entries))
+            table.append((words(what), words(kind), elements.number(n), *entries))
         title = f"Mean rank by {LABELS[score].short}"
         note = f"{texts['note']} {texts['best' if is_judged[score] else 'unjudged']}"
         yield Table(title, ("", "kind", "data sets", *models), tuple(table), note=note, folded=True)

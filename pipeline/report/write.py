@@ -1,6 +1,6 @@
 """The report of a cube: text for a terminal, tables in CSV, and the page, from whatever is there of it.
 
-`write_report` writes all of it, `SECTIONS` are the parts of the page, and `write_chapters` writes any page.
+`write_report` writes all of it, `sections` are the parts of the page, and `write_page` writes any page.
 `write_export` writes tables and grids of a cube for other programs.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -19,95 +19,31 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from sweep_clustering.pipeline.common import Progress, cells_left_out, plural, silent
-from sweep_clustering.pipeline.report import (
-    cell,
-    effort,
-    elements,
-    figures,
-    scores,
-    variants,
-    winners,
-)
+from sweep_clustering.pipeline.common import Progress, plural, silent
+from sweep_clustering.pipeline.report import cell, effort, elements, figures, scores, variants, winners
 from sweep_clustering.pipeline.report.cell import choose_cell, named_cell
-from sweep_clustering.pipeline.report.elements import (
-    MOST_NAMES,
-    NOTHING,
-    WORDS,
-    Chapter,
-    Content,
-    Part,
-    Picture,
-    Reading,
-    Section,
-    Table,
-    Value,
-    Written,
-    check_folder,
-    enumeration,
-    html,
-    score_notes,
-    spreadsheet,
-    words,
-)
-from sweep_clustering.pipeline.report.figures import (
-    JOINS_LETTERS,
-    USUAL,
-    house_style,
-    is_right_to_left,
-    save,
-)
+from sweep_clustering.pipeline.report.elements import ALL, WORDS, Chapter, Content, Section, enumeration, html
+from sweep_clustering.pipeline.report.figures import JOINS_LETTERS, USUAL, house_style, is_right_to_left, save
 from sweep_clustering.pipeline.scoring import tables as scored
-from sweep_clustering.pipeline.scoring.ranking import (
-    RANKED,
-    rank_published,
-)
+from sweep_clustering.pipeline.scoring.ranking import rank_published
 from sweep_clustering.pipeline.scoring.raw import raw_text
-from sweep_clustering.pipeline.scoring.scores import LABELS, QUALITIES, plain, score_datasets
+from sweep_clustering.pipeline.scoring.scores import QUALITIES, plain, score_datasets
 from sweep_clustering.pipeline.scoring.tables import cell_table, summary_table
 from sweep_clustering.storage.cube.parts import Parts, Places, read_parts
-from sweep_clustering.storage.cube.schema import DONE, NO_SOLUTION, STATUS_WORDS
+from sweep_clustering.storage.cube.schema import DONE
 from sweep_clustering.storage.cube.store import open_parts
 from sweep_clustering.storage.files import StorageError, storage_errors
-from sweep_clustering.storage.provenance import PROMISE
 from sweep_clustering.storage.runfolder.folder import FailureRecord, RunFolder, read_failures
 from sweep_clustering.storage.runfolder.lease import read_lease
+from sweep_clustering.sweeps import words
 from sweep_clustering.sweeps.errors import InputError, Problem, collecting, present
 from sweep_clustering.sweeps.plan import Cell, DatasetPlan
-from sweep_clustering.sweeps.words import (
-    SHIPPED,
-    chooses,
-    has_groups,
-    is_any,
-    is_model,
-    shape_of,
-    split_model,
-)
+from sweep_clustering.sweeps.words import SHIPPED, chooses, has_groups, is_any, is_model, shape_of
 
 logger = logging.getLogger(__name__)
 
-# Scores of the text tables. The objective, which compares within one cell only, is in the CSV files.
-TITLES = {name: LABELS[name].short for name in QUALITIES}
-OBJECTIVES = "Objectives, which the CSV files hold, compare within one model on one data set only."
-INCOMPLETE = "This sweep is not complete: every number below is over the cells that are done."
-CHOICES = (
-    "shapes of covariances chosen (cells), and held-out annotations predicted by them (log loss in nats)"
-)
-PREDICTIONS = "held-out annotations predicted (means over cells), and their log loss in nats"
-
-# Versions of the last run that the head of the text has.
-VERSIONS = ("sweep", "python", "numba", "numpy")
-
-# Entries of a score that is 0 in every cell. A block of nothing else is one line.
-ZEROS = {"0.000 ± 0.000 (0.000)", "0.000 ± - (0.000)"}
-
-# Lines that a terminal shows at once, and letters of a line.
+# Lines that a terminal shows at once.
 SCREEN = 36
-WIDTH = 100
-# Letters of a data set in a table of the text.
-LABEL = 14
-# Models side by side. A table of more models continues below.
-MODELS_ACROSS = 3
 
 
 @dataclass(frozen=True)
@@ -206,16 +142,15 @@ def write_report(
     cells = scored.cell_table(tree, parts.manifest.plans, progress)
     summary = scored.summary_table(cells)
     content = _content(parts, tree, cells, summary, table, request)
-    text = render(content)
-    if content.compared is not None:
-        lines = elements.paragraph_lines(scores.summarise(content.compared), WIDTH)
-        text += "\n".join(["", *lines, ""])
     tables = {"summary": summary, "cells": cells, **_tables(content)}
-    with storage_errors(folder):
+    with storage_errors(folder), house_style(parts.manifest.plans):
         folder.mkdir(parents=True, exist_ok=True)
         plain, page = folder / "report.txt", folder / "report.html"
+        chapters = write_figures(folder, progress(sections(content), "sections of the page"), formats)
+        text = render(content, chapters)
         plain.write_text(text, encoding="utf-8")
-        files = [plain, *elements.write_csv(folder, tables), *write_page(content, page, formats, progress)]
+        files = [plain, *elements.write_csv(folder, tables)]
+        files += write_page(page, parts.manifest.spec.name, chapters, lead(content), list(legend(content)))
     return Report(text, first_screen(text), page, tuple(files), cells, summary)
 
 
@@ -291,41 +226,17 @@ def records(table: pd.DataFrame) -> list[dict[str, Any]]:
     ]
 
 
-def render(content: Content) -> str:
-    """Return the text of a report: how much is there, who wins, what chosen pairs gain, then the tables."""
-    summary, written = content.summary, content.written
-    parts = [_head(content), winners.winner_lines(content, WIDTH)]
-    parts += [scores.label_lines(content.published, WIDTH), variants.design_lines(content.designs)]
-    parts.append(variants.search_lines(content.searches, WIDTH))
-    parts += [_pooled(content, score) for score in RANKED]
-    baselines = summary[summary["p"].isna()]
-    plans = content.manifest.plans
-    for (dataset, p), rows in summary[summary["p"].notna()].groupby(["dataset", "p"], sort=False):
-        plan = plans[dataset]
-        name = "told p" if plan.n_annotations else "p"
-        has_error = rows["se"].notna().any()
-        over = f"s.e. over {elements.unit_names(rows['unit'])}" if has_error else "one draw, no s.e."
-        title = f"{_size(plan)}, {name} = {p:g}, {over}"
-        parts.append(_block(title, rows, baselines[baselines["dataset"] == dataset], written))
-    for dataset, plan in plans.items():
-        if not plan.supervised:
-            title = f"{_size(plan)}{', s.e. over mixtures' if plan.mixtures is not None else ''}"
-            parts.append(_block(title, summary.iloc[:0], baselines[baselines["dataset"] == dataset], written))
-    if len(content.choices):
-        parts.append(_held_out(CHOICES, "chosen", content.choices, written))
-    if len(content.structures):
-        parts.append(_structures(content.structures, written))
-    if content.holds_out:
-        parts.append(_held_out(PREDICTIONS, "predicted", content.predictions, written))
-    parts.append(_legend(content))
-    return "\n\n".join(filter(None, map("\n".join, parts))) + "\n"
-
-
-def _legend(content: Content) -> Iterator[str]:
-    """Yield what the words of a report mean."""
-    yield "what the words mean"
-    for name, meaning in legend(content):
-        yield from elements.paragraph_lines(f"{name}: {meaning}", WIDTH, first="  ", others="    ")
+def render(content: Content, chapters: Iterable[Chapter]) -> str:
+    """Return the text of a report: how much is there, then words and tables of the page."""
+    manifest = content.manifest
+    parts = [[f"sweep {manifest.spec.name}, seed {manifest.spec.seed}", f"cube {manifest.path}"]]
+    parts[0] += chain.from_iterable(map(elements.paragraph_lines, lead(content)))
+    parts += [elements.chapter_lines(chapter) for chapter in chapters if chapter.n_in_text is not None]
+    meanings = (
+        elements.paragraph_lines(f"{name}: {meaning}", "  ", "    ") for name, meaning in legend(content)
+    )
+    parts.append(["what the words mean", *chain.from_iterable(meanings)])
+    return "\n\n".join(map("\n".join, parts)) + "\n"
 
 
 def first_screen(text: str) -> str:
@@ -339,218 +250,47 @@ def first_screen(text: str) -> str:
     return "\n".join([*first, "", f"{more} in report.txt, or with --full"]) + "\n"
 
 
-def _head(content: Content) -> Iterator[str]:
-    manifest, cells = content.manifest, content.all_cells
-    spec, counts = manifest.spec, cells["status"].value_counts()
-    without = STATUS_WORDS[NO_SOLUTION]
-    states = ["done", "failed", "pending", *([without] if without in counts else [])]
-    missing = cells_left_out(spec, manifest.skipped)
-    beside, total = f", {missing:,} left out," if missing else "", len(cells) + missing
-    yield f"sweep {spec.name}, seed {spec.seed}, features scaled: {effort.scaling(manifest)}"
-    yield f"cube {manifest.path}"
-    yield f"cells: {', '.join(f'{counts.get(state, 0):,} {state}' for state in states)}{beside} of {total:,}"
-    if (text := effort.missing_data(manifest)) is not None:
-        yield from elements.paragraph_lines(text, WIDTH, others="  ")
-    if manifest.runs:
-        last = manifest.runs[-1]
-        ordinal = "run 1" if len(manifest.runs) == 1 else f"the last of {len(manifest.runs)} runs"
-        yield f"{ordinal}: started {last.started} on {last.host}"
-        versions = [f"{name} {last.made_with[name]}" for name in VERSIONS if name in last.made_with]
-        if versions:
-            yield f"  {', '.join(versions)}, {last.made_with.get('cpu', 'unknown CPU')}"
-    if manifest.software:
-        yield from elements.paragraph_lines(f"{manifest.software}; {PROMISE}", WIDTH, others="  ")
-    yield OBJECTIVES
-    computed = set(content.summary["score"])
-    if notes := elements.score_notes(*(title for score, title in TITLES.items() if score in computed)):
-        yield from elements.paragraph_lines(notes, WIDTH)
-    if counts.get("done", 0) + counts.get(without, 0) != len(cells):
-        yield INCOMPLETE
-    for line in effort.single_variants(manifest, content.chosen):
-        yield from elements.paragraph_lines(line, WIDTH)
-
-
-def _size(plan: DatasetPlan) -> str:
-    mixtures = f" × {plural(plan.mixtures, 'mixture')}" if plan.mixtures is not None else ""
-    file = f", m of {plural(plan.n_annotations, 'annotation')} of a file" if plan.n_annotations else ""
-    return f"{plan.name}: N = {plan.n_samples}, D = {plan.n_features}, K = {plan.n_clusters}{mixtures}{file}"
-
-
-def _pooled(content: Content, score: str) -> Iterator[str]:
-    """Yield the mean of a score over the real data sets, if there are several."""
-    entries = scores.pooled_entries(content, score, scores.PAPER_FORM)
-    if entries:
-        yield f"{LABELS[score].short}, mean over real data sets (number of them)"
-        for models in _across(sorted({model for *_, model in entries})):
-            rows = [
-                (words(f"p = {p:g}"), words(m), *(entries.get((p, m, model), NOTHING) for model in models))
-                for p, m in dict.fromkeys(place[:2] for place in entries)
-            ]
-            yield from _text_table(("", "m"), models, rows)
-        yield from scores.baseline_means(content, score, scores.PAPER_FORM)
-
-
-def _text_table(
-    heads: tuple[str, ...], models: Sequence[str], rows: Sequence[tuple[Value, ...]]
-) -> list[str]:
-    return elements.text_lines(Table("", (*heads, *map(figures.short, models)), tuple(rows)))
-
-
-def _block(title: str, rows: pd.DataFrame, baselines: pd.DataFrame, written: Written) -> Iterator[str]:
-    """Yield the lines of one table: a row per score and m, a column per model."""
-    yield title
-    summary = pd.concat([baselines, rows])
-    # models without annotations have 0 for m, and their means in the first row of a score alone
-    values = {
-        (row.score, row.model, 0 if pd.isna(row.m) else row.m): _value(row) for row in summary.itertuples()
-    }
-    alone, supervised = sorted(baselines["model"].unique()), sorted(rows["model"].unique())
-    places = set(zip(rows["score"], rows["model"], rows["m"], strict=True))
-    for models in _across(alone + supervised):
-        lines: list[tuple[Value, ...]] = []
-        for score, label in TITLES.items():
-            counts = sorted({m for name, model, m in places if name == score and model in models})
-            texts = [
-                value.text for (name, model, _), value in values.items() if name == score and model in models
-            ]
-            if len(texts) > 1 and set(texts) <= ZEROS:
-                lines.append((words(label), words("all"), *(Value("0", 0.0) for _ in models)))
-                continue
-            for place, m in enumerate(counts or [0]):
-                entries = [
-                    elements.EMPTY
-                    if place and model in alone
-                    else values.get((score, model, 0 if model in alone else m), NOTHING)
-                    for model in models
-                ]
-                if counts or any(entry != NOTHING for entry in entries):
-                    count = elements.count(written, rows["dataset"].iloc[0], m) if m else elements.EMPTY
-                    lines.append((words("" if place else label), count, *entries))
-        yield from _text_table(("mean ± s.e. (median)", "m"), models, lines)
-    # a line per score on means that leave out cells that are done
-    for score, label in TITLES.items():
-        missing = []
-        for row in summary[(summary["n_missing"] > 0) & (summary["score"] == score)].itertuples():
-            m = "" if pd.isna(row.m) else f" m = {elements.count_text(written, row.dataset, row.m)}"
-            missing.append(f"{row.model}{m}: {row.n_missing} of {row.n_cells}")
-        if missing:
-            reason = "the baseline is not done" if score == "relative_nmi" else "it is not defined"
-            line = f"{label} leaves out cells where {reason} ({'; '.join(missing)})"
-            yield from elements.paragraph_lines(line, WIDTH, first="  ", others="    ")
-
-
-def _across(models: list[str]) -> list[list[str]]:
-    """Return models side by side, as many as a line takes."""
-    return [models[start : start + MODELS_ACROSS] for start in range(0, len(models), MODELS_ACROSS)]
-
-
-def _value(row: Any) -> Value:
-    if row.n == 0:
-        return NOTHING
-    error = "-" if pd.isna(row.se) else f"{row.se:.3f}"
-    return Value(f"{row.mean:.3f} ± {error} ({row.median:.3f})", row.mean)
-
-
-def _held_out(title: str, key: str, table: pd.DataFrame, written: Written) -> Iterator[str]:
-    """Yield choices and predictions for each data set, p, m and model, in a declared table of the page."""
-    yield title
-    names = [figures.short(name, LABEL, table["dataset"]) for name in table["dataset"]]
-    whole = elements.declared_table(key, scores.with_counts(table, written).assign(dataset=names))
-    # the counts of the shapes add up to the cells
-    places = [place for place, head in enumerate(whole.columns) if head != "cells" or key == "predicted"]
-    heads = tuple(whole.columns[place].removesuffix(", nats") for place in places)
-    rows = tuple(tuple(row[place] for place in places) for row in whole.rows)
-    yield from elements.text_lines(Table("", heads, rows), gap=1)
-
-
-def _structures(table: pd.DataFrame, written: Written) -> Iterator[str]:
-    """Yield what most cells are made of, for each data set, p, m and model."""
-    yield "what classes are made of in most cells, and held-out annotations predicted"
-    for row in table.itertuples():
-        m = elements.count_text(written, row.dataset, row.m)
-        loss = (
-            "" if pd.isna(row.log_loss) else f", {row.predicted:.0%} predicted, log loss {row.log_loss:.3f}"
-        )
-        few = f"; in {row.too_few} the features chose" if row.too_few else ""
-        cells = f"{row.share * row.n:.0f} of {plural(row.n, 'cell')}"
-        name = figures.short(row.dataset, among=table["dataset"])
-        yield f"  {name}, p = {row.p:g}, m = {m}, {row.model}: {cells}{loss}{few}:"
-        yield f"    {row.structure}"
-
-
 # Results come first, and what made them last. To add a section, add a row with a function in the module of
-# its subject, which returns its paragraphs, tables and figures. A section that `needs` refuses, or that has
-# no part, has no place. Sections take scores from the catalogue, and models and designs from their looks, so
-# they need not know new ones. fmt: off
-SECTIONS = (
-    Section("winners", "Who wins", winners.standing),
-    Section("designs", "How the pairs were chosen", variants.designs, needs=lambda content: content.designs),
-    Section(
-        "searches",
-        "How solutions were searched for",
-        variants.searches,
-        needs=lambda content: content.searches,
-    ),
-    Section(
-        "labels",
-        "Among published labels",
-        scores.ranks_beside_labels,
-        needs=lambda content: content.published is not None,
-    ),
-    Section("kinds", "Ranks by p, m and kind of data", winners.kinds),
-    Section("curves", "NMI, ARI and KL divergence against annotations", scores.curves, says_why=True),
-    Section("scores", "Scores", scores.means),
-    Section("relative", "Relative NMI", scores.relative, says_why=True),
-    Section("index", "Centroid index", scores.index, says_why=True),
-    Section("robustness", "Robustness to wrong annotations", winners.robustness),
-    Section("duels", "Wins, ties and losses", winners.duels, needs=lambda content: content.ranked),
-    Section("cost", "Score against time", winners.cost),
-    Section(
-        "against",
-        "Beside the published values",
-        scores.beside,
-        needs=lambda content: content.compared is not None,
-    ),
-    Section("agreement", "Correct annotations", scores.agreement, says_why=True),
-    Section(
-        "choices",
-        scores.choice_title,
-        scores.choices,
-        needs=lambda content: content.chooses or content.holds_out,
-    ),
-    Section("cell", "One cell", cell.partitions, says_why=True),
-    Section("failures", "Failures", effort.failures),
-    Section("restarts", "Restarts", effort.restarts),
-    Section("times", "Time", effort.times),
-    Section("head", "What ran", effort.head),
-)
-# fmt: on
+# its subject, which returns its paragraphs, tables and figures. A section that has no part has no place.
+# Sections take scores from the catalogue, and models and designs from their looks, so
+# they need not know new ones.
+def sections(content: Content) -> tuple[Section, ...]:
+    """Return the sections of the page in order, whose parts are made when they are asked for."""
+    return (
+        Section("winners", "Who wins", winners.standing(content), n_in_text=1),
+        Section("designs", "How the pairs were chosen", variants.designs(content), n_in_text=2),
+        Section("searches", "How solutions were searched for", variants.searches(content), n_in_text=0),
+        Section("labels", "Among published labels", scores.ranks_beside_labels(content), n_in_text=0),
+        Section("kinds", "Ranks by p, m and kind of data", winners.kinds(content)),
+        Section(
+            "curves", "NMI, ARI and KL divergence against annotations", scores.curves(content), says_why=True
+        ),
+        Section("scores", "Scores", scores.means(content), n_in_text=ALL),
+        Section("relative", "Relative NMI", scores.relative(content), says_why=True),
+        Section("index", "Centroid index", scores.index(content), says_why=True),
+        Section("robustness", "Robustness to wrong annotations", winners.robustness(content)),
+        Section("duels", "Wins, ties and losses", winners.duels(content)),
+        Section("cost", "Score against time", winners.cost(content)),
+        Section("against", "Beside the published values", scores.beside(content), n_in_text=0),
+        Section("agreement", "Correct annotations", scores.agreement(content), says_why=True),
+        Section("choices", "Held-out annotations", scores.choices(content), n_in_text=ALL),
+        Section("cell", "One cell", cell.partitions(content), says_why=True),
+        Section("failures", "Failures", effort.failures(content)),
+        Section("restarts", "Restarts", effort.restarts(content)),
+        Section("times", "Time", effort.times(content)),
+        Section("head", "What ran", effort.head(content), n_in_text=ALL),
+    )
 
 
-def write_page(
-    content: Content, path: Path, formats: Sequence[str] = USUAL, progress: Progress = silent
-) -> list[Path]:
-    """Write the page and its figures, and return the files; `progress` goes through the sections."""
-    # the result comes after the design and the search that it holds for
-    lead = (
+def lead(content: Content) -> tuple[str, ...]:
+    """Return the paragraphs before the first section: the result, then how much of the sweep is there."""
+    return (
+        # the result comes after the design and the search that it holds for
         *effort.single_variants(content.manifest, content.chosen),
         *winners.headline(content.ranked),
         *variants.design_headline(content.designs),
         " ".join(effort.state(content)),
     )
-    sections = (
-        (
-            section.key,
-            section.title if isinstance(section.title, str) else section.title(content),
-            section.parts(content),
-            section.says_why,
-        )
-        for section in progress(SECTIONS, "sections of the page")
-        if section.needs(content)
-    )
-    with house_style(content.manifest.plans):
-        name = content.manifest.spec.name
-        return [path, *write_chapters(path, name, sections, lead, formats, legend(content))]
 
 
 def legend(content: Content) -> Iterator[tuple[str, str]]:
@@ -564,7 +304,7 @@ def legend(content: Content) -> Iterator[tuple[str, str]]:
     most = max((plan.restarts for plan in content.manifest.plans.values()), default=0)
     yield "restart", texts["restart"].format(restarts=f"{most} restarts" if most > 1 else "restarts")
     models = list(content.cells["model"].unique())
-    meanings = [f"{model}: {model_words(model)}" for model in models[: MOST_NAMES + 2]]
+    meanings = [f"{model}: {model_words(model)}" for model in models[: elements.MOST_NAMES + 2]]
     if meanings:
         more = len(models) - len(meanings)
         yield "models", "; ".join(meanings) + (f"; and {more} more." if more else ".")
@@ -578,7 +318,7 @@ def model_words(model: str) -> str:
     """Describe a model or a method in a few words."""
     if not is_model(model):
         return SHIPPED[model].text if model in SHIPPED else "a user-defined method"
-    term, _ = split_model(model)
+    term, _ = words.split_model(model)
     if is_any(model):
         shape = f"classes of one Gaussian or several{' or of merged groups' if has_groups(model) else ''}"
     elif chooses(model):
@@ -588,84 +328,65 @@ def model_words(model: str) -> str:
     return f"{WORDS['terms'][term]}, {shape}"
 
 
+# Folder of the figures beside a page.
+FIGURES = "figures"
 NO_CELLS = "Nothing to show: no cell that is done has what this needs."
 
 
-def write_chapters(
+def write_page(
     path: Path,
     title: str,
-    sections: Iterable[tuple[str, str, Iterable[Part], bool]],
+    chapters: Sequence[Chapter],
     lead: Sequence[str],
-    formats: Sequence[str] = USUAL,
     legend: Iterable[tuple[str, str]] = (),
 ) -> list[Path]:
-    """Write a page, and its figures to the folder `figures` beside it.
+    """Write a page of the chapters of `write_figures`, and return its file and those of its figures.
 
-    Parameters
-    ----------
-    path : Path
-        File of the page.
-    title : str
-        Title of the page.
-    sections : iterable of tuple
-        Key, title and parts of each section, and whether it says so if there is nothing to draw. One without
-        parts has no place.
-    lead : sequence of str
-        Paragraphs before the first section.
-    formats : sequence of str
-        Formats of figures for `figures.save`.
-    legend : iterable of tuple of str
-        Words and their meanings for `elements.html`.
-
-    Returns
-    -------
-    list of Path
-        Files of the figures.
+    `lead` has the paragraphs before the first section, and `legend` words with their meanings.
     """
-    folder = path.with_name("figures")
-    chapters = [
-        chapter
-        for key, head, parts, says_why in sections
-        if (chapter := _chapter(key, head, parts, says_why, folder, formats)) is not None
-    ]
     path.write_text(html(title, chapters, lead, legend), encoding="utf-8")
     pictures = [picture for chapter in chapters for picture in chapter.pictures]
     _warn_of_letters(pictures)
-    return [folder / f"{picture.name}.{suffix}" for picture in pictures for suffix in picture.formats]
+    names = [f"{picture.name}.{suffix}" for picture in pictures for suffix in picture.formats]
+    return [path, *(path.with_name(FIGURES) / name for name in names)]
 
 
-def _chapter(
-    key: str, title: str, parts: Iterable[Part], says_why: bool, folder: Path, formats: Sequence[str]
-) -> Chapter | None:
-    """Write the figures of a section and return its chapter, unless it has no part."""
+def write_figures(folder: Path, sections: Iterable[Section], formats: Sequence[str] = USUAL) -> list[Chapter]:
+    """Write the figures of sections, below a folder, and return the chapters of those that have a part."""
+    chapters = (_chapter(section, folder / FIGURES, formats) for section in sections)
+    return [chapter for chapter in chapters if chapter is not None]
+
+
+def _chapter(section: Section, folder: Path, formats: Sequence[str]) -> Chapter | None:
     text: list[str] = []
     reading: list[str] = []
-    tables: list[Table] = []
-    pictures: list[Picture] = []
+    tables: list[elements.Table] = []
+    pictures: list[elements.Picture] = []
     notes = {""}
-    for part in parts:
+    for part in section.parts:
         if isinstance(part, str):
-            (reading if isinstance(part, Reading) else text).append(str(part))
-        elif isinstance(part, Table):
+            (reading if isinstance(part, elements.Reading) else text).append(str(part))
+        elif isinstance(part, elements.Table):
             entries = (value.text for row in part.rows for value in row)
             heads = (head for group in part.groups for head, _ in group)
-            more = score_notes(part.title, *heads, *part.columns, *entries, part.note)
+            more = elements.score_notes(part.title, *heads, *part.columns, *entries, part.note)
             # a note that stands below an open table of the section is not repeated
             note = part.note if part.note not in notes else ""
             tables.append(replace(part, note=" ".join(filter(None, (note, more)))).on_page())
             notes |= set() if tables[-1].folded else {part.note}
         elif (figure := part[1]) is not None:
             labels = (text for axes in figure.axes for text in (axes.get_xlabel(), axes.get_ylabel()))
-            caption = " ".join(filter(None, (part[2], score_notes(part[2], *labels))))
+            caption = " ".join(filter(None, (part[2], elements.score_notes(part[2], *labels))))
             pictures.append(save(figure, folder, part[0], caption, formats))
-    if says_why and not pictures and not text:
+    if section.says_why and not pictures and not text:
         text.insert(0, NO_CELLS)
     if not (text or tables or pictures):
         return None
-    return Chapter(key, title, tuple(text), tuple(tables), tuple(pictures), tuple(reading))
+    parts = tuple(text), tuple(tables), tuple(pictures), tuple(reading)
+    return Chapter(section.key, section.title, *parts, section.n_in_text)
 
 
-def _warn_of_letters(pictures: Sequence[Picture]) -> None:
+def _warn_of_letters(pictures: Sequence[elements.Picture]) -> None:
     """Log names that no font can write, and names that an old matplotlib writes in the wrong order."""
     where = (
         "in PNG and PDF figures; the page and SVG figures have the letters as the reader's fonts show them"
@@ -678,8 +399,6 @@ def _warn_of_letters(pictures: Sequence[Picture]) -> None:
         fault = "matplotlib before 3.11 writes right-to-left names from left to right"
         logger.warning("%s, with letters that are not joined, %s", fault, where)
 
-
-logger = logging.getLogger(__name__)
 
 # End of a file's name, by format.
 FORMATS = {"csv": ".csv", "parquet": ".parquet", "netcdf": ".nc", "raw": ".csv"}
@@ -718,7 +437,7 @@ def write_export(cube: Places, folder: Path, how: str, *, overwrite: bool = Fals
     StorageError
         If the file system refuses.
     """
-    check_folder(folder)
+    elements.check_folder(folder)
     if folder.is_dir() and any(folder.iterdir()) and not overwrite:
         hint = "--force overwrites the files of these names in it"
         raise InputError([Problem(str(folder), "files", "an empty folder, or none", hint)])
@@ -799,7 +518,7 @@ def write_rows(path: Path, tables: Iterable[pd.DataFrame]) -> None:
     if path.suffix == ".csv":
         with path.open("w", encoding="utf-8", newline="") as file:
             for number, table in enumerate(tables):
-                spreadsheet(table).to_csv(file, index=False, header=number == 0, lineterminator="\n")
+                elements.spreadsheet(table).to_csv(file, index=False, header=number == 0, lineterminator="\n")
         return
     import pyarrow as pa
     import pyarrow.parquet as parquet

@@ -13,32 +13,17 @@ from typing import Annotated, Any
 
 import numpy as np
 import xarray as xr
-from pydantic import Field
+from pydantic import Field, create_model
+from pydantic_core import core_schema
 
 from sweep_clustering.pipeline.scoring.scores import CATALOGUE
 from sweep_clustering.pipeline.scoring.tables import cell_table
 from sweep_clustering.storage.cube.schema import STATUS_WORDS
-from sweep_clustering.sweeps.data.lines import (
-    MOST_BYTES,
-    Line,
-    Lines,
-    read_text,
-    shortened,
-    split_cells,
-    to_number,
-)
-from sweep_clustering.sweeps.errors import (
-    InputError,
-    Problem,
-    collecting,
-    did_you_mean,
-    plural,
-    refused,
-    short_text,
-)
+from sweep_clustering.sweeps.data.lines import MOST_BYTES, Lines, read_text, read_typed, shortened
+from sweep_clustering.sweeps.errors import InputError, Problem, collecting, short_text
 from sweep_clustering.sweeps.file.spec import SweepSpec
 from sweep_clustering.sweeps.plan import AXES, Cell, DatasetPlan
-from sweep_clustering.sweeps.records import Choice, Given, Real, Record, Text, Whole, read
+from sweep_clustering.sweeps.records import Choice, Expected, Given, Real, Record, Text, Whole, read
 
 # Version of the file format.
 FORMAT = 1
@@ -79,6 +64,10 @@ class Row(Record):
     search: Annotated[Word | None, Given()] = None
     model: Word
     status: Annotated[str, Choice(tuple(STATUS_WORDS.values()))]
+
+
+Score = Annotated[float, Expected("a number, or nothing", schema=core_schema.float_schema(strict=True))]
+ScoredRow = create_model("ScoredRow", __base__=Row, **dict.fromkeys(RAW, (Score, np.nan)))  # type: ignore[call-overload]
 
 
 @dataclass(frozen=True)
@@ -151,26 +140,18 @@ def raw_text(
 def read_raw(path: Path) -> RawScores:
     """Read a file of raw scores, or raise one `InputError` with all problems of its head and its lines."""
     content = read_text(path, MOST_BYTES)
-    problems, head, cells = list[Problem](), None, dict[Cell, RawCell]()
+    problems, head = list[Problem](), None
     with collecting(problems):
         head = read(Head, _head(path, content), f"{path}, head:")
-    lines = list(Lines(path, content))
-    names = split_cells(lines[0].text, ",") if lines else []
-    for name in COLUMNS:
-        if (n := names.count(name)) != 1:
-            where = lines[0].where if lines else str(path)
-            hint = did_you_mean(name, names)
-            problems.append(Problem(where, f"{plural(n, 'column')} {name!r}", f"one column {name!r}", hint))
-    if len(lines) == 1:
-        problems.append(Problem(str(path), "no cells", "a line for each cell"))
-    for line in lines[1:] if set(COLUMNS) <= set(names) else []:
-        with collecting(problems):
-            raw = _cell(line, names)
-            if (first := cells.setdefault(raw.cell, raw)) is not raw:
-                raise refused(line.where, f"the cell of {first.where} again", "each cell once")
+    with collecting(problems):
+        rows = read_typed(path, Lines(path, content), ScoredRow, _cell, "cell", ",")
     if problems or head is None:
         raise InputError(shortened(path, problems))
-    return RawScores(path, head, tuple(cells.values()))
+    cells = (
+        RawCell(row.where, _cell(row.record), row.record.status, row.record.model_dump(include={*RAW}))
+        for row in rows
+    )
+    return RawScores(path, head, tuple(cells))
 
 
 def _head(path: Path, content: bytes) -> dict[str, Any]:
@@ -189,31 +170,8 @@ def _head(path: Path, content: bytes) -> dict[str, Any]:
     return values
 
 
-def _cell(line: Line, names: list[str]) -> RawCell:
-    cells = split_cells(line.text, ",")
-    if len(cells) != len(names):
-        raise refused(line.where, plural(len(cells), "cell"), f"{len(names)}, one for each column")
-    texts, problems, scores = dict(zip(names, cells, strict=True)), list[Problem](), dict[str, float]()
-    values = {name: _value(texts[name], name) for name in Row.model_fields if texts[name]}
-    with collecting(problems):
-        row = read(Row, values, f"{line.where},")
-    for name in RAW:
-        value = to_number(texts[name]) if texts[name] else np.nan
-        if value is None:
-            problems.append(Problem(f"{line.where}, {name}", short_text(texts[name]), "a number, or nothing"))
-        else:
-            scores[name] = value
-    if problems:
-        raise InputError(problems)
-    return RawCell(line.where, Cell(**row.model_dump(exclude={"status"})), row.status, scores)
-
-
-def _value(text: str, name: str) -> float | int | str:
-    """Return the value of a coordinate, or the text if it should be a number and is none."""
-    value = to_number(text) if name in ("mixture", "p", "m", "replicate") else None
-    if value is None:
-        return text
-    return int(value) if name != "p" and value.is_integer() else value
+def _cell(row: Row) -> Cell:
+    return Cell(**row.model_dump(exclude={"status", *RAW}))
 
 
 def differences(

@@ -54,8 +54,6 @@ TIMES = ("n", "cpu_seconds", "seconds", *TENTHS, "restart_seconds", "cpu_hours")
 TIMED = ("dataset", SEARCH, "model", *TIMES)
 
 CHOICES_OF = ("dataset", "p", "m", "m_over_n", *VARIANTS, "model")
-# Head of the column of cells with too few annotations to choose a shape: they are spherical.
-TOO_FEW = "too few"
 
 RATES = ("hit_rate", "once", "most", "for_95", "for_99", "unseen")
 RESTARTS = ("dataset", "model", "cells", "restarts", *RATES)

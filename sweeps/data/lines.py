@@ -5,17 +5,20 @@ import gzip
 import io
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sweep_clustering.sweeps.errors import Problem, plural, refused
+from sweep_clustering.sweeps.errors import InputError, Problem, collecting, did_you_mean, plural, refused
 from sweep_clustering.sweeps.files import opened
+from sweep_clustering.sweeps.records import Record, read
+
+R = TypeVar("R", bound=Record)
 
 PROBLEMS_SHOWN = 20
 
@@ -159,6 +162,75 @@ def to_number(cell: str) -> float | None:
         return float(cell)
     except ValueError:
         return None
+
+
+@dataclass(frozen=True)
+class TypedLine(Generic[R]):
+    """A line of a table: its place, its record, and its cells by column."""
+
+    where: str
+    record: R
+    cells: Mapping[str, str]
+
+
+def read_typed(
+    path: Path,
+    lines: Iterable[Line],
+    record: type[R],
+    key: Callable[[R], Hashable],
+    noun: str,
+    separator: str = "",
+) -> list[TypedLine[R]]:
+    """Read the lines of a table with a column for each field of a record, in any order, and perhaps others.
+
+    A cell of a field that is a number is read as one, and an empty cell of a field with a default has the
+    default. `key` returns what two lines may not have in common, and `noun` says what a line stands for.
+
+    Raises
+    ------
+    InputError
+        With every line that is wrong.
+    """
+    content = list(lines)
+    if not content:
+        raise refused(path, "nothing", f"a line of columns: {','.join(record.model_fields)}")
+    names, where = split_cells(content[0].text, separator), content[0].where
+    counts = {name: names.count(name) for name in record.model_fields}
+    problems = [
+        Problem(where, f"{plural(n, 'column')} {name!r}", f"one column {name!r}", did_you_mean(name, names))
+        for name, n in counts.items()
+        if n != 1
+    ]
+    if len(content) == 1:
+        problems.append(Problem(str(path), f"no {noun}s", f"a line for each {noun}"))
+    typed: dict[Hashable, TypedLine[R]] = {}
+    for line in content[1:] if not problems else ():
+        with collecting(problems):
+            texts = split_cells(line.text, separator)
+            if len(texts) != len(names):
+                raise refused(line.where, plural(len(texts), "cell"), f"{len(names)}, one for each column")
+            cells = dict(zip(names, texts, strict=True))
+            values = {
+                name: _number_of(cells[name]) if _is_number(field.annotation) else cells[name]
+                for name, field in record.model_fields.items()
+                if cells[name] or field.is_required()
+            }
+            row = TypedLine(line.where, read(record, values, f"{line.where},"), cells)
+            if (before := typed.setdefault(key(row.record), row)) is not row:
+                raise refused(line.where, f"the {noun} of {before.where} again", f"each {noun} once")
+    if problems:
+        raise InputError(shortened(path, problems))
+    return list(typed.values())
+
+
+def _is_number(kind: object) -> bool:
+    return kind in (int, float) or any(map(_is_number, get_args(kind)))
+
+
+def _number_of(cell: str) -> float | str:
+    """Return a cell as a number, whole if it can be, or as its text."""
+    number = to_number(cell)
+    return cell if number is None else int(number) if number.is_integer() else number
 
 
 def counted(places: Sequence[int] | NDArray[np.intp], problem: Callable[[int], Problem]) -> list[Problem]:

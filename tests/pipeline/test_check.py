@@ -216,7 +216,7 @@ def test_what_is_no_file_of_scores_is_said_at_once(sent: Path, changed: Any) -> 
         "sweep: missing key",
         "line 9: found 17 cells, expected 16",
         "line 10: found the cell of FILE, line 8 again",
-        "line 11, p: found 9.0, expected an accuracy in (0, 1]",
+        "line 11, p: found 9, expected an accuracy in (0, 1]",
         "line 11, m: found 'm', expected a whole number",
         "line 11, status: found 'over', expected one of",
         "line 11, nmi: found 'x0",

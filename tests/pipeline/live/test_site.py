@@ -1,46 +1,77 @@
-"""What is answered to whom: the page and its state to browsers of this machine, nothing to other pages."""
+"""The page of a run and its state: what is answered to whom, and how it is kept up to date."""
 
 import base64
 import hashlib
 import json
 import os
+import random
 import re
 import shutil
 import socket
 import struct
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from itertools import chain, compress, product
 from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
 
+import numpy as np
 import pytest
 from browser import Page, chromium
 from cubes.small import draw_block, draw_inputs, files, make_plan, make_spec
 from cubes.writer import empty, next_generation
 from processes.sweeping import wait_until
 
+from sweep_clustering.kernels.scores import adjusted_rand, nmi
 from sweep_clustering.pipeline.common import VARIABLE
 from sweep_clustering.pipeline.live import site as module
+from sweep_clustering.pipeline.live.board import MOST_TILES, Board, Grid, Settled, scores_of_many
 from sweep_clustering.pipeline.live.site import (
     LOOPBACK,
+    MOST_WORKERS,
     PAGE,
     STATE,
+    AtWork,
+    Feed,
     Follower,
+    Pace,
     Site,
     State,
     address_of,
     page,
     serving,
 )
+from sweep_clustering.pipeline.looks import METHOD_COLORS, mark
 from sweep_clustering.pipeline.monitor.status import read_status
+from sweep_clustering.pipeline.run.ledger import ATTEMPTS, Collector
+from sweep_clustering.pipeline.run.request import Selection
+from sweep_clustering.pipeline.scoring.tables import cell_table
+from sweep_clustering.pipeline.work.journalled import to_record
+from sweep_clustering.pipeline.work.records import Failed, Science, Solved, Span
 from sweep_clustering.storage.cube.blocks import BlockStore
-from sweep_clustering.storage.cube.growth import grow
-from sweep_clustering.storage.cube.schema import FAILED
-from sweep_clustering.storage.runfolder.folder import FailedWork, FailureRecord, RunFolder, append_failure
+from sweep_clustering.storage.cube.growth import grow, open_cube
+from sweep_clustering.storage.cube.manifest import append_run, read_manifest
+from sweep_clustering.storage.cube.schema import DONE, FAILED, NO_SOLUTION, PENDING
+from sweep_clustering.storage.provenance import run_record
+from sweep_clustering.storage.runfolder.folder import (
+    FailedWork,
+    FailureRecord,
+    HeadRecord,
+    Progress,
+    RunFolder,
+    append_failure,
+)
+from sweep_clustering.storage.runfolder.journal import Journal
+from sweep_clustering.storage.runfolder.lease import Lease
 from sweep_clustering.sweeps.errors import InputError
-from sweep_clustering.sweeps.plan import Cell
+from sweep_clustering.sweeps.inputs import Inputs, RealSource
+from sweep_clustering.sweeps.plan import Cell, MethodPlan
+from sweep_clustering.sweeps.words import BASELINES, MODEL_CODES
 
 
 def test_the_policy_lets_in_what_the_page_holds_and_no_more() -> None:
@@ -327,3 +358,441 @@ def test_the_page_shows_the_cube_fits_and_asks_nothing_while_hidden(made: Path) 
         browser.requests()
         time.sleep(4.5)
         assert browser.requests() == []
+
+
+# The map: every block has its tile, and a large grid no more of them than a screen holds.
+
+
+def test_each_place_has_a_tile_of_its_own_where_there_is_room() -> None:
+    designs, baselines = ("uniform", "active"), ("unsupervised", "k-means")
+    axes: dict[str, Any] = {"searches": ("quick", "long"), "designs": designs}
+    searched = make_plan("s", baselines=baselines, methods=(MethodPlan("k-means", 1),), **axes)
+    plan = make_plan(p=(0.9, 0.8), m=(24, 12), mixtures=3, mixture_chunk=2, designs=designs)
+    grid = Grid([make_plan("b"), plan, searched])
+    places: dict[int, set[object]] = {}
+    for each in grid.plans.values():
+        for block in each.blocks():
+            (tile,) = {grid.tile(cell) for cell in block.cells()}
+            # blocks of one tile differ in mixture, replicate and model alone, those of a baseline not in this
+            first = replace(block.first, mixture=None, replicate=None)
+            places.setdefault(tile, set()).add(first if first.p is None else replace(first, model=""))
+            assert set(block.models) <= set(grid.models[tile])
+    assert all(len(found) == 1 for found in places.values())
+    at = grid.models.index(("k-means",))  # a method has no search, and stands in the first row
+    assert grid.models[at - 1 : at + 3] == [("unsupervised",), ("k-means",), ("unsupervised",), ()]
+    panels = {(panel.dataset, panel.variant): panel for panel in grid.panels}
+    assert panels["s", ""].rows == ("quick", "long")
+    assert panels["s", ""].columns == baselines
+    assert [variant for dataset, variant in panels if dataset == "s"] == [
+        "", "uniform, quick", "uniform, long", "active, quick", "active, long",
+    ]  # fmt: skip
+    panel = panels["a", "active"]
+    assert panel.rows == ("0.8", "0.9")
+    assert panel.columns == ("12", "24")
+    lower = next(block.first for block in plan.blocks() if block.first.design == "active")
+    assert lower.p == 0.9
+    assert lower.m == 24
+    assert grid.tile(replace(lower, p=0.8)) == grid.tile(lower) - len(panel.columns)  # the row above
+    assert grid.tile(replace(lower, m=12)) == grid.tile(lower) - 1
+
+
+@pytest.mark.parametrize(("n_p", "n_m"), [(80, 60), (2, 4000)])
+def test_neighbours_of_a_large_grid_share_a_tile(n_p: int, n_m: int) -> None:
+    p = tuple((np.arange(1, n_p + 1) / n_p).tolist())
+    plan = make_plan(p=p, m=tuple(range(1, n_m + 1)), baselines=())
+    grid = Grid([plan])
+    assert MOST_TILES / 2 < len(grid.models) <= MOST_TILES
+    tiles = [grid.tile(block.first) for block in plan.blocks()]
+    assert set(tiles) == set(range(len(grid.models)))
+    assert grid.panels[0].columns[0].split("–")[0] == "1"
+
+
+# Scores of many cells at once, and bands, against one cell after the other.
+
+
+def test_scores_of_many_are_those_of_each() -> None:
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        n, k = int(rng.integers(1, 60)), int(rng.integers(1, 6))
+        truth = rng.integers(0, k, n).astype(np.int16)
+        labels = rng.integers(0, k + 2, (7, n)).astype(np.int16)
+        labels[0], labels[1], labels[2] = truth, 0, (truth + 1) % k
+        truth[:] = truth if seed else 0  # one class
+        expected = [[nmi(truth, each), adjusted_rand(truth, each)] for each in labels]
+        np.testing.assert_allclose(scores_of_many(truth, labels), expected, rtol=0, atol=1e-12)
+
+
+def test_models_have_different_lines_whose_colours_follow_the_page() -> None:
+    assert mark("posterior-diagonal").svg == {"color": "var(--blue)", "dash": "8 2"}
+    assert mark("unsupervised").svg == {"color": "var(--grey)", "dash": "6 3"}
+    assert mark("one-of-mine").svg["color"] in METHOD_COLORS
+    looks = [tuple(mark(model).svg.values()) for model in MODEL_CODES if model not in BASELINES]
+    assert len(set(looks)) == len(looks)
+
+
+PLANS = (
+    make_plan("a", p=(0.8, 0.9), m=(4, 8), models=("likelihood", "posterior")),
+    make_plan("b", mixtures=3, mixture_chunk=2, replicates=2),
+)
+BLOCKS = [block for plan in PLANS for block in plan.blocks()]
+ENDS = (DONE, FAILED, NO_SOLUTION)
+
+
+def tiles_of(board: Board, since: int = -1) -> dict[int, list[list[object]]]:
+    """Rows of the tiles that changed after a version."""
+    return dict(json.loads(board.tiles.since(since)))
+
+
+Cells = dict[Cell, int]
+
+
+def assert_same(board: Board, written: Cells, waiting: Cells, seen: dict[int, list[list[object]]]) -> None:
+    """Everything on the board, of tiles what its changes add up to."""
+    for row in board.datasets():
+        counts = Counter(state for cell, state in written.items() if cell.dataset == row.name)
+        found = (row.cells, row.done, row.failed, row.no_solution, row.left)
+        assert found == (counts.total(), *(counts[state] for state in (*ENDS, PENDING)))
+    ended = [[written[cell] != PENDING for cell in block.cells()] for block in BLOCKS]
+    assert len(board.statuses) == len(BLOCKS)
+    assert board.blocks_done == sum(map(all, ended))
+    assert len(board.waiting) == len(waiting)
+    begun = [any(cell in waiting for cell in block.cells()) for block in BLOCKS]
+    begun = [one or (any(other) and not all(other)) for one, other in zip(begun, ended, strict=True)]
+    assert len(board.open_blocks) == sum(begun)
+    for tile, rows in seen.items():
+        for model, found_row in zip(board.grid.models[tile], rows, strict=True):
+            mine = [c for c in written if board.grid.tile(c) == tile and c.model == model]
+            expected = [
+                sum(states.get(cell) == end for cell in mine) for states in (written, waiting) for end in ENDS
+            ]
+            assert found_row[:7] == [len(mine), *expected]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_counts_are_those_of_all_cells(seed: int) -> None:
+    rng, board, waiting = random.Random(seed), Board(PLANS), Cells()
+    written = {cell: PENDING for block in BLOCKS for cell in block.cells()}
+    for block in BLOCKS:
+        start = rng.choice([[PENDING], [DONE], [DONE, FAILED, PENDING]])
+        written |= {cell: rng.choice(start) for cell in block.cells()}
+        board.write(block, np.array([written[cell] for cell in block.cells()], np.int8))
+    seen: dict[int, list[list[object]]] = {}
+    version = 0
+    for _ in range(60):
+        block = rng.choice(BLOCKS)
+        cells = [cell for cell in block.cells() if written[cell] in (PENDING, FAILED)]
+        for cell in rng.sample(cells, len(cells) // 2):
+            state = rng.choice(ENDS)
+            assert board.settle(Settled(cell, state, 1.0, -2.0)) == (cell not in waiting)
+            waiting.setdefault(cell, state)
+        if rng.random() < 0.3:
+            some = rng.sample(cells, rng.randint(0, len(cells)))  # draws of the block
+            unknown = {cell for cell in some if cell not in waiting}
+            written |= {cell: waiting.pop(cell, DONE) for cell in some}
+            # one that failed again, and was not among them, is taken for written: both say the same of it
+            for cell in cells:
+                if written[cell] == waiting.get(cell) == FAILED:
+                    del waiting[cell]
+            found = board.write(block, np.array([written[cell] for cell in block.cells()], np.int8))
+            assert set(compress(block.cells(), found)) == unknown
+            assert_same(board, written, waiting, {})
+        if rng.random() < 0.5:  # a page does not see every state
+            version, before = board.advance(), version
+            seen |= tiles_of(board, before)
+    board.advance()
+    seen |= tiles_of(board, version)
+    assert_same(board, written, waiting, seen)
+    assert tiles_of(board) == seen
+    assert set(seen) == set(range(len(board.grid.models)))
+
+
+# Time, objective and NMI of the cells of a cube, against the tables of the report.
+
+
+def test_scores_and_times_are_those_of_the_report(finished: Path) -> None:
+    cube = finished / "tiny.zarr"
+    follower = Follower(cube)
+    *_, tiles, series = shown(follower)
+    scores = {
+        (dataset, float(p or 0), model, m or 0): each
+        for (dataset, _, p, model), points in series.items()
+        for m, *each in points
+    }
+    grid = follower.board.grid
+    rows = {
+        (block.dataset, block.first.p or 0, model, block.first.m or 0): row
+        for block in chain.from_iterable(plan.blocks() for plan in grid.plans.values())
+        for model, row in zip(block.models, tiles[grid.tile(block.first)], strict=True)
+    }
+    table = cell_table(open_cube(cube), read_manifest(cube).plans)
+    table["unit"] = table["mixture"].fillna(table["replicate"]).fillna(-1)
+    for key, cells in table.fillna({"p": 0, "m": 0}).groupby(["dataset", "p", "model", "m"]):
+        n, values = scores.pop(key)
+        units = cells.groupby("unit")[["nmi", "adjusted_rand"]].mean()
+        assert n == len(units)
+        for (mean, error), score in zip(values, ("nmi", "adjusted_rand"), strict=True):
+            expected = [units[score].mean(), units[score].sem() if n > 1 else None]
+            assert [mean, error] == pytest.approx(expected)
+        assert rows[key][:2] == [len(cells), (cells["status"] == "done").sum()]
+        assert rows[key][7:9] == pytest.approx([cells["seconds"].mean(), cells["objective"].max()])
+    assert not scores
+
+
+# A collector that tells a board of what it takes: the same as counting the cube.
+
+GRID = make_plan(p=(0.8, 0.9))
+
+
+def partial(cell: Cell, start: int, stop: int) -> Solved:
+    labels = np.array([0, 1, 0, 1, 0], np.int16)
+    solution = labels, np.zeros((2, 2)), np.ones(2)
+    return Solved(Span(cell, start, stop), -np.arange(start, stop, dtype=float), start, *solution, 0.5, 0.1)
+
+
+class Run:
+    """Collectors of a cube, with feeds; each start is another process, after the one before has died."""
+
+    def __init__(self, cube: Path, stack: ExitStack) -> None:
+        self.cube, self.stack = cube, stack
+
+    def start(self) -> Iterator[Span]:
+        """What is left to do."""
+        self.stack.close()
+        generation = next_generation(self.cube)
+        self.collector = Collector(
+            BlockStore(self.cube, files=generation.files),
+            self.stack.enter_context(Journal(generation.journal, generation.files)),
+            Inputs((GRID,), {"a": RealSource(*draw_inputs(GRID))}, {}),
+            {"a": Science(7, (), GRID.n_clusters)},
+            failed=lambda record: append_failure(generation.failures, record),
+            selection=Selection(),
+        )
+        self.feed = Feed(self.cube)
+        self.collector.tell(self.feed)
+        return iter(list(self.collector.left(GRID)))
+
+    def solve(self, work: Span) -> None:
+        self.collector.take([partial(work.unit, work.start, work.stop)])
+
+    def fail(self, work: Span) -> None:
+        for _ in range(ATTEMPTS):
+            self.collector.take([Failed(work, "ValueError: no", "n1", "", "Traceback")])
+
+
+@pytest.fixture
+def cube(tmp_path: Path) -> Path:
+    return empty(tmp_path, GRID)
+
+
+@pytest.fixture
+def run(cube: Path) -> Iterator[Run]:
+    with ExitStack() as stack:
+        yield Run(cube, stack)
+
+
+def shown(feed: Feed | Follower) -> tuple[Any, ...]:
+    """All that the page has of a board; the tile's best cell is any of several equal ones."""
+    feed.update()
+    while isinstance(feed, Follower) and feed.unread:
+        feed.update()
+    board = feed.board
+    board.advance()
+    tiles = {tile: [row[:9] for row in rows] for tile, rows in json.loads(board.tiles.since(-1))}
+    series = {tuple(curve[:4]): curve[4] for curve in json.loads(board.series.since(-1))}
+    return board.datasets(), board.blocks_done, len(board.waiting), len(board.open_blocks), tiles, series
+
+
+def test_the_board_of_a_run_is_that_of_its_files(
+    run: Run, cube: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = run.start()
+    run.solve(next(work))  # the baseline: a block of its own
+    run.solve(next(work))
+    assert shown(run.feed)[1:4] == (1, 1, 1)
+    run.fail(next(work))
+    found = shown(run.feed)
+    assert found[1:4] == (2, 0, 0)
+    assert found[0] == read_status(cube).datasets
+    assert found[0][0].done == 2
+    assert found[0][0].failed == 1
+    assert found[0][0].left == 2
+    assert found == shown(Follower(cube))
+    run.solve(next(work))  # stays in the journal
+    before = shown(run.feed)
+    work = run.start()  # what was done before is shown
+    after = shown(run.feed)
+    assert after[0] == before[0] == read_status(cube).datasets
+    assert after[5] == before[5]
+    assert [rows[0][:7] for rows in after[4].values()] == [rows[0][:7] for rows in before[4].values()]
+    monkeypatch.setattr(module, "CREDIT", -1.0)  # scores wait until they are paid for
+    for each in work:
+        run.solve(each)
+    unpaid = shown(run.feed)
+    assert unpaid[0] == read_status(cube).datasets  # counts never wait
+    assert run.feed.unread > 0
+    assert unpaid[5] == after[5]
+    monkeypatch.setattr(module, "CREDIT", 1.0)
+    final = shown(run.feed)
+    assert final[1:4] == (3, 0, 0)
+    assert final == shown(Follower(cube))
+    assert run.feed.unread == 0
+
+
+def test_a_page_that_fails_does_not_end_the_run(
+    run: Run, cube: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "TURN_SECONDS", 0.01)
+    work = run.start()
+    monkeypatch.setattr(run.feed.board, "settle", lambda settled: 1 / 0)
+    with run.feed:
+        run.solve(next(work))
+        wait_until(lambda: "stands still" in caplog.text)
+    run.solve(next(work))
+    assert not run.feed._queue
+    assert read_status(cube).datasets[0].done == 1
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every update look at the files, and not every other second."""
+    monkeypatch.setattr(module, "PATIENCE", 0)
+    monkeypatch.setattr(module, "LEAST_SECONDS", 0.0)
+    monkeypatch.setattr(module, "SNAPSHOT_SECONDS", 0.0)
+
+
+def looked(cube: Path) -> Follower:
+    follower = Follower(cube)
+    follower.update()
+    return follower
+
+
+def test_cells_that_wait_in_the_journal_are_seen(cube: Path, at_once: None) -> None:
+    generation, first = next_generation(cube), Cell("a", None, 0.9, 4, 0, "likelihood")
+    HeadRecord(spec="s", node="n").write(generation.head, generation.files)
+    with Journal(generation.journal, generation.files) as journal:
+        for part in (partial(first, 0, 2), partial(first, 2, 3), partial(replace(first, replicate=1), 0, 2)):
+            journal.append(*to_record([part]))
+    follower = looked(cube)
+    board = follower.board
+    assert len(board.waiting) == 1
+    assert len(board.open_blocks) == 1
+    assert board.scored == 1
+    board.advance()
+    (row,) = tiles_of(board)[board.grid.tile(first)]
+    assert row == [2, 0, 0, 0, 1, 0, 0, 1.0, 0.0, str(first)]
+    assert board.advance() == board.version, "nothing new"
+    assert board.tiles.since(board.version) == "[]", "nothing new"
+    assert board.datasets() == read_status(cube).datasets  # nothing of it is in the cube
+    block = GRID.block_of(first)
+    BlockStore(cube).write(block, draw_block(GRID, block))
+    follower.update()
+    assert len(board.waiting) == 0
+    assert len(board.open_blocks) == 0
+    assert board.scored == 2
+    assert not looked(cube).board.waiting  # the journal still has what is in the cube
+    # a damaged journal is left to the next driver
+    raw = bytearray(generation.journal.read_bytes())
+    raw[60] ^= 255
+    generation.journal.write_bytes(raw)
+    fresh = looked(cube).board
+    assert fresh.waiting == {}
+    assert fresh.scored == 2
+
+
+def test_differences_add_up_to_the_whole(cube: Path, at_once: None) -> None:
+    follower, store = Follower(cube), BlockStore(cube)
+    state = State(cube, follower)
+    name, first = state.document()
+    states: list[dict[str, Any]] = [json.loads(first)]
+    assert state.document(name) == (name, b"")
+    for block in GRID.blocks():
+        store.write(block, draw_block(GRID, block))
+        while (answer := state.document(name))[0] != name:
+            name = answer[0]
+            states.append(json.loads(answer[1]))
+            assert states[-1]["name"] == name
+            assert "grid" not in states[-1]
+            assert len(states[-1]["tiles"]) <= 1
+    whole = json.loads(state.document()[1])
+    assert "grid" in states[0]
+    assert "grid" in whole
+    assert len(whole["tiles"]) == len(follower.board.grid.models)
+    for part, n in (("tiles", 1), ("series", 4)):
+        seen = {tuple(row[:n]): row[n] for each in states for row in each[part]}
+        assert seen == {tuple(row[:n]): row[n] for row in whole[part]}
+    # a state that was never there gives all
+    own = (f"{follower.token}.{rest}" for rest in ("1.-3", "9.99999", "1." + "9" * 5000, "1.²"))
+    for since in ("x", "..", "a.1.2", *own):
+        assert "grid" in json.loads(state.document(since)[1])
+
+
+def test_numbers_and_words_are_those_of_status_and_failures_have_their_tile(
+    cube: Path, at_once: None
+) -> None:
+    block = next(GRID.blocks())
+    BlockStore(cube).write(block, draw_block(GRID, block))
+    cell, gone = Cell("a", None, 0.9, 4, 1, "likelihood"), Cell("gone", None, 0.5, 1, 0, "posterior")
+    append_run(cube, run_record({"ecoli": ("not here",)}))
+    with Lease.acquire(cube) as lease:
+        head = HeadRecord(spec="s", node="n0", dashboard="http://here").now("running")
+        head.write(lease.generation.head, lease.files)
+        progress = Progress(restarts=5, total=20, workers=3, left=60.0, at=time.time())
+        progress.write(lease.generation.state, lease.files)
+        RunFolder(cube).log.write_text("".join(f"line {n} {'x' * 500}\n" for n in range(30)))
+        busy: list[AtWork] = [(f"w{n}", "n", "", "a", float(-n)) for n in range(996)]
+        follower = Follower(cube)
+        state = State(cube, follower, lambda: (1000, busy))
+        for attempt, each in product((1, 2), (cell, gone)):
+            facts = {"cell": str(each), "cause": f"because {attempt}", "attempt": attempt}
+            record = FailureRecord(
+                work=FailedWork(cell=each, start=0, stop=3), node="n1", job="7", traceback="", **facts
+            )
+            append_failure(lease.generation.failures, record)
+            shown = json.loads(state.document()[1])["head"]
+        expected = read_status(cube).to_dict()
+    failures, keys = shown["failures"], ("cell", "tile", "cause", "attempt")
+    assert failures["cells"] == 2
+    assert failures["records"] == 4
+    assert [[each[key] for key in keys] for each in failures["last"]] == [
+        [str(gone), None, "because 2", 2],
+        [str(cell), follower.board.grid.tile(cell), "because 2", 2],
+    ]
+    assert [line.split()[1] for line in shown["log"]] == [str(n) for n in range(18, 30)]
+    assert {len(line) for line in shown["log"]} == {400}
+    workers = shown["crew"]
+    assert workers["connected"] == 1000
+    assert workers["busy"] == 996
+    assert len(workers["rows"]) == MOST_WORKERS
+    assert workers["rows"][0] == ["w995", "n", "", "a", -995.0]  # who began first
+    for each in ("at", "left"):  # which change from second to second
+        del expected["run"][each]
+    del expected["eta_seconds"]
+    assert shown["status"] == expected
+    assert expected["skipped"] == {"ecoli": ["not here"]}
+    assert shown["who"].startswith("run by ")
+    assert shown["ends_at"] == pytest.approx(time.time() + 60, abs=20)
+
+
+def test_files_are_not_looked_at_all_the_time(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    follower = Follower(cube)
+    monkeypatch.setattr(module, "SNAPSHOT_SECONDS", 1000.0)
+    monkeypatch.setattr(follower, "_replay", Mock())
+    for _ in range(5):
+        follower.update()
+    monkeypatch.setattr(follower, "update", Mock())
+    state = State(cube, follower)
+    assert len({state.document() for _ in range(10)}) == 1
+    assert (follower._replay.call_count, follower.update.call_count) == (1, 1)  # type: ignore[attr-defined]
+
+
+def test_the_pace_is_that_of_the_last_minutes() -> None:
+    pace, at_work = Pace(), Progress(restarts=0, total=10**6, workers=1, left=1.0, at=0.0)
+    assert pace.to_dict() == {"per_second": None, "seconds": 0, "steps": []}
+    for at in (each + later for each in range(0, 2000, 10) for later in (0, 1)):  # 1: too soon after
+        pace.note(at_work.model_copy(update={"at": float(at), "restarts": 4 * at}))
+    found = pace.to_dict()
+    assert found["per_second"] == 4.0
+    assert set(found["steps"]) == {4.0}
+    assert 590 <= found["seconds"] <= 600
+    pace.note(at_work.model_copy(update={"at": 3000.0, "restarts": 5}))  # another run
+    assert pace.to_dict()["steps"] == []

@@ -22,6 +22,7 @@ from sweep_clustering.pipeline.report import elements
 from sweep_clustering.pipeline.report.elements import (
     Chapter,
     Part,
+    Section,
     Table,
     Value,
     number,
@@ -29,7 +30,7 @@ from sweep_clustering.pipeline.report.elements import (
 )
 from sweep_clustering.pipeline.report.figures import SUFFIXES, TILE, house_style, hover, inline, save, short
 from sweep_clustering.pipeline.report.scores import draw_curves
-from sweep_clustering.pipeline.report.write import Report, write_chapters, write_report
+from sweep_clustering.pipeline.report.write import Report, write_figures, write_page, write_report
 from sweep_clustering.storage.cube.growth import create
 from sweep_clustering.storage.runfolder.folder import FailedWork, FailureRecord, append_failure
 from sweep_clustering.sweeps.errors import InputError
@@ -80,7 +81,7 @@ def test_what_names_nmi_says_once_by_what_it_is_normalised(report: Report, tmp_p
         figure = Figure()
         figure.add_subplot().set_ylabel(up)
         parts.append((name, figure, "A caption."))
-    write_chapters(tmp_path / "page.html", "t", [("key", "head", parts, False)], [])
+    write_page(tmp_path / "page.html", "t", write_figures(tmp_path, [Section("key", "head", parts)]), [])
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
     # a caption is the label of its figure, too
     assert text.count(said) == 3

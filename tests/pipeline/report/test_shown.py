@@ -49,13 +49,12 @@ CROSSING = {"uniform": (0.2, 0.4, 0.6), "active": (0.4, 0.5, 0.5), "biased": (0.
 
 def of(section: str, found: Content) -> Iterator[str]:
     """Words, tables and figures of a section; nothing where it has no place."""
-    (declared,) = (each for each in write.SECTIONS if each.key == section)
-    parts = list(declared.parts(found)) if declared.needs(found) else []
+    (declared,) = (each for each in write.sections(found) if each.key == section)
+    parts = list(declared.parts)
     lines = [*said(parts)]
     for name, figure, caption in (part for part in parts if isinstance(part, tuple)):
         lines += [f"## {name}: {caption}", drawn(figure)]
-    title = declared.title if isinstance(declared.title, str) else declared.title(found)
-    yield f"# {title}" if lines else f"no {section}"
+    yield f"# {declared.title}" if lines else f"no {section}"
     yield from lines
 
 
@@ -91,8 +90,7 @@ def files(found: dict[str, pd.DataFrame]) -> Iterator[str]:
 def standing(cells: pd.DataFrame, *sections: str) -> Iterator[str]:
     found = content(cells)
     yield from winners.headline(found.ranked)
-    yield from narrow(winners.winner_lines(found, 100), 100)
-    yield from (line for section in sections for line in of(section, found))
+    yield from (line for section in sections or ("winners",) for line in of(section, found))
 
 
 def permuted(values: np.ndarray, seed: int = 0) -> np.ndarray:
@@ -145,14 +143,10 @@ def robust(other: str, accuracies: tuple[float, ...] = (0.7, 1.0)) -> pd.DataFra
     return table(rows)
 
 
-def design(cells: pd.DataFrame, *names: str, whole: bool = False) -> Iterator[str]:
+def design(cells: pd.DataFrame, *names: str) -> Iterator[str]:
     found = content(cells, written=written(*names))
     yield from variants.design_headline(found.designs)
-    yield from narrow(variants.design_lines(found.designs), 100)
-    if whole:
-        yield from (*of("designs", found), *files(variants.design_files(found.designs)))
-    for score, each in [] if whole else list(found.designs.items())[:1]:
-        yield from variants.design_findings(each, score)
+    yield from (*of("designs", found), *files(variants.design_files(found.designs)))
 
 
 def crossing() -> pd.DataFrame:
@@ -182,7 +176,6 @@ def search(cells: pd.DataFrame) -> Iterator[str]:
     found = content(cells)
     found.__dict__["searches"] = compared_searches(cells, SEARCHES)
     yield from of("searches", found)
-    yield from narrow(variants.search_lines(found.searches, 60), 60)
 
 
 def scored(*plans: DatasetPlan, sections: tuple[str, ...]) -> Iterator[str]:
@@ -389,7 +382,9 @@ def ran() -> Iterator[str]:
             found = content(cells, manifest=manifest, summary=summary_table(cells), holder=holder)
             yield from effort.state(found)
             yield from (line.replace(folder, "FOLDER") for line in said(effort.head(found)))
-            yield from narrow(iter(render(found).replace(folder, "FOLDER").splitlines()), 100)
+            declared = (each for each in write.sections(found) if each.n_in_text is not None)
+            text = render(found, write.write_figures(Path(folder), declared, ()))
+            yield from narrow(iter(text.replace(folder, "FOLDER").splitlines()), 100)
             for name in ("iris", "thyroid"):
                 status = zarr.open_array(cube / name / "status", mode="r+")
                 status[...] = np.where(np.asarray(status[...]) == DONE, DONE, NO_SOLUTION)
@@ -427,11 +422,9 @@ CASES: dict[str, Callable[[], Iterator[str]]] = {
     "robust-shapes": lambda: standing(robust("conditional-full"), "robustness"),
     "robust-one": lambda: standing(robust("conditional", (0.9,)), "robustness"),
     "bars": lambda: standing(twins(), "winners"),
-    "designs": lambda: design(
-        designed(level, datasets=("a", "b"), designs=tuple(CURVES)), "a", "b", whole=True
-    ),
-    "designs-noisy": lambda: design(designed(noisy, baseline=0.0, accuracies=(0.8, 1.0)), "a", whole=True),
-    "designs-beyond": lambda: design(designed(rising, baseline=0.0), "a", whole=True),
+    "designs": lambda: design(designed(level, datasets=("a", "b"), designs=tuple(CURVES)), "a", "b"),
+    "designs-noisy": lambda: design(designed(noisy, baseline=0.0, accuracies=(0.8, 1.0)), "a"),
+    "designs-beyond": lambda: design(designed(rising, baseline=0.0), "a"),
     "designs-worse": lambda: design(
         designed(lambda design, x, unit: x / 2 * (design != "active"), baseline=0.1), "a"
     ),
@@ -440,7 +433,7 @@ CASES: dict[str, Callable[[], Iterator[str]]] = {
     "designs-models": lambda: design(
         designed(level, models=("posterior", max(SHIPPED, key=len)), datasets=("a", "b"))
     ),
-    "designs-none": lambda: design(designed(level, designs=("uniform",)), "a", whole=True),
+    "designs-none": lambda: design(designed(level, designs=("uniform",)), "a"),
     "searches": lambda: search(searched(("first", "second", "prior"))),
     "searches-shapes": lambda: search(other_shapes()),
     "searches-none": lambda: search(searched(("first",))),

@@ -1,16 +1,23 @@
-"""Which model wins: costs by hand, and names in figures of few and many models."""
+"""Figures of winners and designs by hand: costs, and names of few and many models, in any script."""
 
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
 from contests import cell, table
+from designed import designed, written
+from matplotlib.font_manager import fontManager, get_font
 from matplotlib.text import Text
+from searched import SEARCHES, searched
 
-from sweep_clustering.pipeline.report import winners
-from sweep_clustering.pipeline.report.figures import house_style
+from sweep_clustering.pipeline.looks import DESIGN_LOOKS
+from sweep_clustering.pipeline.report import figures, variants, winners, write
+from sweep_clustering.pipeline.report.elements import Part, Section
+from sweep_clustering.pipeline.report.figures import house_style, short
+from sweep_clustering.pipeline.scoring.pairs import compared_searches, design_scores
 from sweep_clustering.pipeline.scoring.ranking import rank
-from sweep_clustering.sweeps.words import MODEL_CODES
+from sweep_clustering.sweeps.words import DESIGNS, MODEL_CODES
 
 
 def test_time_is_a_geometric_mean_over_data_sets_and_what_is_beaten_is_not_marked() -> None:
@@ -79,3 +86,138 @@ def test_no_name_is_cut_off_or_stands_on_another(n_models: int, n_datasets: int)
             for one, other in combinations(boxes, 2):
                 across = min(one.x1, other.x1) - max(one.x0, other.x0)
                 assert min(across, min(one.y1, other.y1) - max(one.y0, other.y0)) < 2.5
+
+
+MANY = tuple(f"d{number}" for number in range(30))
+
+
+def rising(design: str, x: float, unit: int) -> float:
+    return (0.4 + 0.01 * unit if design == "active" else 0.2) * x
+
+
+def test_the_band_of_a_design_is_of_its_paired_difference() -> None:
+    found = design_scores(designed(rising), written("a"))["nmi"]
+    figure = variants.draw_designs(found, "nmi")
+    assert figure is not None
+    (axes,) = figure.axes
+    (band,) = axes.collections
+    active = found[found["design"] == "active"]
+    ends = [active["mean"] + sign * active["difference_se"] for sign in (-1, 1)]
+    heights = np.unique(band.get_paths()[0].vertices[:, 1].round(9))
+    assert np.allclose(heights, np.unique(np.concatenate(ends).round(9)))
+    assert set(DESIGN_LOOKS) == set(DESIGNS)
+    assert len({(look.color, look.marker) for look in DESIGN_LOOKS.values()}) == len(DESIGNS)
+
+
+def test_bars_of_objectives_are_shares_of_all_cells_and_large_grids_are_shown_in_part() -> None:
+    found = compared_searches(searched(), SEARCHES)
+    bars = variants.draw_search(found["searches"], found["search-costs"]).axes[0].patches
+    widths = np.array([bar.get_width() for bar in bars]).reshape(3, -1)
+    assert widths[:, 0].tolist() == [25.0, 50.0, 25.0]
+    assert np.allclose(widths.sum(axis=0), 100)
+    found = compared_searches(searched(datasets=MANY), SEARCHES)
+    (axes, *_) = variants.draw_search(found["searches"], found["search-costs"]).axes
+    assert len(axes.get_yticklabels()) == variants.MOST_LINES
+    figure = variants.draw_designs(design_scores(designed(rising, datasets=MANY, draws=1), {})["nmi"], "nmi")
+    assert figure is not None
+    assert len(figure.axes) == variants.MOST_ROWS
+
+
+LONG = "n" * 60
+BEGINNING, MIDDLE, END = "b" + LONG[1:], LONG[:30] + "h" + LONG[31:], LONG[:-1] + "e"
+# A letter that was given to nobody: no font has it.
+NOBODYS = "\u0378"
+
+
+def standing(*names: str) -> winners.Figure:
+    rows = [cell(name, model, 0.5, p=0.9) for name in names for model in ("a", "b")]
+    figure = winners.draw_standing(rank(table(rows), "nmi"))
+    assert figure is not None
+    return figure
+
+
+def test_names_that_are_shortened_keep_both_ends_and_stay_unique() -> None:
+    names = [LONG, BEGINNING, MIDDLE, END, LONG[:30] + "u" + LONG[31:]]
+    with house_style(names):
+        texts = [short(name) for name in names]
+    assert len(set(texts)) == len(names)
+    assert max(map(len, texts)) == figures.LONGEST_NAME
+    assert texts[1].startswith("b")
+    assert texts[3].endswith("e")
+    assert short("iris") == "iris"
+    # without the others there is nothing to number
+    assert "·" not in short(MIDDLE)
+
+
+def test_chinese_letters_are_as_wide_as_two() -> None:
+    assert short("数" * 11) == "数" * 11
+    assert short("数" * 60) == "数" * 7 + "…" + "数" * 3
+
+
+def test_no_name_is_cut_off_in_a_figure() -> None:
+    names = [LONG, MIDDLE, "数" * 60, "$x_1$ and $y^2$"]
+    with house_style(names):
+        figure = standing(*names)
+        figures.give_fonts(figure)
+        with (
+            pytest.warns(UserWarning, match="missing from font")
+            if figures.give_fonts(figure)
+            else house_style()
+        ):
+            figure.draw_without_rendering()
+    whole = figure.bbox.padded(1)
+    for label in figure.axes[0].get_yticklabels():
+        box = label.get_window_extent()
+        assert whole.x0 <= box.x0
+        assert box.x1 <= whole.x1
+
+
+def other_letter() -> tuple[str, str]:
+    """A letter that DejaVu Sans lacks and another installed font has, and that font."""
+    usual = set(get_font(fontManager.findfont("DejaVu Sans")).get_charmap())
+    for font in fontManager.ttflist:
+        if font.name == "STIXGeneral":
+            for code in sorted(set(get_font(font.fname).get_charmap()) - usual):
+                if chr(code).isprintable() and code < 0xE000:
+                    return chr(code), font.name
+    pytest.skip("no font with other letters")
+
+
+def test_letters_that_the_usual_font_lacks_are_written_with_one_that_has_them(tmp_path: Path) -> None:
+    letter, _ = other_letter()
+    with house_style():
+        # a warning that a glyph is missing would be an error
+        picture = figures.save(standing("iris", letter), tmp_path, "standing", "", figures.SUFFIXES)
+    assert picture.without_font == frozenset()
+    assert letter in (tmp_path / "standing.svg").read_text(encoding="utf-8")
+    assert (tmp_path / "standing.pdf").stat().st_size > 1000
+
+
+def test_a_name_that_no_font_can_write_is_named_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    name = f"no{NOBODYS}body"
+    with house_style():
+        figure = standing("iris", name)
+        parts: list[Part] = [("standing", figure, "Points.")]
+        chapters = write.write_figures(tmp_path, [Section("one", "One", parts)])
+        write.write_page(tmp_path / "page.html", "page", chapters, ())
+    said = [record.getMessage() for record in caplog.records if "no installed font" in record.getMessage()]
+    assert len(said) == 1
+    assert name in said[0]
+
+
+def test_names_are_no_mathematics_and_no_markup(tmp_path: Path) -> None:
+    names = ("$x_1$", "a<b & c>d", "مجموعة")
+    with house_style():
+        picture = figures.save(standing(*names), tmp_path, "standing", "", figures.SUFFIXES)
+    svg = (tmp_path / "standing.svg").read_text(encoding="utf-8")
+    for text in ("$x_1$", "a&lt;b &amp; c&gt;d", "مجموعة"):
+        assert f">{text}</text>" in svg
+    assert "<b" not in svg.replace("<base", "")
+    assert picture.without_font == frozenset()
+
+
+def test_right_to_left_letters_are_known() -> None:
+    assert figures.is_right_to_left("iris مجموعة")
+    assert not figures.is_right_to_left("数据 iris")

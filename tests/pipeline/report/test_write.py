@@ -1,5 +1,10 @@
-"""Sections by hand: what is left out of a large grid, boxes, shares, one cell, and bad input; see `shown`."""
+"""Sections by hand: what is left out of a large grid, boxes, shares, one cell, and bad input; see `shown`.
 
+Pairs of cubes, through the command, and tables and grids for other programs come last.
+"""
+
+import io
+import re
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -7,6 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 from click.testing import CliRunner
 from contests import cell, table
 from cubes import toy
@@ -16,10 +22,14 @@ from sweep_clustering.pipeline.commands.main import main
 from sweep_clustering.pipeline.report import cell as cell_room
 from sweep_clustering.pipeline.report import effort, elements, scores, write
 from sweep_clustering.pipeline.report.cell import CellFigure, choose_cell, draw_matrix, named_cell, read_cell
+from sweep_clustering.pipeline.report.elements import spreadsheet
 from sweep_clustering.pipeline.report.figures import house_style, save
-from sweep_clustering.pipeline.report.write import write_report
+from sweep_clustering.pipeline.report.write import write_export, write_report, write_rows
 from sweep_clustering.pipeline.scoring.ranking import rank_published
-from sweep_clustering.pipeline.scoring.tables import row_cell
+from sweep_clustering.pipeline.scoring.scores import score_datasets
+from sweep_clustering.pipeline.scoring.tables import cell_table, row_cell, summary_table
+from sweep_clustering.storage.cube.growth import open_cube
+from sweep_clustering.storage.cube.manifest import read_manifest
 from sweep_clustering.sweeps.errors import InputError
 from sweep_clustering.sweeps.plan import AskedPath
 
@@ -113,9 +123,7 @@ def test_published_labels_are_ranked_with_a_star_and_all_are_listed() -> None:
     assert figure is not None
     assert [row[-1].text for row in every.rows] == ["yes", "yes"]  # type: ignore[union-attr]
     assert "2 of 2 published methods" in str(words[-1])
-    lines = list(scores.label_lines(found, 100))
-    assert lines[0] == "among published labels"
-    assert "ARI: a* has the best mean rank, 1.00 of 3" in lines[1]
+    assert str(words[0]).startswith("ARI: a* has the best mean rank, 1.00 of 3")
     none = rank_published(cells, theirs.assign(battery="wut"))
     said, nothing = scores.ranks_beside_labels(content(cells, published=none))
     assert (str(said)[:11], nothing.rows) == ("No data set", ())  # type: ignore[union-attr]
@@ -253,7 +261,173 @@ def test_many_samples_are_an_image_of_see_through_points(tmp_path: Path) -> None
     assert picture.svg.count("<use") < 300
 
 
-def test_names_with_hyphens_stay_whole_at_the_end_of_a_line() -> None:
+def test_a_table_that_is_wider_than_a_line_goes_on_below_with_its_first_columns() -> None:
+    heads = ("data set", "p", *(f"model-{at}" for at in range(20)))
+    rows = tuple(
+        (
+            elements.words(name),
+            elements.number(0.8, "g"),
+            *(elements.number(at + 0.5, ".3f") for at in range(20)),
+        )
+        for name in ("iris", "a-name-of-so-many-letters-that-it-takes-more-than-one-line-of-its-column")
+    )
+    groups = ((("", 2), ("K = 2", 10), ("K = 3", 10)),)
+    lines = elements.text_lines(elements.Table("t", heads, rows, groups, n_lead=2))
+    assert max(map(len, lines)) <= elements.WIDTH
+    n_parts = sum(line.startswith("data set") for line in lines)
+    assert n_parts > 1
+    assert sum(line.startswith("iris") for line in lines) == n_parts
+    words = " ".join(lines).split()
+    for at in range(20):
+        assert words.count(f"model-{at}") == 1
+        assert words.count(f"{at}.500") == len(rows)
+
+
+def test_names_with_hyphens_stay_whole_at_the_end_of_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     sentence = "solver of conditional-any: 1 (runs 1 to 2), 2 (run 3)"
     for width in range(20, 60):
-        assert " ".join(elements.paragraph_lines(sentence, width)) == sentence
+        monkeypatch.setattr(elements, "WIDTH", width)
+        assert " ".join(elements.paragraph_lines(sentence)) == sentence
+
+
+def compare(*arguments: object) -> tuple[int, str, str]:
+    result = CliRunner().invoke(main, ["compare", *map(str, arguments)])
+    return result.exit_code, result.stdout, result.stderr
+
+
+def test_differences_are_of_the_cells_in_both(tmp_path: Path) -> None:
+    for name, plans, scale in (
+        ("first", [toy.plan("iris"), toy.plan("wine")], "none"),
+        ("second", [toy.plan("iris"), toy.plan("mix_k3", mixtures=2)], "standard"),
+    ):
+        entries = [{"name": plan.name, "scale": scale} for plan in plans]
+        grid = {"datasets": entries, "m": ["12", "1N"]}
+        toy.write(tmp_path / f"{name}.zarr", *plans, spec={"name": name, "seed": 7, "grid": grid})
+    code, text, _ = compare(
+        *(tmp_path / f"{name}.zarr" for name in ("first", "second")),
+        *("--score", "seconds", "--score", "nmi", "--out", tmp_path / "out"),
+    )
+    assert code == 0
+    assert {"  iris.scale: A none, B standard", "23 cells are done in both"} < set(text.splitlines())
+    assert "  25 cells only in A: " in text
+    assert " and 20 more." in text
+    assert max(len(line) for line in text.splitlines() if str(tmp_path) not in line) <= 100
+    pairs, table = (pd.read_csv(tmp_path / "out" / f"{name}.csv") for name in ("pairs", "differences"))
+    assert len(pairs) == 2 * 23
+    for row in table[table["p"].notna()].itertuples():
+        same = (pairs["score"] == row.score) & (pairs["p"] == row.p) & (pairs["m"] == row.m)
+        rows = pairs[same & (pairs["model"] == row.model)]
+        assert row.difference == pytest.approx((rows["b"] - rows["a"]).mean())
+    html = (tmp_path / "out" / "compare.html").read_text(encoding="utf-8")
+    sections = ["by-seconds", "by-nmi", "unpaired", "settings"]
+    assert re.findall(r'<section id="([\w-]+)">', html) == sections
+
+
+def test_both_wrong_cubes_are_named_at_once(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    code, _, errors = compare(tmp_path / "a", tmp_path / "b", "--out", tmp_path / "out")
+    assert code == 2
+    assert all(str(tmp_path / name) in errors for name in ("a", "b"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_cubes_without_a_common_cell_are_compared_by_their_settings(tmp_path: Path) -> None:
+    for name in ("iris", "wine"):
+        spec = {"name": name, "seed": 7, "grid": {"datasets": [{"name": name, "scale": "none"}]}}
+        toy.write(tmp_path / f"{name}.zarr", toy.plan(name, models=(), p=(), m=()), spec=spec)
+    code, text, _ = compare(tmp_path / "iris.zarr", tmp_path / "wine.zarr", "--out", tmp_path / "out")
+    assert code == 0
+    assert {"  data set wine: only in B", "0 cells are done in both"} < set(text.splitlines())
+    assert (tmp_path / "out" / "compare.html").is_file()
+
+
+CELL = ["mixture", "p", "m", "replicate", "model"]
+
+
+@pytest.fixture(scope="module")
+def cube(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    drawn = toy.plan("drawn", mixtures=2, replicates=1, replicate_chunk=1)
+    return make(tmp_path_factory.mktemp("exported"), toy.plan("iris", replicates=1, replicate_chunk=1), drawn)
+
+
+def read(path: Path) -> pd.DataFrame:
+    return pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
+
+
+@pytest.mark.parametrize("how", ["csv", "parquet"])
+def test_tables_are_those_of_the_cube(how: str, cube: Path, tmp_path: Path) -> None:
+    tree, plans = open_cube(cube), read_manifest(cube).plans
+    written = write_export(cube, tmp_path / "out", how)
+    assert sorted(written) == sorted((tmp_path / "out").iterdir())
+    names = ("cells", "summary", *(f"labels-{name}" for name in plans))
+    assert [path.name for path in written] == [f"{name}.{how}" for name in names]
+    cells = cell_table(tree, plans)
+    for path, expected in zip(written, (cells, summary_table(cells)), strict=False):
+        pd.testing.assert_frame_equal(read(path), expected, check_dtype=False, check_exact=True)
+    for path, plan in zip(written[2:], plans.values(), strict=True):
+        found, data = read(path), tree[plan.name]
+        n_done = int((cells["dataset"].eq(plan.name) & cells["status"].eq("done")).sum())
+        assert len(found) == n_done * plan.n_samples
+        for place, rows in found.groupby(CELL, dropna=False):
+            there = {key: value for key, value in zip(CELL, place, strict=True) if pd.notna(value)}
+            mixture = {key: there[key] for key in ("mixture",) if key in there}
+            node = data if "p" in there else data[there.pop("model")]
+            assert rows["label"].tolist() == node["labels"].sel(there).values.tolist()
+            assert rows["label_true"].tolist() == data["labels_true"].sel(mixture).values.tolist()
+            assert rows["sample"].tolist() == list(range(1, plan.n_samples + 1))
+
+
+def test_grids_open_without_this_package(cube: Path, tmp_path: Path) -> None:
+    tree, plans = open_cube(cube), read_manifest(cube).plans
+    write_export(cube, tmp_path / "out", "netcdf")
+    for name in plans:
+        for path, expected in score_datasets(tree, name).items():
+            file = tmp_path / "out" / f"{path.replace('/', '-')}.nc"
+            with xr.open_dataset(file, engine="scipy") as found:
+                assert set(found) == {*expected, "labels", "status"}
+                for score, values in expected.items():
+                    assert np.array_equal(found[score].values, values.values, equal_nan=True)
+                assert np.array_equal(found["labels"].values, tree[path]["labels"].values)
+
+
+def test_nothing_is_overwritten_unasked(cube: Path, tmp_path: Path) -> None:
+    out, file = tmp_path / "out", tmp_path / "file"
+    out.mkdir()
+    for path in (out / "cells.csv", file):
+        path.write_text("mine")
+    for folder, how, found in (
+        (out, "csv", "found files, expected an empty folder, or none"),
+        (file, "csv", "found a file, expected a folder to write to"),
+    ):
+        with pytest.raises(InputError, match=found):
+            write_export(cube, folder, how)
+    assert (out / "cells.csv").read_text() == file.read_text() == "mine"
+    result = CliRunner().invoke(main, ["export", str(cube), "--out", str(out), "--force"])
+    assert result.exit_code == 0, result.output
+    assert str(out / "cells.csv") in result.stdout
+    assert (out / "cells.csv").read_text() != "mine"
+    assert not list(tmp_path.glob(".*"))
+    both = CliRunner().invoke(main, ["export", str(cube), "--scores", "--force"])
+    assert both.exit_code == 2
+    assert "--force: found --scores as well, expected one of them" in both.stderr
+
+
+def test_parts_with_and_without_a_name_are_one_table(tmp_path: Path) -> None:
+    # a method among the baselines has no search, and a baseline no design
+    parts = [
+        pd.DataFrame({"design": pd.NA, "search": pd.NA, "label": [0, 1]}, dtype=object),
+        pd.DataFrame({"design": "active", "search": "quick", "label": [0, 1]}, dtype=object),
+    ]
+    for kind in ("csv", "parquet"):
+        write_rows(tmp_path / f"labels.{kind}", iter(parts))
+        found = read(tmp_path / f"labels.{kind}")
+        assert found[["design", "search"]].isna().all(axis=1).tolist() == [True, True, False, False]
+        assert found["search"][2:].tolist() == ["quick", "quick"]
+
+
+def test_texts_are_no_formulas() -> None:
+    table = pd.DataFrame({"sample": ["=1+2", "-3", "@x", "a\x1b[2J", "b"], "p": [-0.5, 1, 2, 3, 4]})
+    found = pd.read_csv(io.StringIO(spreadsheet(table).to_csv(index=False)), dtype=str)
+    assert found["sample"].tolist() == ["'=1+2", "-3", "'@x", "a [2J", "b"]
+    assert found["p"].tolist() == ["-0.5", "1.0", "2.0", "3.0", "4.0"]
