@@ -586,7 +586,7 @@ BESIDE = ("dataset", "n_clusters", "p", "m", "model", "score", "mean", "se", "n"
 
 
 def read_published(path: Path) -> pd.DataFrame:
-    """Read a CSV with the columns of `PublishedMean` or of `PublishedScore`, and perhaps others, in any order.
+    """Read a CSV with the columns of `PublishedMean` or of `PublishedScore`, in any order, and perhaps more.
 
     The result has the columns `PUBLISHED` of means, where m is 0 for a model without annotations, or `SCORED`
     of scores. An `InputError` has every line that is wrong.
