@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tables import Table
 
-from sweep_clustering.sweeps.annotations.nearness import verdict
+from sweep_clustering.sweeps.annotations.numbering import verdict
 
 ACCURACIES = (1.0, 0.9, 0.8, 0.7)
 TABLE = Table("numbering", ("rows", "answers", "table", *(f"accuracy {each:g}" for each in ACCURACIES)))

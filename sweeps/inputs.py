@@ -339,16 +339,8 @@ def _plan(spec: SweepSpec, entry: Dataset, data: DataSet | None, source: Source,
         table, place = data.table, data.source
         if isinstance(entry, UserTable) and entry.annotations is not None:
             place += f", annotations {entry.annotations}"
-        facts = {
-            "n_samples": len(table.X),
-            "n_features": table.X.shape[1],
-            "n_clusters": data.n_clusters,
-        }
-        facts |= {
-            "source": place,
-            "checksum": table.checksum(),
-            "has_labels": table.labels_true is not None,
-        }
+        facts = {"n_samples": len(table.X), "n_features": table.X.shape[1], "n_clusters": data.n_clusters}
+        facts |= {"source": place, "checksum": table.checksum(), "has_labels": table.labels_true is not None}
         facts |= {
             key: _kept_names(getattr(table, key), MOST_NAMED) for key in ("feature_names", "class_names")
         }

@@ -7,8 +7,6 @@ row by row), the centre of the features and the axes. So a row has no more numbe
 shape and its coordinates. Merged groups have one variance, which is kept once, and any number of Gaussians.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from math import prod
 from typing import Any, NamedTuple

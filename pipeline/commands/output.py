@@ -4,8 +4,6 @@ Inside `reported` every problem ends the command with its exit code; `tell` prin
 `as_typed` write commands for people to type.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import shlex
@@ -35,14 +33,14 @@ def reported(*faults: type[Exception]) -> Iterator[None]:
 
     The texts of `faults` and of errors of disk and memory are whole messages; other errors are not handled.
     """
+    from sweep_clustering.storage.files import StorageError, storage_errors
+
     try:
         try:
             yield
         except OSError as error:
             if not isinstance(error.filename, str):
                 raise
-            from sweep_clustering.storage.files import storage_errors
-
             with storage_errors(Path(error.filename)):
                 raise
     except InputError as error:
@@ -54,8 +52,6 @@ def reported(*faults: type[Exception]) -> Iterator[None]:
         click.echo(f"out of memory, nothing was started ({str(error) or 'ulimit -v'})", err=True)
         sys.exit(INTERNAL)
     except Exception as error:
-        from sweep_clustering.storage.files import StorageError
-
         if not isinstance(error, (StorageError, *faults)):
             raise
         click.echo(str(error), err=True)

@@ -2,8 +2,6 @@
 check them.
 """
 
-from __future__ import annotations
-
 import shlex
 import sys
 from contextlib import suppress

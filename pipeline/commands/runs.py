@@ -10,17 +10,8 @@ from typing import Any
 
 import click
 
-from sweep_clustering.pipeline.commands import arguments
+from sweep_clustering.pipeline.commands import arguments, output
 from sweep_clustering.pipeline.commands.arguments import flag
-from sweep_clustering.pipeline.commands.output import (
-    INTERRUPTS,
-    as_typed,
-    has_no_reader,
-    next_step,
-    reported,
-    show,
-    tell,
-)
 from sweep_clustering.pipeline.common import COMPLETE, FAILED_CELLS
 from sweep_clustering.sweeps.errors import InputError, Problem, collecting
 
@@ -66,29 +57,29 @@ def submit(spec: Path, as_json: bool, **choices: Any) -> None:
     from sweep_clustering.pipeline.work.merge import Mismatch
     from sweep_clustering.storage.runfolder.journal import JournalDamaged
 
-    with reported(JournalDamaged, Mismatch):
+    with output.reported(JournalDamaged, Mismatch):
         path, is_installed = arguments.find_spec(spec)
         if is_installed:
             click.echo(f"using the {spec.name} that is installed with sweep: {path}", err=True)
         chosen = Options(**choices)
-        code = run(path, chosen, Console(stderr=True), show_plan=show if as_json else None)
+        code = run(path, chosen, Console(stderr=True), show_plan=output.show if as_json else None)
     if chosen.dry_run:
         if not as_json:
-            next_step(*as_typed(submit, dry_run=False))
+            output.next_step(*output.as_typed(submit, dry_run=False))
         sys.exit(code)
-    with reported():
+    with output.reported():
         cube = arguments.cube_of(path, chosen.results, chosen.part)
     if as_json:
         state: dict[str, Any] = {"cube": str(cube)}  # nothing else is known if no cube was created
         with suppress(InputError):
             state = read_status(cube).to_dict()
-        show(state | {"exit_code": code})
+        output.show(state | {"exit_code": code})
     elif code == COMPLETE:
-        next_step("status" if chosen.detach else "report", cube)
+        output.next_step("status" if chosen.detach else "report", cube)
     elif code == FAILED_CELLS:
-        next_step("why", cube)
-    elif code > INTERRUPTS:
-        next_step(*as_typed(submit))
+        output.next_step("why", cube)
+    elif code > output.INTERRUPTS:
+        output.next_step(*output.as_typed(submit))
     sys.exit(code)
 
 
@@ -118,13 +109,13 @@ def plan(
     if resolved:
         from sweep_clustering.sweeps.file.reading import as_file, as_toml, load_sweep
 
-        with reported():
+        with output.reported():
             problems = [Problem("--part", "--resolved as well", "one of them")] if paths["part"] else []
             with collecting(problems):
                 sweep = load_sweep(arguments.find_spec(spec)[0])
             if problems:
                 raise InputError(problems)
-        show(as_file(sweep) if as_json else as_toml(sweep).splitlines())
+        output.show(as_file(sweep) if as_json else as_toml(sweep).splitlines())
         return
     from sweep_clustering.pipeline.cluster.profiles import load_profile
     from sweep_clustering.pipeline.run.request import prepare
@@ -132,7 +123,7 @@ def plan(
     from sweep_clustering.pipeline.work.merge import Mismatch
     from sweep_clustering.storage.runfolder.journal import JournalDamaged
 
-    with reported(JournalDamaged, Mismatch):
+    with output.reported(JournalDamaged, Mismatch):
         problems = []
         with collecting(problems):
             prepared = prepare(arguments.find_spec(spec)[0], **paths)
@@ -143,9 +134,9 @@ def plan(
         for warning in memory_warnings(prepared, site, workers):
             click.echo(warning, err=True)
         overview = plan_overview(prepared, workers=workers or site.process_count(), pilot=pilot)
-    show(overview if as_json else plan_lines(prepared, overview))
+    output.show(overview if as_json else plan_lines(prepared, overview))
     if not as_json:
-        next_step(*as_typed(submit))
+        output.next_step(*output.as_typed(submit))
 
 
 @click.command()
@@ -160,16 +151,16 @@ def status(cubes_or_spec: tuple[Path, ...], results: Path, as_json: bool) -> Non
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from sweep_clustering.pipeline.monitor.status import read_status
 
-    with reported():
+    with output.reported():
         cubes = arguments.find_runs(cubes_or_spec, results)
         if len(cubes) > 1:
             from sweep_clustering.pipeline.monitor.status import read_parts_status
 
             state = read_parts_status(cubes)
-            tell(state, as_json, *state.outlook)
+            output.tell(state, as_json, *state.outlook)
             return
         run_status = read_status(cubes[0])
-    tell(run_status, as_json, *run_status.outlook[1])
+    output.tell(run_status, as_json, *run_status.outlook[1])
 
 
 @click.command()
@@ -184,16 +175,16 @@ def logs(cube_or_spec: Path, results: Path, lines: int, follow: bool, head: bool
 
     if head and job is not None:
         raise click.UsageError("--head and --job exclude each other")
-    with reported():
+    with output.reported():
         cube = arguments.find_run(cube_or_spec, results)
         paths = runs.find_logs(cube, head=head, job=job)
     for path in paths[: 1 if follow else None]:
         click.echo(f"==> {path} <==", err=True)
         for text in runs.follow(path, cube, lines=lines) if follow else runs.end_of(path, lines):
             click.echo(text, nl=False)
-            if has_no_reader():
+            if output.has_no_reader():
                 return
-    next_step("status", cube)
+    output.next_step("status", cube)
 
 
 @click.command()
@@ -203,10 +194,10 @@ def cancel(cube_or_spec: Path, results: Path) -> None:
     from sweep_clustering.pipeline.monitor import cancel as ending
 
     # an unreadable version of a record is bad input
-    with reported(ending.CannotCancel):
+    with output.reported(ending.CannotCancel):
         cube = arguments.find_run(cube_or_spec, results)
         ending.cancel(cube, click.echo)
-    next_step("status", cube)
+    output.next_step("status", cube)
 
 
 @click.command()
@@ -217,14 +208,15 @@ def why(cube_or_spec: Path, cell: str | None, results: Path, as_json: bool) -> N
     """Show the state of CELL, why it failed, and how to run it alone; without CELL, list the failed cells."""
     from sweep_clustering.pipeline.monitor.status import explain, failed_causes
 
-    with reported():
+    with output.reported():
         cube = arguments.find_cube(cube_or_spec, results)
         if cell is not None:
-            tell(explain(cube, cell, cube_or_spec if cube_or_spec.suffix == ".toml" else None), as_json)
+            spec = cube_or_spec if cube_or_spec.suffix == ".toml" else None
+            output.tell(explain(cube, cell, spec), as_json)
             return
         causes = failed_causes(cube)
     if as_json:
-        show(causes)
+        output.show(causes)
         return
-    show([f"{name}: {cause}" for name, cause in causes.items()] or ["no cell is marked failed"])
-    next_step(*(("why", cube, next(iter(causes))) if causes else ("report", cube)))
+    output.show([f"{name}: {cause}" for name, cause in causes.items()] or ["no cell is marked failed"])
+    output.next_step(*(("why", cube, next(iter(causes))) if causes else ("report", cube)))

@@ -27,7 +27,7 @@ from sweep_clustering.kernels.problem.data import (
 from sweep_clustering.kernels.settings import LARGEST_WEIGHT, LEAST_WEIGHT, WEIGHTS
 from sweep_clustering.pipeline.common import plural
 from sweep_clustering.sweeps.annotations.files import LINK_CELLS, header_problems, usual_names
-from sweep_clustering.sweeps.annotations.nearness import verdict
+from sweep_clustering.sweeps.annotations.numbering import verdict
 from sweep_clustering.sweeps.data.table import exact_below
 from sweep_clustering.sweeps.errors import InputError, Problem, collecting, did_you_mean
 

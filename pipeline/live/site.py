@@ -11,8 +11,6 @@ everything else is read from the run folder, as `sweep status` reads it. `Site.a
 dashboard of a run and for `serving`, the server of `sweep open`. Pages of other sites may read nothing.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import logging

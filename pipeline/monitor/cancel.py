@@ -12,9 +12,9 @@ import psutil
 from sweep_clustering.pipeline.common import plural
 from sweep_clustering.pipeline.jobs import slurm
 from sweep_clustering.pipeline.monitor.status import RunState, read_run_state
-from sweep_clustering.storage.files import StorageError, remove
+from sweep_clustering.storage.files import LeaseLost, StorageError, remove
 from sweep_clustering.storage.runfolder.folder import ENDED, RunFolder, StopRequest
-from sweep_clustering.storage.runfolder.lease import PATIENCE, Lease, LeaseHeld, LeaseLost, clock, last_lease
+from sweep_clustering.storage.runfolder.lease import PATIENCE, Lease, LeaseHeld, clock, last_lease
 
 Echo = Callable[[str], None]
 

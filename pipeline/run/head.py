@@ -23,33 +23,17 @@ from urllib.parse import urlsplit
 from rich import progress as bars
 from rich.console import Console
 
+from sweep_clustering.pipeline import common
 from sweep_clustering.pipeline.cluster.connect import connect, dashboard_address
 from sweep_clustering.pipeline.cluster.executor import DaskExecutor
 from sweep_clustering.pipeline.cluster.pages import published
-from sweep_clustering.pipeline.common import (
-    COMPLETE,
-    FAILED_CELLS,
-    INTERNAL,
-    cells_left_out,
-    duration,
-    estimate,
-    plural,
-)
-from sweep_clustering.pipeline.common import span as words_of
 from sweep_clustering.pipeline.jobs.cluster import HeadJob
 from sweep_clustering.pipeline.jobs.slurm import CommandFailed, ComputeClusterError, other_head
 from sweep_clustering.pipeline.live.site import Crew, Feed, Site, State
 from sweep_clustering.pipeline.monitor.status import failed_causes, read_status
+from sweep_clustering.pipeline.run import signals
 from sweep_clustering.pipeline.run.ledger import Collector, Work, next_wave
 from sweep_clustering.pipeline.run.request import Request, Selection, Sweep, align_with_cube, is_settled
-from sweep_clustering.pipeline.run.signals import (
-    Interrupt,
-    Stopped,
-    ignore_signals,
-    log_file,
-    stop_on_signal,
-    uninterrupted,
-)
 from sweep_clustering.pipeline.work.merge import Mismatch
 from sweep_clustering.pipeline.work.records import Failed, Science, Span, Task, checked
 from sweep_clustering.pipeline.work.tasks import SerialExecutor
@@ -58,24 +42,15 @@ from sweep_clustering.storage.cube import schema
 from sweep_clustering.storage.cube.blocks import BlockStore, CellMismatch, failed_cells
 from sweep_clustering.storage.cube.growth import create, grow
 from sweep_clustering.storage.cube.manifest import append_run, keep_causes, read_manifest
-from sweep_clustering.storage.files import StorageError, remove, storage_errors, unsynced_devices
+from sweep_clustering.storage.files import LeaseLost, StorageError, remove, storage_errors, unsynced_devices
 from sweep_clustering.storage.provenance import PROMISE, run_record
-from sweep_clustering.storage.runfolder.folder import (
-    ENDED,
-    REQUEUED,
-    RUNNING,
-    HeadRecord,
-    Progress,
-    RunFolder,
-    append_failure,
-)
+from sweep_clustering.storage.runfolder import folder
 from sweep_clustering.storage.runfolder.journal import Journal, JournalDamaged
 from sweep_clustering.storage.runfolder.lease import (
     STALE_AFTER,
     Cancelled,
     Lease,
     LeaseHeld,
-    LeaseLost,
     inherit,
     this_process,
 )
@@ -101,7 +76,7 @@ def open_sweep(sweep: Sweep, lease: Lease, selection: Selection) -> Iterator[Col
         If the disk fails; nothing that was reported done is lost.
     """
     generation, files = lease.generation, lease.files
-    with uninterrupted():
+    with signals.uninterrupted():
         inherit(sweep.run, generation, fresh=not sweep.cube.exists())
         # Again, now that the lease is held: another driver may have created or grown the cube meanwhile.
         sweep = align_with_cube(sweep)
@@ -117,7 +92,7 @@ def open_sweep(sweep: Sweep, lease: Lease, selection: Selection) -> Iterator[Col
             journal,
             sweep.inputs,
             {plan.name: Science.of(sweep.spec, plan, sweep.methods) for plan in plans},
-            failed=lambda record: append_failure(generation.failures, record, files),
+            failed=lambda record: folder.append_failure(generation.failures, record, files),
             selection=selection,
         )
 
@@ -163,9 +138,9 @@ class Driver:
             logger.info("the adaptive stop made %d restarts unnecessary", collector.spared)
         logger.info(
             "%s, %s in %s; %.0f %% of the workers' time was spent in the solver",
-            plural(collector.ran, "restart"),
-            plural(collector.blocks_written, "block"),
-            duration(seconds),
+            common.plural(collector.ran, "restart"),
+            common.plural(collector.blocks_written, "block"),
+            common.duration(seconds),
             100 * self._solver_seconds / max(seconds * self._executor.workers, 1e-9),
         )
 
@@ -219,9 +194,9 @@ class Driver:
         moment = None if collector.ran else self._timing.moment
         logger.info(
             "%s left on %s%s",
-            estimate(on_free_cores / workers, seconds / workers),
-            plural(workers, "worker"),
-            "" if moment is None else f", as timed {words_of(moment.age)} ago",
+            common.estimate(on_free_cores / workers, seconds / workers),
+            common.plural(workers, "worker"),
+            "" if moment is None else f", as timed {common.span(moment.age)} ago",
         )
         self._show()
 
@@ -254,7 +229,7 @@ class Driver:
             ended = [(task, checked(task, outcome)) for task, outcome in outcomes]
             # Before anything is written: another driver may have taken over a lease that became stale.
             self._lease.check()
-            with uninterrupted():
+            with signals.uninterrupted():
                 for span in self.collector.take([result for _, results in ended for result in results]):
                     # Alone, so that another failure is charged to this cell and to no other.
                     self._again += self._grouped(span.unit.dataset, [span])
@@ -292,16 +267,16 @@ class Driver:
 def _announced(work: Work, *, is_bounded: bool) -> Iterator[str]:
     """Say how much a run has to do, and how much of the sweep was done before."""
     most = "at most " if is_bounded else ""
-    yield f"{most}{plural(work.left, 'restart')} to run"
+    yield f"{most}{common.plural(work.left, 'restart')} to run"
     if work.questions_left:
-        yield f"{plural(work.questions_left, 'question')} to ask before"
+        yield f"{common.plural(work.questions_left, 'question')} to ask before"
     if work.restarts > work.left or work.cells_done:
         yield (
-            f"done before: {work.restarts - work.left:,} of {most}{plural(work.restarts, 'restart')}, "
-            f"{work.cells_done:,} of {plural(work.cells, 'cell')}"
+            f"done before: {work.restarts - work.left:,} of {most}{common.plural(work.restarts, 'restart')}, "
+            f"{work.cells_done:,} of {common.plural(work.cells, 'cell')}"
         )
     if work.cells_failed:
-        yield f"{plural(work.cells_failed, 'cell')} failed before (--retry-failed tries them again)"
+        yield f"{common.plural(work.cells_failed, 'cell')} failed before (--retry-failed tries them again)"
 
 
 # How far a run is: a bar on a terminal, plain lines in a log, and a file for commands that read files.
@@ -377,12 +352,11 @@ def display(
         now, seconds = time.monotonic(), clock.left()
         done = total - collector.remaining[Cell]
         answered = work.questions - collector.remaining[AskedPath]
-        left = "timing restarts" if seconds is None else f"{duration(seconds)} left"
-        text = f"{done:,} of {most}{plural(total, 'restart')}{before}"
-        text += f" · {answered:,} of {plural(work.questions, 'question')}" if work.questions else ""
-        text += (
-            f" · {work.cells_done + collector.cells_written:,} of {plural(work.cells, 'cell')} in the cube"
-        )
+        left = "timing restarts" if seconds is None else f"{common.duration(seconds)} left"
+        text = f"{done:,} of {most}{common.plural(total, 'restart')}{before}"
+        text += f" · {answered:,} of {common.plural(work.questions, 'question')}" if work.questions else ""
+        n_written = work.cells_done + collector.cells_written
+        text += f" · {n_written:,} of {common.plural(work.cells, 'cell')} in the cube"
         bar.update(task, completed=done, text=text, left=left)
         is_over = done == total and seconds is not None
         if bar.disable and (is_over or now - logged >= LINE_SECONDS):
@@ -390,7 +364,7 @@ def display(
             logger.info("%5.1f %% · %s · %s", 100 * done / max(total, 1), text, left)
         if is_over or now - written >= STATE_SECONDS:
             written = now
-            Progress(
+            folder.Progress(
                 restarts=done,
                 total=total,
                 earlier=earlier,
@@ -427,7 +401,7 @@ def step(text: str, console: Console) -> Iterator[None]:
 
 # These end a run with a message: no cell is to blame, and nothing that was reported done is lost.
 ENDINGS = (
-    Stopped,
+    signals.Stopped,
     StorageError,
     LeaseHeld,
     LeaseLost,
@@ -474,26 +448,26 @@ def run_head(request: Request, console: Console) -> int:
         with suppress(CommandFailed):
             if (other := other_head(run)) is not None:
                 logger.error("%s", other)
-                return INTERNAL
-    record: HeadRecord | None = None
-    end = End(INTERNAL, "ended by an error")
+                return common.INTERNAL
+    record: folder.HeadRecord | None = None
+    end = End(common.INTERNAL, "ended by an error")
     try:
         with (
-            stop_on_signal() as interrupt,
+            signals.stop_on_signal() as interrupt,
             # A job may find the lease of a head that died on another node, not stale yet.
             _lease(request.sweep.cube, wait=job is not None, on_lost=interrupt) as lease,
-            log_file(run.log),
+            signals.log_file(run.log),
         ):
             unsynced_devices.clear()  # so that the log of each run names them
             data_dir = request.options.data_dir
-            record = HeadRecord(
+            record = folder.HeadRecord(
                 spec=str(request.spec.resolve()),
                 data_dir=None if data_dir is None else str(data_dir.resolve()),
                 job=this_process().job_id,
                 node=os.environ.get("SLURMD_NODENAME") or socket.gethostname(),
                 restarts=0 if job is None else job.restarts,
                 where=request.options.where(),
-            ).now(RUNNING)
+            ).now(folder.RUNNING)
             record.write(lease.generation.head, lease.files)
             try:
                 if job is None and DETACHED not in os.environ:
@@ -505,18 +479,18 @@ def run_head(request: Request, console: Console) -> int:
             finally:
                 # A full disk has been reported already, and who lost the lease has nothing to say any more.
                 with suppress(StorageError, LeaseLost):
-                    state = REQUEUED if end.again else ENDED
+                    state = folder.REQUEUED if end.again else folder.ENDED
                     record.now(state, end.how).write(lease.generation.head, lease.files)
     except ENDINGS as error:
         end = _ended_by(error, job)
     if job is not None and end.again and not job.requeue() and record is not None:
         how = f"{end.how}, and not queued again"
         with suppress(LeaseLost):  # it was given back: the next head may have it
-            record.now(ENDED, how).write(lease.generation.head, lease.files)
+            record.now(folder.ENDED, how).write(lease.generation.head, lease.files)
     return end.code
 
 
-def withdraw_cancel(run: RunFolder) -> None:
+def withdraw_cancel(run: folder.RunFolder) -> None:
     """Withdraw the request that every head of this cube end, as the holder of the lease."""
     with storage_errors(run.stop):
         remove(run.stop)
@@ -528,7 +502,7 @@ def report_done(request: Request) -> int:
     return _conclude(request).code
 
 
-def _run(request: Request, record: HeadRecord, lease: Lease, console: Console) -> End:
+def _run(request: Request, record: folder.HeadRecord, lease: Lease, console: Console) -> End:
     with (
         # Workers before the cube: a compute cluster that is not available leaves nothing behind.
         _executor(request, record, lease, console) as executor,
@@ -545,15 +519,15 @@ def _ended_by(error: BaseException, job: HeadJob | None) -> End:
     if isinstance(error, Cancelled):
         logger.error("%s; what was finished is kept, submit again to resume", error)
         return End(CANCELLED, "cancelled")
-    if isinstance(error, Stopped):
-        ignore_signals()
+    if isinstance(error, signals.Stopped):
+        signals.ignore_signals()
         # Asked once: SLURM's answer to a SIGTERM changes as the job ends.
         again = job is not None and job.continues(error.number)
         then = "the head resumes when its job starts again" if again else "submit again to resume"
         logger.error("stopped by %s; what was finished is kept, %s", error, then)
         return End(128 + error.number, f"stopped by {error}", again)
     logger.error("%s", error)
-    return End(INTERNAL, str(error))
+    return End(common.INTERNAL, str(error))
 
 
 def _conclude(request: Request) -> End:
@@ -566,13 +540,13 @@ def _conclude(request: Request) -> End:
     store = BlockStore(sweep.cube, read_only=True)
     unsolved = Counter(cell.model for cell in store.cells(plans, schema.NO_SOLUTION))
     for method, count in unsolved.items():
-        logger.info("no solution: %s, in %s", method, plural(count, "cell"))
+        logger.info("no solution: %s, in %s", method, common.plural(count, "cell"))
     if not selection.only:
         rows = [row for row in read_status(sweep.cube).datasets if row.name not in skipped]
-        missing = cells_left_out(sweep.spec, skipped)
+        missing = common.cells_left_out(sweep.spec, skipped)
         cells, n_failed = (sum(getattr(row, name) for row in rows) for name in ("cells", "failed"))
         done = cells - n_failed - sum(row.left for row in rows)
-        parts = [f"{done:,} of {plural(cells + missing, 'cell')} done"]
+        parts = [f"{done:,} of {common.plural(cells + missing, 'cell')} done"]
         parts += [f"{n_failed:,} failed"] if n_failed else []
         parts += [f"{missing:,} left out, because their data sets are not at hand"] if missing else []
         logger.info("%s", ", ".join(parts))
@@ -580,12 +554,12 @@ def _conclude(request: Request) -> End:
     if selection.only and not is_settled(sweep, selection):
         logger.info("results are kept, and written to the cube when the rest of the block is done")
     if failed:
-        return End(FAILED_CELLS, "finished with failed cells")
-    return End(FAILED_CELLS if request.options.strict and skipped else COMPLETE, "finished")
+        return End(common.FAILED_CELLS, "finished with failed cells")
+    return End(common.FAILED_CELLS if request.options.strict and skipped else common.COMPLETE, "finished")
 
 
 @contextmanager
-def _lease(cube: Path, *, wait: bool, on_lost: Interrupt) -> Iterator[Lease]:
+def _lease(cube: Path, *, wait: bool, on_lost: signals.Interrupt) -> Iterator[Lease]:
     """Hold the lease; with `wait`, wait until the lease of a head that died elsewhere is stale."""
     deadline = time.monotonic() + (2 * STALE_AFTER if wait else 0.0)
     while True:
@@ -602,7 +576,9 @@ def _lease(cube: Path, *, wait: bool, on_lost: Interrupt) -> Iterator[Lease]:
 
 
 @contextmanager
-def _executor(request: Request, record: HeadRecord, lease: Lease, console: Console) -> Iterator[Executor]:
+def _executor(
+    request: Request, record: folder.HeadRecord, lease: Lease, console: Console
+) -> Iterator[Executor]:
     sources, profile = request.sweep.inputs.sources, request.profile
     if profile is None:
         explanation = "dashboard: none without workers; sweep open %s shows the run from its files"
@@ -624,8 +600,8 @@ def _executor(request: Request, record: HeadRecord, lease: Lease, console: Conso
         started = time.monotonic()
         with step(COMPILING, console):
             executor = DaskExecutor(client, sources, time_limit=request.options.time_limit)
-        ready = plural(executor.workers, "worker")
-        logger.info("%s ready after %s", ready, words_of(time.monotonic() - started))
+        ready = common.plural(executor.workers, "worker")
+        logger.info("%s ready after %s", ready, common.span(time.monotonic() - started))
         yield executor
 
 

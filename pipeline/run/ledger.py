@@ -21,19 +21,9 @@ from numpy.typing import NDArray
 
 from sweep_clustering.pipeline.live.site import Feed
 from sweep_clustering.pipeline.run.request import Selection, Sweep
+from sweep_clustering.pipeline.work import records
 from sweep_clustering.pipeline.work.journalled import from_record, spans_of, to_record
 from sweep_clustering.pipeline.work.merge import BlockResult, CellResult, Mismatch
-from sweep_clustering.pipeline.work.records import (
-    NO_ANSWERS,
-    Answered,
-    Answers,
-    Failed,
-    Results,
-    Science,
-    Solved,
-    Span,
-    Task,
-)
 from sweep_clustering.pipeline.work.timing import Timing
 from sweep_clustering.storage.cube.blocks import BlockStore
 from sweep_clustering.storage.cube.manifest import read_manifest
@@ -121,7 +111,7 @@ class Collector:
         store: BlockStore,
         journal: Journal | Journals,
         inputs: Inputs,
-        sciences: Mapping[str, Science],
+        sciences: Mapping[str, records.Science],
         *,
         failed: Callable[[FailureRecord], None],
         selection: Selection,
@@ -146,11 +136,11 @@ class Collector:
         # seconds that each block of this run took
         self.write_seconds: list[float] = []
         self._page: Feed | None = None
-        answers: list[Answered] = []
+        answers: list[records.Answered] = []
         try:
             for header, arrays in journal.records():
                 for result in from_record(header, arrays, self.plans, sciences):
-                    if isinstance(result, Answered):
+                    if isinstance(result, records.Answered):
                         answers.append(result)
                     elif result.span.unit.dataset in self.plans:
                         self._result(result.span.unit).add(result)
@@ -201,15 +191,16 @@ class Collector:
             questions = plan.n_paths * ceil(max(plan.m) / batch) * batch
         return Work(cells, done, failed, restarts, left[Cell], questions, left[AskedPath])
 
-    def count(self, plan: DatasetPlan) -> Iterator[Span[Any]]:
+    def count(self, plan: DatasetPlan) -> Iterator[records.Span[Any]]:
         """Yield the spans of paths and cells of a data set that are left, without opening a block."""
         yield from self.paths.left(plan.name)
         for block, statuses in self._store.all_statuses(plan, self._selection.blocks(plan)):
             for cell in filter(self._selection.runs, self._unsettled(block, statuses)):
                 result = self._results.get(cell)
-                yield from result.missing() if result else [Span(cell, 0, plan.restarts_of(cell.model))]
+                whole = records.Span(cell, 0, plan.restarts_of(cell.model))
+                yield from result.missing() if result else [whole]
 
-    def left(self, plan: DatasetPlan, draws: range | None = None) -> Iterator[Span[Cell]]:
+    def left(self, plan: DatasetPlan, draws: range | None = None) -> Iterator[records.Span[Cell]]:
         """Yield restarts of a data set that are neither in cube nor journal, opening its blocks on the way.
 
         If `draws` are given, only draws with these ranks are yielded, after all with a lower rank. Cells
@@ -223,12 +214,12 @@ class Collector:
                 if (draws is None or rank in draws) and self._selection.runs(cell):
                     yield from self.missing(cell)
 
-    def runnable(self) -> Iterator[Span[Cell]]:
+    def runnable(self) -> Iterator[records.Span[Cell]]:
         """Yield restarts of cells whose pairs were asked for and are there, opening their blocks."""
         for cell in self.paths.runnable():
             yield from self.open_cell(cell)
 
-    def open_cell(self, cell: Cell) -> list[Span[Cell]]:
+    def open_cell(self, cell: Cell) -> list[records.Span[Cell]]:
         """Return the restarts of a cell that are still to be run.
 
         Its draw, which is a first one, is opened. A cell whose pairs are asked for may be of any draw, and
@@ -242,7 +233,7 @@ class Collector:
             self._open_block(block, self._store.statuses(block), draws)
         return self.missing(cell)
 
-    def missing(self, cell: Cell) -> list[Span[Cell]]:
+    def missing(self, cell: Cell) -> list[records.Span[Cell]]:
         """Return the restarts of an open cell that are still to be run, with annotations it waited for."""
         if cell not in self._open or self._results[cell].failed:
             return []
@@ -252,7 +243,7 @@ class Collector:
         answers = self.paths.annotations(cell)
         return [] if answers is None else [replace(span, answers=answers) for span in spans]
 
-    def take(self, results: Results) -> list[Span[Cell]]:
+    def take(self, results: records.Results) -> list[records.Span[Cell]]:
         """Journal and merge the results of tasks that ended, and write what is complete.
 
         Returns
@@ -265,7 +256,7 @@ class Collector:
         Mismatch
             If a restart that was computed, or a question that was answered before, has another value now.
         """
-        answered = [result for result in results if isinstance(result, Answered)]
+        answered = [result for result in results if isinstance(result, records.Answered)]
         if answered:
             present(self._journal).append(*to_record(answered))
         for answers in answered:
@@ -275,19 +266,19 @@ class Collector:
             self.remaining[AskedPath] -= before - self.paths.remaining(path)
             del self._attempts[path]  # answers in between forgive a failure
         # The cells of a written block are closed: late results are dropped.
-        solved: dict[str, list[Solved]] = {}
+        solved: dict[str, list[records.Solved]] = {}
         for result in results:
-            if isinstance(result, Solved) and result.span.unit in self._open:
+            if isinstance(result, records.Solved) and result.span.unit in self._open:
                 solved.setdefault(result.span.unit.dataset, []).append(result)
                 self._merge(result)
         for of_dataset in solved.values():  # in one record, because each costs a wait for the disk
             present(self._journal).append(*to_record(of_dataset))
-        failed = [result for result in results if isinstance(result, Failed)]
+        failed = [result for result in results if isinstance(result, records.Failed)]
         again = [failure.span for failure in failed if not failure.charged or self._charge(failure)]
         self._write_complete({result.span.unit for of_dataset in solved.values() for result in of_dataset})
         return again
 
-    def _merge(self, restarts: Solved) -> None:
+    def _merge(self, restarts: records.Solved) -> None:
         result = self._results[restarts.span.unit]
         left, n_run = result.left, result.n_run
         result.add(restarts)
@@ -296,7 +287,7 @@ class Collector:
         self.spared += left - result.left - (result.n_run - n_run)
         self._settled(result)
 
-    def _charge(self, failed: Failed) -> bool:
+    def _charge(self, failed: records.Failed) -> bool:
         """Count a failure of a cell or path, and return whether the cell may try again.
 
         A unit that fails too often is given up; with a path all cells that wait for its answers.
@@ -337,7 +328,7 @@ class Collector:
         """Drop from the journal what is in the cube."""
         needed = self.paths.needed()
 
-        def live(span: Span[Any]) -> bool:
+        def live(span: records.Span[Any]) -> bool:
             unit = span.unit
             # results of data sets that are not available this time stay
             if unit.dataset not in self.plans:
@@ -424,7 +415,7 @@ def read_ledger(sweep: Sweep, selection: Selection) -> Collector | None:
         BlockStore(sweep.cube, read_only=True),
         Journals(sweep.run),
         replace(inputs, plans=plans),
-        {plan.name: Science.of(sweep.spec, plan, sweep.methods) for plan in plans},
+        {plan.name: records.Science.of(sweep.spec, plan, sweep.methods) for plan in plans},
         failed=lambda record: None,
         selection=selection,
     )
@@ -448,15 +439,15 @@ class Paths:
         self,
         store: BlockStore,
         plans: Mapping[str, DatasetPlan],
-        sciences: Mapping[str, Science],
-        journalled: Sequence[Answered],
+        sciences: Mapping[str, records.Science],
+        journalled: Sequence[records.Answered],
         selection: Selection,
     ) -> None:
         self._store = store
         self._plans = plans
         self._sciences = sciences
         self._selection = selection
-        self._answers: dict[AskedPath, Answers] = {}
+        self._answers: dict[AskedPath, records.Answers] = {}
         # numbers of annotations that cells of this run wait for
         self._waiting: dict[AskedPath, set[int]] = {}
         self._ready: dict[AskedPath, None] = {}
@@ -464,7 +455,7 @@ class Paths:
         self._released = deque[tuple[AskedPath, int]]()
         for cell, status in self._unanswered():
             path = AskedPath.of(cell)
-            self._answers.setdefault(path, NO_ANSWERS)
+            self._answers.setdefault(path, records.NO_ANSWERS)
             waiting = self._waiting.setdefault(path, set())
             if selection.runs(cell) and not selection.settles(cell, status):
                 waiting.add(present(cell.m))
@@ -479,9 +470,9 @@ class Paths:
         for path in self._answers:
             self._release(path)
 
-    def annotations(self, cell: Cell) -> Answers | None:
+    def annotations(self, cell: Cell) -> records.Answers | None:
         """Return the annotations of a cell whose design asks for them; None while some are missing."""
-        answers, m = self._answers.get(AskedPath.of(cell), NO_ANSWERS), present(cell.m)
+        answers, m = self._answers.get(AskedPath.of(cell), records.NO_ANSWERS), present(cell.m)
         return None if len(answers) < m else answers[:m]
 
     def runnable(self) -> Iterator[Cell]:
@@ -489,7 +480,7 @@ class Paths:
         while self._released:
             yield from self._cells(*self._released.popleft())
 
-    def left(self, dataset: str) -> Iterator[Span[AskedPath]]:
+    def left(self, dataset: str) -> Iterator[records.Span[AskedPath]]:
         """Return the questions of a data set that this run is to ask, in whole batches."""
         return (self._rest(path) for path in self._waiting if path.dataset == dataset and self._waiting[path])
 
@@ -497,7 +488,7 @@ class Paths:
         """Count the questions of a path that this run is to ask, in whole batches."""
         return self._rest(path).size if self._waiting.get(path) else 0
 
-    def remaining_for(self, path: AskedPath, m: int) -> Span[AskedPath] | None:
+    def remaining_for(self, path: AskedPath, m: int) -> records.Span[AskedPath] | None:
         """Return the questions, in whole batches, that `m` answers of a path need beyond those of this run.
 
         The path is in the grid. None means that nothing more is to be asked.
@@ -511,11 +502,11 @@ class Paths:
             plan, answers = self._plans[path.dataset], self._answers.get(path)
             count = max(plan.m) if answers is None else len(answers)
             start = stop if m <= count else count // step * step
-        return Span(path, start, stop, step=step) if start < stop else None
+        return records.Span(path, start, stop, step=step) if start < stop else None
 
     def next_task(
         self, seconds: float, timing: Timing, among: Collection[AskedPath] | None = None
-    ) -> Task | None:
+    ) -> records.Task | None:
         """Return the next questions of a path that nobody asks at the moment; None if there are none.
 
         The task has at least one batch, and more while it is predicted to last no longer than `seconds`. If
@@ -534,9 +525,9 @@ class Paths:
             if timing.seconds(longer) > limit:
                 break
             span = longer
-        return Task(self._sciences[path.dataset], path.dataset, (span,), timing.seconds(span))
+        return records.Task(self._sciences[path.dataset], path.dataset, (span,), timing.seconds(span))
 
-    def take(self, answered: Answered) -> None:
+    def take(self, answered: records.Answered) -> None:
         """Take answers that came in; `Mismatch` is raised if the cube has others."""
         self._extend(answered)
         self._failing.discard(answered.span.unit)
@@ -569,7 +560,7 @@ class Paths:
         cells = plan.node_of[plan.models[0]].cells({**values, "m": (m,)})
         return list(filter(self._selection.runs, cells))
 
-    def _rest(self, path: AskedPath) -> Span[AskedPath]:
+    def _rest(self, path: AskedPath) -> records.Span[AskedPath]:
         """Return the questions of a path that are to be asked, in whole batches.
 
         Annotations of a cube may end within a batch, which is asked again.
@@ -577,7 +568,7 @@ class Paths:
         answers, step = self._answers[path], present(self._sciences[path.dataset].asking).batch
         start = len(answers) // step * step
         stop = ceil(max(self._waiting[path]) / step) * step
-        return Span(path, start, stop, answers=answers[:start], step=step)
+        return records.Span(path, start, stop, answers=answers[:start], step=step)
 
     def _release(self, path: AskedPath) -> None:
         """Hand out the cells that a path has enough answers for; if others wait, the path goes on."""
@@ -611,7 +602,7 @@ class Paths:
                 if is_lacking and has_row:
                     self._answers[path] = row.astype(np.int32)
 
-    def _extend(self, answered: Answered) -> None:
+    def _extend(self, answered: records.Answered) -> None:
         """Append answers to those of their path; where both have a question, the answers must be the same."""
         path, start = answered.span.unit, answered.span.start
         before, now = self._answers[path], answered.answers

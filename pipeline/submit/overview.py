@@ -27,26 +27,13 @@ from sweep_clustering.pipeline.work.tasks import run_task
 from sweep_clustering.pipeline.work.timing import TIMED, Timing, target_seconds
 from sweep_clustering.storage.cube.schema import ArraySpec, Role, array_specs
 from sweep_clustering.storage.runfolder.folder import Moment
+from sweep_clustering.sweeps import words
 from sweep_clustering.sweeps.annotations.draw import around_median
 from sweep_clustering.sweeps.errors import present
 from sweep_clustering.sweeps.file.search import Search
 from sweep_clustering.sweeps.file.spec import Stop, SweepSpec
 from sweep_clustering.sweeps.plan import AskedPath, Cell, DatasetPlan
 from sweep_clustering.sweeps.shapes import CANDIDATES, DIMS
-from sweep_clustering.sweeps.words import (
-    AUTO,
-    BASELINES,
-    CROWD,
-    SPHERICAL,
-    WHOLE,
-    asks,
-    baseline_of,
-    chooses,
-    holds_out,
-    is_model,
-    shape_of,
-    split_model,
-)
 
 # Measured beside what they predict by `python -m benchmarks memory`, in docs/explanation/scale.md.
 
@@ -80,7 +67,7 @@ def worker_bytes(sweep: Sweep, plan: DatasetPlan) -> int:
     """
     n, d, k = plan.n_samples, plan.n_features, plan.n_clusters
     of_answers = (ASKED if plan.asking_designs else DRAWN) * max(plan.m, default=0) + 12 * plan.n_annotations
-    models = [model for model in (*plan.models, *plan.baselines) if is_model(model)]
+    models = [model for model in (*plan.models, *plan.baselines) if words.is_model(model)]
     of_models = [_of_model(plan, model, search) for model in models for search in sweep.spec.search]
     # a method gets the features in a process of its own, and copies them as often
     calls = processes_kept(sweep.methods) * (PROCESS_BYTES + COPIES * 8 * n * d) if plan.methods else 0
@@ -89,7 +76,7 @@ def worker_bytes(sweep: Sweep, plan: DatasetPlan) -> int:
 
 def _of_model(plan: DatasetPlan, model: str, search: Search) -> int:
     """Return the bytes of the partitions and parameters that a search of a model holds at once."""
-    shapes = CANDIDATES if chooses(model) else (shape_of(model),)
+    shapes = CANDIDATES if words.chooses(model) else (words.shape_of(model),)
     of_cluster = max(prod(plan.n_features for _ in DIMS.get(shape, ())) for shape in shapes)
     solution = 2 * plan.n_samples + 8 * plan.n_clusters * plan.n_features
     n_solutions = search.population + search.offspring + plan.restarts
@@ -144,8 +131,8 @@ def _remedy(options: object, need: int, whole: int) -> str:
 
 def search_notes(spec: SweepSpec) -> list[str]:
     """Return notes on settings that no model of the sweep uses, and on baselines that it lacks."""
-    shapes, models = list(dict.fromkeys(map(shape_of, spec.grid.models))), spec.grid.models
-    needed = {model: baseline_of(model) for model in models if model not in BASELINES}
+    shapes, models = list(dict.fromkeys(map(words.shape_of, spec.grid.models))), spec.grid.models
+    needed = {model: words.baseline_of(model) for model in models if model not in words.BASELINES}
     return [
         f"the relative NMI of {model} needs {needed[model]} among models of [grid], too"
         for model in needed
@@ -163,9 +150,8 @@ def sweep_notes(sweep: Sweep) -> dict[str, list[str]]:
     notes = {}
     for plan in inputs.plans:
         X, _ = inputs.sources[plan.name].arrays(plan.dims[0].values[0])
-        is_free = any(
-            shape_of(model) == SPHERICAL or chooses(model) for model in (*plan.models, *plan.baselines)
-        )
+        models = (*plan.models, *plan.baselines)
+        is_free = any(words.chooses(model) or words.shape_of(model) == words.SPHERICAL for model in models)
         notes[plan.name] = [
             *inputs.notes.get(plan.name, ()),
             *data_notes(X, plan.n_clusters, may_degenerate=is_free and not is_bounded),
@@ -238,9 +224,9 @@ CALL_SECONDS = 0.1
 def rough_seconds(search: Search, plan: DatasetPlan, work: Span[Cell]) -> float:
     """Guess the CPU seconds of a cell: those of its restarts, and of folds if it holds some out."""
     cell = work.unit
-    if not is_model(cell.model):
+    if not words.is_model(cell.model):
         return work.size * CALL_SECONDS
-    term = ANNOTATED if split_model(cell.model)[0] in ("likelihood", "posterior") else 1.0
+    term = ANNOTATED if words.split_model(cell.model)[0] in ("likelihood", "posterior") else 1.0
 
     size: float = plan.n_samples**SAMPLES_POWER * plan.n_clusters**CLUSTERS_POWER
     wide = 1.0 + plan.n_features / 16.0
@@ -255,9 +241,9 @@ def rough_seconds(search: Search, plan: DatasetPlan, work: Span[Cell]) -> float:
         return searches * SEARCH_SECONDS * term * size * features
 
     short = min(search.generations, FOLD_GENERATIONS)
-    shapes = CANDIDATES if chooses(cell.model) else (shape_of(cell.model),)
-    seconds = work.size * restart_seconds(shape_of(cell.model), search.generations)
-    if holds_out(cell.model, search.held_out):
+    shapes = CANDIDATES if words.chooses(cell.model) else (words.shape_of(cell.model),)
+    seconds = work.size * restart_seconds(words.shape_of(cell.model), search.generations)
+    if words.holds_out(cell.model, search.held_out):
         seconds += FOLDS * sum(restart_seconds(shape, short) for shape in shapes)
     return seconds
 
@@ -265,7 +251,7 @@ def rough_seconds(search: Search, plan: DatasetPlan, work: Span[Cell]) -> float:
 def rough_batch_seconds(spec: SweepSpec, plan: DatasetPlan, answers: int) -> float:
     """Guess the seconds of a batch of questions: a fit with restarts and folds, and chains as long."""
     ask = spec.ask
-    restarts = ask.restarts * (2 + (FOLDS if ask.covariance in (AUTO, *WHOLE) else 0))
+    restarts = ask.restarts * (2 + (FOLDS if ask.covariance in (words.AUTO, *words.WHOLE) else 0))
     model = "conditional" if ask.covariance == "spherical" else f"conditional-{ask.covariance}"
     cell = Cell(plan.name, plan.dims[0].values[0], plan.p[0], answers, 0, model)
     return rough_seconds(spec.search[0], plan, Span(cell, 0, restarts))
@@ -345,7 +331,7 @@ def _crowds(spec: SweepSpec) -> Iterator[str]:
     """Say what accuracies annotators of the design "crowd" have, for each p."""
     crowd = spec.crowd
     shares, values = np.array(crowd.accuracies).T
-    for p in spec.grid.p if CROWD in spec.grid.design else ():
+    for p in spec.grid.p if words.CROWD in spec.grid.design else ():
         accuracies = around_median(values, crowd.accuracies, p) if p < 1.0 else np.ones(len(values))
         parts = (f"{100 * share:.12g} % {value:.2f}" for share, value in zip(shares, accuracies, strict=True))
         answers = f"{plural(crowd.answers, 'answer')} each, {100 * crowd.unsure:.12g} % unsure"
@@ -468,7 +454,7 @@ def _time_corners(sweep: Sweep, timing: Timing) -> None:
         for result in chain.from_iterable(run_task(task, source) for task in tasks):
             if not isinstance(result, Failed):
                 timing.note(result)
-            elif isinstance(unit := result.span.unit, AskedPath) or is_model(unit.model):
+            elif isinstance(unit := result.span.unit, AskedPath) or words.is_model(unit.model):
                 raise RuntimeError(f"{result.span}: {result.cause}")
             else:
                 logger.warning("%s failed, and is taken to last a second: %s", result.span, result.cause)
@@ -540,7 +526,7 @@ def _dataset(
 
 def _before_stop(span: Span[Cell], stop: Stop | None) -> Span[Cell]:
     """Return the restarts of a cell that are run before an adaptive stop may end it."""
-    if stop is None or not is_model(span.unit.model):
+    if stop is None or not words.is_model(span.unit.model):
         return span
     tests = range(stop.r_min, span.stop, stop.step)
     return replace(span, stop=next((end for end in tests if end > span.start), span.stop))
@@ -576,7 +562,7 @@ def _rest(plan: DatasetPlan, science: Science, ledger: Collector | None, selecti
     cells = [cell for cell in selected if stored is None or not stored.has(cell)]
     new = [Span(cell, 0, plan.restarts_of(cell.model)) for cell in cells]
     needed = dict[AskedPath, int]()
-    for cell in (cell for cell in cells if asks(cell.design)):
+    for cell in (cell for cell in cells if words.asks(cell.design)):
         path = AskedPath.of(cell)
         needed[path] = max(needed.get(path, 0), present(cell.m))
     batches = list[Span[AskedPath]]()
@@ -590,13 +576,7 @@ def _rest(plan: DatasetPlan, science: Science, ledger: Collector | None, selecti
     return Rest(work + growth, [*spans, *((span, 1) for span in new), *((span, 1) for span in batches)])
 
 
-def _seconds(
-    sweep: Sweep,
-    plan: DatasetPlan,
-    timing: Timing,
-    spans: Portions,
-    is_timed: bool,
-) -> list[float]:
+def _seconds(sweep: Sweep, plan: DatasetPlan, timing: Timing, spans: Portions, is_timed: bool) -> list[float]:
     """Return the elapsed and the CPU seconds of some spans, each with its number."""
     total = np.zeros(2)
     for work, times in spans:

@@ -24,14 +24,7 @@ from sweep_clustering.pipeline.jobs.keys import JobQueue, SlurmQueue
 from sweep_clustering.pipeline.monitor.status import last_lines, read_run_state
 from sweep_clustering.pipeline.run.head import DETACHED, report_done, run_head, withdraw_cancel
 from sweep_clustering.pipeline.run.request import Options, Request, Selection, Sweep, is_settled, prepare
-from sweep_clustering.pipeline.submit.overview import (
-    memory_warnings,
-    note_lines,
-    plan_lines,
-    plan_overview,
-    search_notes,
-    sweep_notes,
-)
+from sweep_clustering.pipeline.submit import overview
 from sweep_clustering.storage.files import StorageError, storage_errors
 from sweep_clustering.storage.runfolder.folder import Submission
 from sweep_clustering.storage.runfolder.lease import Lease, LeaseHeld
@@ -70,18 +63,18 @@ def submit(
     sweep, profile = request.sweep, request.profile
     if (without := at_hand(sweep.spec, sweep.inputs.skipped)) is not None:
         logger.warning("%s", without)
-    for warning in memory_warnings(sweep, profile, options.workers):
+    for warning in overview.memory_warnings(sweep, profile, options.workers):
         logger.warning("%s", warning)
     if not options.dry_run:
-        for line in note_lines(search_notes(sweep.spec), sweep_notes(sweep)):
+        for line in overview.note_lines(overview.search_notes(sweep.spec), overview.sweep_notes(sweep)):
             logger.warning(line)
         return detach(request) if options.detach else run_head(request, console)
     workers = 1 if profile is None else profile.process_count(options.workers)
-    plan = plan_overview(sweep, workers=workers, selection=request.selection)
+    plan = overview.plan_overview(sweep, workers=workers, selection=request.selection)
     if show_plan is not None:
         show_plan(plan)
         return COMPLETE
-    lines = plan_lines(sweep, plan)
+    lines = overview.plan_lines(sweep, plan)
     if profile is not None and isinstance(jobs := profile.options, JobQueue):
         n_jobs = options.workers or jobs.workers
         lines += ["", *job_lines(jobs, sweep, where=profile.where, n_jobs=n_jobs)]

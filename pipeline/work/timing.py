@@ -15,14 +15,7 @@ import numpy as np
 
 from sweep_clustering.pipeline.work.records import Done, Science, Solved, Span, Task
 from sweep_clustering.storage.files import PLAIN, Files
-from sweep_clustering.storage.runfolder.folder import (
-    Moment,
-    Pilot,
-    RunFolder,
-    TimedQuestions,
-    TimedRestart,
-    read_pilot,
-)
+from sweep_clustering.storage.runfolder import folder
 from sweep_clustering.sweeps.plan import AskedPath, Cell, DatasetPlan
 from sweep_clustering.sweeps.words import asks
 
@@ -40,9 +33,9 @@ class Key(NamedTuple):
     along: Any
 
     @classmethod
-    def of(cls, unit: Cell | AskedPath | TimedRestart | TimedQuestions, start: int = 0) -> Key:
+    def of(cls, unit: Cell | AskedPath | folder.TimedRestart | folder.TimedQuestions, start: int = 0) -> Key:
         """Return the key of any restart of a cell, or of the batch of a path after `start` answers."""
-        if isinstance(unit, Cell | TimedRestart):
+        if isinstance(unit, Cell | folder.TimedRestart):
             return cls((unit.dataset, unit.model, unit.search), unit.p, unit.m)
         return cls((unit.dataset, unit.design), unit.p, start)
 
@@ -66,13 +59,13 @@ class Timing:
     """Measured times and predictions from them, with the time and place of the oldest one if it is known."""
 
     measured: dict[Key, Times] = field(default_factory=dict)
-    moment: Moment | None = None
+    moment: folder.Moment | None = None
     _predicted: dict[Key, Times] = field(default_factory=dict)
 
     @classmethod
-    def load(cls, run: RunFolder) -> Timing:
+    def load(cls, run: folder.RunFolder) -> Timing:
         """Read the timings of a pilot, none from a missing or unreadable file."""
-        pilot = read_pilot(run)
+        pilot = folder.read_pilot(run)
         measured = {Key.of(row): Times(row.seconds, row.choosing, row.busy) for row in pilot.timed}
         for row in pilot.questions:
             measured[Key.of(row, row.start)] = Times(row.seconds, busy=row.busy)
@@ -80,21 +73,21 @@ class Timing:
 
     def save(self, path: Path, files: Files = PLAIN) -> None:
         """Write the timings, replacing the file in one step."""
-        timed, questions = list[TimedRestart](), list[TimedQuestions]()
+        timed, questions = list[folder.TimedRestart](), list[folder.TimedQuestions]()
         for (group, p, along), times in self.measured.items():
             if len(group) == 2:
-                questions.append(TimedQuestions(*group, p, along, times.seconds, times.busy))
+                questions.append(folder.TimedQuestions(*group, p, along, times.seconds, times.busy))
             else:
                 dataset, model, search = group
-                timed.append(TimedRestart(dataset, model, p, along, *times, search))
-        Pilot(timed=tuple(timed), questions=tuple(questions), moment=self.moment).write(path, files)
+                timed.append(folder.TimedRestart(dataset, model, p, along, *times, search))
+        folder.Pilot(timed=tuple(timed), questions=tuple(questions), moment=self.moment).write(path, files)
 
     def note(self, done: Done) -> None:
         """Take the time of some restarts, or of a batch of questions."""
         key = Key.of(done.span.unit, done.span.start)
         choosing = done.choosing if isinstance(done, Solved) else 0.0
         if not self.measured:
-            self.moment = Moment.now()
+            self.moment = folder.Moment.now()
         seconds = (done.seconds - choosing) * done.span.step / done.span.size
         # A cell that made its choice before takes no time for it now, and the time measured then counts.
         before = self.measured.get(key, UNKNOWN).choosing

@@ -1,7 +1,5 @@
 """Cubes of parts of one sweep, read as one: each has data sets, or mixtures, that no other has."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

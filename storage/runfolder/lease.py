@@ -23,24 +23,8 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Self
 
-from sweep_clustering.storage.files import (
-    PARTIAL,
-    LeaseLost,
-    StorageError,
-    remove,
-    storage_errors,
-    sync_directory,
-    write_new,
-)
-from sweep_clustering.storage.runfolder.folder import (
-    FileRecord,
-    GenerationFolder,
-    Record,
-    RunFolder,
-    merged_lines,
-)
-
-__all__ = ["Cancelled", "Lease", "LeaseHeld", "LeaseLost", "read_lease"]
+from sweep_clustering.storage import files
+from sweep_clustering.storage.runfolder import folder
 
 logger = logging.getLogger(__name__)
 
@@ -67,10 +51,10 @@ KEPT = 8
 # Errors of file systems without hard links.
 NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
 
-OnLost = Callable[[LeaseLost], None]
+OnLost = Callable[[files.LeaseLost], None]
 
 
-class ProcessIdentity(Record):
+class ProcessIdentity(folder.Record):
     """Identity of a process among all machines and all times."""
 
     host: str  # for people: containers and cloned machines share names
@@ -143,7 +127,7 @@ def process_start(pid: int) -> str | None:
         return None
 
 
-def close_older(run: RunFolder, number: int) -> None:
+def close_older(run: folder.RunFolder, number: int) -> None:
     """Close the generations before a number: from here on every rename of their holders fails.
 
     A holder makes its folder, checks that no higher number is taken, and only then writes. So one look
@@ -152,10 +136,10 @@ def close_older(run: RunFolder, number: int) -> None:
     for generation in _older(run, number):
         with suppress(FileNotFoundError):
             os.rename(generation.writing, generation.closed)
-            sync_directory(generation.path, has_note=False)
+            files.sync_directory(generation.path, has_note=False)
 
 
-def inherit(run: RunFolder, generation: GenerationFolder, *, fresh: bool = False) -> None:
+def inherit(run: folder.RunFolder, generation: folder.GenerationFolder, *, fresh: bool = False) -> None:
     """Copy what older generations hold into this one, then remove them.
 
     A kill on the way loses nothing: the older ones are removed last, and copying twice changes nothing.
@@ -166,7 +150,7 @@ def inherit(run: RunFolder, generation: GenerationFolder, *, fresh: bool = False
     from sweep_clustering.storage.runfolder.journal import Journal
 
     older = _older(run, generation.number)
-    with storage_errors(run.path):
+    with files.storage_errors(run.path):
         if fresh:
             if any(former.journal.exists() and former.journal.stat().st_size for former in older):
                 words = "%s was removed: results in %s that were to go there are dropped"
@@ -177,22 +161,22 @@ def inherit(run: RunFolder, generation: GenerationFolder, *, fresh: bool = False
             for name in ("pilot", "root", "failures", "written"):
                 *copies, target = (getattr(holder, name) for holder in (*older, generation))
                 if name in ("failures", "written"):
-                    content = merged_lines([*copies, target])
+                    content = folder.merged_lines([*copies, target])
                 else:  # the newest counts
                     newest = next((file for file in (target, *copies[::-1]) if file.exists()), None)
                     content = newest.read_bytes() if newest else b""
                 if content:
                     generation.files.put(target, content)
-            sync_directory(generation.path, has_note=False)
-        for path in (*(former.path for former in older), *run.path.glob(f"*{PARTIAL}")):
-            remove(path)
+            files.sync_directory(generation.path, has_note=False)
+        for path in (*(former.path for former in older), *run.path.glob(f"*{files.PARTIAL}")):
+            files.remove(path)
 
 
-def _older(run: RunFolder, number: int) -> list[GenerationFolder]:
+def _older(run: folder.RunFolder, number: int) -> list[folder.GenerationFolder]:
     return [generation for generation in run.generations() if generation.number < number]
 
 
-class Holder(FileRecord):
+class Holder(folder.FileRecord):
     """A process that holds, or held, the lease."""
 
     token: str  # unique to one acquisition
@@ -240,8 +224,8 @@ def read_lease(cube: Path, now: float | None = None) -> LeaseState | None:
     holder, or from a living one on a machine whose clock differs; then the next one is awaited. So `alive` is
     None only for a recent heartbeat of a process on another machine.
     """
-    run = RunFolder(cube)
-    with storage_errors(run.path):
+    run = folder.RunFolder(cube)
+    with files.storage_errors(run.path):
         state = last_lease(run)
         if state is None or state.free or state.alive or 0 <= state.age(now or time.time()) < STALE_AFTER:
             return state
@@ -258,7 +242,7 @@ def read_lease(cube: Path, now: float | None = None) -> LeaseState | None:
         return replace(state, alive=False)
 
 
-def last_lease(run: RunFolder) -> LeaseState | None:
+def last_lease(run: folder.RunFolder) -> LeaseState | None:
     """Return the lease that counts now, None if there is none."""
     if not run.path.is_dir():
         return None
@@ -300,21 +284,21 @@ class LeaseHeld(Exception):
         return f"{self.cube} is being written by {who}"
 
 
-class Cancelled(LeaseLost):
+class Cancelled(files.LeaseLost):
     """`sweep cancel` has requested that every head of this cube ends."""
 
 
 class Lease(AbstractContextManager["Lease"]):
     """The right to write one cube, kept by a heartbeat; a context manager. Use `acquire`."""
 
-    def __init__(self, generation: GenerationFolder, holder: Holder, on_lost: OnLost) -> None:
+    def __init__(self, generation: folder.GenerationFolder, holder: Holder, on_lost: OnLost) -> None:
         self.generation, self.holder = generation, holder
         self.cube, self.number, self.files = generation.run.cube, generation.number, generation.files
         self._run = generation.run
         self._file = self._run.lease(self.number)
         self._last_beat = clock()
         self._on_lost = on_lost
-        self._why: LeaseLost | None = None
+        self._why: files.LeaseLost | None = None
         self._stop = Event()
         self.thread = Thread(target=self.keep_beating, name="lease", daemon=True)
 
@@ -327,17 +311,17 @@ class Lease(AbstractContextManager["Lease"]):
         heartbeat, and `PATIENCE` seconds in which none came. The thread of heartbeats calls `on_lost` with
         the reason of a loss. Raises StorageError if the file system refuses, or has no hard links.
         """
-        run = RunFolder(cube)
+        run = folder.RunFolder(cube)
         run.make()
         since = datetime.now(UTC).isoformat(timespec="seconds")
         holder = Holder(token=uuid.uuid4().hex, since=since, released=False, process=this_process())
-        with storage_errors(run.path):
+        with files.storage_errors(run.path):
             generation = _take_generation(run, holder)
             close_older(run, generation.number)
             for old in run.lease_numbers():
                 if old < generation.number - KEPT:
-                    remove(run.lease(old))
-            sync_directory(run.path, has_note=False)
+                    files.remove(run.lease(old))
+            files.sync_directory(run.path, has_note=False)
         lease = cls(generation, holder, on_lost)
         lease.thread.start()
         return lease
@@ -354,7 +338,7 @@ class Lease(AbstractContextManager["Lease"]):
         try:
             last, holder = max(self._run.lease_numbers(), default=0), Holder.read(self._file)
             if last != self.number or holder is None or holder.token != self.holder.token:
-                self._why = self._why or LeaseLost(f"{self.cube}: {self.holder} has lost the lease")
+                self._why = self._why or files.LeaseLost(f"{self.cube}: {self.holder} has lost the lease")
                 return
             if self._run.stop.exists():
                 self._why = self._why or Cancelled(f"{self.cube}: cancelled")
@@ -364,7 +348,7 @@ class Lease(AbstractContextManager["Lease"]):
             logger.warning("heartbeat of %s failed: %s", self._file, error)
             if clock() - self._last_beat > STALE_AFTER:
                 why = f"{self.cube}: no heartbeat was possible for {STALE_AFTER:.0f} s"
-                self._why = self._why or LeaseLost(why)
+                self._why = self._why or files.LeaseLost(why)
 
     def release(self) -> None:
         """Give the lease back, so that the next holder need not wait."""
@@ -373,9 +357,9 @@ class Lease(AbstractContextManager["Lease"]):
         if self._why is not None and not isinstance(self._why, Cancelled):
             return
         # Fenced like every write: a lease that was taken over needs no release.
-        with storage_errors(self._file), suppress(LeaseLost):
+        with files.storage_errors(self._file), suppress(files.LeaseLost):
             self.holder.model_copy(update={"released": True}).write(self._file, self.files)
-            sync_directory(self._file.parent, has_note=False)
+            files.sync_directory(self._file.parent, has_note=False)
 
     def keep_beating(self) -> None:
         # Heartbeats go on after a cancel until the run has ended: a holder that winds up still lives.
@@ -390,13 +374,13 @@ class Lease(AbstractContextManager["Lease"]):
         self.release()
 
 
-def _take_generation(run: RunFolder, holder: Holder) -> GenerationFolder:
-    partial = run.lease(f"{holder.token}{PARTIAL}")  # its name until it has a number
+def _take_generation(run: folder.RunFolder, holder: Holder) -> folder.GenerationFolder:
+    partial = run.lease(f"{holder.token}{files.PARTIAL}")  # its name until it has a number
     try:
         while True:
             # Written again in every round: its time comes from the file system's clock, as that of
             # heartbeats.
-            write_new(partial, holder.to_text(0).encode())
+            files.write_new(partial, holder.to_text(0).encode())
             now = partial.stat().st_mtime
             state = last_lease(run)
             former_holder = state.holder if state is not None else None
@@ -408,17 +392,17 @@ def _take_generation(run: RunFolder, holder: Holder) -> GenerationFolder:
             number = 1 if state is None else state.number + 1
             file = run.lease(number)
             if _link(partial, file, holder):
-                generation = GenerationFolder(run, number)
-                with suppress(LeaseLost):
+                generation = folder.GenerationFolder(run, number)
+                with suppress(files.LeaseLost):
                     generation.open()
                     # After its folder was made, see `close_older`.
                     if max(run.lease_numbers()) == number:
                         return generation
-                remove(generation.path)
-                remove(file)
+                files.remove(generation.path)
+                files.remove(file)
     finally:
         with suppress(OSError):
-            remove(partial)
+            files.remove(partial)
 
 
 def _link(partial: Path, file: Path, holder: Holder) -> bool:
@@ -431,6 +415,6 @@ def _link(partial: Path, file: Path, holder: Holder) -> bool:
         return holder_of_file is not None and holder_of_file.token == holder.token
     except OSError as error:
         if error.errno in NO_LINKS:
-            raise StorageError(file, "a file system with hard links", str(error)) from error
+            raise files.StorageError(file, "a file system with hard links", str(error)) from error
         raise
     return True

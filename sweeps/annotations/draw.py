@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logit, ndtr
 
 Floats = NDArray[np.float64]
 
@@ -123,6 +122,8 @@ def draw_accuracies(
     are shifted so that `p` is the median. Mean and deviation of `leaning` are log odds (docs/model.md,
     section 4). The annotators of a smaller crowd are the first of a larger one.
     """
+    from scipy.special import expit, ndtr  # a status needs no scipy
+
     draws = rng.standard_normal((count, 2))
     if p >= 1.0:
         return np.ones((count, 2))
@@ -138,6 +139,8 @@ def draw_accuracies(
 
 def around_median(accuracies: Floats, quantiles: Sequence[tuple[float, float]], p: float) -> Floats:
     """Return accuracies with their log odds shifted as those of quantiles whose median becomes `p`."""
+    from scipy.special import expit, logit
+
     shift = logit(p) - logit(np.interp(0.5, *np.array(quantiles).T))
     return np.asarray(expit(logit(accuracies) + shift))
 

@@ -291,10 +291,7 @@ def open_arrow(path: Path, most_bytes: int, *, has_repeated_texts: bool = False)
     from pyarrow import ipc, parquet
 
     is_parquet = path.suffix.lower() in (".parquet", ".pq")
-    with (
-        unbroken(path, f"a {'parquet' if is_parquet else 'feather'} file"),
-        opened(path, most_bytes) as file,
-    ):
+    with unbroken(path, f"a {'parquet' if is_parquet else 'feather'} file"), opened(path, most_bytes) as file:
         if not is_parquet:
             n_rows, n_bytes = unpacked_size(path, file)
             reader = ipc.open_file(file)

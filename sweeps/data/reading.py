@@ -6,8 +6,6 @@ from Python's `csv` module; "Libraries" in docs/design.md says why not from pand
 columns into units that can be compared.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import re

@@ -22,7 +22,7 @@ from processes.crash import crash_everywhere
 from processes.leases import DEAD, ELSEWHERE, leave_lease, other, run_of
 from processes.sweeping import wait_until
 
-from sweep_clustering.storage.files import StorageError, remove
+from sweep_clustering.storage.files import LeaseLost, StorageError, remove
 from sweep_clustering.storage.runfolder import folder as records
 from sweep_clustering.storage.runfolder import lease as module
 from sweep_clustering.storage.runfolder.folder import GenerationFolder, RunFolder
@@ -30,7 +30,6 @@ from sweep_clustering.storage.runfolder.journal import Journal, replay
 from sweep_clustering.storage.runfolder.lease import (
     Lease,
     LeaseHeld,
-    LeaseLost,
     inherit,
     is_alive,
     process_start,
