@@ -42,7 +42,10 @@ LINKAGES = (AVERAGE, WARD)
 
 # Classes that start from the answers alone, by eigenvectors of their signed graph.
 SIGNED = "signed graph"
-MERGED = (*LINKAGES, SIGNED)
+
+# Classes that linear functions of the features tell apart, which start from classes of merged groups.
+LINEAR = "linear"
+MERGED = (*LINKAGES, SIGNED, LINEAR)
 
 # Log odds, nats, to try for answers whose accuracy is not given.
 ODDS = (0.7, 1.5, 3.0)
@@ -94,6 +97,8 @@ class Structure(NamedTuple):
     def __str__(self) -> str:
         if self.covariance == KMEANS:
             return KMEANS
+        if self.covariance == LINEAR:
+            return f"linear functions{self._place}, from {self.first}"
         if self.covariance in MERGED:
             return f"{self.covariance}, {self.components} a class{self._place}{self._sureness}"
         text = f"{self.components} {self.covariance}"
@@ -123,6 +128,8 @@ class Structure(NamedTuple):
         if self.covariance in LINKAGES:
             many = "one center a class" if self.components == 1 else "several centers a class"
             return f"groups merged by {self.covariance}, {many}{self._place}{self._sureness}"
+        if self.covariance == LINEAR and self.first is not None:
+            return f"classes that linear functions tell apart, at first {self.first.words}"
         if self.covariance == SIGNED:
             return f"classes by the answers first{self._place}{self._sureness}"
         many = "one component a class" if self.components == 1 else f"{self.components} components a class"

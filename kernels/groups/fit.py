@@ -15,6 +15,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from sweep_clustering.kernels.fits import Gaussians
+from sweep_clustering.kernels.groups.linear import linear_classes
 from sweep_clustering.kernels.groups.merging import (
     answer_odds,
     average_odds,
@@ -30,7 +31,7 @@ from sweep_clustering.kernels.groups.metric import (
     full_metric,
     logistic,
 )
-from sweep_clustering.kernels.groups.refinement import refine, scatter_of
+from sweep_clustering.kernels.groups.refinement import bound_of, normalised, refine, scatter_of, settle
 from sweep_clustering.kernels.groups.signed import signed_classes
 from sweep_clustering.kernels.problem.data import UNSURE, Floats, Links, row_numbers
 from sweep_clustering.kernels.structure import METRIC, SIGNED, WARD, Structure, n_groups
@@ -127,6 +128,35 @@ def _gaussians(Z: Floats, links: Links, start: Start, scatter: float, structure:
         covariances=np.full(merged.centers.shape, variance),
         accuracies=accuracies_of(links, merged.classes),
         terms=(merged.features, merged.annotations, 0.0),
+        steps=1,
+    )
+
+
+def fit_linear(
+    Z: Floats, links: Links, structure: Structure, labels: NDArray[np.integer], n_classes: int
+) -> Gaussians:
+    """Fit classes that linear functions tell apart, starting from a partition.
+
+    Gaussians of one variance have such shares. A small variance keeps their proportions within bounds.
+    """
+    answers = answers_of(links, structure.odds)
+    functions = linear_classes(Z, labels, answers, n_classes)
+    logs = functions.of(Z)
+    classes = np.exp(logs)
+    settle(logs, answers, classes)
+    slopes = functions.slopes.T - functions.slopes.mean(axis=1)
+    norms = np.square(slopes).sum(axis=1)
+    variance = 1.0 / max(float(norms.max()), np.finfo(float).tiny)
+    return Gaussians(
+        structure=structure,
+        center=np.zeros(Z.shape[1]),
+        class_of=np.arange(n_classes),
+        classes=classes,
+        weights=normalised((functions.intercepts + 0.5 * variance * norms)[None])[0],
+        means=variance * slopes,
+        covariances=np.full(slopes.shape, variance),
+        accuracies=accuracies_of(links, classes),
+        terms=(*bound_of(logs, answers, classes), functions.deviation),
         steps=1,
     )
 

@@ -79,38 +79,44 @@ def refine(
     Z: Floats, groups: NDArray[np.int64], class_of: NDArray[np.int64], answers: Answers, variance: float
 ) -> Merged:
     """Move rows between classes until distances and answers agree, and groups to their rows."""
-    starts, places, partners = _both_ways(answers.pairs, len(Z))
-    odds, annotated = answers.odds, np.flatnonzero(np.diff(starts))
+    annotated = np.unique(answers.pairs)
     centers, empty = means_of(Z, groups, len(class_of)), np.bincount(groups, minlength=len(class_of)) == 0
     classes = class_of[groups]
     n_classes = int(class_of.max()) + 1
     for _ in range(ROUNDS):
         logs = class_logs(Z, centers, class_of, variance)
-        shares = _normalised(logs)
+        shares = normalised(logs)
         shares[annotated] = np.eye(n_classes)[classes[annotated]]
-        _settle(logs, starts, partners, odds[places], annotated, shares, np.zeros(n_classes), new_flag())
+        settle(logs, answers, shares)
         classes = shares.argmax(axis=1)
         groups = nearest_in_class(Z, centers, class_of, classes)
         empty = np.bincount(groups, minlength=len(class_of)) == 0
         centers = np.where(empty[:, None], centers, means_of(Z, groups, len(class_of)))
-    entropy = -float((shares * np.log(np.maximum(shares, np.finfo(float).tiny))).sum())
     constant = 0.5 * Z.shape[1] * math.log(2.0 * math.pi * variance)
+    features, annotations = bound_of(logs, answers, shares)
+    return Merged(class_of, centers, variance, shares, features - constant * len(Z), annotations)
+
+
+def bound_of(logs: Floats, answers: Answers, shares: Floats) -> tuple[float, float]:
+    """Return the parts of the bound of a soft partition, nats: of features with the entropy, and of answers."""
+    entropy = -float((shares * np.log(np.maximum(shares, np.finfo(float).tiny))).sum())
     together = (shares[answers.pairs[:, 0]] * shares[answers.pairs[:, 1]]).sum(axis=1)
     agreeing = np.where(answers.signs > 0.0, together, 1.0 - together)
     likelihoods = agreeing * np.log(answers.accuracies) + (1.0 - agreeing) * np.log1p(-answers.accuracies)
-    return Merged(
-        class_of,
-        centers,
-        variance,
-        shares,
-        float((shares * logs).sum()) + entropy - constant * len(Z),
-        float(answers.weights @ likelihoods),
-    )
+    return float((shares * logs).sum()) + entropy, float(answers.weights @ likelihoods)
 
 
-def _normalised(logs: Floats) -> Floats:
+def normalised(logs: Floats) -> Floats:
+    """Return shares whose logarithms are these, up to a constant for each row."""
     shares = np.exp(logs - logs.max(axis=1, keepdims=True))
     return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+
+def settle(logs: Floats, answers: Answers, shares: Floats) -> None:
+    """Change the shares of rows with answers until they agree with the features and with each other."""
+    starts, places, partners = _both_ways(answers.pairs, len(logs))
+    annotated, field = np.flatnonzero(np.diff(starts)), np.zeros(logs.shape[1])
+    _settle(logs, starts, partners, answers.odds[places], annotated, shares, field, new_flag())
 
 
 class BothWays(NamedTuple):

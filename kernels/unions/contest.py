@@ -29,7 +29,7 @@ from sweep_clustering.kernels.groups.fit import UNKNOWN
 from sweep_clustering.kernels.groups.refinement import scatter_of
 from sweep_clustering.kernels.problem.data import Floats, Layer
 from sweep_clustering.kernels.settings import FOLDS
-from sweep_clustering.kernels.structure import ODDS, Structure, merged_structures
+from sweep_clustering.kernels.structure import LINEAR, ODDS, Structure, merged_structures
 from sweep_clustering.kernels.unions.race import Ranking, alike
 from sweep_clustering.kernels.unions.table import Table
 
@@ -41,6 +41,9 @@ AS_GOOD = 0.75
 
 # Structures of merged groups, the best first, that are tried with other accuracies if none is given.
 TOP = 3
+
+# Structures of merged groups, the best first, that linear functions start from.
+FIRSTS = 2
 
 # Stream of the fits of folds, beside those of the choice of structures.
 STREAM = HELD_OUT + 4 + FOLDS
@@ -98,6 +101,7 @@ class Contest:
         self.spaces = list(dict.fromkeys(structure.subspace for structure in self.structures))
         self.distances = np.zeros((len(annotations.folds), len(self.spaces)))
         self.axes: dict[tuple[int, int | str], Floats | None] = {}
+        self.labels: dict[tuple[int, Structure], NDArray[np.int16]] = {}
         self.run = run
         self.add(self.structures)
 
@@ -109,8 +113,10 @@ class Contest:
         work = [(fold, space) for fold in range(FOLDS) for space in spaces]
 
         def fits_in(key: tuple[int, int | str]) -> list[Gaussians]:
-            there = [structure for structure in structures if structure.subspace == key[1]]
-            return table.merged(there, self.left[key[0]], self.stream(), self.axes.get(key))
+            there, layers = [structure for structure in structures if structure.subspace == key[1]], self.left[key[0]]
+            if there[0].first is None:
+                return table.merged(there, layers, self.stream(), self.axes.get(key))
+            return [table.linear(structure, layers, self.labels[key[0], structure.first]) for structure in there]
 
         for (fold, space), fits in zip(work, self.run(fits_in, work), strict=True):
             tested = annotations.folds == fold
@@ -120,7 +126,15 @@ class Contest:
             self.distances[tested, self.spaces.index(space)] = np.square(Z[i] - Z[j]).sum(axis=1)
             for fit in fits:
                 self.together[fit.structure][tested] = alike(fit, annotations.pairs[tested])
+                self.labels[fold, fit.structure._replace(proportions="free")] = fit.labels
         self.skills |= {structure: self.skill(self.together[structure]) for structure in structures}
+
+    def add_linear(self) -> None:
+        """Predict the answers by linear functions that start from the best merged groups."""
+        firsts = [structure._replace(proportions="free") for structure in self.ranked[:FIRSTS]]
+        self.add(
+            [Structure(self.spaces[0], 1, LINEAR, first=first, odds=first.odds) for first in firsts]
+        )
 
     def stream(self) -> Generator:
         """Return the stream of the small groups, which all folds and spaces share."""
@@ -158,6 +172,7 @@ def with_groups(table: Table, layers: Sequence[Layer], ranking: Ranking, run: Ru
     if annotations.of_unknown_accuracy.any():
         others = [odds for odds in ODDS if odds != UNKNOWN]
         contest.add([first._replace(odds=odds) for first in contest.ranked[:TOP] for odds in others])
+    contest.add_linear()
     ranked = contest.ranked
     skills = dict(contest.skills)
     best = skills[ranked[0]].beside

@@ -18,7 +18,7 @@ from threadpoolctl import ThreadpoolController
 from sweep_clustering.kernels.choice.criteria import Criteria
 from sweep_clustering.kernels.choice.held_out import HELD_OUT, UNSURE, below
 from sweep_clustering.kernels.fits import Fit, Gaussians, place
-from sweep_clustering.kernels.groups.fit import accuracies_of, answers_of, directions, fit_groups
+from sweep_clustering.kernels.groups.fit import accuracies_of, answers_of, directions, fit_groups, fit_linear
 from sweep_clustering.kernels.groups.metric import Answers
 from sweep_clustering.kernels.problem.data import Floats, Layer, Links, link, row_numbers
 from sweep_clustering.kernels.settings import FOLDS
@@ -26,6 +26,7 @@ from sweep_clustering.kernels.structure import (
     DEAREST,
     KMEANS,
     LEARNED,
+    LINEAR,
     MERGED,
     MOST_DIMS,
     MOST_LEARNED,
@@ -279,6 +280,8 @@ class Table:
         first : Gaussians, optional
             First fit of discriminative directions.
         """
+        if structure.covariance == LINEAR and structure.first is not None:
+            return self.linear(structure, layers, self.merged([structure.first], layers, rng)[0].labels)
         if structure.covariance in MERGED:
             return self.merged([structure], layers, rng)[0]
         used = layers if structure.annotated else ()
@@ -327,6 +330,16 @@ class Table:
             Z = place(self.X, self.center, axes)
             fits = fit_groups(Z, links, structures, self.n_classes, rng)
         return [replace(fit, center=self.center, axes=axes) for fit in fits]
+
+    def linear(
+        self, structure: Structure, layers: Sequence[Layer], labels: NDArray[np.integer]
+    ) -> Gaussians:
+        """Fit classes that linear functions tell apart, starting from a partition."""
+        axes = self.axes(structure.subspace)
+        with one_thread():
+            Z = place(self.X, self.center, axes)
+            fit = fit_linear(Z, self.links(layers), structure, labels, self.n_classes)
+        return replace(fit, center=self.center, axes=axes)
 
     def lay_out(self, layers: Sequence[Layer]) -> None:
         """Lay annotations out for all fits to this sequence: millions of them take some seconds."""
