@@ -60,7 +60,7 @@ def discriminant(Z: Floats, labels: NDArray[np.integer], n_classes: int) -> Func
 
 
 def linear_classes(Z: Floats, labels: NDArray[np.integer], answers: Answers, n_classes: int) -> Functions:
-    """Return functions that predict the answers best, near those of a partition, eq. (83).
+    """Return functions that predict the answers best, near those of a partition.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ from sweep_clustering.kernels.groups.fit import UNKNOWN
 from sweep_clustering.kernels.groups.refinement import scatter_of
 from sweep_clustering.kernels.problem.data import Floats, Layer
 from sweep_clustering.kernels.settings import FOLDS
-from sweep_clustering.kernels.structure import LINEAR, ODDS, Structure, merged_structures
+from sweep_clustering.kernels.structure import LINEAR, MANY, ODDS, Structure, merged_structures
 from sweep_clustering.kernels.unions.race import Ranking, alike
 from sweep_clustering.kernels.unions.table import Table
 
@@ -130,7 +130,9 @@ class Contest:
         self.skills |= {structure: self.skill(self.together[structure]) for structure in structures}
 
     def add_linear(self) -> None:
-        """Predict the answers by linear functions that start from the best merged groups."""
+        """Predict the answers of few classes by linear functions that start from the best merged groups."""
+        if self.table.n_classes > MANY:
+            return
         firsts = [structure._replace(proportions="free") for structure in self.ranked[:FIRSTS]]
         self.add(
             [Structure(self.spaces[0], 1, LINEAR, first=first, odds=first.odds) for first in firsts]
