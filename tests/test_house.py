@@ -193,9 +193,9 @@ MOST = {
     "statements with several constants": 1,
     "calls with splats": 121,
     "uses of Any": 594,
-    "modules with code": 152,
-    "lines of code": 29_979,
-    "lines of imports": 3_046,
+    "modules with code": 153,
+    "lines of code": 30_077,
+    "lines of imports": 3_055,
     "lines of docstrings for 100 lines of code": 27,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""
