@@ -98,7 +98,7 @@ def refine(
 
 
 def bound_of(logs: Floats, answers: Answers, shares: Floats) -> tuple[float, float]:
-    """Return the parts of the bound of a soft partition, nats: of features with the entropy, and of answers."""
+    """Return the bound of a soft partition, nats: of features with the entropy, and of answers."""
     entropy = -float((shares * np.log(np.maximum(shares, np.finfo(float).tiny))).sum())
     together = (shares[answers.pairs[:, 0]] * shares[answers.pairs[:, 1]]).sum(axis=1)
     agreeing = np.where(answers.signs > 0.0, together, 1.0 - together)

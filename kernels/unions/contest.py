@@ -113,10 +113,17 @@ class Contest:
         work = [(fold, space) for fold in range(FOLDS) for space in spaces]
 
         def fits_in(key: tuple[int, int | str]) -> list[Gaussians]:
-            there, layers = [structure for structure in structures if structure.subspace == key[1]], self.left[key[0]]
-            if there[0].first is None:
+            (fold, space), layers = key, self.left[key[0]]
+            there = [structure for structure in structures if structure.subspace == space]
+            firsts = [
+                self.labels[fold, structure.first] for structure in there if structure.first is not None
+            ]
+            if not firsts:
                 return table.merged(there, layers, self.stream(), self.axes.get(key))
-            return [table.linear(structure, layers, self.labels[key[0], structure.first]) for structure in there]
+            return [
+                table.linear(structure, layers, labels)
+                for structure, labels in zip(there, firsts, strict=True)
+            ]
 
         for (fold, space), fits in zip(work, self.run(fits_in, work), strict=True):
             tested = annotations.folds == fold
@@ -134,9 +141,7 @@ class Contest:
         if self.table.n_classes > MANY:
             return
         firsts = [structure._replace(proportions="free") for structure in self.ranked[:FIRSTS]]
-        self.add(
-            [Structure(self.spaces[0], 1, LINEAR, first=first, odds=first.odds) for first in firsts]
-        )
+        self.add([Structure(self.spaces[0], 1, LINEAR, first=first, odds=first.odds) for first in firsts])
 
     def stream(self) -> Generator:
         """Return the stream of the small groups, which all folds and spaces share."""

@@ -331,9 +331,7 @@ class Table:
             fits = fit_groups(Z, links, structures, self.n_classes, rng)
         return [replace(fit, center=self.center, axes=axes) for fit in fits]
 
-    def linear(
-        self, structure: Structure, layers: Sequence[Layer], labels: NDArray[np.integer]
-    ) -> Gaussians:
+    def linear(self, structure: Structure, layers: Sequence[Layer], labels: NDArray[np.integer]) -> Gaussians:
         """Fit classes that linear functions tell apart, starting from a partition."""
         axes = self.axes(structure.subspace)
         with one_thread():
