@@ -35,6 +35,7 @@ BENCHMARKS = (
     "hard",
     "clusters",
     "annotators",
+    "crowd",
     "confidence",
     "checksums",
     "breadth",
