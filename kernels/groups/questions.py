@@ -57,7 +57,7 @@ def part_odds(Z: Floats, parts: NDArray[np.int64], answers: Answers) -> Floats:
 def unsure_pairs(
     Z: Floats, labels: NDArray[np.integer], answers: Answers, count: int, rng: Generator
 ) -> NDArray[np.int64]:
-    """Choose pairs of parts of clusters that may be merged, or split, and a random row of either part.
+    """Choose pairs of parts of clusters that may be merged or split, best first, by a random row of either.
 
     Parameters
     ----------
@@ -71,7 +71,6 @@ def unsure_pairs(
     Returns
     -------
     ndarray of shape (n_pairs, 2)
-        Different rows, those whose answers decide about most rows first.
     """
     parts = cut_clusters(Z, labels, rng)
     sizes, cluster_of = np.bincount(parts), np.empty(int(parts.max()) + 1, np.int64)

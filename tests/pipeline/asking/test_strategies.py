@@ -293,6 +293,17 @@ def test_overall_decides_on_many_before_one() -> None:
     assert 0 not in found.pairs[0]
 
 
+def test_beliefs_about_few_classes_are_those_without_merged_groups() -> None:
+    pairs = np.random.default_rng(1).choice(all_pairs(40), size=60, replace=False)
+    kinds = CLASSES[pairs[:, 0]] != CLASSES[pairs[:, 1]]
+    layers = layers_from_annotations(np.column_stack([pairs, kinds]), 0.9)
+    how: Any = {"n_clusters": 2, "accuracy": 0.9, "seed": SEED, "restarts": 1}
+    plain, beside = (believe(X, layers, covariance=shape, **how) for shape in ("any", "groups"))
+    assert not beside.has_many_classes
+    np.testing.assert_array_equal(beside.draws, plain.draws)
+    assert beside.covariance == plain.covariance
+
+
 def test_merges_asks_near_pairs_in_turn_with_parts_of_clusters() -> None:
     rng = np.random.default_rng(0)
     Z = rng.normal(size=(200, 3))
