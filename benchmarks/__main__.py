@@ -48,6 +48,7 @@ BENCHMARKS = (
     "asking",
     "asking_any",
     "numbering",
+    "labels",
     "live",
 )
 FROM_CUBES = "stopping"

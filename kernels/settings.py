@@ -295,6 +295,13 @@ PARAMETERS = {
             high=1,
             above=True,
         ),
+        Setting(
+            "label_accuracy",
+            0.9,
+            "Assumed share of the labels of rows that are right, above that of chance.",
+            high=1,
+            above=True,
+        ),
         Setting("restarts", 10, "Independent runs of the search.", low=1),
         Setting("seed", 0, "Seed of all random numbers: the same seed gives the same result."),
         Setting(

@@ -6,7 +6,7 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,9 +65,13 @@ class Annotations(NamedTuple):
     rows : ndarray of shape (n_annotations,)
         Rows in the layers.
     folds : ndarray of shape (n_annotations,)
-        Numbers from 0 to `FOLDS` - 1; all annotations of a pair are in one fold.
+        Numbers from 0 to `FOLDS` - 1; all annotations of a pair are in one fold. Pairs of
+        labels are listed if both rows are in one fold.
     n_pairs : int
-        Number of distinct pairs.
+        Number of distinct pairs and of labels.
+    units : ndarray of shape (n_annotations, 2), or None
+        Two numbers for each annotation: those of the rows whose labels say it, or numbers of its own. Errors
+        of annotations without a number in common are independent. None if there are no labels.
     """
 
     pairs: NDArray[np.int64]
@@ -79,6 +83,12 @@ class Annotations(NamedTuple):
     rows: NDArray[np.int64]
     folds: NDArray[np.int64]
     n_pairs: int
+    units: NDArray[np.int64] | None = None
+
+    @property
+    def are_of_labels(self) -> bool:
+        """Whether all annotations follow from labels of rows."""
+        return self.units is not None and bool((self.units == self.pairs).all())
 
     @property
     def of_unknown_accuracy(self) -> NDArray[np.bool_]:
@@ -100,12 +110,15 @@ class HeldOut:
         Annotations that each stands for.
     agreeing : ndarray of shape (n_annotations,)
         Probability that the partition agrees with the annotation, whatever the annotator's accuracy.
+    units : ndarray of shape (n_annotations, 2), or None
+        Those of `Annotations`.
     """
 
     log_probabilities: Floats
     right: NDArray[np.bool_]
     weights: Floats
     agreeing: Floats
+    units: NDArray[np.int64] | None = None
 
     @property
     def log_loss(self) -> float:
@@ -121,8 +134,15 @@ class HeldOut:
         """Return the mean log-probability above that of another model, and its standard error."""
         differences = self.log_probabilities - other.log_probabilities
         mean = float(np.average(differences, weights=self.weights))
-        squares = np.square(self.weights * (differences - mean))
-        return mean, float(np.sqrt(squares.sum()) / self.weights.sum())
+        return mean, self.error_of(self.weights * (differences - mean)) / float(self.weights.sum())
+
+    def error_of(self, deviations: Floats) -> float:
+        """Return the standard error of the sum of one deviation for each annotation."""
+        variance = float(np.square(deviations).sum())
+        if self.units is not None:  # docs/model.md, eq. (85)
+            sums = np.bincount(self.units.ravel(), np.repeat(deviations, 2))
+            variance = max(float(np.square(sums).sum()) - variance, variance)
+        return math.sqrt(variance)
 
     def is_ahead(self, other: HeldOut, errors: float) -> bool:
         """Whether the predictions beat those of another model by more than so many standard errors."""
@@ -169,11 +189,35 @@ def list_annotations(layers: Sequence[Layer], seed: np.random.SeedSequence) -> A
         )
         weights, accuracies = layer_weights(layer)[rows], pair_accuracies(layer)[rows]
         parts.append((pairs[rows], is_must, weights, accuracies, annotators, layer_numbers, rows))
-    columns = dict(zip(Annotations._fields, map(np.concatenate, zip(*parts, strict=True)), strict=False))
-    n_samples = int(columns["pairs"].max(initial=0)) + 1
-    different, names = np.unique(pair_numbers(columns["pairs"], n_samples), return_inverse=True)
+    columns: list[Any] = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    n_samples = int(columns[0].max(initial=0)) + 1
+    different, names = np.unique(pair_numbers(columns[0], n_samples), return_inverse=True)
     order = np.random.default_rng(below(seed, HELD_OUT)).permutation(len(different))
-    return Annotations(**columns, folds=(order % FOLDS)[names], n_pairs=len(different))
+    folds = (order % FOLDS)[names]
+    annotations = Annotations._make([*columns, folds, len(different), None])
+    is_of_labels = np.array([layer.is_of_labels for layer in layers], bool)[annotations.layers]
+    return _of_labelled_rows(annotations, is_of_labels, seed) if is_of_labels.any() else annotations
+
+
+def _of_labelled_rows(
+    annotations: Annotations, is_of_labels: NDArray[np.bool_], seed: np.random.SeedSequence
+) -> Annotations:
+    """Draw folds of labelled rows, and keep the pairs of two rows of one fold among those of labels.
+
+    A fit to other folds has seen neither label of such a pair. If it had seen one, it would predict the pair
+    the better, the more closely it repeats labels that may be wrong.
+    """
+    pairs, n_samples = annotations.pairs, int(annotations.pairs.max()) + 1
+    labelled = np.unique(pairs[is_of_labels])
+    fold_of = np.zeros(n_samples, np.int64)
+    fold_of[labelled] = np.random.default_rng(below(seed, HELD_OUT, 1)).permutation(len(labelled)) % FOLDS
+    folds = np.where(is_of_labels, fold_of[pairs[:, 0]], annotations.folds)
+    numbers = n_samples + np.arange(2 * len(pairs)).reshape(-1, 2)
+    units = np.where(is_of_labels[:, None], pairs, numbers)
+    is_kept = ~is_of_labels | (fold_of[pairs] == folds[:, None]).all(axis=1)
+    columns: list[Any] = [values[is_kept] for values in (*annotations[:7], folds)]
+    n_pairs = len(labelled) + len(np.unique(pair_numbers(pairs[~is_of_labels], n_samples)))
+    return Annotations._make([*columns, n_pairs, units[is_kept]])
 
 
 def held_out(
@@ -232,7 +276,7 @@ def held_out(
         probabilities = np.where(annotations.is_must[tested], must, 1.0 - must)
         logs[tested], right[tested] = np.log(probabilities), probabilities > 0.5
         agreeing[tested] = np.where(annotations.is_must[tested], together, 1.0 - together)
-    return HeldOut(logs, right, annotations.weights, agreeing)
+    return HeldOut(logs, right, annotations.weights, agreeing, annotations.units)
 
 
 def label_probabilities(problem: Problem, labels: NDArray[np.integer]) -> Floats:
@@ -286,11 +330,17 @@ def warm_up() -> None:
 
 
 def without(layers: Sequence[Layer], annotations: Annotations, tested: NDArray[np.bool_]) -> list[Layer]:
-    """Return the layers without the annotations of a fold."""
+    """Return the layers without the annotations of a fold, and without other pairs of its labelled rows."""
     training = []
+    hidden = np.array([], np.int64)
+    if annotations.units is not None:
+        is_of_labels = np.array([layer.is_of_labels for layer in layers], bool)[annotations.layers]
+        hidden = np.unique(annotations.pairs[tested & is_of_labels])
     for number, layer in enumerate(layers):
-        is_training = np.ones(len(layer.pairs), dtype=bool)
-        is_training[annotations.rows[tested & (annotations.layers == number)]] = False
+        is_training, is_own = np.ones(len(layer.pairs), dtype=bool), tested & (annotations.layers == number)
+        is_training[annotations.rows[is_own]] = False
+        if layer.is_of_labels:  # the label of a row stands in the pairs of others, too
+            is_training &= ~np.isin(layer.pairs, hidden).any(axis=1)
         training.append(_selected(layer, is_training))
     return training
 

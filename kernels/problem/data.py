@@ -126,6 +126,8 @@ class Layer:
         Number of the annotator. Layers of one annotator share an unknown accuracy in the model "conditional".
     is_hard : bool
         Whether every partition must obey the annotations, which have the accuracy `HARD` then.
+    is_of_labels : bool
+        Whether each annotation follows from the label of its first sample, see `kernels.problem.labels`.
     """
 
     kind: int
@@ -135,6 +137,7 @@ class Layer:
     accuracies: Floats | None = None
     annotator: int = 0
     is_hard: bool = False
+    is_of_labels: bool = False
 
 
 def layers_from_annotations(

@@ -106,11 +106,12 @@ class Unions(Solver):
         if self.ranking.note and self.ranking.base_rate is not None:
             alarms.append(self.ranking.note)
         self.table.lay_out(self.layers)
+        annotations = list_annotations(self.layers, self.seed)
         for structure in self.ranking.ranked if streams else ():
             fits = self._fits(structure, streams, notes)
             best = max(fits, key=lambda fit: fit.objective)
             expected, self.structure = self.ranking.candidates.get(structure), structure
-            why = "" if expected is None else falls_short(_gaussians(best), self.layers, expected)
+            why = "" if expected is None else falls_short(_gaussians(best), annotations, expected)
             if not why:
                 break
             notes.append(f"not taken: {structure}, whose fit {why}")

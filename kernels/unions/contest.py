@@ -157,7 +157,8 @@ class Contest:
         answers = self.annotations
         logs, right = calibrated(together, distances, answers.is_must, answers.weights)
         says = np.full(len(logs), 0.5) if together is None else together
-        return HeldOut(logs, right, answers.weights, np.where(answers.is_must, says, 1.0 - says))
+        agreeing = np.where(answers.is_must, says, 1.0 - says)
+        return HeldOut(logs, right, answers.weights, agreeing, answers.units)
 
     def skill(self, together: Floats) -> Skill:
         """Return how well a candidate predicts the answers, and how well distance alone does."""

@@ -107,7 +107,7 @@ def rate_cuts(table: Table, layers: Sequence[Layer], many: int, run: Runner = ma
             agreeing = np.where(annotations.is_must, says, 1.0 - says)
             for rating, columns in zip(ratings, (distances, distances[:, :0]), strict=True):
                 logs, right = calibrated(says, columns, annotations.is_must, annotations.weights)
-                rating[name, count] = HeldOut(logs, right, annotations.weights, agreeing)
+                rating[name, count] = HeldOut(logs, right, annotations.weights, agreeing, annotations.units)
     return ratings
 
 

@@ -28,7 +28,7 @@ from sweep_clustering.kernels.choice.held_out import (
     without,
 )
 from sweep_clustering.kernels.fits import Gaussians, Runner
-from sweep_clustering.kernels.problem.data import MUST, Floats, Layer, layer_weights
+from sweep_clustering.kernels.problem.data import Floats, Layer
 from sweep_clustering.kernels.settings import FOLDS
 from sweep_clustering.kernels.structure import (
     AUTO,
@@ -207,7 +207,8 @@ class Trials:
             # a single answer for all: rates of folds may lie on both sides of one half, each on the wrong one
             right = is_must == (weights @ is_must > 0.5 * weights.sum())
         agreeing = np.where(is_must, together[tested], 1.0 - together[tested])
-        return HeldOut(np.log(best), right, weights, agreeing)
+        units = None if whole.units is None else whole.units[tested]
+        return HeldOut(np.log(best), right, weights, agreeing, units)
 
     def _must(self, fit: Gaussians, tested: NDArray[np.bool_], together: Floats) -> Floats:
         others = self.annotations.of_unknown_accuracy & ~tested
@@ -225,8 +226,13 @@ def alike(fit: Gaussians, pairs: NDArray[np.integer]) -> Floats:
 
 
 def _selected(score: HeldOut, tested: NDArray[np.bool_]) -> HeldOut:
-    return HeldOut(
-        score.log_probabilities[tested], score.right[tested], score.weights[tested], score.agreeing[tested]
+    return replace(
+        score,
+        log_probabilities=score.log_probabilities[tested],
+        right=score.right[tested],
+        weights=score.weights[tested],
+        agreeing=score.agreeing[tested],
+        units=None if score.units is None else score.units[tested],
     )
 
 
@@ -437,13 +443,17 @@ def _ranking(choices: Choices, trials: Trials) -> Ranking:
     candidates = {structure: trials.scores[structure, table.close_look.starts] for structure in best}
     candidates = without_weak_assumptions(candidates)
     best = list(candidates)
-    leader, bar = candidates[best[0]], bar_of(base)
-    if not _is_behind(bar.predictions, leader):
+    leader, bar, is_labelled = candidates[best[0]], bar_of(base), trials.annotations.are_of_labels
+    # few labels leave a wide margin, but they cannot be of other rows as pairs can be
+    least = 0.0 if is_labelled else CLEAR
+    if not leader.is_ahead(bar.predictions, least):
         losses = f"log loss {leader.log_loss:.3f} against {bar.predictions.log_loss:.3f}"
         why = f"no structure predicts the annotations better than {bar.words} ({losses})"
         is_whole = choices.is_whole
         every = unsupervised(table, choices.shapes) if is_whole else choices.plain
-        ranking = _by_features(table, trials.run, every, why, annotated=not is_whole)
+        if is_labelled:  # which take part in the final fit
+            every = [structure for structure in every if structure.covariance != KMEANS]
+        ranking = _by_features(table, trials.run, every, why, annotated=is_labelled or not is_whole)
         return replace(ranking, candidates=candidates, base_rate=base)
     ranking = Ranking((), candidates, base)
     first = fewest_components(ranking.credible)
@@ -503,20 +513,16 @@ def _by_features(
 # Fits to all annotations, compared with the predictions of folds.
 
 
-def falls_short(fit: Gaussians, layers: Sequence[Layer], expected: HeldOut) -> str:
+def falls_short(fit: Gaussians, annotations: Annotations, expected: HeldOut) -> str:
     """Return why a fit to all annotations is worse than those to the folds; empty if it is not.
 
     A good fit agrees with its annotations as well as fits to folds do with those that they have not seen.
     """
-    agreeing, weights = list[Floats](), list[Floats]()
-    for layer in layers:
-        pairs = np.asarray(layer.pairs).reshape(-1, 2)
-        used = pairs[:, 0] != pairs[:, 1]
-        together = alike(fit, pairs[used])
-        agreeing.append(together if layer.kind == MUST else 1.0 - together)
-        weights.append(layer_weights(layer)[used])
-    share = float(np.average(np.concatenate(agreeing), weights=np.concatenate(weights)))
-    mean, error = _mean(expected.agreeing, expected.weights)
+    together = alike(fit, annotations.pairs)
+    agreeing = np.where(annotations.is_must, together, 1.0 - together)
+    share = float(np.average(agreeing, weights=annotations.weights))
+    mean = float(np.average(expected.agreeing, weights=expected.weights))
+    error = expected.error_of(expected.weights * (expected.agreeing - mean)) / expected.weights.sum()
     if share >= mean - CLEAR * error:
         return ""
     return f"agrees with {share:.3f} of the annotations, where its folds predicted {mean:.3f}"

@@ -147,7 +147,12 @@ def assess(
         belief = run_interruptibly(
             lambda: believe(
                 inputs.X,
-                fit_inputs.annotator_layers(AnnotationRows.of(answers), inputs.accuracies, options.accuracy),
+                [
+                    *fit_inputs.annotator_layers(
+                        AnnotationRows.of(answers), inputs.accuracies, options.accuracy
+                    ),
+                    *(layer for layer in inputs.layers if layer.is_of_labels),
+                ],
                 n_clusters=options.n_clusters,
                 accuracy=inputs.accuracies.get(options.annotator, options.accuracy),
                 seed=seed,

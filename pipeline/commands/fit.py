@@ -45,11 +45,20 @@ takes_accuracies = repeatable(
     metavar="NAME=p",
     help="Accuracy of one annotator, in place of --accuracy; may be repeated.",
 )
+takes_labels = shared.stacked(
+    path_option(
+        "--row-labels",
+        help="Labels of some rows, which may be wrong: one for each row of FEATURES, or two columns, row and"
+        " label; empty, NA, ? or -1 is none.",
+    ),
+    declared("label_accuracy"),
+)
 takes_columns = partial(repeatable, metavar="COLUMN")
 
 # Options that help shows, and the titles that the others have with --help-all.
 USUAL = (
-    *("clusters", "annotations", "must_link", "cannot_link", "accuracy", "model", "labels", "out"),
+    *("clusters", "annotations", "must_link", "cannot_link", "row_labels", "accuracy", "model", "labels"),
+    "out",
     *("help_all", "help"),
 )
 TABLE = (
@@ -58,7 +67,7 @@ TABLE = (
 )
 GROUPS = {
     "Table": ["scale", *TABLE, "drop"],
-    "Annotations": ["annotator_accuracy", "held_out"],
+    "Annotations": ["annotator_accuracy", "label_accuracy", "held_out"],
     "Model": [
         *("covariance", "components", "subspace", "feature_weight", "proportions", "min_cluster_size"),
         *("variance_prior", "covariance_prior"),
@@ -71,7 +80,7 @@ GROUPS = {
 }
 # Options of a table that both commands have.
 ANNOTATIONS = ("features", "must_link", "cannot_link", "annotations", "accuracy", "annotator_accuracy")
-SHARED = [*ANNOTATIONS, *TABLE, "scale", "seed"]
+SHARED = [*ANNOTATIONS, "row_labels", "label_accuracy", *TABLE, "scale", "seed"]
 
 takes_jobs = click.option(
     "--jobs",
@@ -102,6 +111,7 @@ takes_jobs = click.option(
     " cannot (apart), with ! if it has to hold; or parquet, feather or .npz; or answered questions of"
     " sweep ask. May be repeated.",
 )
+@takes_labels
 @declared("model")
 @declared("covariance")
 @declared("accuracy")
@@ -186,6 +196,7 @@ def fit_command(
     # numba takes seconds to load, and bad input should be reported at once
     from sweep_clustering.pipeline.fit.annotators import estimate, estimates_json, judge_unsure, notes_on
     from sweep_clustering.pipeline.fit.counts import choose_clusters, open_counts
+    from sweep_clustering.pipeline.fit.naming import Naming
     from sweep_clustering.pipeline.fit.running import progress, runner
     from sweep_clustering.pipeline.fit.solve import fit, to_json
     from sweep_clustering.pipeline.fit.unannotated import unannotated
@@ -215,7 +226,10 @@ def fit_command(
                 covariance=options.model_choice.covariance,
                 seed=options.seed,
                 run=run,
+                n_names=0 if inputs.row_labels is None else len(inputs.row_labels.names),
             )
+            with reported():
+                inputs.check_hard(counts[-1])
         n_clusters = counts[-1]
         if len(counts) > 1 or cut is not None:
             choice = choose_clusters(counts, lambda count: fit_table(n_clusters=count), cut)
@@ -229,14 +243,18 @@ def fit_command(
         inputs.rows.answered, result.best.labels, inputs.samples, None if as_json else SHOWN
     )
     unsure, unsure_lines = judge_unsure(inputs.rows.skipped, inputs.samples)
-    names, estimates = inputs.rows.annotators, estimate(inputs.layers, result.best)
+    naming = None
+    if inputs.row_labels is not None:
+        naming = Naming.of(inputs.row_labels, result.best.labels, n_clusters)
+    of_pairs = [layer for layer in inputs.layers if not layer.is_of_labels]
+    names, estimates = inputs.rows.annotators, estimate(of_pairs, result.best)
     result = replace(result, notes=(*result.notes, *notes_on(estimates, names, result.best)))
     is_interrupted = is_interrupted or result.interrupted
     labels_true = None if is_interrupted else inputs.labels_true
     baselines = unannotated(inputs.X, labels_true, n_clusters, options.seed)
     with reported():
         if out is not None:
-            put_file(out, labels_csv(inputs.samples, result))
+            put_file(out, labels_csv(inputs.samples, result, naming))
         if choice and figure is not None:
             # matplotlib takes a second to load
             from sweep_clustering.pipeline.report.figures import draw_choice, picture
@@ -249,6 +267,8 @@ def fit_command(
         document |= judgement | unsure | inputs.numbering.to_json()
         document["annotator_estimates"] = estimates_json(estimates, names)
         document["links_dropped"] = inputs.rows.n_outside
+        if naming is not None:
+            document["row_labels"] = naming.to_json(document["index"])
         if choice:
             document["choice"] = choice.to_json()
         if baselines:
@@ -257,7 +277,9 @@ def fit_command(
         _leave_if(is_interrupted)
         return
     lines = choice.lines(options.accuracy) if choice else []
-    show([*lines, *_summary(result, [*inputs.lines(), *judgement_lines, *unsure_lines], baselines)])
+    naming_lines = [] if naming is None else naming.lines()
+    judgement_lines = [*inputs.lines(), *naming_lines, *judgement_lines, *unsure_lines]
+    show([*lines, *_summary(result, judgement_lines, baselines)])
     for title, path in {"labels": out, "figure": figure}.items():
         if path is not None:
             click.echo(f"{title:<11}in {path}")
@@ -360,6 +382,7 @@ def _summary(result: FitResult, judgement: Sequence[str], baselines: Sequence[Un
     " be repeated. --interactive adds to the last one, and makes it.",
 )
 @takes_links
+@takes_labels
 @declared("accuracy", help="Share of answers that are right.  [default: estimated from the answers]")
 @takes_accuracies
 @click.option("--annotator", default="asked", metavar="NAME", help="Name of the annotator who answers.")

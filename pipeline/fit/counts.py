@@ -168,16 +168,26 @@ class ClusterChoice:
 
 
 def open_counts(
-    X: NDArray[np.float64], layers: Sequence[Layer], *, covariance: str | None, seed: int, run: Runner
+    X: NDArray[np.float64],
+    layers: Sequence[Layer],
+    *,
+    covariance: str | None,
+    seed: int,
+    run: Runner,
+    n_names: int = 0,
 ) -> tuple[tuple[int, ...], Cut | None]:
-    """Return the numbers of clusters to fit where none is named, with a cut of a tree among them."""
+    """Return the numbers of clusters to fit where none is named, with a cut of a tree among them.
+
+    None is below the number of names that labels of rows have.
+    """
     cut = None
     if covariance == ANY and layers:
         from sweep_clustering.kernels.interrupt import run_interruptibly
         from sweep_clustering.kernels.unions.cuts import choose_cut
 
         cut = run_interruptibly(lambda: choose_cut(X, layers, np.random.SeedSequence(seed), TRIED[-1], run))
-    few = possible(X, TRIED)
+    cut = cut if cut is None or cut.n_clusters >= n_names else None
+    few = tuple(count for count in possible(X, TRIED) if count >= n_names) or (n_names,)
     if cut is None:
         return few, None
     # so many classes need no comparison with fits of each small number, which take minutes

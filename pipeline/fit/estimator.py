@@ -23,8 +23,9 @@ from sklearn.utils import check_random_state, validation
 from sweep_clustering.kernels import settings as declared
 from sweep_clustering.kernels.fits import Floats, assignment_costs
 from sweep_clustering.kernels.interrupt import run_interruptibly
-from sweep_clustering.kernels.problem.data import CANNOT, MUST, layer_weights
+from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer, layer_weights
 from sweep_clustering.kernels.problem.hard import hard_pairs
+from sweep_clustering.kernels.problem.labels import UNLABELLED
 from sweep_clustering.kernels.problem.problem import SPHERES
 from sweep_clustering.kernels.settings import OFFERED, PARAMETERS, Setting
 from sweep_clustering.kernels.structure import AUTO
@@ -42,6 +43,7 @@ from sweep_clustering.pipeline.fit.links import (
     names_of,
     plain,
 )
+from sweep_clustering.pipeline.fit.naming import Naming, label_problems, labels_of
 from sweep_clustering.pipeline.fit.running import progress, runner
 from sweep_clustering.pipeline.fit.solve import fit, weighted_agreement
 from sweep_clustering.sweeps.data.reading import scaling_of
@@ -125,6 +127,8 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         None, and the others do not use it.
     annotator_accuracy : dict of str to float, default=None
         Accuracies of single annotators, in place of `accuracy`.
+    label_accuracy : float, default=0.9
+        Assumed share of right labels in `row_labels` of `fit`, above that of chance.
     links_outside : {"error", "drop"}, default="error"
         Whether links with a sample that X does not have are refused, or left out as cross-validation needs
         it. Only if rows have names: see `fit`.
@@ -200,6 +204,15 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         For each annotator whose accuracy was not given the accuracy on pairs that belong together,
         "together", and on others, "apart", each with an "interval" of 95 %; and "below_chance", whether
         answers count in reverse (docs/model.md, section 14).
+    row_labels_ : ndarray of shape (n_samples,), int64, or None
+        Place of the label of each row in `label_names_`, -1 for rows without one; None without `row_labels`.
+    label_names_ : list
+        Distinct labels in the form in which they were given.
+    cluster_names_ : ndarray of shape (n_clusters,), object
+        Label that each cluster stands for, one-to-one so that the most labels agree with `labels_`; None for
+        a cluster without one.
+    label_agreement_ : float
+        Share of the labels that are the name of the cluster of their row; NaN without `row_labels`.
     links_dropped_ : int
         Rows of links that were left out, as X has not both samples.
     sample_names_in_ : pandas.Index of length n_samples
@@ -247,6 +260,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         scale: str | None = None,
         accuracy: float | None = None,
         annotator_accuracy: dict[str, float] | None = None,
+        label_accuracy: float = 0.9,
         links_outside: str = "error",
         restarts: int = 10,
         n_jobs: int | None = -1,
@@ -261,6 +275,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         self.scale = scale
         self.accuracy = accuracy
         self.annotator_accuracy = annotator_accuracy
+        self.label_accuracy = label_accuracy
         self.links_outside = links_outside
         self.restarts = restarts
         self.n_jobs = n_jobs
@@ -279,9 +294,10 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         *,
         must_link: LinkTables | None = None,
         cannot_link: LinkTables | None = None,
+        row_labels: ArrayLike | Mapping[Any, Any] | None = None,
         samples: ArrayLike | None = None,
     ) -> AnnotatedClustering:
-        """Cluster samples, with annotations of pairs or without.
+        """Cluster samples, with annotations of pairs, labels of some rows, both or neither.
 
         Links are rows `i, j` or `i, j, weight`. In a data frame i and j are labels of its index, with
         `samples` these names, else places from 0. A weight is a number of annotations, 1 by default, also for
@@ -302,6 +318,9 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         must_link, cannot_link : array_like of shape (n_links, 2) or (n_links, 3), or dict of such, optional
             Pairs that annotators put together, and apart; any of them may be wrong, except those of infinite
             weight, which hold in every fit. A dict has the links of several annotators by name.
+        row_labels : array_like of shape (n_samples,), or dict, optional
+            Labels of some rows, any of which may be wrong: numbers or texts; -1, None, NaN, "", "?" and "NA"
+            are no label. A dict has them by the names that links use, and so has a series beside names.
         samples : array_like of shape (n_samples,), optional
             Names of the rows of X, in place of its index. scikit-learn selects them along with X.
 
@@ -323,26 +342,35 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         """
         fresh = AnnotatedClustering()  # so that a fit that fails changes nothing
         features = check_features(fresh, X, reset=True)
-        annotations, fresh.sample_names_in_ = self._checked(must_link, cannot_link, features, X, samples)
-        self._fit(features, annotations, int(self.restarts))
+        annotations, fresh.sample_names_in_ = self._checked(
+            must_link, cannot_link, features, X, samples, row_labels=row_labels
+        )
+        self._fit(features, annotations, int(self.restarts), fresh.sample_names_in_)
         for name in ("n_features_in_", "feature_names_in_", "sample_names_in_"):
             self.__dict__.pop(name, None)  # an earlier fit may have set it
             if getattr(fresh, name, None) is not None:
                 setattr(self, name, getattr(fresh, name))
         return self
 
-    def _fit(self, features: Floats, annotations: Annotations, restarts: int, start: Any = None) -> None:
+    def _fit(
+        self,
+        features: Floats,
+        annotations: Annotations,
+        restarts: int,
+        names: pd.Index | None,
+        start: Any = None,
+    ) -> None:
         seed, settings = self.random_state, declared.settings_of(vars(self))
         if seed is None or isinstance(seed, np.random.RandomState):
             seed = check_random_state(seed).randint(LARGEST_DRAWN_SEED)
-        model, covariance, scale = self._model_choice(bool(annotations.layers))
+        model, covariance, scale = self._model_choice(not annotations.is_empty)
         scaling = scaling_of(features, scale)
-        scaled = scaling.of(features)
+        scaled, layers = scaling.of(features), self._layers(annotations, int(seed))
         with progress(bool(self.verbose)) as bar:
             fit_clusters = partial(
                 fit,
                 scaled,
-                annotations.layers,
+                layers,
                 covariance=covariance,
                 model=model,
                 restarts=restarts,
@@ -354,11 +382,14 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
             if self.n_clusters is None:
                 counts, cut = open_counts(
                     scaled,
-                    annotations.layers,
+                    layers,
                     covariance=covariance,
                     seed=int(seed),
                     run=runner(self.n_jobs, bar),
+                    n_names=len(annotations.label_names),
                 )
+                if problems := [*_hard_problems(annotations, counts[-1], names)]:
+                    raise InputError(problems)
                 chosen = choose_clusters(counts, lambda k: fit_clusters(n_clusters=k), cut).chosen
                 result, n_clusters = chosen.result, chosen.n_clusters
             else:
@@ -372,6 +403,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         self.must_link_, self.cannot_link_ = (annotations.of_kind(kind) for kind in (MUST, CANNOT))
         self.links_dropped_ = annotations.dropped
         self.labels_ = result.best.labels.astype(np.int32)
+        self._name_clusters(annotations)
         self._centroids = result.best.centroids
         self.cluster_centers_ = scaling.back(self._centroids)
         self.held_out_ = result.predictions
@@ -400,6 +432,23 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
             text = f"degenerate clusters have variance 0: {clusters}; {prior} above 0 rules them out"
             warnings.warn(text, ConvergenceWarning, stacklevel=3)
 
+    def _layers(self, annotations: Annotations, seed: int) -> list[Layer]:
+        """Return the layers of links and of labels of rows."""
+        return annotations.all_layers(float(self.label_accuracy), seed)
+
+    def _name_clusters(self, annotations: Annotations) -> None:
+        """Set the attributes of labels of rows."""
+        labels, names = annotations.labels, annotations.label_names
+        self._row_labels = labels
+        self.row_labels_, self.label_names_ = None if labels is None else labels.codes, list(names)
+        self.cluster_names_ = np.full(self.n_clusters_, None, dtype=object)
+        self.label_agreement_ = math.nan
+        if labels is not None:
+            naming = Naming.of(labels, self.labels_, self.n_clusters_)
+            for cluster in np.flatnonzero(naming.name_of != UNLABELLED).tolist():
+                self.cluster_names_[cluster] = names[naming.name_of[cluster]]
+            self.label_agreement_ = naming.agreement
+
     def _model_choice(self, annotated: bool) -> declared.ModelChoice:
         """Return model, covariance and scale, with the values that None and "auto" stand for."""
         settings = declared.settings_of(vars(self))
@@ -413,10 +462,13 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         X: object = None,
         samples: ArrayLike | None = None,
         before: Annotations | None = None,
+        row_labels: ArrayLike | Mapping[Any, Any] | None = None,
     ) -> tuple[Annotations, pd.Index | None]:
         """Check links and parameters; return the annotations with those before, and the names of samples."""
         has_links = must_link is not None or cannot_link is not None
-        problems = list(_parameter_problems(self.get_params(deep=False), self._model_choice(has_links)))
+        has_labels = row_labels is not None or (before is not None and before.labels is not None)
+        choice = self._model_choice(has_links or has_labels)
+        problems = list(_parameter_problems(self.get_params(deep=False), choice))
         # Wrong accuracies are among the problems, and are not used for the layers.
         is_right, names, annotations = not problems, None, Annotations()
         accuracy = float(self.accuracy) if is_right and self.accuracy is not None else None
@@ -426,9 +478,17 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
             reader = Reader(len(features), names, drop=self.links_outside == "drop")
             annotations = reader.read(must_link, cannot_link, accuracy, accuracies, before)
             if is_right and samples is None and has_links:  # links of an earlier fit are places
-                reader.check_places(
-                    annotations, scaling_of(features, self._model_choice(has_links).scale).of(features)
-                )
+                reader.check_places(annotations, scaling_of(features, choice.scale).of(features))
+        with collecting(problems):
+            if row_labels is not None:
+                labels, label_names = labels_of(row_labels, Reader(len(features), names, reader.drop))
+                annotations = replace(annotations, labels=labels, label_names=tuple(label_names))
+        if is_right and annotations.labels is not None:
+            is_open = self.n_clusters is None
+            most = len(np.unique(features, axis=0)) // 2 if is_open else int(self.n_clusters or 0)
+            problems += label_problems(
+                "row_labels", "label_accuracy", annotations.labels, self.label_accuracy, most, is_open=is_open
+            )
         if is_right and not problems:
             problems += annotator_problems(
                 accuracies,
@@ -439,14 +499,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
                 is_complete=bool(annotations.annotators) and before is None,
                 is_needed=self.model == "posterior" and accuracy is None,
             )
-            must, cannot = (hard_pairs(annotations.layers, kind) for kind in (MUST, CANNOT))
-            links = np.concatenate([must, cannot])
-
-            def words(place: int) -> str:
-                first, second = (plain(end if names is None else names[end]) for end in links[place])
-                return f"{first!r} {'must' if place < len(must) else 'cannot'}! {second!r}"
-
-            problems += hard_problems(annotations.layers, int(self.n_clusters or len(features)), words)
+            problems += _hard_problems(annotations, int(self.n_clusters or len(features)), names)
         if problems:
             raise InputError(problems)
         return annotations, names
@@ -455,7 +508,8 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         """Return the annotations so far, with the present parameters."""
         places = np.arange(len(self.X_fit_))  # links of the fit are stored as places
         links = (self.must_link_, self.cannot_link_)
-        return self._checked(*links, self.X_fit_, samples=places, before=Annotations())[0]
+        before = Annotations(labels=self._row_labels, label_names=tuple(self.label_names_))
+        return self._checked(*links, self.X_fit_, samples=places, before=before)[0]
 
     def together(self, pairs: ArrayLike) -> Floats:
         """Return the probability that two samples of the fit belong together, given the model.
@@ -519,8 +573,9 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
             problems += chance_problems("accuracy", self.accuracy)
         if problems:
             raise InputError(problems)
-        layers = [layer for layer in annotations.layers if len(layer.pairs)]
-        tables = [np.column_stack([layer.pairs, np.full(len(layer.pairs), layer.kind)]) for layer in layers]
+        layers = [layer for layer in self._layers(annotations, self.seed_) if len(layer.pairs)]
+        of_pairs = [layer for layer in layers if not layer.is_of_labels]
+        tables = [np.column_stack([layer.pairs, np.full(len(layer.pairs), layer.kind)]) for layer in of_pairs]
         answers = np.concatenate([np.empty((0, 3)), *tables]).astype(np.int32)
         key = QUERY, len(answers)
         belief = run_interruptibly(
@@ -588,7 +643,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
             hint = "links would name other samples"
             raise InputError([Problem("X", rows, f"those of the fit: {expected}", hint)])
         restarts = max(1, int(self.restarts) // LEAST_RESTARTS)
-        self._fit(features, annotations, restarts, self.labels_.astype(np.int16))
+        self._fit(features, annotations, restarts, names, self.labels_.astype(np.int16))
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[np.int32]:
@@ -754,6 +809,18 @@ def _parameter_problems(parameters: Mapping[str, Any], choice: declared.ModelCho
     is_state = state is None or isinstance(state, np.random.RandomState)
     if not is_state and (not _is_whole(state) or state < 0):
         yield Problem("random_state", repr(state), "None, a RandomState or a whole number")
+
+
+def _hard_problems(annotations: Annotations, n_clusters: int, names: pd.Index | None) -> Iterator[Problem]:
+    """Yield the problem of hard links that contradict each other, which names them."""
+    must, cannot = (hard_pairs(annotations.layers, kind) for kind in (MUST, CANNOT))
+    links = np.concatenate([must, cannot])
+
+    def words(place: int) -> str:
+        first, second = (plain(end if names is None else names[end]) for end in links[place])
+        return f"{first!r} {'must' if place < len(must) else 'cannot'}! {second!r}"
+
+    return hard_problems(annotations.layers, n_clusters, words)
 
 
 def _is_whole(value: Any) -> bool:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from sweep_clustering.kernels.problem.data import CANNOT, HARD, MUST, Layer, inferred_accuracies
 from sweep_clustering.kernels.problem.hard import Contradiction, group_samples, has_hard_links
+from sweep_clustering.kernels.problem.labels import label_layers
 from sweep_clustering.kernels.problem.problem import SPHERES, unused_priors
 from sweep_clustering.kernels.settings import (
     DEFAULT,
@@ -35,11 +36,13 @@ from sweep_clustering.kernels.settings import (
 )
 from sweep_clustering.kernels.structure import kind_of
 from sweep_clustering.pipeline.fit.data_notes import constant
+from sweep_clustering.pipeline.fit.naming import Naming, label_problems
 from sweep_clustering.sweeps.annotations.files import PairFile, outside_note
-from sweep_clustering.sweeps.annotations.numbering import AUTO, Numbering, numbering_of
+from sweep_clustering.sweeps.annotations.labels import LabelFile, RowLabels
+from sweep_clustering.sweeps.annotations.numbering import AUTO, NumberedFile, Numbering, numbering_of
 from sweep_clustering.sweeps.annotations.rows import KIND_NAMES, Annotation, AnnotationRows, Row
 from sweep_clustering.sweeps.annotations.samples import Samples
-from sweep_clustering.sweeps.data.lines import to_number
+from sweep_clustering.sweeps.data.lines import as_cell, to_number
 from sweep_clustering.sweeps.data.reading import read_table, scale
 from sweep_clustering.sweeps.data.table import (
     LabelledTable,
@@ -53,6 +56,8 @@ from sweep_clustering.sweeps.errors import InputError, Problem, collecting, did_
 
 if TYPE_CHECKING:
     from sweep_clustering.pipeline.fit.solve import FitResult
+
+LABEL_ACCURACY = PARAMETERS["label_accuracy"]
 
 # Most contradictions in the output for people; the JSON has them all.
 SHOWN = 5
@@ -77,11 +82,13 @@ class FitOptions(TableChoice):
     must_link: Path | None = None
     cannot_link: Path | None = None
     annotations: tuple[Path, ...] = ()
+    row_labels: Path | None = None
     first_row: str = "auto"
     model: str | None = None
     covariance: str | None = None
     accuracy: float | None = None
     annotator_accuracy: tuple[str, ...] = ()
+    label_accuracy: float = 0.9
     held_out: bool = True
     restarts: int = 10
     seed: int = 0
@@ -102,17 +109,23 @@ class FitOptions(TableChoice):
 
     @property
     def has_links(self) -> bool:
-        """Whether there is a file of annotations, even an empty one."""
-        return bool(self.must_link or self.cannot_link or self.annotations)
+        """Whether there is a file of annotations, even an empty one, or of labels of rows."""
+        return bool(self.must_link or self.cannot_link or self.annotations or self.row_labels)
 
     def without_effect(self) -> list[str]:
         """Return notes on options that the model does not use."""
         notes = []
         model, covariance, _ = self.model_choice
         if model not in ("posterior", "conditional", MODEL_ANY):
-            accuracies = {"--accuracy": self.accuracy is not None, OWN_ACCURACY: self.annotator_accuracy}
+            accuracies: dict[str, object] = {
+                "--accuracy": self.accuracy is not None,
+                OWN_ACCURACY: self.annotator_accuracy,
+                LABEL_ACCURACY.option: self.label_accuracy != LABEL_ACCURACY.default,
+            }
             options = [option for option, is_set in accuracies.items() if is_set]
             notes += [f"{option} is not used by the model {model!r}" for option in options]
+        elif self.label_accuracy != LABEL_ACCURACY.default and self.row_labels is None:
+            notes.append(f"{LABEL_ACCURACY.option} is not used without --row-labels")
         if self.links_outside == "drop" and self.missing != "drop":
             notes.append("--links-outside drop leaves out nothing without --missing drop")
         if self.has_links and model == "unsupervised":
@@ -145,6 +158,13 @@ class FitInputs:
     table: LabelledTable  # features as in the file, with names and the columns left out
     samples: Samples  # names of samples in annotation files
     numbering: Numbering  # first row of annotation files, and the reason
+    row_labels: RowLabels | None = None  # labels of some samples
+
+    def check_hard(self, n_clusters: int) -> None:
+        """Raise an InputError for hard links that no partition into so many clusters obeys."""
+        words = _hard_words(self.rows.answered, self.samples)
+        if problems := [*hard_problems(self.layers, n_clusters, words)]:
+            raise InputError(problems)
 
     def lines(self) -> list[str]:
         """Return text on the first row of annotation files, and on annotations that were left out."""
@@ -163,6 +183,7 @@ def read_inputs(options: FitOptions, also: Iterable[Problem] = ()) -> FitInputs:
     """Read the files of a fit and check them with the options; all problems are one InputError."""
     problems = [*also, *_option_problems(options)]
     files: list[PairFile] = []
+    labels_file: LabelFile | None = None
     unread: list[Problem] = []
     for kind, path in (
         (MUST, options.must_link),
@@ -171,6 +192,8 @@ def read_inputs(options: FitOptions, also: Iterable[Problem] = ()) -> FitInputs:
     ):
         with collecting(unread):
             files += [PairFile.of(path, kind)] if path else []
+    with collecting(unread):
+        labels_file = LabelFile.of(options.row_labels) if options.row_labels else None
     texts = (
         frozenset[str]() if options.index_column else frozenset().union(*(f.mentions.texts for f in files))
     )
@@ -194,6 +217,9 @@ def read_inputs(options: FitOptions, also: Iterable[Problem] = ()) -> FitInputs:
     if not is_whole and options.index_column is not None and not sample_rows.names:
         sample_rows = None
     parts: list[AnnotationRows] = []
+    row_labels: RowLabels | None = None
+    if labels_file is not None and table is not None and sample_rows is not None:
+        labels_file = replace(labels_file, n_rows=sample_rows.n_rows)
     hint = search.hint(options) if search else ""
     samples, numbering = Samples(sample_rows or SampleRows(0), hint=hint, choice=options), Numbering()
     X, scaling = None, options.model_choice.scale
@@ -201,12 +227,16 @@ def read_inputs(options: FitOptions, also: Iterable[Problem] = ()) -> FitInputs:
         X = scale(table.X, scaling)
     if sample_rows is not None:
         first_row = options.first_row if options.first_row in ("0", "1") else AUTO  # others are a problem
-        numbering = numbering_of(files, first_row, samples, X)
+        numbered: list[NumberedFile] = [*files, *([labels_file] if labels_file is not None else [])]
+        numbering = numbering_of(numbered, first_row, samples, X)
         unread += [numbering.problem] if numbering.problem else []
         samples = samples.counted_from(numbering.first_row)
         for file in files:
             with collecting(unread):
                 parts.append(file.table(numbering.of(file.path, samples)))
+        if labels_file is not None:
+            with collecting(unread):
+                row_labels = labels_file.labels(numbering.of(labels_file.path, samples))
     rows = AnnotationRows.joined(parts)
     annotations, model = rows.answered, options.model_choice.model
     problems += unread
@@ -220,19 +250,26 @@ def read_inputs(options: FitOptions, also: Iterable[Problem] = ()) -> FitInputs:
     )
     problems += _column_problems(annotations, model)
     layers = annotator_layers(annotations, accuracies, options.accuracy)
-    columns = annotations.columns
-    hard = np.flatnonzero(columns["is_hard"])
-    hard = hard[np.lexsort((columns["annotator"][hard], columns["kind"][hard]))]  # as the layers have them
-    most = len(columns) + 2 if options.has_open_count else options.n_clusters
-    problems += hard_problems(
-        layers, most, lambda place: _link_words(annotations.annotation(hard[place]), samples)
-    )
+    most = len(annotations.columns) + 2 if options.has_open_count else options.n_clusters
+    problems += hard_problems(layers, most, _hard_words(annotations, samples))
+    if row_labels is not None and X is not None:
+        is_share = LABEL_ACCURACY.allows(options.label_accuracy)  # or there is a problem already
+        problems += label_problems(
+            str(options.row_labels),
+            LABEL_ACCURACY.option,
+            row_labels,
+            options.label_accuracy if is_share else 1.0,
+            len(np.unique(X, axis=0)) // 2 if options.has_open_count else options.n_clusters,
+            is_open=options.has_open_count,
+        )
+        if not problems:
+            layers += label_layers(row_labels.codes, options.label_accuracy, options.seed)
     if problems or table is None or X is None:
         raise InputError(dict.fromkeys(problems))
     if samples.first_row != 1 and table.rows is not None:  # the reader of the table assumed 1
         note = [*dropped_note(table.rows, options, samples.first_row)]
         table = table._replace(notes=(*note, *table.notes[len(note) :]))
-    return FitInputs(X, labels, rows, layers, accuracies, table, samples, numbering)
+    return FitInputs(X, labels, rows, layers, accuracies, table, samples, numbering, row_labels)
 
 
 def _option_problems(options: FitOptions) -> Iterator[Problem]:
@@ -390,9 +427,18 @@ def hard_problems(layers: Sequence[Layer], n_clusters: int, words: Callable[[int
         yield Problem("hard links", fault, expected, "links that may be wrong have no ! and a finite weight")
 
 
-def _link_words(link: Annotation, samples: Samples) -> str:
-    ends = f"{samples.text(link.first)} {KIND_NAMES[link.kind]}! {samples.text(link.second)}"
-    return f"{ends} ({link.file}, line {link.line})"
+def _hard_words(annotations: AnnotationRows, samples: Samples) -> Callable[[int], str]:
+    """Return the function that puts hard links into words, by their places in all layers."""
+    columns = annotations.columns
+    hard = np.flatnonzero(columns["is_hard"])
+    hard = hard[np.lexsort((columns["annotator"][hard], columns["kind"][hard]))]  # as the layers have them
+
+    def words(place: int) -> str:
+        link = annotations.annotation(hard[place])
+        ends = f"{samples.text(link.first)} {KIND_NAMES[link.kind]}! {samples.text(link.second)}"
+        return f"{ends} ({link.file}, line {link.line})"
+
+    return words
 
 
 # Layers of annotators, and their agreement with the solution.
@@ -468,10 +514,16 @@ def judge(
     return {"annotator_accuracies": accuracies, "contradictions": rows}, lines
 
 
-def labels_csv(samples: Samples, result: FitResult) -> str:
-    """Return labels as CSV: name of the sample, or number of its row, label from 0, and any confidence."""
+def labels_csv(samples: Samples, result: FitResult, naming: Naming | None = None) -> str:
+    """Return labels as CSV: name of the sample, or number of its row, label from 0, and any confidence.
+
+    With labels of rows, a column has the names of clusters, empty for a cluster without one.
+    """
     labels = result.best.labels
     table = pd.DataFrame({"index": list(map(samples.cell, range(len(labels)))), "label": labels})
+    if naming is not None:
+        names = [as_cell(name or "") for name in naming.cluster_names]
+        table["name"] = [names[label] for label in labels.tolist()]
     if result.confidence is not None:
         table["confidence"] = result.confidence.confidence
     return str(table.to_csv(index=False, float_format="%.4f", lineterminator="\n"))

@@ -24,9 +24,11 @@ from sweep_clustering.kernels.problem.data import (
     inferred_accuracies,
     layer_weights,
 )
+from sweep_clustering.kernels.problem.labels import label_layers
 from sweep_clustering.kernels.settings import LARGEST_WEIGHT, LEAST_WEIGHT, WEIGHTS
 from sweep_clustering.pipeline.common import plural
 from sweep_clustering.sweeps.annotations.files import LINK_CELLS, header_problems, usual_names
+from sweep_clustering.sweeps.annotations.labels import RowLabels
 from sweep_clustering.sweeps.annotations.numbering import verdict
 from sweep_clustering.sweeps.data.table import exact_below
 from sweep_clustering.sweeps.errors import InputError, Problem, collecting, did_you_mean
@@ -101,6 +103,19 @@ class Annotations:
     annotators: list[str] = field(default_factory=list)  # names in the order of their numbers
     dropped: int = 0  # rows of links that were left out, because they name samples that X does not have
     total: int = 0  # rows of links with these
+    labels: RowLabels | None = None  # labels of rows
+    label_names: tuple[Any, ...] = ()  # distinct labels as they were given
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are neither links nor labels."""
+        return not self.layers and self.labels is None
+
+    def all_layers(self, accuracy: float, seed: int) -> list[Layer]:
+        """Return the layers of links and of labels, which have this accuracy."""
+        if self.labels is None:
+            return self.layers
+        return [*self.layers, *label_layers(self.labels.codes, accuracy, seed)]
 
     def of_kind(self, kind: int) -> NDArray[np.float64] | dict[str, NDArray[np.float64]] | None:
         """Return the rows i, j, weight of a kind in the form of `fit`: by annotator if any has a name."""
@@ -171,7 +186,7 @@ class Reader:
                 if is_hard.any():
                     hard = pairs[is_hard]
                     layers.append(Layer(kind, hard, accuracy=HARD, annotator=number, is_hard=True))
-        return Annotations(layers, annotators, dropped, total)
+        return replace(before, layers=layers, annotators=annotators, dropped=dropped, total=total)
 
     @property
     def is_by_place(self) -> bool:
@@ -221,6 +236,17 @@ class Reader:
             raise InputError(problems)
         is_inside = ~is_outside.any(axis=1)
         return _Links(places[is_inside], weights[is_inside], int((~is_inside).sum()))
+
+    def single_places(self, where: str, labels: list[Any]) -> NDArray[np.int64]:
+        """Return the places of rows named one by one; `OUTSIDE` for one that is left out."""
+        column = pd.Series(labels, dtype=object)
+        if not labels:
+            return np.empty(0, np.int64)
+        places = self.places(pd.DataFrame({"i": column, "j": column}))[:, 0]
+        outside = np.flatnonzero(places == OUTSIDE)
+        if len(outside) and not (self.drop and self.names is not None):
+            raise InputError(self._unknown(where, [(row, plain(labels[row])) for row in outside.tolist()]))
+        return places
 
     def places(self, table: pd.DataFrame) -> NDArray[np.int64]:
         """Return the two ends of each link as places, `OUTSIDE` for a label that no sample has.

@@ -236,6 +236,7 @@ def fit(
     fits, best = choice.fits, best_of([restart.objective for restart in choice.fits])
     solution = fits[best]
     sure = find_confidence(solver, fits, best, seed) if confidence else None
+    of_pairs = [layer for layer in layers if not layer.is_of_labels]
     has_prior, used = settings.variance_prior > 0, solver.features_used
     remarks = notes.solution_notes(X, solution, covariance=choice.covariance, used=used, has_prior=has_prior)
     candidate = choice.candidates.get(choice.name)
@@ -252,7 +253,7 @@ def fit(
         **{name: sum(getattr(restart, name) for restart in fits) for name in WORK},
         seconds=spent[0],
         cpu_seconds=spent[1],
-        scores=_scores(X, layers, solution, labels_true, choice.covariance, settings),
+        scores=_scores(X, of_pairs, solution, labels_true, choice.covariance, settings),
         features_used=used,
         held_out=choice.candidates,
         notes=(*choice.notes, *remarks, *(sure.notes() if sure else ())),
@@ -261,7 +262,7 @@ def fit(
             *choice.alarms,
             *alarms.skill_alarm(skill, choice.base_rate),
             *alarms.distance_alarm(choice.skill),
-            *alarms.alarms_of(X, layers, solution.labels, n_clusters, names),
+            *alarms.alarms_of(X, of_pairs, solution.labels, n_clusters, names),
             *(() if choice.covariance in MERGED else alarms.restart_alarm(fits, best)),
         ),
         confidence=sure,

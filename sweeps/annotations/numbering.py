@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from sweep_clustering.sweeps.annotations.draw import MUST
 from sweep_clustering.sweeps.annotations.files import PairFile
+from sweep_clustering.sweeps.annotations.labels import LabelFile
 from sweep_clustering.sweeps.annotations.rows import AnnotationRows
 from sweep_clustering.sweeps.annotations.samples import Samples
 from sweep_clustering.sweeps.errors import InputError, Problem
@@ -237,6 +238,9 @@ def _difference(first: _Curve, second: _Curve) -> float:
     return float(differences.sum()) / error if error > 0 else 0.0
 
 
+# A file that may name rows by their numbers.
+NumberedFile = PairFile | LabelFile
+
 # Choice of a user who leaves it to the files and the answers.
 AUTO = "auto"
 
@@ -285,7 +289,7 @@ class Numbering:
 
 
 def numbering_of(
-    files: Sequence[PairFile],
+    files: Sequence[NumberedFile],
     choice: str,
     samples: Samples,
     X: NDArray[np.float64] | None = None,
@@ -348,7 +352,7 @@ def numbering_of(
     return Numbering(first, why, any(file.mentions.has_numbers for file in files), others, problem)
 
 
-def _right_rows(file: PairFile, samples: Samples) -> AnnotationRows:
+def _right_rows(file: NumberedFile, samples: Samples) -> AnnotationRows:
     """Read some rows of a file without the wrong ones, whose problems come when all are read."""
     try:
         return file.some(samples, MOST_ANSWERS)
@@ -357,7 +361,7 @@ def _right_rows(file: PairFile, samples: Samples) -> AnnotationRows:
 
 
 def _by_answers(
-    files: Sequence[PairFile], samples: Samples, X: NDArray[np.float64] | None, option: str
+    files: Sequence[NumberedFile], samples: Samples, X: NDArray[np.float64] | None, option: str
 ) -> Numbering:
     """Decide by the answers of files of which both readings are possible."""
     n_rows, every_row = samples.rows.n_rows, samples.every_row

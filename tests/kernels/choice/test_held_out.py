@@ -18,6 +18,7 @@ from sweep_clustering.kernels.choice.held_out import (
     estimated_accuracy,
     list_annotations,
 )
+from sweep_clustering.kernels.problem.labels import label_layers
 from sweep_clustering.kernels.problem.problem import CANNOT, MUST, Layer, Problem
 from sweep_clustering.kernels.settings import settings_of
 from sweep_clustering.kernels.structure import CANDIDATES
@@ -194,3 +195,40 @@ def test_gains_are_paired_and_weighted() -> None:
     assert first.share_right == 1.0
     assert second.share_right == 0.0
     assert first.log_loss == pytest.approx(2.0)
+
+
+# Labels of rows: whole rows are held out.
+
+
+def labelled(n_rows: int = 60) -> list[Layer]:
+    labels = np.random.default_rng(0).integers(-1, 3, n_rows)
+    links = np.random.default_rng(1).integers(0, n_rows, (30, 2))
+    return [*label_layers(labels, 0.9, 0), Layer(MUST, links, None, 0.8)]
+
+
+def test_fits_to_other_folds_see_no_label_of_a_held_out_row() -> None:
+    layers = labelled()
+    annotations = list_annotations(layers, SEED)
+    n_links = (layers[-1].pairs[:, 0] != layers[-1].pairs[:, 1]).sum()
+    assert (annotations.layers == 2).sum() == n_links
+    for fold in range(FOLDS):
+        tested = annotations.folds == fold
+        hidden = annotations.pairs[tested & (annotations.layers < 2)]
+        assert len(hidden)
+        for layer in module.without(layers, annotations, tested)[:2]:
+            assert len(layer.pairs)
+            assert not np.isin(layer.pairs, hidden).any()
+
+
+def test_error_counts_pairs_with_a_row_in_common() -> None:
+    rng = np.random.default_rng(2)
+    units, deviations = rng.integers(0, 12, (40, 2)), rng.normal(size=40)
+    units = units[units[:, 0] != units[:, 1]]
+    deviations = np.abs(deviations[: len(units)])
+    variance = sum(
+        len({*units[a]} & {*units[b]}) * deviations[a] * deviations[b] if a != b else deviations[a] ** 2
+        for a in range(len(units))
+        for b in range(len(units))
+    )
+    score = replace(predicted(np.zeros(len(units)), True), units=units)
+    assert score.error_of(deviations) == pytest.approx(math.sqrt(variance))

@@ -397,9 +397,9 @@ def test_a_fit_that_agrees_less_than_its_folds_predicted_is_named() -> None:
     together = structures.alike(good, annotations.pairs)
     agreeing = np.where(annotations.is_must, together, 1.0 - together)
     expected = HeldOut(np.log(np.full(len(agreeing), 0.9)), agreeing > 0.5, annotations.weights, agreeing)
-    assert not structures.falls_short(good, layers, expected)
+    assert not structures.falls_short(good, annotations, expected)
     bad = tables.hard_classes(X, np.minimum(np.arange(len(X)), 2), 3)  # all but two in one class
-    assert "where its folds predicted" in structures.falls_short(bad, layers, expected)
+    assert "where its folds predicted" in structures.falls_short(bad, annotations, expected)
 
 
 def test_a_structure_reads_as_words() -> None:

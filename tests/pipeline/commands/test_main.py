@@ -366,11 +366,11 @@ def test_help_shows_words_and_ranges_that_are_checked_with_all_else() -> None:
     assert "'many' is not a valid" in CliRunner().invoke(some, ["x", "--patience", "many"]).stderr
 
 
-def test_help_of_a_fit_shows_ten_options_and_all_in_groups_when_asked() -> None:
+def test_help_of_a_fit_shows_eleven_options_and_all_in_groups_when_asked() -> None:
     few, every = (sweep("fit", option).stdout for option in ("--help", "--help-all"))
     shown = [text.partition("\nOptions:\n")[2].splitlines() for text in (few, every)]
     options = [[line for line in lines if line.startswith("  -")] for lines in shown]
-    assert [len(options[0]), options[0][0].split()[0]] == [10, "-k,"]
+    assert [len(options[0]), options[0][0].split()[0]] == [11, "-k,"]
     assert len(options[1]) == len(fit_command.params)  # its argument is no option, help is one more
     for title in GROUPS:
         assert f"\n{title}:\n" in every

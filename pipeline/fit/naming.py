@@ -1,0 +1,149 @@
+"""Labels of rows beside the clusters of a fit: where each name mostly is, and what share agrees."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from sweep_clustering.kernels.problem.labels import UNLABELLED, matched_names
+from sweep_clustering.pipeline.fit.links import Reader, check_unmasked
+from sweep_clustering.sweeps.annotations.labels import RowLabels
+from sweep_clustering.sweeps.data.table import text_of
+from sweep_clustering.sweeps.errors import InputError, Problem, plural
+
+# Names in the output for people; the JSON has them all.
+SHOWN = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Naming:
+    """Names of clusters, by labels of rows.
+
+    Parameters
+    ----------
+    labels : RowLabels
+        Labels of the rows.
+    counts : ndarray of shape (n_names, n_clusters)
+        Rows of each name in each cluster.
+    name_of : ndarray of shape (n_clusters,)
+        Name of each cluster, one-to-one so that the most labels agree; `UNLABELLED` for one without a name.
+    agrees : ndarray of shape (n_samples,), bool
+        Whether a row has a label, which is the name of its cluster.
+    """
+
+    labels: RowLabels
+    counts: NDArray[np.int64]
+    name_of: NDArray[np.int64]
+    agrees: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, labels: RowLabels, clusters: NDArray[np.integer], n_clusters: int) -> Naming:
+        """Match names and clusters."""
+        rows = labels.rows
+        counts = np.zeros((len(labels.names), n_clusters), np.int64)
+        np.add.at(counts, (labels.codes[rows], clusters[rows]), 1)
+        name_of = matched_names(labels.codes, clusters, n_clusters)
+        agrees = (labels.codes != UNLABELLED) & (name_of[clusters] == labels.codes)
+        return cls(labels, counts, name_of, agrees)
+
+    @property
+    def agreement(self) -> float:
+        """Share of the labels that are the name of the cluster of their row."""
+        return float(self.agrees.sum()) / len(self.labels.rows)
+
+    @property
+    def cluster_names(self) -> list[str | None]:
+        """Name of each cluster, or None."""
+        return [self.labels.names[name] if name != UNLABELLED else None for name in self.name_of.tolist()]
+
+    def lines(self) -> list[str]:
+        """Return the same for people."""
+        names, rows = self.labels.names, len(self.labels.rows)
+        largest = [
+            f"{name!r} {self.counts[code].max()} of {self.counts[code].sum()} in {self.counts[code].argmax()}"
+            for code, name in enumerate(names[:SHOWN])
+        ]
+        more = f", and {len(names) - SHOWN} more names (--json has all)" if len(names) > SHOWN else ""
+        return [
+            f"row labels {plural(rows, 'row')} of {len(self.labels.codes)},"
+            f" {plural(len(names), 'name')}: {self.agreement:.1%} are the name of their cluster",
+            f"           {', '.join(largest)}{more}",
+        ]
+
+    def to_json(self, identifiers: Sequence[str | int]) -> dict[str, Any]:
+        """Return plain values; `identifiers` are the names or numbers of the rows."""
+        disagreeing = np.flatnonzero((self.labels.codes != UNLABELLED) & ~self.agrees)
+        names = self.labels.names
+        return {
+            "n_labelled": len(self.labels.rows),
+            "agreement": self.agreement,
+            "cluster_names": self.cluster_names,
+            "names": {
+                name: {"clusters": self.counts[code].tolist(), "cluster": int(self.counts[code].argmax())}
+                for code, name in enumerate(names)
+            },
+            "disagreeing": [
+                {"index": identifiers[row], "label": names[self.labels.codes[row]]}
+                for row in disagreeing.tolist()
+            ],
+        }
+
+
+def label_problems(
+    where: str, option: str, labels: RowLabels, accuracy: float, n_clusters: int, *, is_open: bool
+) -> list[Problem]:
+    """Return the problems of labels beside the number of clusters and the accuracy.
+
+    With an open number of clusters, `n_clusters` is the largest that there may be.
+    """
+    count, problems = len(labels.names), list[Problem]()
+    if count > n_clusters:
+        alone = [name for code, name in enumerate(labels.names) if (labels.codes == code).sum() == 1]
+        single = ", ".join(repr(name[:60]) for name in alone[:SHOWN])
+        hint = f"labels of one row: {single}" if alone else "one cluster cannot have two names"
+        expected = f"at most {n_clusters}, the {'possible' if is_open else 'number of'} clusters"
+        problems.append(Problem(where, plural(count, "distinct label"), expected, hint))
+    chance = 1.0 / max(count, 2)
+    if accuracy <= chance:
+        hint = "labels that are right no more often than by chance say nothing"
+        problems.append(Problem(option, f"{accuracy:g}", f"more than {chance:.4g}, which is chance", hint))
+    return problems
+
+
+def labels_of(values: ArrayLike | Mapping[Any, Any], reader: Reader) -> tuple[RowLabels, list[Any]]:
+    """Return labels from an array with one for each row of X, or a mapping of rows to labels.
+
+    The second value is the names as they were given.
+
+    Raises
+    ------
+    InputError
+        If there is another number of labels, a row that X does not have, or no label.
+    """
+    where = "row_labels"
+    is_named = isinstance(values, pd.Series) and reader.names is not None
+    if isinstance(values, Mapping) or is_named:
+        pairs = list(values.items())  # type: ignore[union-attr]
+        cells = np.full(reader.n_samples + 1, None, dtype=object)  # a row that is left out has the last place
+        for place, (_, value) in zip(
+            reader.single_places(where, [row for row, _ in pairs]).tolist(), pairs, strict=True
+        ):
+            cells[place] = value
+        cells = cells[:-1]
+    else:
+        check_unmasked(where, values)
+        if np.ndim(values) != 1 or len(np.asarray(values, dtype=object)) != reader.n_samples:
+            expected = f"shape ({reader.n_samples},), a label for each row of X"
+            raise InputError([Problem(where, f"shape {np.shape(values)}", expected)])
+        cells = np.asarray(pd.Series(values, dtype=object), dtype=object)
+    texts = [text_of(value) if np.ndim(value) == 0 else str(value) for value in cells]
+    labels = RowLabels.of(texts)
+    if not labels.names:
+        raise InputError([Problem(where, "no labels", "a label of at least one row", "-1 and None are none")])
+    first = np.unique(labels.codes[labels.rows], return_index=True)[1]
+    return labels, [cells[row] for row in labels.rows[first]]

@@ -1,0 +1,276 @@
+"""Labels of some rows in a file: one for each row of the table, or rows and their labels in two columns.
+
+A `LabelFile` has the content of a file, and `labels` its labels by sample. Any of them may be wrong:
+`kernels.problem.labels` says how they become annotations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sweep_clustering.sweeps.annotations.draw import CANNOT, MUST
+from sweep_clustering.sweeps.annotations.files import SEPARATORS, Mentions
+from sweep_clustering.sweeps.annotations.rows import COLUMNS, OUTSIDE, AnnotationRows
+from sweep_clustering.sweeps.annotations.samples import WHOLE, Samples
+from sweep_clustering.sweeps.data import lines
+from sweep_clustering.sweeps.data.columns import Columns, is_columnar, read_columns
+from sweep_clustering.sweeps.data.lines import Lines
+from sweep_clustering.sweeps.data.reading import BLANK, rows_of
+from sweep_clustering.sweeps.data.table import identity
+from sweep_clustering.sweeps.errors import InputError, Problem, plural, refused
+
+# Cells of rows without a label, in small letters; scikit-learn has -1.
+NO_LABEL = ("", "?", "na", "n/a", "nan", "<na>", "-1")
+
+# Code of a row without a label.
+UNLABELLED = -1
+
+# Names of the two columns, in small letters.
+ROW_COLUMNS = ("row", "i", "index", "sample", "id", "name")
+LABEL_COLUMNS = ("label", "class", "y", "target")
+
+EXPECTED = "a label for each row, or two columns, row and label"
+
+
+class RowLabels(NamedTuple):
+    """Labels of some samples.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n_samples,), int64
+        Place of the label of each sample among the names; `UNLABELLED` for samples without one.
+    names : tuple of str
+        Distinct labels: numbers in their order, then texts.
+    """
+
+    codes: NDArray[np.int64]
+    names: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, cells: Sequence[str]) -> RowLabels:
+        """Return the labels in a cell for each sample."""
+        texts = [identity(cell) for cell in cells]
+        used = {text for text in texts if text.lower() not in NO_LABEL}
+        names = sorted(used, key=lambda name: (lines.to_number(name) is None, _value(name), name))
+        code_of = {name: code for code, name in enumerate(names)}
+        return cls(np.array([code_of.get(text, UNLABELLED) for text in texts], np.int64), tuple(names))
+
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """Samples with a label."""
+        return np.flatnonzero(self.codes != UNLABELLED)
+
+
+def _value(name: str) -> float:
+    number = lines.to_number(name)
+    return 0.0 if number is None or number != number else number
+
+
+class _Entries(NamedTuple):
+    """Labels as a file has them, with the number of the line and the cell of the row of each.
+
+    Without cells of rows there is a label for each row of the table.
+    """
+
+    lines: Sequence[int]
+    labels: Sequence[str]
+    rows: Sequence[str] | None = None
+
+
+@dataclass(frozen=True)
+class LabelFile:
+    """A file of labels, with its content: a pipe is read once.
+
+    Parameters
+    ----------
+    read : Lines or Columns
+        Content of the file.
+    n_rows : int or None
+        Number of rows of the table; None if the table could not be read.
+    """
+
+    read: Lines | Columns = field(repr=False)
+    n_rows: int | None = None
+
+    @classmethod
+    def of(cls, path: Path) -> LabelFile:
+        """Read a file of columns (.parquet, .pq, .feather, .arrow, .npz), or a text under any other name.
+
+        Raises
+        ------
+        InputError
+            If it cannot be read.
+        """
+        return cls(read_columns(path) if is_columnar(path) else lines.read_lines(path))
+
+    @property
+    def path(self) -> Path:
+        """Place of the file."""
+        return self.read.path
+
+    @property
+    def unit(self) -> str:
+        """Word for its rows in messages."""
+        return "row" if isinstance(self.read, Columns) else "line"
+
+    def labels(self, samples: Samples) -> RowLabels:
+        """Return the labels of samples; a row that is left out of the table has none.
+
+        Raises
+        ------
+        InputError
+            With every problem of the file: rows that do not exist, rows of two labels, no labels.
+        """
+        entries, problems = self._entries, list[Problem]()
+        cells, line_of = dict[int, str](), dict[int, int]()
+        for line, row, cell in zip(entries.lines, entries.rows or (), entries.labels, strict=False):
+            where, text = f"{self.path}, {self.unit} {line}", identity(cell)
+            try:  # `collecting` would take as long as all else
+                position = samples.position(row, where)
+            except InputError as error:
+                problems += error.problems
+                continue
+            if position == OUTSIDE or text.lower() in NO_LABEL:
+                continue
+            if cells.setdefault(position, text) != text:
+                before = f"{cells[position][:60]!r} in {self.unit} {line_of[position]}"
+                fault = f"label {text[:60]!r}, and {before}"
+                problems.append(Problem(where, fault, "one label for each row"))
+            line_of.setdefault(position, line)
+        if problems:
+            raise InputError(lines.shortened(self.path, problems))
+        if self.n_rows is None:
+            return RowLabels(np.empty(0, np.int64))
+        selection = samples.rows.selection
+        numbers = range(self.n_rows) if selection is None else selection.tolist()
+        if entries.rows is None:
+            labels = RowLabels.of([entries.labels[row] for row in numbers])
+        else:
+            labels = RowLabels.of([cells.get(position, "") for position in range(len(numbers))])
+        if not labels.names:
+            raise refused(self.path, "no labels of rows that are used", EXPECTED)
+        return labels
+
+    def some(self, samples: Samples, most: int) -> AnnotationRows:
+        """Return pairs of labelled rows as answers, by which `numbering_of` reads numbers of rows."""
+        entries = self._entries
+        places = [samples.find(row) for row in entries.rows or ()]
+        chosen = [
+            number
+            for number, place in enumerate(places)
+            if place is not None and place != OUTSIDE and entries.labels[number].lower() not in NO_LABEL
+        ]
+        order = np.random.default_rng(len(chosen)).permutation(chosen)[: most // 2]
+        by_label = np.array(sorted(order.tolist(), key=lambda number: entries.labels[number]), dtype=np.int64)
+        pairs = np.concatenate([np.stack([part[:-1], part[1:]], axis=1) for part in (order, by_label)])
+        rows = np.zeros(len(pairs), COLUMNS)
+        rows["first"], rows["second"] = np.array([place or 0 for place in places], np.int32)[pairs].T
+        rows["kind"] = [
+            MUST if entries.labels[first] == entries.labels[second] else CANNOT for first, second in pairs
+        ]
+        rows["line"], rows["count"] = np.array(entries.lines, np.int32)[pairs[:, 0]], 1.0
+        return AnnotationRows(rows, ("labels",), (self.path,))
+
+    @cached_property
+    def mentions(self) -> Mentions:
+        """Rows as the file numbers them; none if it has a label for each row, or is wrong."""
+        mentions = Mentions()
+        with suppress(InputError):
+            entries = self._entries
+            for line, row in zip(entries.lines, entries.rows or (), strict=False):
+                if WHOLE.fullmatch(text := identity(row)) is None:
+                    continue
+                number, mentions = int(text), mentions._replace(has_numbers=True)
+                if number == 0 and not mentions.row_0:
+                    mentions = mentions._replace(row_0=line)
+                elif number > mentions.largest:
+                    mentions = mentions._replace(largest=number, largest_line=line)
+        return mentions
+
+    @cached_property
+    def _entries(self) -> _Entries:
+        if isinstance(self.read, Columns):
+            return self._of_columns(self.read)
+        for separator in SEPARATORS:
+            if (entries := self._of_cells(self.read, separator)) is not None:
+                return entries
+        of_lines = self._of_lines(self.read)
+        entries = None if of_lines is not None else self._of_cells(self.read, BLANK)
+        if entries is None and of_lines is None:
+            count = sum(1 for _ in self.read)
+            fault = f"{plural(count, 'line')} for {plural(self.n_rows or 0, 'row')}, not all with two cells"
+            raise refused(self.path, fault, EXPECTED)
+        return of_lines or entries or _Entries((), ())
+
+    def _of_columns(self, columns: Columns) -> _Entries:
+        texts = {
+            name.strip().lower(): [texts[code] for code in codes.tolist()]
+            for name, (codes, texts) in columns.codings.items()
+        }
+        numbers = range(1, len(columns) + 1)
+        if len(texts) == 1:
+            labels = next(iter(texts.values()))
+            if self.n_rows is not None and len(labels) != self.n_rows:
+                raise refused(
+                    self.path, plural(len(labels), "label"), f"{self.n_rows}, one for each row, or {EXPECTED}"
+                )
+            return _Entries(numbers, labels)
+        order = _order([*texts])
+        if order is None:
+            fault = f"columns {', '.join(map(repr, columns.codings))}"
+            raise refused(self.path, fault, f"one column of labels, or two: {_names()}")
+        row, label = (texts[[*texts][place]] for place in order)
+        return _Entries(numbers, label, row)
+
+    def _of_cells(self, text: Lines, separator: str) -> _Entries | None:
+        """Return rows of two cells; None if a row has another number of them."""
+        try:
+            rows = list(rows_of(text.path, text.content, separator))
+        except InputError:
+            return None
+        if not rows or any(len(cells) != 2 for cells, _, _ in rows):
+            return None
+        order = _order([cell.lower() for cell in rows[0][0]])
+        (row, label), rows = order or (0, 1), rows[order is not None :]
+        return _Entries(
+            [line for _, line, _ in rows],
+            [lines.of_cell(cells[label]) for cells, _, _ in rows],
+            [lines.of_cell(cells[row]) for cells, _, _ in rows],
+        )
+
+    def _of_lines(self, text: Lines) -> _Entries | None:
+        """Return a label for each row of the table; None if there are not as many lines, or a header more."""
+        content = [(number, line.strip()) for number, line in enumerate(text.content.decode().split("\n"), 1)]
+        content = [(number, line.strip('"')) for number, line in content if not line.startswith("#")]
+        n_rows = len(content) if self.n_rows is None else self.n_rows
+        if len(content) > n_rows and not content[-1][1]:  # the end of the last line
+            content.pop()
+        if len(content) == n_rows + 1:
+            del content[0]
+        if len(content) != n_rows:
+            return None
+        return _Entries([number for number, _ in content], [line for _, line in content])
+
+
+def _order(words: Sequence[str]) -> tuple[int, int] | None:
+    """Return the places of the columns of rows and of labels; None if there is not one of each."""
+    places = [_places(words, names) for names in (ROW_COLUMNS, LABEL_COLUMNS)]
+    if len(words) != 2 or any(len(place) != 1 for place in places):
+        return None
+    return places[0][0], places[1][0]
+
+
+def _places(words: Sequence[str], names: Iterable[str]) -> list[int]:
+    return [place for place, word in enumerate(words) if word in {*names}]
+
+
+def _names() -> str:
+    return f"row ({', '.join(ROW_COLUMNS)}) and label ({', '.join(LABEL_COLUMNS)})"
