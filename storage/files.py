@@ -154,7 +154,28 @@ class StorageError(Exception):
 
 
 class DamagedChunk(StorageError):
-    """A chunk file of a cube has changed since it was written, or is missing; nothing of it was used."""
+    """A chunk file of a cube has changed since it was written, or is missing; nothing of it was used.
+
+    Parameters
+    ----------
+    path : Path or str
+        The file.
+    holds : str
+        Array and cells whose values are in the file.
+    problem : str
+        Fault of the file.
+    cube : Path or str
+        The cube, which `sweep repair` mends.
+
+    Examples
+    --------
+    >>> from sweep_clustering import DamagedChunk, open_cube, scores
+    >>> tree = open_cube("results/quick.zarr")
+    >>> try:
+    ...     nmi = scores(tree, "iris")["nmi"].compute()
+    ... except DamagedChunk as damage:
+    ...     print(f"sweep repair {damage.cube}, because of {damage.path}")
+    """
 
     def __init__(self, path: Place, holds: str, problem: str, cube: Place) -> None:
         super().__init__(path, "repair", problem)

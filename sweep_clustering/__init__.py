@@ -6,6 +6,7 @@ Each name is loaded when it is first asked for.
 |---|---|
 | `AnnotatedClustering`, `LinkScorer` | estimator of one table, by scikit-learn's conventions, and a scorer |
 | `components` | the Gaussians of a cell of a cube whose classes are unions of them |
+| `DamagedChunk` | the error of values whose file has changed or is missing |
 | `load_sweep` | a sweep file, parsed and checked |
 | `NoSolution`, `Solution` | what a method of your own may answer in place of labels |
 | `open_cube` | the results of a sweep as an `xarray.DataTree`, while it runs too |
@@ -27,16 +28,18 @@ if TYPE_CHECKING:
     from sweep_clustering.pipeline.methods.contract import NoSolution, Solution
     from sweep_clustering.pipeline.scoring.scores import baseline_scores, components, scores
     from sweep_clustering.storage.cube.growth import open_cube
+    from sweep_clustering.storage.files import DamagedChunk
     from sweep_clustering.sweeps.file.reading import load_sweep
 
     __version__: str
 
-__all__ = ["AnnotatedClustering", "LinkScorer", "NoSolution", "Solution"]
+__all__ = ["AnnotatedClustering", "DamagedChunk", "LinkScorer", "NoSolution", "Solution"]
 __all__ += ["baseline_scores", "components", "load_sweep", "open_cube", "scores"]
 
 # The rooms load numba, xarray and scikit-learn: `sweep --help` can do without these seconds.
 _PLACES = {
     "AnnotatedClustering": "sweep_clustering.pipeline.fit.estimator",
+    "DamagedChunk": "sweep_clustering.storage.files",
     "LinkScorer": "sweep_clustering.pipeline.fit.estimator",
     "NoSolution": "sweep_clustering.pipeline.methods.contract",
     "Solution": "sweep_clustering.pipeline.methods.contract",
