@@ -3,8 +3,8 @@
 Without a name all that need nothing but time: half an hour. Prints the tables; with `--write` they replace
 those between the markers of README.md and docs/. `--check` measures nothing: every block of a document must
 have its benchmark, every table of a benchmark its block, and both the same columns. `stopping` needs
-`--cube`; `scale`, `suite`, `unseen`, `no_options`, `contest`, `texts` and `asking_many` have commands of
-their own: `python -m benchmarks scale --help`.
+`--cube`; `scale`, `suite`, `unseen`, `no_options`, `contest`, `people`, `texts` and `asking_many` have
+commands of their own: `python -m benchmarks scale --help`.
 """
 
 import importlib
@@ -52,7 +52,7 @@ BENCHMARKS = (
     "live",
 )
 FROM_CUBES = "stopping"
-BY_HAND = ("scale", "suite", "unseen", "no_options", "contest", "texts", "asking_many")
+BY_HAND = ("scale", "suite", "unseen", "no_options", "contest", "people", "texts", "asking_many")
 """Their tables take hours, or join runs on quiet and busy machines; they have commands of their own."""
 
 

@@ -217,6 +217,10 @@ MOST = 2.5
 # The most seconds that the start of a run takes: workers, and the search that is compiled on a new machine.
 START_SECONDS = 30.0
 
+# CPU seconds of a cell that chooses everything: for each sample, and for each of its coordinates and classes.
+UNION_SECONDS = 3e-3
+UNION_DISTANCE = 5e-7
+
 # Guess of the time of a call of a method.
 CALL_SECONDS = 0.1
 
@@ -226,6 +230,8 @@ def rough_seconds(search: Search, plan: DatasetPlan, work: Span[Cell]) -> float:
     cell = work.unit
     if not words.is_model(cell.model):
         return work.size * CALL_SECONDS
+    if words.is_any(cell.model):
+        return plan.n_samples * (UNION_SECONDS + UNION_DISTANCE * plan.n_clusters * plan.n_features)
     term = ANNOTATED if words.split_model(cell.model)[0] in ("likelihood", "posterior") else 1.0
 
     size: float = plan.n_samples**SAMPLES_POWER * plan.n_clusters**CLUSTERS_POWER
