@@ -98,7 +98,7 @@ class Structure(NamedTuple):
         if self.covariance == KMEANS:
             return KMEANS
         if self.covariance == LINEAR:
-            return f"linear functions{self._place}, from {self.first}"
+            return f"linear functions, from {self.first}"
         if self.covariance in MERGED:
             return f"{self.covariance}, {self.components} a class{self._place}{self._sureness}"
         text = f"{self.components} {self.covariance}"

@@ -37,12 +37,12 @@ from sweep_clustering.kernels.unions.table import Table
 AHEAD = 1.5
 
 # Standard errors that the best may be ahead of candidates of which the most compact is taken.
-AS_GOOD = 0.75
+AS_GOOD = 1.25
 
 # Structures of merged groups, the best first, that are tried with other accuracies if none is given.
 TOP = 3
 
-# Structures of merged groups, the best first, that linear functions start from.
+# Structures of merged groups, the best first, that linear functions start from; with many classes, one.
 FIRSTS = 2
 
 # Stream of the fits of folds, beside those of the choice of structures.
@@ -121,7 +121,7 @@ class Contest:
             if not firsts:
                 return table.merged(there, layers, self.stream(), self.axes.get(key))
             return [
-                table.linear(structure, layers, labels)
+                table.linear(structure, layers, labels, self.axes[key])
                 for structure, labels in zip(there, firsts, strict=True)
             ]
 
@@ -137,11 +137,10 @@ class Contest:
         self.skills |= {structure: self.skill(self.together[structure]) for structure in structures}
 
     def add_linear(self) -> None:
-        """Predict the answers of few classes by linear functions that start from the best merged groups."""
-        if self.table.n_classes > MANY:
-            return
-        firsts = [structure._replace(proportions="free") for structure in self.ranked[:FIRSTS]]
-        self.add([Structure(self.spaces[0], 1, LINEAR, first=first, odds=first.odds) for first in firsts])
+        """Predict the answers by linear functions that start from the best merged groups."""
+        n_firsts = FIRSTS if self.table.n_classes <= MANY else 1
+        firsts = [structure._replace(proportions="free") for structure in self.ranked[:n_firsts]]
+        self.add([Structure(first.subspace, 1, LINEAR, first=first, odds=first.odds) for first in firsts])
 
     def stream(self) -> Generator:
         """Return the stream of the small groups, which all folds and spaces share."""

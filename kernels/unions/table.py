@@ -331,12 +331,19 @@ class Table:
             fits = fit_groups(Z, links, structures, self.n_classes, rng)
         return [replace(fit, center=self.center, axes=axes) for fit in fits]
 
-    def linear(self, structure: Structure, layers: Sequence[Layer], labels: NDArray[np.integer]) -> Gaussians:
-        """Fit classes that linear functions tell apart, starting from a partition."""
-        axes = self.axes(structure.subspace)
+    def linear(
+        self,
+        structure: Structure,
+        layers: Sequence[Layer],
+        labels: NDArray[np.integer],
+        axes: Floats | None = None,
+    ) -> Gaussians:
+        """Fit classes that linear functions tell apart, starting from a partition; axes may be known."""
+        links = self.links(layers)
+        if axes is None:
+            axes = self.learned(structure.subspace, layers, answers_of(links))
         with one_thread():
-            Z = place(self.X, self.center, axes)
-            fit = fit_linear(Z, self.links(layers), structure, labels, self.n_classes)
+            fit = fit_linear(place(self.X, self.center, axes), links, structure, labels, self.n_classes)
         return replace(fit, center=self.center, axes=axes)
 
     def lay_out(self, layers: Sequence[Layer]) -> None:

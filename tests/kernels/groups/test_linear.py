@@ -13,6 +13,7 @@ from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer, link
 from sweep_clustering.kernels.scores import adjusted_rand
 from sweep_clustering.kernels.structure import AVERAGE, LINEAR, METRIC, NONE, Structure
 from sweep_clustering.kernels.unions.table import Table
+from sweep_clustering.sweeps.shapes import from_rows, to_rows
 
 Floats = NDArray[np.float64]
 
@@ -112,3 +113,14 @@ def test_codes_keep_the_structure() -> None:
     structure = Structure(NONE, 1, LINEAR, first=Structure(METRIC, 9, AVERAGE))
     assert Structure.of(structure.codes) == structure
     assert str(structure) == "linear functions, from average linkage, 9 a class, in a metric from the answers"
+
+
+@pytest.mark.parametrize("space", [NONE, METRIC])
+def test_rows_of_a_cube_keep_the_fit(hidden: tuple[Floats, NDArray[np.int64]], space: str) -> None:
+    X, labels = hidden
+    structure = Structure(space, 1, LINEAR, first=Structure(space, 1, AVERAGE))
+    fit = Table(X, 3, SeedSequence(0)).solve(structure, drawn(labels, 300, 0.9), np.random.default_rng(0))
+    kept = from_rows(to_rows(fit), X.shape[1], 3)
+    assert kept is not None
+    assert kept.structure == structure
+    assert kept.predict(kept.place(X)).tolist() == fit.predict(fit.place(X)).tolist()
