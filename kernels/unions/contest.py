@@ -29,12 +29,15 @@ from sweep_clustering.kernels.groups.fit import UNKNOWN
 from sweep_clustering.kernels.groups.refinement import scatter_of
 from sweep_clustering.kernels.problem.data import Floats, Layer
 from sweep_clustering.kernels.settings import FOLDS
-from sweep_clustering.kernels.structure import LINEAR, MANY, ODDS, Structure, merged_structures
-from sweep_clustering.kernels.unions.race import Ranking, alike
+from sweep_clustering.kernels.structure import LINEAR, MANY, ODDS, SIGNED, Structure, merged_structures
+from sweep_clustering.kernels.unions.race import Ranking, alike, without_weak_assumptions
 from sweep_clustering.kernels.unions.table import Table
 
 # Standard errors that merged groups must be ahead of the structure that was chosen.
 AHEAD = 1.5
+
+# The same for the answers alone, which leave out what features say.
+ALONE_AHEAD = 3.0
 
 # Standard errors that the best may be ahead of candidates of which the most compact is taken.
 AS_GOOD = 1.25
@@ -180,11 +183,17 @@ def with_groups(table: Table, layers: Sequence[Layer], ranking: Ranking, run: Ru
         others = [odds for odds in ODDS if odds != UNKNOWN]
         contest.add([first._replace(odds=odds) for first in contest.ranked[:TOP] for odds in others])
     contest.add_linear()
-    ranked = contest.ranked
     skills = dict(contest.skills)
-    best = skills[ranked[0]].beside
     skills[simple] = contest.skill(together)
-    if not best.is_ahead(skills[simple].beside, AHEAD):
+    scores = without_weak_assumptions({merged: skills[merged].beside for merged in contest.ranked})
+    before = skills[simple].beside
+    ranked = [
+        merged
+        for merged, score in scores.items()
+        if merged.covariance != SIGNED or score.is_ahead(before, ALONE_AHEAD)
+    ]
+    best = skills[ranked[0]].beside
+    if not best.is_ahead(before, AHEAD):
         return replace(ranking, skills=skills)
     as_good = [structure for structure in ranked if not best.is_ahead(skills[structure].beside, AS_GOOD)]
     if len(as_good) > 1:

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.sparse.linalg import ArpackNoConvergence
 
+from sweep_clustering.kernels.groups import signed
 from sweep_clustering.kernels.groups.metric import Answers
 from sweep_clustering.kernels.groups.signed import DENSE, signed_axes, signed_classes
 from sweep_clustering.kernels.scores import adjusted_rand
@@ -55,3 +57,27 @@ def test_too_few_rows_with_answers_leave_the_features() -> None:
     plain = np.array([0, 1, 0, 1])
     answers = right(plain[:2], 5)
     assert signed_classes(np.zeros((4, 1)), answers, plain, np.random.default_rng(0)) is plain
+
+
+def test_answers_that_say_nothing_leave_the_features() -> None:
+    plain = np.arange(30) % 2
+    answers = right(plain, 200)._replace(accuracies=np.full(200, 0.5))
+    assert signed_classes(np.zeros((30, 1)), answers, plain, np.random.default_rng(0)) is plain
+
+
+@pytest.mark.parametrize("n_found", [0, 1])
+def test_an_iteration_that_does_not_end_gives_what_it_has(
+    n_found: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    labels = np.arange(DENSE + 50) % 2
+    vectors = np.where(labels == 0, 1.0, -1.0)[:, None][:, :n_found]
+
+    def endless(*_: object, **__: object) -> None:
+        raise ArpackNoConvergence("no convergence", np.ones(n_found), vectors)
+
+    monkeypatch.setattr(signed, "eigsh", endless)
+    plain = np.zeros(len(labels), np.int64)
+    plain[::3] = 1
+    Z = np.zeros((len(labels), 1))
+    classes = signed_classes(Z, right(labels, 4_000), plain, np.random.default_rng(0))
+    assert adjusted_rand(labels if n_found else plain, classes) > 0.95
