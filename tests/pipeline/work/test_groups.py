@@ -1,5 +1,6 @@
 """Merged groups in sweeps: a cell is a direct fit, and its Gaussians come back from the cube."""
 
+import html
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -17,6 +18,7 @@ from sweep_clustering.kernels.settings import Settings
 from sweep_clustering.kernels.solver.contract import Model
 from sweep_clustering.kernels.solver.prepare import prepare
 from sweep_clustering.kernels.structure import (
+    LINEAR,
     LINKAGES,
     METRIC,
     MOST_LEARNED,
@@ -37,6 +39,7 @@ from sweep_clustering.storage.cube.manifest import read_manifest
 from sweep_clustering.storage.cube.schema import GROUPS_TEXT, STRUCTURE_TEXT, array_specs
 from sweep_clustering.sweeps import seeds
 from sweep_clustering.sweeps.file.search import Search, unions_of
+from sweep_clustering.sweeps.file.spec import Crowd
 from sweep_clustering.sweeps.inputs import RealSource, cell_annotations
 from sweep_clustering.sweeps.plan import find_cell
 from sweep_clustering.sweeps.shapes import from_rows, room_for, to_rows
@@ -109,6 +112,17 @@ def test_rows_of_merged_groups_give_back_the_same_bits(linkage: str, components:
         from_rows(damaged, X.shape[1], 3)
 
 
+@pytest.mark.parametrize("space", [NONE, MOST_LEARNED])
+@pytest.mark.parametrize("first_space", [NONE, METRIC])
+def test_rows_of_linear_functions_give_back_the_same_bits(space: Any, first_space: Any) -> None:
+    X = np.random.default_rng(3).normal(size=(90, MOST_LEARNED + 5 if space == MOST_LEARNED else 6))
+    first = space if first_space == NONE else first_space
+    structure = Structure(space, 1, LINEAR, first=Structure(first, 8, LINKAGES[0]))
+    gaussians = fitted(structure, X, 3)
+    rows = to_rows(gaussians, room_for("groups", Settings(), *X.shape, 3))
+    assert_same_gaussians(from_rows(rows, X.shape[1], 3), gaussians)
+
+
 def direct(X: Any, annotations: Any, cell: Any, seed: int, restarts: int) -> list[Fit]:
     """Fits of a cell without anything of a sweep except its streams."""
     names = ("mixture", "p", "m", "replicate", "model")
@@ -138,7 +152,7 @@ def test_cell_of_a_sweep_is_a_direct_fit_and_can_be_fitted_again(tmp_path: Path,
     cell = find_cell(f"rows/p=0.9/m={4 * len(source.X)}/design=near/replicate=0/conditional-groups", [plan])
     node = tree["rows"].to_dataset()
     place = node.isel(dict.fromkeys(node["status"].dims, 0))
-    annotations = cell_annotations(5, cell, source)
+    annotations = cell_annotations(5, cell, source, Crowd())
     assert place["annotations"].values.tolist() == annotations.tolist()
     fits = direct(source.X, annotations, cell, 5, 2)
     best = max(range(2), key=lambda number: fits[number].objective)
@@ -167,7 +181,11 @@ def test_cell_of_a_sweep_is_a_direct_fit_and_can_be_fitted_again(tmp_path: Path,
     assert made.attrs["held_out"] < made.attrs["distance_rate"]
     printed = CliRunner().invoke(main, ["report", str(cube), "--cell", str(cell)], catch_exceptions=False)
     assert printed.exit_code == 0
-    assert "linkage" in printed.output
+    folder = cube.with_suffix(".report")
+    (table,) = folder.rglob("structures.csv")
+    assert "linkage" in table.read_text(encoding="utf-8")
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert f"Its classes are made of {stored.structure}" in html.unescape(page)
 
 
 def test_cubes_without_groups_have_the_rows_and_words_that_they_had() -> None:
