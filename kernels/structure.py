@@ -45,7 +45,10 @@ SIGNED = "signed graph"
 
 # Classes that linear functions of the features tell apart, which start from classes of merged groups.
 LINEAR = "linear"
-MERGED = (*LINKAGES, SIGNED, LINEAR)
+
+# Classes of single rows that were merged by average linkage, divided into small groups afterwards.
+ROWS = "average linkage of rows"
+MERGED = (*LINKAGES, SIGNED, LINEAR, ROWS)
 
 # Log odds, nats, to try for answers whose accuracy is not given.
 ODDS = (0.7, 1.5, 3.0)
@@ -100,7 +103,8 @@ class Structure(NamedTuple):
         if self.covariance == LINEAR:
             return f"linear functions, from {self.first}"
         if self.covariance in MERGED:
-            return f"{self.covariance}, {self.components} a class{self._place}{self._sureness}"
+            text = f"{self.covariance}, {self.components} a class{self._place}{self._sureness}"
+            return text if self.annotated else f"{text}, without annotations"
         text = f"{self.components} {self.covariance}"
         if self.subspace == DISCRIMINATIVE:
             text += f" along discriminative directions of {self.first}"
@@ -130,6 +134,9 @@ class Structure(NamedTuple):
             return f"groups merged by {self.covariance}, {many}{self._place}{self._sureness}"
         if self.covariance == LINEAR and self.first is not None:
             return f"classes that linear functions tell apart, at first {self.first.words}"
+        if self.covariance == ROWS:
+            text = f"rows merged by average linkage{self._place}{self._sureness}"
+            return text if self.annotated else f"{text}, without the annotations"
         if self.covariance == SIGNED:
             return f"classes by the answers first{self._place}{self._sureness}"
         many = "one component a class" if self.components == 1 else f"{self.components} components a class"
@@ -265,6 +272,9 @@ GROUP_ROWS = 3
 MOST_GROUPS = 900
 GROUPS_OF_CLASS = 3
 
+# Rows, at most, where single rows are merged: it takes five numbers for every two rows.
+MOST_ROWS = 4_000
+
 
 def n_groups(n_samples: int, n_classes: int) -> int:
     """Return how many small groups are merged into so many classes."""
@@ -277,15 +287,20 @@ def merged_structures(
     """Return the structures of merged groups to try, those of one space after the other.
 
     The answers alone tell K classes apart if the mean number of answers of a row is above K² / 4.
+    Small groups mix thin classes, which single rows do not: tables of few rows have trees of these, too.
     """
     many = max(n_groups(n_samples, n_classes) // n_classes, 2)
     is_wide, is_told = n_features > MOST_LEARNED, 8 * n_pairs > n_samples * n_classes**2
     kinds = [(linkage, count) for linkage in LINKAGES for count in (many, 1)]
-    return tuple(
-        Structure(space, count, kind, proportions="equal")
-        for space in ((MOST_LEARNED, METRIC) if is_wide else (NONE, METRIC, WEIGHTS))
-        for kind, count in [*kinds, *([(SIGNED, 1)] if is_told else [])]
-    )
+    kinds += [(SIGNED, 1)] if is_told else []
+    spaces = (MOST_LEARNED, METRIC) if is_wide else (NONE, METRIC, WEIGHTS)
+    structures = [
+        Structure(space, count, kind, proportions="equal") for space in spaces for kind, count in kinds
+    ]
+    if n_samples <= MOST_ROWS:
+        of_rows = Structure(spaces[0], many, ROWS, proportions="equal")
+        structures += [of_rows, of_rows._replace(subspace=METRIC), of_rows._replace(annotated=False)]
+    return tuple(sorted(structures, key=lambda structure: spaces.index(structure.subspace)))
 
 
 # Kinds of clusters.

@@ -194,8 +194,8 @@ MOST = {
     "calls with splats": 120,
     "uses of Any": 606,
     "modules with code": 156,
-    "lines of code": 30_604,
-    "lines of imports": 3_104,
+    "lines of code": 30_640,
+    "lines of imports": 3_106,
     "lines of docstrings for 100 lines of code": 27,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""

@@ -20,6 +20,7 @@ from sweep_clustering.kernels.groups.merging import (
     answer_odds,
     average_odds,
     cut,
+    divided,
     means_of,
     merge,
     small_groups,
@@ -27,6 +28,7 @@ from sweep_clustering.kernels.groups.merging import (
 )
 from sweep_clustering.kernels.groups.metric import (
     Answers,
+    Logistic,
     diagonal_metric,
     full_metric,
     logistic,
@@ -34,7 +36,7 @@ from sweep_clustering.kernels.groups.metric import (
 from sweep_clustering.kernels.groups.refinement import bound_of, normalised, refine, scatter_of, settle
 from sweep_clustering.kernels.groups.signed import signed_classes
 from sweep_clustering.kernels.problem.data import UNSURE, Floats, Links, row_numbers
-from sweep_clustering.kernels.structure import METRIC, SIGNED, WARD, Structure, n_groups
+from sweep_clustering.kernels.structure import AVERAGE, METRIC, ROWS, SIGNED, WARD, Structure, n_groups
 
 # Log odds, nats, for answers whose accuracy is not given, if the structure has none.
 UNKNOWN = 1.5
@@ -75,7 +77,8 @@ def fit_groups(
     Z: Floats, links: Links, structures: Sequence[Structure], n_classes: int, rng: Generator
 ) -> list[Gaussians]:
     """Fit structures of merged groups in one space, from the same small groups."""
-    groups = small_groups(Z, n_groups(len(Z), n_classes), rng)
+    many = n_groups(len(Z), n_classes)
+    groups = small_groups(Z, many, rng)
     if groups.max() + 1 < n_classes:  # many rows are equal
         groups = row_numbers(Z)
     plain = small_groups(Z, n_classes, rng)
@@ -84,15 +87,25 @@ def fit_groups(
     answers_by_odds = {odds: answers_of(links, odds) for odds in {structure.odds for structure in structures}}
 
     @cache
-    def start(kind: str, odds: float) -> Start:
+    def start(kind: str, odds: float, is_annotated: bool) -> Start:
         answers = answers_by_odds[odds]
+        if not is_annotated:
+            answers = answers.some(np.arange(0))
+        if kind == ROWS:
+            labels = cut(tree_of(Z, np.arange(len(Z)), answers, AVERAGE), n_classes)
+            groups_of_classes = divided(Z, labels, many, rng)
+            return Start(
+                groups_of_classes, labels[np.unique(groups_of_classes, return_index=True)[1]], answers
+            )
         if kind == SIGNED:
             return Start(signed_classes(Z, answers, plain, rng), np.arange(n_classes), answers)
         merges = tree_of(Z, groups, answers, kind, scatter)
         return Start(groups, cut(merges, n_classes), answers)
 
     return [
-        _gaussians(Z, links, start(structure.covariance, structure.odds), scatter, structure)
+        _gaussians(
+            Z, links, start(structure.covariance, structure.odds, structure.annotated), scatter, structure
+        )
         for structure in structures
     ]
 
@@ -106,7 +119,8 @@ def tree_of(
     if linkage == WARD:
         return merge(ward_odds(centers, sizes, scatter), between, sizes, True)
     squares = np.square(Z[answers.pairs[:, 0]] - Z[answers.pairs[:, 1]]).sum(axis=1)
-    return merge(average_odds(centers, logistic(squares, answers)), between, sizes, False)
+    relation = logistic(squares, answers) if len(squares) else Logistic(0.0, 1.0)
+    return merge(average_odds(centers, relation), between, sizes, False)
 
 
 def _gaussians(Z: Floats, links: Links, start: Start, scatter: float, structure: Structure) -> Gaussians:
@@ -114,7 +128,8 @@ def _gaussians(Z: Floats, links: Links, start: Start, scatter: float, structure:
     groups, class_of, answers = start
     if structure.components == 1:
         groups, class_of = class_of[groups], np.arange(int(class_of.max()) + 1)
-    weight = GROUP_WEIGHT if structure.components > 1 else CLASS_WEIGHT
+    is_of_groups = structure.components > 1 and structure.covariance != ROWS
+    weight = GROUP_WEIGHT if is_of_groups else CLASS_WEIGHT
     variance = scatter / (SIGNED_WEIGHT if structure.covariance == SIGNED else weight)
     merged = refine(Z, groups, class_of, answers, variance)
     many = len(class_of)

@@ -59,6 +59,18 @@ def small_groups(Z: Floats, n_groups: int, rng: Generator) -> NDArray[np.int64]:
     return np.asarray(np.unique(nearest(Z, centers), return_inverse=True)[1], np.int64)
 
 
+def divided(Z: Floats, labels: NDArray[np.int64], n_groups: int, rng: Generator) -> NDArray[np.int64]:
+    """Divide every class into small groups by its size, at most so many in all or one for each class."""
+    groups, sizes = np.empty(len(Z), np.int64), np.bincount(labels)
+    shares, n_before = 1 + sizes * max(n_groups - len(sizes), 0) // len(Z), 0
+    for label, share in enumerate(shares.tolist()):
+        rows = np.flatnonzero(labels == label)
+        parts = small_groups(Z[rows], share, rng)
+        groups[rows] = n_before + parts
+        n_before += int(parts.max()) + 1
+    return groups
+
+
 def answer_odds(labels: NDArray[np.int64], n_groups: int, answers: Answers) -> Floats:
     """Return the sum of the log odds of the answers between each two groups."""
     total = np.zeros((n_groups, n_groups))

@@ -40,7 +40,7 @@ AHEAD = 1.5
 ALONE_AHEAD = 3.0
 
 # Standard errors that the best may be ahead of candidates of which the most compact is taken.
-AS_GOOD = 1.25
+AS_GOOD = 0.5
 
 # Structures of merged groups, the best first, that are tried with other accuracies if none is given.
 TOP = 3
@@ -142,7 +142,7 @@ class Contest:
     def add_linear(self) -> None:
         """Predict the answers by linear functions that start from the best merged groups."""
         n_firsts = FIRSTS if self.table.n_classes <= MANY else 1
-        firsts = [structure._replace(proportions="free") for structure in self.ranked[:n_firsts]]
+        firsts = [structure._replace(proportions="free") for structure in self.best_annotated(n_firsts)]
         self.add([Structure(first.subspace, 1, LINEAR, first=first, odds=first.odds) for first in firsts])
 
     def stream(self) -> Generator:
@@ -153,6 +153,10 @@ class Contest:
     def ranked(self) -> list[Structure]:
         """Merged groups, those that predict the answers best first."""
         return sorted(self.skills, key=lambda structure: self.skills[structure].beside.log_loss)
+
+    def best_annotated(self, count: int) -> list[Structure]:
+        """Return the best structures that answers take part in."""
+        return [structure for structure in self.ranked if structure.annotated][:count]
 
     def predict(self, together: Floats | None, distances: Floats) -> HeldOut:
         """Predict the answers by distances and by a candidate's probability for each pair."""
@@ -181,7 +185,7 @@ def with_groups(table: Table, layers: Sequence[Layer], ranking: Ranking, run: Ru
         together = alike(table.fit_features(simple), annotations.pairs)
     if annotations.of_unknown_accuracy.any():
         others = [odds for odds in ODDS if odds != UNKNOWN]
-        contest.add([first._replace(odds=odds) for first in contest.ranked[:TOP] for odds in others])
+        contest.add([first._replace(odds=odds) for first in contest.best_annotated(TOP) for odds in others])
     contest.add_linear()
     skills = dict(contest.skills)
     skills[simple] = contest.skill(together)
@@ -197,7 +201,8 @@ def with_groups(table: Table, layers: Sequence[Layer], ranking: Ranking, run: Ru
         return replace(ranking, skills=skills)
     as_good = [structure for structure in ranked if not best.is_ahead(skills[structure].beside, AS_GOOD)]
     if len(as_good) > 1:
-        as_good.sort(key=lambda structure: _scatter(table, structure, layers))
+        # all answers together teach more than four fifths of them, but not a fit without them
+        as_good.sort(key=lambda merged: (not merged.annotated, _scatter(table, merged, layers)))
     ranked = [*as_good, *(structure for structure in ranked if structure not in as_good)]
     merged = {structure: skills[structure].beside for structure in ranked}
     return replace(

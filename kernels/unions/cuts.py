@@ -18,7 +18,7 @@ from sweep_clustering.kernels.groups.fit import answers_of, tree_of
 from sweep_clustering.kernels.groups.merging import cut, small_groups
 from sweep_clustering.kernels.problem.data import Floats, Layer, link
 from sweep_clustering.kernels.settings import FOLDS
-from sweep_clustering.kernels.structure import AVERAGE, METRIC, MOST_LEARNED, NONE, n_groups
+from sweep_clustering.kernels.structure import AVERAGE, METRIC, MOST_LEARNED, MOST_ROWS, NONE, n_groups
 from sweep_clustering.kernels.unions.contest import AHEAD, STREAM, calibrated
 from sweep_clustering.kernels.unions.table import Table, one_thread
 
@@ -28,9 +28,8 @@ STEP = 1.15
 # Standard errors within which numbers of classes predict equally well.
 EQUAL = 1.0
 
-# Share of the groups, and rows, up to which a best cut asks for a tree of single rows.
+# Share of the groups up to which a best cut asks for a tree of single rows.
 NEARLY_ALL = 0.7
-MOST_ROWS = 4_000
 
 
 # Predictions by the space of a tree and the number of classes of a cut.

@@ -10,6 +10,7 @@ from sweep_clustering.kernels.groups.merging import (
     answer_odds,
     average_odds,
     cut,
+    divided,
     means_of,
     merge,
     small_groups,
@@ -115,3 +116,15 @@ def test_small_groups_are_near_and_none_is_empty() -> None:
 
 def test_a_group_without_rows_has_the_mean_0() -> None:
     assert means_of(np.ones((2, 1)), np.array([0, 2]), 3).ravel().tolist() == [1.0, 0.0, 1.0]
+
+
+def test_parts_lie_in_one_class_and_are_at_most_so_many() -> None:
+    rng = np.random.default_rng(4)
+    Z, labels = rng.normal(size=(90, 3)), np.repeat(np.arange(4), [60, 25, 4, 1])
+    for most in (4, 20, 90):
+        parts = divided(Z, labels, most, np.random.default_rng(5))
+        numbers = np.unique(parts)
+        assert numbers.tolist() == list(range(len(numbers)))
+        assert 4 <= len(numbers) <= most
+        assert all(len(set(labels[parts == part])) == 1 for part in numbers)
+        assert len(numbers) > most // 2

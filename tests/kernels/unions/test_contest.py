@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from numpy.random import SeedSequence
 from numpy.typing import NDArray
+from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.optimize import minimize
+from scipy.spatial.distance import pdist
 from scipy.stats import multivariate_normal
 
 from sweep_clustering.kernels.choice.held_out import list_annotations, without
@@ -23,8 +25,10 @@ from sweep_clustering.kernels.structure import (
     KMEANS,
     LINKAGES,
     METRIC,
+    MOST_ROWS,
     NONE,
     ODDS,
+    ROWS,
     SIGNED,
     Structure,
     merged_structures,
@@ -34,6 +38,7 @@ from sweep_clustering.kernels.unions.contest import RIDGE, Contest, calibrated, 
 from sweep_clustering.kernels.unions.cuts import choose_cut, cut_counts, rate_cuts
 from sweep_clustering.kernels.unions.race import Ranking
 from sweep_clustering.kernels.unions.table import Table, union_criteria
+from sweep_clustering.sweeps.inputs import draw_mixture
 
 Floats = NDArray[np.float64]
 Rows = tuple[Floats, NDArray[np.int64]]
@@ -115,12 +120,11 @@ def test_folds_do_not_see_the_answers_that_they_predict(skewed: Rows) -> None:
     table = Table(X, int(labels.max()) + 1, SeedSequence(0))
     annotations = list_annotations(layers, table.seed)
     contest = Contest(table, layers, annotations, map)
-    structure = merged_structures(len(X), X.shape[1], table.n_classes)[4]
-    assert structure.subspace == METRIC
+    structure = next(merged for merged in contest.structures if merged.subspace == METRIC)
     tested = annotations.folds == 2
     seen = without(layers, annotations, tested)
     fit = Table(X, table.n_classes, SeedSequence(0)).merged(
-        [each for each in contest.structures if each.subspace == METRIC], seen, contest.stream()
+        [merged for merged in contest.structures if merged.subspace == METRIC], seen, contest.stream()
     )[0]
     i, j = annotations.pairs[tested].T
     together = (fit.classes[i] * fit.classes[j]).sum(axis=1)
@@ -308,3 +312,35 @@ def test_an_assumed_accuracy_has_words() -> None:
     signed = Structure(METRIC, 1, SIGNED, odds=1.5)
     assert str(signed) == "signed graph, 1 a class, in a metric from the answers, answers 82% right"
     assert signed.words == "classes by the answers first, in a metric from the answers, answers 82% right"
+
+
+def test_rows_without_answers_are_plain_average_linkage() -> None:
+    X = np.random.default_rng(3).normal(size=(150, 4))
+    table, rng = Table(X, 7, SeedSequence(0)), np.random.default_rng(0)
+    fit = table.merged(
+        [Structure(NONE, 7, ROWS, "equal", annotated=False)], drawn(X[:, 0] > 0, 40, 0.9), rng
+    )[0]
+    plain = fcluster(linkage(pdist(X, "sqeuclidean"), "average"), 7, "maxclust")
+    assert adjusted_rand(plain - 1, fit.labels) > 0.9  # few rows go to the nearest part of another class
+
+
+def test_thin_classes_are_merged_from_single_rows() -> None:
+    sizes = {"n_clusters": 20, "n_samples": 300, "n_features": 100}
+    X, labels = draw_mixture(
+        np.random.default_rng(3), **sizes, variance=(0.1, 0.3), kind="embeddings", skew=1.0
+    )
+    layers, table = drawn(labels, 300, 0.9), Table(X, 20, SeedSequence(0))
+    scores = {}
+    for kind in (ROWS, AVERAGE):
+        (fit,) = table.merged([Structure(NONE, 5, kind, "equal")], layers, np.random.default_rng(0))
+        scores[kind] = adjusted_rand(labels, fit.labels)
+    assert scores[ROWS] > scores[AVERAGE] + 0.1
+
+
+def test_large_tables_have_no_trees_of_rows_and_starts_have_answers(skewed: Rows) -> None:
+    assert ROWS not in {structure.covariance for structure in merged_structures(MOST_ROWS + 1, 5, 20)}
+    X, labels = skewed
+    layers, table = drawn(labels, 300, 0.9), Table(X, 20, SeedSequence(0))
+    contest = Contest(table, layers, list_annotations(layers, table.seed), map)
+    assert any(not structure.annotated for structure in contest.ranked)
+    assert all(structure.annotated for structure in contest.best_annotated(len(contest.ranked)))
