@@ -216,7 +216,7 @@ def failures(content: Content) -> Iterator[Part]:
 
 
 def state(content: Content) -> list[str]:
-    """Say in sentences how much of the sweep is there, and what is missing."""
+    """Return paragraphs on how much of the sweep is there, on what is missing, and on other software."""
     manifest, cells = content.manifest, content.all_cells
     names = ("done", "failed", STATUS_WORDS[NO_SOLUTION])
     done, failed, without = cells["status"].value_counts().reindex(names, fill_value=0)
@@ -231,11 +231,12 @@ def state(content: Content) -> list[str]:
         text.append("It is not complete: every number below is over the cells that are done.")
     elif failed:
         text.append("Every number below is over the cells that are done.")
+    paragraphs = [" ".join(text)]
     if (missing := missing_data(manifest)) is not None:
-        text.append(f"{missing}.")
+        paragraphs.append(f"{missing}.")
     if manifest.software:
-        text.append(f"{manifest.software[0].upper()}{manifest.software[1:]}; {PROMISE}.")
-    return text
+        paragraphs.append(f"This sweep has {manifest.software}; {PROMISE}.")
+    return paragraphs
 
 
 def missing_data(manifest: Manifest) -> str | None:

@@ -240,12 +240,16 @@ def render(content: Content, chapters: Iterable[Chapter]) -> str:
 
 
 def first_screen(text: str) -> str:
-    """Return the first lines of a report, up to the end of a part if one ends in their second half."""
+    """Return the first lines of a report, up to the end of a part if one ends in their second half.
+
+    The whole first part is shown, because it has the warnings.
+    """
     lines = text.splitlines()
     if len(lines) <= SCREEN:
         return text
-    ends = [place for place in range(SCREEN // 2, SCREEN) if not lines[place]]
-    first = lines[: max(ends, default=SCREEN)]
+    lead = lines.index("") if "" in lines else 0
+    ends = [place for place in range(max(SCREEN // 2, lead), SCREEN) if not lines[place]]
+    first = lines[: max(ends, default=max(SCREEN, lead))]
     more = plural(len(lines) - len(first), "more line")
     return "\n".join([*first, "", f"{more} in report.txt, or with --full"]) + "\n"
 
@@ -289,7 +293,7 @@ def lead(content: Content) -> tuple[str, ...]:
         *effort.single_variants(content.manifest, content.chosen),
         *winners.headline(content.ranked),
         *variants.design_headline(content.designs),
-        " ".join(effort.state(content)),
+        *effort.state(content),
     )
 
 

@@ -357,7 +357,7 @@ def test_a_report_asks_for_no_file_twice(
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(main, ["report", address])
     assert result.exit_code == 0, result.output
-    assert "cells: " in result.stdout
+    assert " cells are done, " in result.stdout
     files = [request.removeprefix("GET ") for request in Quiet.requests]
     assert [file for file in files if files.count(file) > 1] == []
 

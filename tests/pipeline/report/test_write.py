@@ -136,6 +136,9 @@ def test_the_first_screen_ends_with_a_part_and_says_how_much_follows() -> None:
     assert write.first_screen("a\nb\n") == "a\nb\n"
     unbroken = write.first_screen("\n".join("x" for _ in range(80))).splitlines()
     assert unbroken == ["x"] * write.SCREEN + ["", "44 more lines in report.txt, or with --full"]
+    warned = ["warning"] * (2 * write.SCREEN)
+    shown = write.first_screen("\n".join([*warned, "", "Who wins", "a"])).splitlines()
+    assert shown == [*warned, "", "3 more lines in report.txt, or with --full"]
 
 
 def test_a_long_table_is_folded_and_ends_where_a_file_has_the_rest() -> None:

@@ -43,8 +43,10 @@ def test_status_says_so(mixed: Path) -> None:
 
 
 def test_the_report_says_so(mixed: Path, tmp_path: Path) -> None:
-    assert WORDS in " ".join(sweep("report", mixed, "--out", tmp_path).stdout.split())
-    assert WORDS.capitalize() in (tmp_path / "report.html").read_text()
+    shown = sweep("report", mixed, "--out", tmp_path).stdout
+    assert WORDS in " ".join(shown.split())
+    assert "\nThis sweep has runs with different software" in shown
+    assert WORDS in (tmp_path / "report.html").read_text()
 
 
 def test_verify_says_so_although_no_cell_differs(mixed: Path) -> None:
