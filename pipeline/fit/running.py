@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from sklearn.utils import parallel
+import joblib
 
 from sweep_clustering.kernels.fits import Runner
 from sweep_clustering.kernels.interrupt import new_flag, shared_flag
@@ -63,7 +63,8 @@ def runner(n_jobs: int | None, bar: Progress | None = None) -> Runner:
         arguments = list(numbers)
         if bar and task:
             bar.update(task.id, total=(task.total or 0) + len(arguments))
-        calls = map(parallel.delayed(call), arguments)
-        return list(parallel.Parallel(n_jobs=n_threads, require="sharedmem")(calls))
+        # not scikit-learn's `Parallel`, whose threads set the filters of warnings of the whole process
+        calls = map(joblib.delayed(call), arguments)
+        return list(joblib.Parallel(n_jobs=n_threads, require="sharedmem")(calls))
 
     return run

@@ -5,6 +5,7 @@ import json
 import pickle
 import re
 import threading
+import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
 from datetime import datetime
@@ -129,6 +130,13 @@ def test_the_number_of_jobs_changes_no_bit(n_jobs: int, covariance: str) -> None
         return number * number
 
     assert list(runner(2)(meet, range(4))) == [0, 1, 4, 9]
+
+
+def test_threads_do_not_touch_the_filters_of_warnings() -> None:
+    # each thread would put back the filters that it found, which may be those of another thread
+    filters, values = warnings.filters, list(warnings.filters)
+    assert all(runner(2)(lambda _number: warnings.filters is filters, range(8)))
+    assert list(warnings.filters) == values
 
 
 def test_random_state() -> None:
