@@ -186,7 +186,7 @@ class Structure(NamedTuple):
             None if first is None else first._replace(proportions="free", annotated=True, odds=0.0),
             (0.0, *ODDS)[codes[4] // 2],
         )
-        if structure.codes != codes:
+        if structure.codes != codes or (structure.covariance == LINEAR and first is None):
             raise ValueError(f"codes {codes} of what classes are made of")
         return structure
 

@@ -8,7 +8,7 @@ import pytest
 
 from sweep_clustering.kernels.fits import Gaussians
 from sweep_clustering.kernels.settings import Settings, settings_of
-from sweep_clustering.kernels.structure import DEAREST, SHAPES, Structure, most_components
+from sweep_clustering.kernels.structure import DEAREST, LINEAR, SHAPES, Structure, most_components
 from sweep_clustering.sweeps.shapes import ROWS, Room, from_rows, room_for, to_rows
 
 N_FEATURES, N_CLASSES = 5, 3
@@ -84,7 +84,11 @@ DAMAGE: dict[str, Callable[[dict[str, Any]], Any]] = {
     "2 classes": lambda rows: rows["component_class"].__setitem__(slice(2), -1),
     "1 proportions": lambda rows: rows["component_weights"].__setitem__(0, np.nan),
     "1 numbers": lambda rows: rows["component_values"].__setitem__(60, np.nan),
-    "codes": lambda rows: rows["component_values"].__setitem__(2, 9.0),
+    f"codes \\(0, 2, {len(SHAPES)}, ": lambda rows: rows["component_values"].__setitem__(2, len(SHAPES)),
+    # linear functions without classes to start from
+    f"codes \\(0, 2, {SHAPES.index(LINEAR)}, ": lambda rows: rows["component_values"].__setitem__(
+        2, SHAPES.index(LINEAR)
+    ),
     "codes \\[nan": lambda rows: rows["component_values"].__setitem__(0, np.nan),
     "codes \\[5.0, inf": lambda rows: rows["component_values"].__setitem__(slice(2), (5.0, np.inf)),
     "1 fill values": lambda rows: rows["component_values"].__setitem__(-1, 0.0),
