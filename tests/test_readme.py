@@ -1,5 +1,6 @@
 """README and docs speak the truth: examples run, keys, commands, links and equations exist."""
 
+import json
 import os
 import re
 import shlex
@@ -23,7 +24,7 @@ from sweep_clustering.storage.cube.growth import open_cube
 from sweep_clustering.sweeps.file.methods import MethodEntry
 from sweep_clustering.sweeps.file.reading import load_sweep
 from sweep_clustering.sweeps.file.search import HELD_OUT, search_from
-from sweep_clustering.sweeps.file.spec import Ask, Stop, UserTable
+from sweep_clustering.sweeps.file.spec import Ask, Crowd, Stop, UserTable
 from sweep_clustering.sweeps.shapes import CODES
 from sweep_clustering.sweeps.words import DESIGNS, chooses, shape_of
 
@@ -159,7 +160,7 @@ def test_a_cube_of_several_shapes_gives_what_its_guide_says(tmp_path: Path) -> N
 
 
 def test_the_sweep_file_example_is_one(tmp_path: Path) -> None:
-    example, *searches, methods = blocks("toml", SWEEP_FILE)
+    example, *searches, crowd, methods = blocks("toml", SWEEP_FILE)
     path = tmp_path / "example.toml"
     path.write_text(example, encoding="utf-8")
     spec = load_sweep(path)
@@ -172,6 +173,8 @@ def test_the_sweep_file_example_is_one(tmp_path: Path) -> None:
         assert load_sweep(path).search_names == names
     for name in (each.name for each in OFFERED):
         assert re.search(rf"^{name} = ", example, flags=re.MULTILINE)
+    path.write_text(crowd, encoding="utf-8")
+    assert load_sweep(path).crowd == Crowd(unsure=0.05)
     (tmp_path / "mymethod.py").write_text("def cluster(*arguments, **more): ...\n", encoding="utf-8")
     path.write_text(example.replace("[grid]\n", f"[grid]\n{methods}"), encoding="utf-8")
     assert [each.name for each in load_sweep(path).grid.methods] == ["k-means", "pckmeans", "mine"]
@@ -224,6 +227,7 @@ def test_the_tables_of_the_sweep_file_have_every_key_and_its_default() -> None:
     }
     search = {each.name: "by method" if each.by_method else str(each.default) for each in OFFERED}
     data = {"scale": "none", "unavailable": "error"}
+    crowd = {key: json.dumps(value) for key, value in dict(Crowd()).items()}
     methods = {
         "name": "that of a shipped method",
         "call": "needed",
@@ -233,7 +237,7 @@ def test_the_tables_of_the_sweep_file_have_every_key_and_its_default() -> None:
         "options": "none",
     }
     assert methods.keys() == MethodEntry.model_fields.keys()
-    assert explained == search | {"held_out": "false"} | data | stop | methods
+    assert explained == search | {"held_out": "false"} | crowd | data | stop | methods
 
 
 def test_every_key_of_a_profile_is_explained_and_every_command_is_named() -> None:
