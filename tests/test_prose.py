@@ -102,6 +102,16 @@ def test_plain_rooms_are_there() -> None:
     assert [room for room in prose.RULES["plain"]["rooms"] if not (prose.ROOT / room).exists()] == []
 
 
+def test_every_module_stands_in_a_plain_room() -> None:
+    modules = [
+        str(path.relative_to(prose.ROOT))
+        for pattern in prose.RULES["code"]["check"]
+        for path in prose.ROOT.glob(pattern)
+    ]
+    assert "pipeline/check.py" in modules
+    assert [module for module in modules if not prose.is_plain(module)] == []
+
+
 BAD = {
     "Of all randomness: each stream is a function of its coordinates.": "of-first",
     "A bucket is told as every program of its kind is told.": "told",

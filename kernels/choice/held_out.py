@@ -193,8 +193,8 @@ def list_annotations(layers: Sequence[Layer], seed: np.random.SeedSequence) -> A
     n_samples = int(columns[0].max(initial=0)) + 1
     different, names = np.unique(pair_numbers(columns[0], n_samples), return_inverse=True)
     order = np.random.default_rng(below(seed, HELD_OUT)).permutation(len(different))
-    folds = (order % FOLDS)[names]
-    annotations = Annotations._make([*columns, folds, len(different), None])
+    columns += [(order % FOLDS)[names], len(different), None]
+    annotations = Annotations(*columns)
     is_of_labels = np.array([layer.is_of_labels for layer in layers], bool)[annotations.layers]
     return _of_labelled_rows(annotations, is_of_labels, seed) if is_of_labels.any() else annotations
 
@@ -215,9 +215,9 @@ def _of_labelled_rows(
     numbers = n_samples + np.arange(2 * len(pairs)).reshape(-1, 2)
     units = np.where(is_of_labels[:, None], pairs, numbers)
     is_kept = ~is_of_labels | (fold_of[pairs] == folds[:, None]).all(axis=1)
-    columns: list[Any] = [values[is_kept] for values in (*annotations[:7], folds)]
     n_pairs = len(labelled) + len(np.unique(pair_numbers(pairs[~is_of_labels], n_samples)))
-    return Annotations._make([*columns, n_pairs, units[is_kept]])
+    columns: list[Any] = [*(values[is_kept] for values in (*annotations[:7], folds)), n_pairs, units[is_kept]]
+    return Annotations(*columns)
 
 
 def held_out(
