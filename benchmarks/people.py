@@ -25,7 +25,7 @@ OURS = "conditional-groups"
 LOSS = 0.03
 # Lines that are named beside ours where it loses.
 MOST = 3
-DESIGNS = ("uniform", "near", "crowd", "active")
+DESIGNS = ("uniform", "near", "crowd", "merges")
 # Lines of the picture.
 DRAWN = (OURS, "conditional-any", "spectral-links", "genie", "average", "k-means")
 
