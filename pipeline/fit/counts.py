@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sweep_clustering.kernels.structure import ANY, MANY
+from sweep_clustering.kernels.structure import ANY, MANY, MERGED
 from sweep_clustering.pipeline.fit.inputs import place_problems
 from sweep_clustering.sweeps.data.table import MAX_CLASSES
 from sweep_clustering.sweeps.errors import Problem, present
@@ -218,8 +218,7 @@ def choose_clusters(counts: Sequence[int], fit: Fit, cut: Cut | None = None) -> 
         # A candidate without predictions does not compare with those that have some.
         if not (result.interrupted and candidates and candidates[0].held_out and not result.predicted):
             # Results that stay have no solver, and so no more copies of the table.
-            score = result.predicted if cut is None or result.skill is None else result.skill.beside
-            candidates.append(Candidate(count, replace(result, criteria=None), criteria, score))
+            candidates.append(Candidate(count, replace(result, criteria=None), criteria, result.predicted))
         if result.interrupted:
             return replace(choose(candidates), interrupted=True)
     choice = choose(candidates)
@@ -239,8 +238,15 @@ def choose(candidates: Sequence[Candidate]) -> ClusterChoice:
 
     If held-out annotations were predicted, only numbers within `TIMIDITY` standard errors of the best
     predictions take part. BICs of classes of any shape are in different coordinates and do not compare: the
-    smallest of these numbers is chosen there.
+    smallest of these numbers is chosen there. If one of the fits has merged groups, all are compared by
+    predictions beside distance.
     """
+    if any(candidate.result.covariance in MERGED for candidate in candidates):
+        skills = [candidate.result.skill for candidate in candidates]
+        candidates = [
+            candidate if skill is None else replace(candidate, held_out=skill.beside)
+            for candidate, skill in zip(candidates, skills, strict=True)
+        ]
     is_predicted = all(candidate.held_out is not None for candidate in candidates)
     finalists = within(candidates, TIMIDITY) if is_predicted else candidates
     if is_predicted and any(candidate.result.solution is not None for candidate in candidates):

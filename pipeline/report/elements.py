@@ -71,7 +71,7 @@ MOST_DATASETS = 8
 EXAMPLES = 3
 # Accuracies in one figure. The CSV files hold all of a larger grid.
 MOST_ACCURACIES = 6
-# Letters of a line of text, and of an entry of a table in it: a longer one goes on below.
+# Letters of a line of text, and of an entry of a table in it: a longer one goes on below, its words whole.
 WIDTH = 100
 LONGEST_ENTRY = 48
 # More tables than any section has.
@@ -385,7 +385,9 @@ def text_lines(table: Table) -> list[str]:
         [*head.split("\n"), *(value.text for value in column)]
         for head, column in zip(heads, columns, strict=True)
     ]
-    widths = [min(LONGEST_ENTRY, max(map(cell_len, column))) + 2 for column in texts]
+    words = [[cell_len(word) for text in column for word in text.split()] for column in texts]
+    most = [max(LONGEST_ENTRY, *lengths) for lengths in words]
+    widths = [min(limit, max(map(cell_len, column))) + 2 for limit, column in zip(most, texts, strict=True)]
     text = io.StringIO()
     console = Console(file=text, width=ENDLESS, color_system=None, markup=False, emoji=False, highlight=False)
     for places in _that_fit(widths, table.n_lead):
@@ -393,7 +395,7 @@ def text_lines(table: Table) -> list[str]:
         for place in places:
             is_text = all(isinstance(value.order, str | None) for value in columns[place])
             justify: Literal["left", "right"] = "left" if is_text else "right"
-            grid.add_column(heads[place], justify=justify, max_width=LONGEST_ENTRY, overflow="fold")
+            grid.add_column(heads[place], justify=justify, max_width=most[place] if len(places) > 1 else None)
         for row in table.rows:
             grid.add_row(*(row[place].text for place in places))
         console.print(grid)

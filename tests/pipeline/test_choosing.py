@@ -11,6 +11,7 @@ from sweep_clustering import AnnotatedClustering
 from sweep_clustering.kernels.choice.criteria import Criteria
 from sweep_clustering.kernels.choice.held_out import HeldOut
 from sweep_clustering.kernels.scores import adjusted_rand
+from sweep_clustering.kernels.structure import AVERAGE
 from sweep_clustering.kernels.unions.cuts import Cut
 from sweep_clustering.pipeline.fit import counts as module
 from sweep_clustering.pipeline.fit.counts import BIC, FEWEST, HELD_OUT, Candidate, choose
@@ -44,6 +45,16 @@ def test_counts_are_read_or_all_that_is_wrong_is_said(text: str, expected: objec
     assert {problem.where for problem in problems} <= {"-k"}
     assert ([problem.value for problem in problems] or counts) == expected
     assert counts == (1,) or not problems
+
+
+def test_numbers_are_compared_beside_distance_if_one_has_merged_groups() -> None:
+    few, many = candidate(2, 0.0, [-0.5, -0.4, -0.5, -0.4], object()), candidate(5, 0.0, [-0.1] * 4, object())
+    for candidate_of_k, logs in ((few, [-0.05] * 4), (many, [-0.1] * 4)):
+        score = HeldOut(np.array(logs), np.ones(4, bool), np.ones(4), np.ones(4))
+        candidate_of_k.result.skill = SimpleNamespace(beside=score)
+    assert choose([few, many]).chosen.n_clusters == 5
+    many.result.covariance = AVERAGE
+    assert choose([few, many]).chosen.n_clusters == 2
 
 
 def test_figure_needs_a_name_a_place_and_several_numbers(tmp_path: Path) -> None:
