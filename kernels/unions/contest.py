@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 from numpy.random import Generator
@@ -130,10 +131,11 @@ class Contest:
 
         for (fold, space), fits in zip(work, self.run(fits_in, work), strict=True):
             tested = annotations.folds == fold
-            i, j = annotations.pairs[tested].T
-            Z = fits[0].place(table.X)
-            self.axes[fold, space] = fits[0].axes
-            self.distances[tested, self.spaces.index(space)] = np.square(Z[i] - Z[j]).sum(axis=1)
+            if (fold, space) not in self.axes:
+                i, j = annotations.pairs[tested].T
+                Z = fits[0].place(table.X)
+                self.axes[fold, space] = fits[0].axes
+                self.distances[tested, self.spaces.index(space)] = np.square(Z[i] - Z[j]).sum(axis=1)
             for fit in fits:
                 self.together[fit.structure][tested] = alike(fit, annotations.pairs[tested])
                 self.labels[fold, fit.structure._replace(proportions="free")] = fit.labels
@@ -170,7 +172,12 @@ class Contest:
         """Return how well a candidate predicts the answers, and how well distance alone does."""
         beside = self.predict(together, self.distances)
         alone = self.predict(together, self.distances[:, :0])
-        return Skill(beside, alone, self.predict(None, self.distances))
+        return Skill(beside, alone, self.by_distance)
+
+    @cached_property
+    def by_distance(self) -> HeldOut:
+        """Predictions by the distances alone, in all spaces."""
+        return self.predict(None, self.distances)
 
 
 def with_groups(table: Table, layers: Sequence[Layer], ranking: Ranking, run: Runner = map) -> Ranking:
