@@ -93,10 +93,8 @@ def fit_groups(
             answers = answers.some(np.arange(0))
         if kind == ROWS:
             labels = cut(tree_of(Z, np.arange(len(Z)), answers, AVERAGE), n_classes)
-            groups_of_classes = divided(Z, labels, many, rng)
-            return Start(
-                groups_of_classes, labels[np.unique(groups_of_classes, return_index=True)[1]], answers
-            )
+            parts = divided(Z, labels, many, rng)
+            return Start(parts, labels[np.unique(parts, return_index=True)[1]], answers)
         if kind == SIGNED:
             return Start(signed_classes(Z, answers, plain, rng), np.arange(n_classes), answers)
         merges = tree_of(Z, groups, answers, kind, scatter)

@@ -61,13 +61,23 @@ def small_groups(Z: Floats, n_groups: int, rng: Generator) -> NDArray[np.int64]:
 
 def divided(Z: Floats, labels: NDArray[np.int64], n_groups: int, rng: Generator) -> NDArray[np.int64]:
     """Divide every class into small groups by its size, at most so many in all or one for each class."""
-    groups, sizes = np.empty(len(Z), np.int64), np.bincount(labels)
-    shares, n_before = 1 + sizes * max(n_groups - len(sizes), 0) // len(Z), 0
-    for label, share in enumerate(shares.tolist()):
+    sizes = np.bincount(labels)
+    return split(Z, labels, 1 + sizes * max(n_groups - len(sizes), 0) // len(Z), rng)
+
+
+def split(
+    Z: Floats, labels: NDArray[np.int64], counts: NDArray[np.int64], rng: Generator
+) -> NDArray[np.int64]:
+    """Return the group of each row by k-means within each class, into so many groups at most; none is empty.
+
+    Classes are numbered from 0, and each has a row.
+    """
+    groups, n_groups = np.empty(len(Z), np.int64), 0
+    for label, count in enumerate(counts.tolist()):
         rows = np.flatnonzero(labels == label)
-        parts = small_groups(Z[rows], share, rng)
-        groups[rows] = n_before + parts
-        n_before += int(parts.max()) + 1
+        within = small_groups(Z[rows], count, rng)
+        groups[rows] = n_groups + within
+        n_groups += int(within.max()) + 1
     return groups
 
 

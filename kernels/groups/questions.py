@@ -10,12 +10,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from sweep_clustering.kernels.groups.merging import (
-    answer_odds,
-    means_of,
-    small_groups,
-    squared_distances,
-)
+from sweep_clustering.kernels.groups.merging import answer_odds, means_of, split, squared_distances
 from sweep_clustering.kernels.groups.metric import Answers, logistic
 from sweep_clustering.kernels.problem.data import Floats
 
@@ -30,14 +25,9 @@ FARTHEST = 700.0
 
 def cut_clusters(Z: Floats, labels: NDArray[np.integer], rng: Generator) -> NDArray[np.int64]:
     """Return the part of each row by k-means within each cluster; no part is empty."""
-    parts, n_parts, clusters = np.empty(len(Z), np.int64), 0, np.unique(labels)
-    most = min(PARTS, max(MOST_PARTS // len(clusters), 1))
-    for cluster in clusters:
-        rows = np.flatnonzero(labels == cluster)
-        within = small_groups(Z[rows], min(most, -(-len(rows) // PART_ROWS)), rng)
-        parts[rows] = n_parts + within
-        n_parts += int(within.max()) + 1
-    return parts
+    _, clusters, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+    most = min(PARTS, max(MOST_PARTS // len(sizes), 1))
+    return split(Z, clusters, np.minimum(most, -(-sizes // PART_ROWS)), rng)
 
 
 def part_odds(Z: Floats, parts: NDArray[np.int64], answers: Answers) -> Floats:
