@@ -43,7 +43,7 @@ from sweep_clustering.sweeps.annotations.rows import (
 )
 from sweep_clustering.sweeps.annotations.samples import MOST_COMPARED, WHOLE, Samples
 from sweep_clustering.sweeps.data import lines
-from sweep_clustering.sweeps.data.columns import ABSENT, Columns, is_columnar, parse_plain, read_columns
+from sweep_clustering.sweeps.data.columns import ABSENT, Columns, RowFile, parse_plain, read_content
 from sweep_clustering.sweeps.data.lines import Lines
 from sweep_clustering.sweeps.data.reading import BLANK, rows_of
 from sweep_clustering.sweeps.data.table import Coding, TableChoice, identity
@@ -201,18 +201,15 @@ class _Cells(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PairFile:
-    """A link file, an annotation file or a file of questions, with its content: a pipe is read once.
+class PairFile(RowFile):
+    """A link file, an annotation file or a file of questions.
 
     Parameters
     ----------
-    read : Lines or Columns
-        Content of the file.
     kind : int or None
         Kind of all rows, `sweeps.annotations.draw.MUST` or `CANNOT`; None if each row has its own.
     """
 
-    read: Lines | Columns
     kind: int | None = None
 
     @classmethod
@@ -224,17 +221,7 @@ class PairFile:
         InputError
             If it cannot be read.
         """
-        return cls(read_columns(path) if is_columnar(path) else lines.read_lines(path), kind)
-
-    @property
-    def path(self) -> Path:
-        """Place of the file."""
-        return self.read.path
-
-    @property
-    def unit(self) -> str:
-        """Word for its rows in messages."""
-        return "row" if isinstance(self.read, Columns) else "line"
+        return cls(read_content(path), kind)
 
     def table(self, samples: Samples) -> AnnotationRows:
         """Return the rows in the order of the lines.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -21,7 +21,7 @@ from sweep_clustering.sweeps.annotations.files import SEPARATORS, Mentions
 from sweep_clustering.sweeps.annotations.rows import COLUMNS, OUTSIDE, AnnotationRows
 from sweep_clustering.sweeps.annotations.samples import WHOLE, Samples
 from sweep_clustering.sweeps.data import lines
-from sweep_clustering.sweeps.data.columns import Columns, is_columnar, read_columns
+from sweep_clustering.sweeps.data.columns import Columns, RowFile, read_content
 from sweep_clustering.sweeps.data.lines import Lines
 from sweep_clustering.sweeps.data.reading import BLANK, rows_of
 from sweep_clustering.sweeps.data.table import identity
@@ -86,18 +86,15 @@ class _Entries(NamedTuple):
 
 
 @dataclass(frozen=True)
-class LabelFile:
-    """A file of labels, with its content: a pipe is read once.
+class LabelFile(RowFile):
+    """A file of labels.
 
     Parameters
     ----------
-    read : Lines or Columns
-        Content of the file.
     n_rows : int or None
         Number of rows of the table; None if the table could not be read.
     """
 
-    read: Lines | Columns = field(repr=False)
     n_rows: int | None = None
 
     @classmethod
@@ -109,17 +106,7 @@ class LabelFile:
         InputError
             If it cannot be read.
         """
-        return cls(read_columns(path) if is_columnar(path) else lines.read_lines(path))
-
-    @property
-    def path(self) -> Path:
-        """Place of the file."""
-        return self.read.path
-
-    @property
-    def unit(self) -> str:
-        """Word for its rows in messages."""
-        return "row" if isinstance(self.read, Columns) else "line"
+        return cls(read_content(path))
 
     def labels(self, samples: Samples) -> RowLabels:
         """Return the labels of samples; a row that is left out of the table has none.

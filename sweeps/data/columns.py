@@ -7,14 +7,14 @@ columns: parquet, feather (which is Arrow), and .npz with one array for each col
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sweep_clustering.sweeps.data import formats
-from sweep_clustering.sweeps.data.lines import MOST_LINES, Lines
+from sweep_clustering.sweeps.data.lines import MOST_LINES, Lines, read_lines
 from sweep_clustering.sweeps.data.table import LONGEST_TEXTS, Codes, Coding, coding_of
 from sweep_clustering.sweeps.errors import InputError, Problem, collecting, refused
 from sweep_clustering.sweeps.files import bounded, opened
@@ -111,9 +111,32 @@ def groups(codes: NDArray[np.int64], count: int) -> tuple[NDArray[np.int64], NDA
 # Files of columns.
 
 
-def is_columnar(path: Path) -> bool:
-    """Say by its name whether a file is one of columns."""
-    return path.suffix.lower() in (*ARROW, ".npz")
+@dataclass(frozen=True)
+class RowFile:
+    """A file of rows, with its content: a pipe is read once.
+
+    Parameters
+    ----------
+    read : Lines or Columns
+        Content of the file.
+    """
+
+    read: Lines | Columns = field(repr=False)
+
+    @property
+    def path(self) -> Path:
+        """Place of the file."""
+        return self.read.path
+
+    @property
+    def unit(self) -> str:
+        """Word for its rows in messages."""
+        return "row" if isinstance(self.read, Columns) else "line"
+
+
+def read_content(path: Path) -> Lines | Columns:
+    """Read a file of columns (.parquet, .pq, .feather, .arrow, .npz), or a text under any other name."""
+    return read_columns(path) if path.suffix.lower() in (*ARROW, ".npz") else read_lines(path)
 
 
 def read_columns(path: Path) -> Columns:
