@@ -37,8 +37,8 @@ ASSUMED = 0.9
 
 METHODS = ("seeded k-means", "constrained k-means", "label field", "labels as pairs")
 MEANS = Table("labels/means", ("labelled", "wrong", "tables", *METHODS))
-EACH = Table("labels/tables", ("table, 20 % labelled, 10 % wrong", "rows", "classes", *METHODS))
-TABLES = (MEANS, EACH)
+BY_TABLE = Table("labels/tables", ("table, 20 % labelled, 10 % wrong", "rows", "classes", *METHODS))
+TABLES = (MEANS, BY_TABLE)
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -194,9 +194,9 @@ def measure() -> dict[str, str]:
         for (share, wrong), (half, tables) in product(product(SHARES, WRONG), HALVES.items()):
             yield f"{share:.0%}", f"{wrong:.0%}", f"{len(tables)} {half}", *mean(tables, share, wrong)
 
-    def each() -> Iterator[tuple[object, ...]]:
+    def by_table() -> Iterator[tuple[object, ...]]:
         for name in names:
             X, classes = data(name)
             yield name, len(X), int(classes.max()) + 1, *mean((name,), SHARES[1], WRONG[1])
 
-    return {MEANS.name: MEANS.markdown(means()), EACH.name: EACH.markdown(each())}
+    return {MEANS.name: MEANS.markdown(means()), BY_TABLE.name: BY_TABLE.markdown(by_table())}

@@ -71,7 +71,7 @@ class Annotations(NamedTuple):
         Number of distinct pairs and of labels.
     units : ndarray of shape (n_annotations, 2), or None
         Two numbers for each annotation: those of the rows whose labels say it, or numbers of its own. Errors
-        of annotations without a number in common are independent. None if there are no labels.
+        of annotations without a number in common are independent. It is None if there are no labels.
     """
 
     pairs: NDArray[np.int64]

@@ -242,10 +242,9 @@ def choose(candidates: Sequence[Candidate]) -> ClusterChoice:
     predictions beside distance.
     """
     if any(candidate.result.covariance in MERGED for candidate in candidates):
-        skills = [candidate.result.skill for candidate in candidates]
         candidates = [
-            candidate if skill is None else replace(candidate, held_out=skill.beside)
-            for candidate, skill in zip(candidates, skills, strict=True)
+            row if (skill := row.result.skill) is None else replace(row, held_out=skill.beside)
+            for row in candidates
         ]
     is_predicted = all(candidate.held_out is not None for candidate in candidates)
     finalists = within(candidates, TIMIDITY) if is_predicted else candidates

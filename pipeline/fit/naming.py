@@ -16,8 +16,8 @@ from sweep_clustering.sweeps.annotations.labels import RowLabels
 from sweep_clustering.sweeps.data.table import text_of
 from sweep_clustering.sweeps.errors import InputError, Problem, plural
 
-# Names in the output for people; the JSON has them all.
-SHOWN = 10
+# Names in the output for people, at most; the JSON has them all.
+MOST_NAMES = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,9 +66,11 @@ class Naming:
         names, rows = self.labels.names, len(self.labels.rows)
         largest = [
             f"{name!r} {self.counts[code].max()} of {self.counts[code].sum()} in {self.counts[code].argmax()}"
-            for code, name in enumerate(names[:SHOWN])
+            for code, name in enumerate(names[:MOST_NAMES])
         ]
-        more = f", and {len(names) - SHOWN} more names (--json has all)" if len(names) > SHOWN else ""
+        more = (
+            f", and {len(names) - MOST_NAMES} more names (--json has all)" if len(names) > MOST_NAMES else ""
+        )
         return [
             f"row labels {plural(rows, 'row')} of {len(self.labels.codes)},"
             f" {plural(len(names), 'name')}: {self.agreement:.1%} are the name of their cluster",
@@ -104,7 +106,7 @@ def label_problems(
     count, problems = len(labels.names), list[Problem]()
     if count > n_clusters:
         alone = [name for code, name in enumerate(labels.names) if (labels.codes == code).sum() == 1]
-        single = ", ".join(repr(name[:60]) for name in alone[:SHOWN])
+        single = ", ".join(repr(name[:60]) for name in alone[:MOST_NAMES])
         hint = f"labels of one row: {single}" if alone else "one cluster cannot have two names"
         expected = f"at most {n_clusters}, the {'possible' if is_open else 'number of'} clusters"
         problems.append(Problem(where, plural(count, "distinct label"), expected, hint))

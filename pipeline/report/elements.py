@@ -179,6 +179,11 @@ class Picture:
     folded: bool
     without_font: frozenset[str] = frozenset()
 
+    @property
+    def kind(self) -> str:
+        """Name that pictures of one kind share before the last hyphen; empty without one."""
+        return self.name.rpartition("-")[0]
+
 
 @dataclass(frozen=True)
 class Chapter:

@@ -51,7 +51,7 @@ BLANK = " "
 MARKS = (",", SEMICOLON, "\t")
 
 # A first line that tells Excel the separator, which the other lines show.
-TOLD = re.compile(r'"?sep=.?"?')
+SEPARATOR_LINE = re.compile(r'"?sep=.?"?')
 
 # Rows that show the separator.
 LOOKED_AT = 10
@@ -139,7 +139,7 @@ def rows_of(path: Path, text: bytes, separator: str) -> Iterator[tuple[list[str]
         number += 1
         line, n_lines = content.decode(), 1
         stripped = line.strip()
-        if not stripped or stripped[0] == "#" or (number == 1 and TOLD.fullmatch(stripped)):
+        if not stripped or stripped[0] == "#" or (number == 1 and SEPARATOR_LINE.fullmatch(stripped)):
             continue
         if '"' in line:
             # further lines are asked for where a cell in quotes goes on

@@ -551,10 +551,10 @@ def test_jobs_that_die_at_once_end_the_run_with_the_end_of_a_log(make: MakeSite)
     (logs / "dask-worker-3.out").touch()
     (logs / "dask-worker-2.err").write_text("another job\n")
     assert site.end_often(9) == 3
-    first, place, *shown = site.failure.splitlines()
+    first, place, *log_lines = site.failure.splitlines()
     assert first == "worker jobs die at once: 3 times in a row, and no worker is left"
     assert place == f"the end of {logs / 'dask-worker-3.err'}:"
-    assert shown == [f"  line {number}" for number in range(25, 40)]
+    assert log_lines == [f"  line {number}" for number in range(25, 40)]
     with pytest.raises(ComputeClusterError, match="die at once"):
         site.watch.wait_for_worker()
     site = make(failed_starts=1)
