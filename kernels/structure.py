@@ -50,6 +50,9 @@ LINEAR = "linear"
 ROWS = "average linkage of rows"
 MERGED = (*LINKAGES, SIGNED, LINEAR, ROWS)
 
+# Starts in words.
+STARTS = {ROWS: "rows merged by average linkage", SIGNED: "classes by the answers first"}
+
 # Log odds, nats, to try for answers whose accuracy is not given.
 ODDS = (0.7, 1.5, 3.0)
 
@@ -134,11 +137,9 @@ class Structure(NamedTuple):
             return f"groups merged by {self.covariance}, {many}{self._place}{self._sureness}"
         if self.covariance == LINEAR and self.first is not None:
             return f"classes that linear functions tell apart, at first {self.first.words}"
-        if self.covariance == ROWS:
-            text = f"rows merged by average linkage{self._place}{self._sureness}"
+        if self.covariance in STARTS:
+            text = f"{STARTS[self.covariance]}{self._place}{self._sureness}"
             return text if self.annotated else f"{text}, without the annotations"
-        if self.covariance == SIGNED:
-            return f"classes by the answers first{self._place}{self._sureness}"
         many = "one component a class" if self.components == 1 else f"{self.components} components a class"
         parts = [many, self.covariance]
         if self.subspace == DISCRIMINATIVE:

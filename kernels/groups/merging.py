@@ -65,15 +65,13 @@ def divided(Z: Floats, labels: NDArray[np.int64], n_groups: int, rng: Generator)
     return split(Z, labels, 1 + sizes * max(n_groups - len(sizes), 0) // len(Z), rng)
 
 
-def split(
-    Z: Floats, labels: NDArray[np.int64], counts: NDArray[np.int64], rng: Generator
-) -> NDArray[np.int64]:
+def split(Z: Floats, labels: NDArray[np.int64], most: NDArray[np.int64], rng: Generator) -> NDArray[np.int64]:
     """Return the group of each row by k-means within each class, into so many groups at most; none is empty.
 
     Classes are numbered from 0, and each has a row.
     """
     groups, n_groups = np.empty(len(Z), np.int64), 0
-    for label, count in enumerate(counts.tolist()):
+    for label, count in enumerate(most.tolist()):
         rows = np.flatnonzero(labels == label)
         within = small_groups(Z[rows], count, rng)
         groups[rows] = n_groups + within
