@@ -382,8 +382,8 @@ def load_sweep(path: str | Path, methods: Sequence[Mapping[str, Any]] = ()) -> s
     values = read_toml(path)
     if methods:
         values = _of_methods(values, methods)
-    data = values.get("data")
-    scale = data.get("scale") if isinstance(data, dict) else None
+    data = values["data"] if isinstance(values.get("data"), dict) else {}
+    scale = data.get("scale")
     # a wrong scale has a problem of its own; the data sets are validated with one that is right
     restarts = values["grid"].get("restarts") if isinstance(values.get("grid"), dict) else None
     context = {
@@ -395,6 +395,8 @@ def load_sweep(path: str | Path, methods: Sequence[Mapping[str, Any]] = ()) -> s
     with collecting(problems):
         return read(SweepFile, values, path.name, brackets=True, context=context).resolved()
     tables = tuple(_own_tables(values, path.parent))
+    if data.get("unavailable") == "skip":
+        tables = tuple(table for table in tables if Path(table.path).exists())
     problems += [
         Problem(place, NO_FILE, "")
         for table in tables

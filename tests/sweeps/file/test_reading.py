@@ -272,3 +272,27 @@ def test_what_no_sweep_has_written_is_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(InputError, match=said):
             load("cube", dump | {"search": kept})
+
+
+@pytest.mark.parametrize(("unavailable", "n_problems"), [("skip", 1), ("error", 2)])
+def test_an_absent_table_that_may_be_absent_is_no_problem_of_the_file(
+    tmp_path: Path, unavailable: str, n_problems: int
+) -> None:
+    text = f"""name = "texts"
+seed = 1
+[grid]
+datasets = ["iris", {{ name = "texts", path = "nowhere.npz" }}]
+p = [0.9]
+m = ["1N"]
+models = ["posteriorr"]
+replicates = 1
+restarts = 1
+[data]
+unavailable = "{unavailable}"
+"""
+    with pytest.raises(InputError) as error:
+        load_sweep(write(tmp_path, text))
+    problems = [str(problem) for problem in error.value.problems]
+    assert len(problems) == n_problems
+    assert any("nowhere.npz: no such file" in problem for problem in problems) == (unavailable == "error")
+    assert len(error.value.rest) == n_problems - 1
