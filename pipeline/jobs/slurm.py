@@ -112,18 +112,25 @@ def run(command: Sequence[str], *, timeout: float = TIMEOUT, attempts: int = ATT
 
 
 def live_jobs(prefix: str) -> list[LiveJob]:
-    """Return this user's jobs in the queue whose names start with `prefix`, without completing ones.
+    """Return this user's jobs in the queue whose names start with `prefix`, without those that have ended.
 
     If squeue does not answer, nothing is known, and `CommandFailed` is raised.
     """
-    columns = SEPARATOR.join(("%i", "%j", "%T", "%N", "%r"))
+    columns = SEPARATOR.join(("%i", "%j", "%T", "%N", "%M", "%r"))
     output = run(["squeue", "--noheader", f"--user={os.getuid()}", f"--format={columns}"])
     jobs = []
     for line in output.splitlines():
-        fields = line.strip().split(SEPARATOR, 4)
-        # A completing job has lost its processes; only its node is still being cleaned.
-        if len(fields) == 5 and fields[1].startswith(prefix) and fields[2] != "COMPLETING":
-            jobs.append(LiveJob(*fields))
+        fields = line.strip().split(SEPARATOR, 5)
+        if len(fields) < 6 or not fields[1].startswith(prefix):
+            continue
+        number, name, state, node, used, reason = fields
+        if state == "COMPLETING":
+            # The job has lost its processes, and only its node is still being cleaned. One that is queued
+            # again has used no time since then; the time of one that has ended stays.
+            if used != "0:00":
+                continue
+            state, node, reason = "PENDING", "", "its node is being cleaned"
+        jobs.append(LiveJob(number, name, state, node, reason))
     return jobs
 
 

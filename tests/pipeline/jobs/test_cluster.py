@@ -313,7 +313,10 @@ def test_a_head_ended_and_one_after_its_walltime(cluster_file: Path, tmp_path: P
     number = head_number()
     slurm.run(["scancel", "--signal=USR1", "--batch", number])
     sweeping.wait_until(lambda: read_run_state(cube).waiting == number)
-    sweeping.wait_until(lambda: slurm_site.queue() == [head_name(run)])
+    code, said = detach()  # running, completing or pending
+    assert code == 1
+    assert f"its head is job {number} already: " in said
+    sweeping.wait_until(lambda: [job.state for job in live_jobs(job_prefix(run))] == ["PENDING"])
     assert "queued again 1 time" in sweep("status", cube).stdout
     code, said = detach()
     assert code == 1

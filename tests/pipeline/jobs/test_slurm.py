@@ -75,9 +75,14 @@ def test_a_head_that_ends_waits_for_no_queue(command: Command, monkeypatch: pyte
 
 
 def test_all_own_live_jobs_but_one_are_cancelled(command: Command, caplog: pytest.LogCaptureFixture) -> None:
-    states = ("head|RUNNING|n1|", "0|PENDING||Resources", "1|COMPLETING|n1|", "2|RUNNING|n1|")
+    states = (
+        "head|RUNNING|n1|0:07|",
+        "0|PENDING||0:00|Resources",
+        "1|COMPLETING|n1|0:02|",
+        "2|RUNNING|n1|0:00|",
+    )
     rows = [f"echo '{number}|sweep-a-{state}'" for number, state in enumerate(states, 1)]
-    command("squeue", "; ".join((*rows, "echo '5|b|RUNNING|n1|'")))
+    command("squeue", "; ".join((*rows, "echo '5|b|RUNNING|n1|0:01|'")))
     sent = command("scancel", "true")
     jobs = slurm.live_jobs("sweep-a-")
     assert [job.number for job in jobs] == ["1", "2", "4"]
@@ -89,7 +94,15 @@ def test_all_own_live_jobs_but_one_are_cancelled(command: Command, caplog: pytes
     assert "jobs named sweep-a-... may be left in the queue" in caplog.text
 
 
-HERE, OTHER = "echo '42|sweep-a-1|PENDING||None'", "echo '42|sweep-a-10|PENDING||None'"
+def test_a_job_that_is_queued_again_is_live_while_its_node_is_cleaned(command: Command) -> None:
+    """SLURM 22.05 shows both jobs as completing, and counts the time of the new start alone."""
+    rows = ("7|sweep-a-head|COMPLETING|n1|0:00|None", "8|sweep-a-0|COMPLETING|n1|1:10|None")
+    command("squeue", "; ".join(f"echo '{row}'" for row in rows))
+    (job,) = slurm.live_jobs("sweep-a-")
+    assert job == LiveJob("7", "sweep-a-head", "PENDING", "", "its node is being cleaned")
+
+
+HERE, OTHER = "echo '42|sweep-a-1|PENDING||0:00|None'", "echo '42|sweep-a-10|PENDING||0:00|None'"
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def test_a_head_in_the_queue_keeps_its_lease(tmp_path: Path, monkeypatch: pytest
     """Also one that gives no sign of life: it may stand still, and go on."""
     head = head_name(RunFolder(tmp_path / "tiny.zarr"))
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    for name, says in (("squeue", f"echo '7|{head}|RUNNING|n1|None'"), ("sbatch", "exit 1")):
+    for name, says in (("squeue", f"echo '7|{head}|RUNNING|n1|0:07|None'"), ("sbatch", "exit 1")):
         (tmp_path / name).write_text(f"#!/bin/sh\n{says}\n")
         (tmp_path / name).chmod(0o755)
     (tmp_path / "cluster.yaml").write_text(PROFILES)
