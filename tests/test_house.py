@@ -194,7 +194,7 @@ MOST = {
     "calls with splats": 120,
     "uses of Any": 606,
     "modules with code": 156,
-    "lines of code": 30_645,
+    "lines of code": 30_692,
     "lines of imports": 3_102,
     "lines of docstrings for 100 lines of code": 27,
 }

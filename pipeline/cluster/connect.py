@@ -27,7 +27,7 @@ from sweep_clustering.pipeline.cluster.profiles import Address, Local, Profile
 from sweep_clustering.pipeline.common import plural
 from sweep_clustering.pipeline.jobs import cluster as jobs
 from sweep_clustering.pipeline.jobs.keys import JobQueue
-from sweep_clustering.pipeline.jobs.slurm import ComputeClusterError
+from sweep_clustering.pipeline.jobs.queues import ComputeClusterError
 from sweep_clustering.storage.runfolder.lease import Lease
 from sweep_clustering.sweeps.errors import InputError, Problem
 

@@ -30,7 +30,7 @@ from distributed.core import Status
 from distributed.utils import sync
 
 from sweep_clustering.pipeline.cluster.connect import register
-from sweep_clustering.pipeline.jobs.slurm import ComputeClusterError
+from sweep_clustering.pipeline.jobs.queues import ComputeClusterError
 from sweep_clustering.pipeline.methods.process import PATIENCE, START_LIMIT
 from sweep_clustering.pipeline.work.records import BatchLost, Results, Task
 from sweep_clustering.pipeline.work.tasks import Ended, NextTask, Outcome, load_kernels, run_task

@@ -39,7 +39,7 @@ from distributed.deploy import Cluster
 from distributed.security import Security
 
 from sweep_clustering.pipeline.common import duration, plural
-from sweep_clustering.pipeline.jobs import slurm
+from sweep_clustering.pipeline.jobs import queues
 from sweep_clustering.pipeline.jobs.keys import JobQueue, SlurmQueue, cluster_class
 from sweep_clustering.storage.files import LeaseLost
 from sweep_clustering.storage.runfolder.folder import GenerationFolder, JobListFile, JobRecord, RunFolder
@@ -66,7 +66,7 @@ LONGEST_BACKOFF = 300.0
 
 
 # Jobs in the queue, by number.
-Live = Mapping[str, slurm.LiveJob]
+Live = Mapping[str, queues.LiveJob]
 
 
 @dataclass
@@ -144,7 +144,7 @@ class JobWatch:
     def __init__(
         self, client: Client, options: JobQueue, *, name: str, generation: GenerationFolder, n_jobs: int
     ) -> None:
-        self.failure: slurm.ComputeClusterError | None = None
+        self.failure: queues.ComputeClusterError | None = None
         self._cluster = client.cluster
         self._client = client
         self._options = options
@@ -152,8 +152,8 @@ class JobWatch:
         self._logs = generation.run.job_logs
         self._list = JobListFile(generation.jobs, n_jobs, generation.files)
         self._slots: dict[str, Slot] = {}
-        self._is_slurm = options.kind == "slurm"
-        self._live: Live | None = {} if self._is_slurm else None
+        self._queue = queues.QUEUES.get(options.kind)
+        self._live: Live | None = None if self._queue is None else {}
         self._ask_at = self._place_at = 0.0
         self._pause = FIRST_PAUSE
         self._alive_at = time.monotonic()
@@ -236,10 +236,10 @@ class JobWatch:
 
     def _ask_queue(self, waiting: dict[str, Slot], now: float) -> None:
         """Ask the queue what became of the jobs without workers, and where the others run."""
-        if self._is_slurm:
+        if self._queue is not None:
             try:
-                self._live = {job.number: job for job in slurm.live_jobs(self._name)}
-            except slurm.CommandFailed as error:
+                self._live = {job.number: job for job in self._queue.live_jobs(self._name)}
+            except queues.CommandFailed as error:
                 self._live = None
                 logger.warning("the queue does not answer: %s", error)
         for slot in self._slots.values():
@@ -261,9 +261,9 @@ class JobWatch:
 
     def _has_ended(self, slot: Slot) -> bool:
         """Whether the end of a job is known, and how it came if that matters."""
-        if slot.settled or slot.job.job_id is None or not self._is_slurm:
+        if slot.settled or slot.job.job_id is None or self._queue is None:
             return True
-        slot.ended = slurm.end_state(slot.job.job_id)
+        slot.ended = self._queue.details(slot.job.job_id).state
         return slot.ended != "COMPLETING" or slot.absent >= MOST_ABSENT
 
     def _give_up(self, now: float) -> None:
@@ -281,7 +281,7 @@ class JobWatch:
             message = f"no worker for {duration(self._options.start_timeout)} (start_timeout): {states}"
         else:
             return
-        self.failure = slurm.ComputeClusterError(message)
+        self.failure = queues.ComputeClusterError(message)
         self._ready.set()
 
     def _states(self, slots: Iterable[Slot]) -> str:
@@ -453,25 +453,26 @@ class NamedJob:
 
     @classmethod
     async def end(cls, jobs: list[Any]) -> None:
-        """End jobs by one command, if the queue can: SLURM."""
+        """End jobs by one command, if that of the queue is known."""
 
 
-class SlurmCommands:
-    """SLURM's commands with a timeout; those of dask-jobqueue wait without end."""
+class QueueCommands:
+    """The commands of a queue with a timeout; those of dask-jobqueue wait without end."""
 
     name: str
+    queue: queues.Queue
 
     async def _submit_job(self, script_filename: str) -> str:
-        return await asyncio.to_thread(slurm.submit, script_filename, self.name)
+        return await asyncio.to_thread(self.queue.submit, script_filename, self.name)
 
     @classmethod
     async def _close_job(cls, job_id: str | None, cancel_command: str) -> None:
         if job_id:
-            await asyncio.to_thread(slurm.cancel, [job_id])
+            await asyncio.to_thread(cls.queue.cancel, [job_id])
 
     @classmethod
     async def end(cls, jobs: list[Any]) -> None:
-        await asyncio.to_thread(slurm.cancel, [job.job_id for job in jobs if job.job_id])
+        await asyncio.to_thread(cls.queue.cancel, [job.job_id for job in jobs if job.job_id])
         for job in jobs:
             job.ended = True
 
@@ -539,20 +540,20 @@ def connect_jobs(options: JobQueue, *, where: str, n_jobs: int, lease: Lease) ->
     generation, run = lease.generation, lease.generation.run
     if problems := job_problems(options, where, run):
         raise InputError(problems)
-    prefix = slurm.job_prefix(run)
+    prefix = queues.job_prefix(run)
     name = f"{prefix}{secrets.token_hex(2)}"
     with ExitStack() as stack:
-        stack.callback(slurm.ending.clear)
+        stack.callback(queues.ending.clear)
         security = None
         if options.insecure:
             logger.warning("insecure: who reaches the scheduler's port can run code as you")
         else:
             security = stack.enter_context(fresh_credentials(generation.tls))
         lease.check()  # a head that was suspended here would end the jobs of the next one
-        if options.kind == "slurm":
-            if n_orphans := slurm.cancel_all(prefix, keep=slurm.head_name(run)):
+        if (queue := queues.QUEUES.get(options.kind)) is not None:
+            if n_orphans := queue.cancel_all(prefix, keep=queues.head_name(run)):
                 logger.info("cancelled %d jobs of a run that did not end by itself", n_orphans)
-            stack.callback(slurm.cancel_all, name)
+            stack.callback(queue.cancel_all, name)
         keys = job_keys(options, run, security)
         scheduler = {"dashboard_address": page_address(options.dashboard_port)}
         jobs_class = _cluster_class(options.kind, lease.check)
@@ -568,7 +569,7 @@ def connect_jobs(options: JobQueue, *, where: str, n_jobs: int, lease: Lease) ->
             watch.wait_for_worker()
             yield client
         except BaseException as error:
-            slurm.ending.set()
+            queues.ending.set()
             if watch.failure not in (None, error) and isinstance(error, Exception):
                 raise watch.failure from error
             raise
@@ -646,7 +647,7 @@ def job_script(options: JobQueue, run: RunFolder) -> str:
     with TemporaryDirectory() as scratch:  # the class makes the directory of the logs
         keys["log_directory"] = scratch
         job = _job_class(options.kind, lambda: None)(
-            address, name=f"{slurm.job_prefix(run)}RUN-0", security=security, **keys
+            address, name=f"{queues.job_prefix(run)}RUN-0", security=security, **keys
         )
         return str(job.job_script()).replace(scratch, logs)
 
@@ -661,10 +662,10 @@ def lifetime(options: JobQueue) -> tuple[float, float] | None:
 
 
 def _job_class(system: str, check: Callable[[], None]) -> Any:
-    commands = (SlurmCommands,) if system == "slurm" else ()
-    return type(
-        "WorkerJob", (*commands, NamedJob, cluster_class(system).job_cls), {"check": staticmethod(check)}
-    )
+    queue = queues.QUEUES.get(system)
+    commands = () if queue is None else (QueueCommands,)
+    members = {"check": staticmethod(check), "queue": queue}
+    return type("WorkerJob", (*commands, NamedJob, cluster_class(system).job_cls), members)
 
 
 def _cluster_class(system: str, check: Callable[[], None]) -> Any:
@@ -688,7 +689,7 @@ class HeadJob:
     def current(cls, run: RunFolder) -> HeadJob | None:
         """Return the job that this process is the head of, None outside of one."""
         number = os.environ.get("SLURM_JOB_ID")
-        if not number or os.environ.get("SLURM_JOB_NAME") != slurm.head_name(run):
+        if not number or os.environ.get("SLURM_JOB_NAME") != queues.head_name(run):
             return None
         return cls(number, int(os.environ.get("SLURM_RESTART_COUNT") or 0))
 
@@ -701,30 +702,30 @@ class HeadJob:
         """
         if number == signal.SIGUSR1:
             return True
-        return number == signal.SIGTERM and (slurm.is_out_of_time(self.number) or self._waits_again())
+        return number == signal.SIGTERM and (queues.SLURM.is_out_of_time(self.number) or self._waits_again())
 
     def requeue(self) -> bool:
         """Queue this job again, which ends this process; return False if SLURM refuses."""
         try:
             if not self._waits_again():
-                slurm.requeue(self.number)
-        except slurm.CommandFailed as error:
+                queues.SLURM.requeue(self.number)
+        except queues.CommandFailed as error:
             logger.error("the head was not queued again (%s); submit again to resume", error)
             return False
         return True
 
     def _waits_again(self) -> bool:
-        return slurm.restarts(self.number) > self.restarts
+        return queues.SLURM.details(self.number).restarts > self.restarts
 
 
 def head_script(options: SlurmQueue, run: RunFolder, arguments: Sequence[str]) -> str:
     """Return the script of the head's job, which runs `sweep` with these arguments."""
     head, keys = options.head, options.keys
     walltime = head.walltime or keys.get("walltime")
-    seconds = slurm.walltime_seconds("slurm", walltime or "") or math.inf
+    seconds = queues.walltime_seconds("slurm", walltime or "") or math.inf
     warning = max(1.0, min(WARNING_SECONDS, seconds / 4))
     directives = {
-        "-J": slurm.head_name(run),
+        "-J": queues.head_name(run),
         "-o": str(run.head_log.resolve()),
         "-p": head.queue or keys.get("queue"),
         "-A": head.account or keys.get("account"),

@@ -14,7 +14,7 @@ import yaml
 from dask.utils import parse_bytes, parse_timedelta
 from pydantic import Field, ValidationInfo, create_model, field_validator
 
-from sweep_clustering.pipeline.jobs.slurm import walltime_seconds
+from sweep_clustering.pipeline.jobs.queues import walltime_seconds
 from sweep_clustering.sweeps.records import Checked, Given, Record, Whole, refusal
 
 # Types of the values in a profile: how each is checked, and what schema and messages say it should be.

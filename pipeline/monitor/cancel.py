@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 
 from sweep_clustering.pipeline.common import plural
-from sweep_clustering.pipeline.jobs import slurm
+from sweep_clustering.pipeline.jobs import queues
 from sweep_clustering.pipeline.monitor.status import RunState, read_run_state
 from sweep_clustering.storage.files import LeaseLost, StorageError, remove
 from sweep_clustering.storage.runfolder.folder import ENDED, RunFolder, StopRequest
@@ -48,9 +48,9 @@ def cancel(cube: Path, echo: Echo) -> None:
         _forget(cube, state)
         echo(f"{cube} is not running: nothing to cancel")
         return
-    heads = [job.number for job in jobs or [] if job.name == slurm.head_name(run)]
+    heads = [job.number for job in jobs or [] if job.name == queues.head_name(run)]
     if heads:
-        slurm.cancel(heads)
+        queues.SLURM.cancel(heads)
         echo(f"ended the head, job {', '.join(heads)}")
     _end_process(cube, echo)
     _wait_for_the_lease(run, echo)
@@ -60,7 +60,7 @@ def cancel(cube: Path, echo: Echo) -> None:
     echo(f"what was finished is kept in {cube}; submit again to resume")
 
 
-def _jobs(run: RunFolder, state: RunState) -> list[slurm.LiveJob] | None:
+def _jobs(run: RunFolder, state: RunState) -> list[queues.LiveJob] | None:
     """Return the jobs of this run in the queue, None if it uses no queue."""
     holder, submission = state.holder, state.submission
     has_job = state.waiting is not None or (holder is not None and bool(holder.process.job_id))
@@ -71,8 +71,8 @@ def _jobs(run: RunFolder, state: RunState) -> list[slurm.LiveJob] | None:
             raise CannotCancel("it has a job in a queue, but there is no squeue here: cancel it elsewhere")
         return None
     try:
-        return slurm.live_jobs(slurm.job_prefix(run))
-    except slurm.CommandFailed as error:
+        return queues.SLURM.live_jobs(queues.job_prefix(run))
+    except queues.CommandFailed as error:
         raise CannotCancel(f"nothing was cancelled, the queue does not answer: {error}") from error
 
 
@@ -121,17 +121,17 @@ def _end_process(cube: Path, echo: Echo) -> None:
 
 def _end_jobs(run: RunFolder, echo: Echo) -> None:
     """End worker jobs, until the queue has none twice in a row."""
-    prefix, numbers, n_clear = slurm.job_prefix(run), set[str](), 0
+    prefix, numbers, n_clear = queues.job_prefix(run), set[str](), 0
     deadline = time.monotonic() + END_SECONDS
     while n_clear < 2:
         try:
-            left = slurm.live_jobs(prefix)
-        except slurm.CommandFailed as error:
+            left = queues.SLURM.live_jobs(prefix)
+        except queues.CommandFailed as error:
             raise CannotCancel(f"jobs named {prefix}... may be left: {error}") from error
         if left and time.monotonic() > deadline:
             names = ", ".join(f"{job.number} ({job.state.lower()})" for job in left)
             raise CannotCancel(f"still in the queue: {names}")
-        slurm.cancel(job.number for job in left)
+        queues.SLURM.cancel(job.number for job in left)
         numbers |= {job.number for job in left}
         n_clear = 0 if left else n_clear + 1
         time.sleep(POLL_SECONDS)

@@ -511,7 +511,7 @@ def follow(path: Path, cube: Path, *, lines: int) -> Iterator[str]:
     that its head waits there.
     """
     # here, so that `sweep status` does not load what asks a queue
-    from sweep_clustering.pipeline.jobs import slurm
+    from sweep_clustering.pipeline.jobs import queues
 
     run, start = RunFolder(cube), path.stat().st_size if path.exists() else 0
     n_missed, asked_at, has_ended = 0, 0.0, False
@@ -524,8 +524,8 @@ def follow(path: Path, cube: Path, *, lines: int) -> Iterator[str]:
         elif time.monotonic() - asked_at >= QUEUE_SECONDS:
             asked_at = time.monotonic()
             try:
-                n_missed = n_missed + 1 if slurm.other_head(run) is None else 0
-            except slurm.CommandFailed:
+                n_missed = n_missed + 1 if queues.SLURM.other_head(run) is None else 0
+            except queues.CommandFailed:
                 n_missed = 0
         # Twice: a job that has just started is no longer waiting, but its files may appear late.
         lost_job = state.waiting if n_missed == 2 else None

@@ -28,7 +28,7 @@ from sweep_clustering.pipeline.cluster.connect import connect, dashboard_address
 from sweep_clustering.pipeline.cluster.executor import DaskExecutor
 from sweep_clustering.pipeline.cluster.pages import published
 from sweep_clustering.pipeline.jobs.cluster import HeadJob
-from sweep_clustering.pipeline.jobs.slurm import CommandFailed, ComputeClusterError, other_head
+from sweep_clustering.pipeline.jobs.queues import SLURM, CommandFailed, ComputeClusterError
 from sweep_clustering.pipeline.live.site import Crew, Feed, Site, State
 from sweep_clustering.pipeline.monitor.status import failed_causes, read_status
 from sweep_clustering.pipeline.run import signals
@@ -446,7 +446,7 @@ def run_head(request: Request, console: Console) -> int:
     if job is None and request.profile is not None and request.profile.options.kind == "slurm":
         # submitting the worker jobs meets an error of the queue as well, and reports it
         with suppress(CommandFailed):
-            if (other := other_head(run)) is not None:
+            if (other := SLURM.other_head(run)) is not None:
                 logger.error("%s", other)
                 return common.INTERNAL
     record: folder.HeadRecord | None = None

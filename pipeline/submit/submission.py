@@ -18,7 +18,7 @@ from rich.console import Console
 from sweep_clustering.installation import check_numpy
 from sweep_clustering.pipeline.cluster.profiles import load_profile
 from sweep_clustering.pipeline.common import COMPLETE, INTERNAL, at_hand, duration, own_names, plural, span
-from sweep_clustering.pipeline.jobs import slurm
+from sweep_clustering.pipeline.jobs import queues
 from sweep_clustering.pipeline.jobs.cluster import head_script, job_problems, job_script
 from sweep_clustering.pipeline.jobs.keys import JobQueue, SlurmQueue
 from sweep_clustering.pipeline.monitor.status import last_lines, read_run_state
@@ -135,18 +135,18 @@ def job_lines(options: JobQueue, sweep: Sweep, *, where: str, n_jobs: int) -> li
 def slurm_warnings(options: JobQueue, n_jobs: int) -> Iterator[str]:
     """Warn of jobs that ask for more than a partition has, or SLURM takes."""
     try:
-        limits = slurm.partition(options.keys.get("queue"))
+        limits = queues.partition(options.keys.get("queue"))
         name = limits["PartitionName"]
-        memory, cores = slurm.largest_node(name)
+        memory, cores = queues.largest_node(name)
         job_limit = re.search(
-            r"^MaxJobCount\s*=\s*(\d+)", slurm.run(["scontrol", "show", "config"]), re.MULTILINE
+            r"^MaxJobCount\s*=\s*(\d+)", queues.run(["scontrol", "show", "config"]), re.MULTILINE
         )
-    except slurm.CommandFailed as error:
+    except queues.CommandFailed as error:
         yield f"the limits of SLURM were not checked: {error}"
         return
     if limits.get("State", "UP") != "UP":
         yield f"partition {name} is {limits['State']}: no job starts there"
-    most, walltime = slurm.walltime_seconds("slurm", limits.get("MaxTime", "")), options.walltime_seconds
+    most, walltime = queues.walltime_seconds("slurm", limits.get("MaxTime", "")), options.walltime_seconds
     if most is not None and walltime is not None and walltime > most:
         yield f"walltime {duration(walltime)} is above the {limits['MaxTime']} of partition {name}"
     # A limit that is no number, as UNLIMITED, is none.
@@ -186,7 +186,7 @@ def detach(request: Request) -> int:
     queue = None if request.profile is None else request.profile.options
     try:
         code = _queue(request, queue) if isinstance(queue, SlurmQueue) else _spawn(request)
-    except (StorageError, LeaseHeld, slurm.CommandFailed) as error:
+    except (StorageError, LeaseHeld, queues.CommandFailed) as error:
         logger.error("%s", error)
         return INTERNAL
     if code == COMPLETE:
@@ -212,9 +212,9 @@ def _queue(request: Request, options: SlurmQueue) -> int:
     """Hand the head to the queue."""
     run = request.sweep.run
     # The queue is asked before the lease is taken, too: a suspended head would be ended by its loss.
-    other = slurm.other_head(run)
+    other = queues.SLURM.other_head(run)
     with nullcontext() if other else _exclusive(request.sweep.cube):
-        if other := other or slurm.other_head(run):
+        if other := other or queues.SLURM.other_head(run):
             logger.error("%s", other)
             return INTERNAL
         withdraw_cancel(run)
@@ -223,9 +223,9 @@ def _queue(request: Request, options: SlurmQueue) -> int:
             run.script.write_text(script, encoding="utf-8")
         # The time is from before the job can start: an older head record belongs to an earlier run.
         at = time.time()
-        number = slurm.submit(str(run.script), slurm.head_name(run))
+        number = queues.SLURM.submit(str(run.script), queues.head_name(run))
         Submission(system="slurm", job=number, host=socket.gethostname(), at=at).write(run.submission)
-    logger.info("the head is job %s (%s); its script is %s", number, slurm.head_name(run), run.script)
+    logger.info("the head is job %s (%s); its script is %s", number, queues.head_name(run), run.script)
     return COMPLETE
 
 
@@ -239,7 +239,7 @@ def _exclusive(cube: Path) -> Iterator[None]:
         lease = Lease.acquire(cube)
     except LeaseHeld as error:
         job = error.holder.process.job_id if error.holder is not None else ""
-        if error.silent is None or not job or any(live.number == job for live in slurm.live_jobs("")):
+        if error.silent is None or not job or any(live.number == job for live in queues.SLURM.live_jobs("")):
             raise
         logger.info("job %s, which ran it, has ended", job)
         yield

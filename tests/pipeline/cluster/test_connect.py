@@ -37,7 +37,7 @@ from sweep_clustering.pipeline.cluster.connect import (
     dashboard_address,
 )
 from sweep_clustering.pipeline.cluster.profiles import Address, Local, Profile, Tls
-from sweep_clustering.pipeline.jobs.slurm import ComputeClusterError
+from sweep_clustering.pipeline.jobs.queues import ComputeClusterError
 from sweep_clustering.storage.runfolder.lease import Lease
 from sweep_clustering.sweeps.errors import InputError
 

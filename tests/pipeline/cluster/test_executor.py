@@ -23,7 +23,7 @@ from sweep_clustering.pipeline.cluster.executor import (
     TimeLimitExceeded,
     WorkersDied,
 )
-from sweep_clustering.pipeline.jobs.slurm import ComputeClusterError
+from sweep_clustering.pipeline.jobs.queues import ComputeClusterError
 from sweep_clustering.pipeline.methods.loading import MethodCall
 from sweep_clustering.pipeline.work.records import Science, Span, Task
 from sweep_clustering.sweeps.file.search import Search

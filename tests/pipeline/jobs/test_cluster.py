@@ -26,7 +26,7 @@ from processes.stranger import listening
 
 from sweep_clustering.pipeline.cluster.connect import connect, dashboard_address
 from sweep_clustering.pipeline.cluster.profiles import load_profile
-from sweep_clustering.pipeline.jobs import cluster, slurm
+from sweep_clustering.pipeline.jobs import cluster, queues
 from sweep_clustering.pipeline.jobs import cluster as module
 from sweep_clustering.pipeline.jobs.cluster import (
     FIRST_PAUSE,
@@ -38,7 +38,16 @@ from sweep_clustering.pipeline.jobs.cluster import (
     JobWatch,
 )
 from sweep_clustering.pipeline.jobs.keys import JobQueue
-from sweep_clustering.pipeline.jobs.slurm import ComputeClusterError, head_name, job_prefix, live_jobs
+from sweep_clustering.pipeline.jobs.queues import (
+    SLURM,
+    CommandFailed,
+    ComputeClusterError,
+    JobDetails,
+    LiveJob,
+    Queue,
+    head_name,
+    job_prefix,
+)
 from sweep_clustering.pipeline.monitor.status import read_run_state
 from sweep_clustering.storage.files import LeaseLost
 from sweep_clustering.storage.runfolder.folder import GenerationFolder, JobList, RunFolder
@@ -91,7 +100,7 @@ def test_who_has_the_files_is_let_in_and_nobody_else(tmp_path: Path) -> None:
 def test_a_head_that_is_to_end_leaves_no_job_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each job is checked before it is handed to the queue."""
     submitted: list[str] = []
-    monkeypatch.setattr(slurm, "submit", lambda script, name: submitted.append(name) or "7")
+    monkeypatch.setattr(Queue, "submit", staticmethod(lambda script, name: submitted.append(name) or "7"))
 
     def lost() -> None:
         raise LeaseLost("another head runs it")
@@ -225,8 +234,8 @@ def test_nobody_without_the_credentials_is_let_in(cluster_file: Path, tmp_path: 
         (worker,) = client.scheduler_info()["workers"].values()
         shown = [" ".join(process.info["cmdline"] or ()) for process in psutil.process_iter(["cmdline"])]
         assert any(f"--name {worker['name']} " in line for line in shown)
-        (job,) = live_jobs("sweep-")
-        script = slurm.run(["scontrol", "write", "batch_script", job.number, "-"])
+        (job,) = SLURM.live_jobs("sweep-")
+        script = queues.run(["scontrol", "write", "batch_script", job.number, "-"])
         assert f"--tls-key {tls}/key.pem" in script
         assert not any(secret in text for text in (script, *shown))
         head, workers = listening(os.getpid()), list(map(listening, client.run(os.getpid).values()))
@@ -287,7 +296,7 @@ def test_a_head_ended_and_one_after_its_walltime(cluster_file: Path, tmp_path: P
         return json.loads(sweep("status", cube, "--json").stdout)
 
     def head_number() -> str:
-        return slurm.run(["squeue", "--noheader", f"--name={head_name(run)}", "--format=%i"]).strip()
+        return queues.run(["squeue", "--noheader", f"--name={head_name(run)}", "--format=%i"]).strip()
 
     code, said = detach()
     number = head_number()
@@ -311,18 +320,18 @@ def test_a_head_ended_and_one_after_its_walltime(cluster_file: Path, tmp_path: P
     assert detach()[0] == 0
     sweeping.wait_until(lambda: (status()["run"] or {}).get("restarts"))
     number = head_number()
-    slurm.run(["scancel", "--signal=USR1", "--batch", number])
+    queues.run(["scancel", "--signal=USR1", "--batch", number])
     sweeping.wait_until(lambda: read_run_state(cube).waiting == number)
     code, said = detach()  # running, completing or pending
     assert code == 1
     assert f"its head is job {number} already: " in said
-    sweeping.wait_until(lambda: [job.state for job in live_jobs(job_prefix(run))] == ["PENDING"])
+    sweeping.wait_until(lambda: [job.state for job in SLURM.live_jobs(job_prefix(run))] == ["PENDING"])
     assert "queued again 1 time" in sweep("status", cube).stdout
     code, said = detach()
     assert code == 1
     assert f"its head is job {number} already: pending" in said
     time.sleep(2)  # SLURM refuses a node that has just been told to end the job, and drops it then
-    slurm.run(["scontrol", "update", f"JobId={number}", "StartTime=now"])
+    queues.run(["scontrol", "update", f"JobId={number}", "StartTime=now"])
     followed = sweep("logs", cube, "--follow").stdout
     assert re.search(r"stopped by SIGUSR1[\s\S]*the head resumes[\s\S]*100\.0 %[\s\S]*results: ", followed)
     sweeping.wait_until(lambda: slurm_site.queue() == [])
@@ -360,7 +369,7 @@ class Site:
     """A watch without its thread, a queue and jobs without processes: time passes when a test says so."""
 
     def __init__(self, generation: GenerationFolder, n_jobs: int = 1, kind: str = "slurm", **options: Any):
-        self.queue, self.ends, self.jobs = dict[str, slurm.LiveJob](), dict[str, str](), dict[str, Job]()
+        self.queue, self.ends, self.jobs = dict[str, LiveJob](), dict[str, str](), dict[str, Job]()
         self.futures, self.cancelled = {"batch-1": None, "batch-2": None}, dict[str, str]()
         self.answers, self.refusal, self.dropped = True, "", list[str]()
         self.asked = self.asked_for_ends = 0
@@ -376,17 +385,17 @@ class Site:
     # What the queue, the compute cluster and the client do.
 
     def put(self, number: str, state: str = "RUNNING", reason: str = "None", node: str = "") -> None:
-        self.queue[number] = slurm.LiveJob(number, f"{NAME}{number}", state, node, reason)
+        self.queue[number] = LiveJob(number, f"{NAME}{number}", state, node, reason)
 
-    def live_jobs(self, prefix: str) -> list[slurm.LiveJob]:
+    def live_jobs(self, prefix: str) -> list[LiveJob]:
         self.asked += 1
         if not self.answers:
-            raise slurm.CommandFailed(["squeue"], "timed out", transient=True)
+            raise CommandFailed(["squeue"], "timed out", transient=True)
         return list(self.queue.values())
 
-    def end_state(self, number: str) -> str:
+    def details(self, number: str) -> JobDetails:
         self.asked_for_ends += 1
-        return self.ends.get(number, "")
+        return JobDetails(self.ends.get(number, ""))
 
     def submit(self, name: str) -> None:
         number = str(next(self._numbers))
@@ -474,8 +483,8 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCapt
 
     def made(**options: Any) -> Site:
         site = Site(generation, **options)
-        monkeypatch.setattr(slurm, "live_jobs", site.live_jobs)
-        monkeypatch.setattr(slurm, "end_state", site.end_state)
+        monkeypatch.setattr(Queue, "live_jobs", site.live_jobs)
+        monkeypatch.setattr(Queue, "details", site.details)
         return site
 
     return made

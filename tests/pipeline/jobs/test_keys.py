@@ -16,7 +16,7 @@ from sweep_clustering.pipeline.cluster.profiles import load_profile
 from sweep_clustering.pipeline.jobs import keys
 from sweep_clustering.pipeline.jobs.cluster import job_problems, job_script, lifetime
 from sweep_clustering.pipeline.jobs.keys import SlurmQueue
-from sweep_clustering.pipeline.jobs.slurm import job_prefix
+from sweep_clustering.pipeline.jobs.queues import job_prefix
 from sweep_clustering.storage.runfolder.folder import RunFolder
 from sweep_clustering.sweeps.errors import InputError
 

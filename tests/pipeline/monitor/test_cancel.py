@@ -14,8 +14,8 @@ from cubes.writer import next_generation
 from processes.commandline import sweep
 from processes.sweeping import write_spec
 
-from sweep_clustering.pipeline.jobs import slurm
-from sweep_clustering.pipeline.jobs.slurm import CommandFailed, LiveJob, head_name, job_prefix
+from sweep_clustering.pipeline.jobs import queues
+from sweep_clustering.pipeline.jobs.queues import CommandFailed, LiveJob, head_name, job_prefix
 from sweep_clustering.pipeline.monitor import cancel as cancelling
 from sweep_clustering.pipeline.monitor.cancel import CannotCancel, cancel
 from sweep_clustering.pipeline.monitor.status import read_run_state
@@ -85,8 +85,8 @@ class Queue:
         self.jobs = [LiveJob(str(10 + n), name, "PENDING", "", "None") for n, name in enumerate(names)]
         self.cancelled, self.needed = Counter[str](), 1
         monkeypatch.setattr("shutil.which", lambda name: name)
-        monkeypatch.setattr(slurm, "live_jobs", self.live)
-        monkeypatch.setattr(slurm, "cancel", self.cancel)
+        monkeypatch.setattr(queues.Queue, "live_jobs", self.live)
+        monkeypatch.setattr(queues.Queue, "cancel", self.cancel)
         monkeypatch.setattr(cancelling, "POLL_SECONDS", 0.0)
 
     def live(self, prefix: str) -> list[LiveJob]:
@@ -108,7 +108,9 @@ def test_a_head_that_waits_and_worker_jobs_are_ended_or_named(
     with pytest.raises(CannotCancel, match="no squeue here: cancel it elsewhere"):
         cancel(cube, print)
     monkeypatch.setattr("shutil.which", lambda name: name)
-    monkeypatch.setattr(slurm, "live_jobs", Mock(side_effect=CommandFailed(["squeue"], "-", transient=True)))
+    monkeypatch.setattr(
+        queues.Queue, "live_jobs", Mock(side_effect=CommandFailed(["squeue"], "-", transient=True))
+    )
     with pytest.raises(CannotCancel, match="nothing was cancelled, the queue does not answer: squeue"):
         cancel(cube, print)
     assert read_run_state(cube).waiting == "10"

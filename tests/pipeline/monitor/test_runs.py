@@ -20,8 +20,7 @@ from processes.commandline import sweep
 from processes.other_user import SOMEBODY, STRANGER, needs_root, open_folder, user
 from processes.sweeping import TINY, run, write_spec
 
-from sweep_clustering.pipeline.jobs import slurm
-from sweep_clustering.pipeline.jobs.slurm import CommandFailed
+from sweep_clustering.pipeline.jobs.queues import CommandFailed, Queue
 from sweep_clustering.pipeline.live.site import Follower, State
 from sweep_clustering.pipeline.monitor import status as runs
 from sweep_clustering.pipeline.monitor.status import (
@@ -184,7 +183,7 @@ def test_following_ends_when_the_head_has_left_the_queue_without_a_word(
     answers = Mock(side_effect=["pending", None, "pending", None, silence, None, None])
     monkeypatch.setattr(runs, "POLL_SECONDS", 0.01)
     monkeypatch.setattr(runs, "QUEUE_SECONDS", 0.0)
-    monkeypatch.setattr(slurm, "other_head", answers)
+    monkeypatch.setattr(Queue, "other_head", answers)
     run = RunFolder(begun)
     records.Submission(system="slurm", job="12", host="here", at=1.0).write(run.submission)
     text = "".join(follow(run.log, begun, lines=5))

@@ -29,9 +29,14 @@ from rich.console import Console
 
 from sweep_clustering.pipeline.cluster.profiles import Profile
 from sweep_clustering.pipeline.common import COMPLETE, FAILED_CELLS, INTERNAL
-from sweep_clustering.pipeline.jobs import slurm
 from sweep_clustering.pipeline.jobs.keys import job_queue
-from sweep_clustering.pipeline.jobs.slurm import CommandFailed, ComputeClusterError, head_name
+from sweep_clustering.pipeline.jobs.queues import (
+    CommandFailed,
+    ComputeClusterError,
+    JobDetails,
+    Queue,
+    head_name,
+)
 from sweep_clustering.pipeline.run import head
 from sweep_clustering.pipeline.run.head import Clock, End, display, step
 from sweep_clustering.pipeline.run.ledger import Collector, Work
@@ -128,9 +133,9 @@ def test_what_ends_a_run_early_is_said_recorded_and_an_exit_code(
         monkeypatch.setenv("SLURM_JOB_ID", "5")
         monkeypatch.setenv("SLURM_RESTART_COUNT", "2")
         monkeypatch.setenv("SLURM_JOB_NAME", head_name(RunFolder(tmp_path / "tiny.zarr")))
-        monkeypatch.setattr(slurm, "restarts", lambda number: 2)
-        monkeypatch.setattr(slurm, "is_out_of_time", Mock(side_effect=[True]))  # asked once
-        monkeypatch.setattr(slurm, "requeue", requeue)
+        monkeypatch.setattr(Queue, "details", Mock(return_value=JobDetails(restarts=2)))
+        monkeypatch.setattr(Queue, "is_out_of_time", Mock(side_effect=[True]))  # asked once
+        monkeypatch.setattr(Queue, "requeue", requeue)
     monkeypatch.setattr(head, of, Mock(side_effect=error))
     ended = submit(tmp_path)
     assert ended.exit_code == code
@@ -163,10 +168,10 @@ def test_a_finished_run(finished: Path, monkeypatch: pytest.MonkeyPatch, caplog:
     # the queue is asked for another head, and may be silent
     profile = Profile("p", job_queue("slurm")(kind="slurm", cores=1, memory="1GB"), None)
     request = replace(strict, sweep=replace(sweep, cube=tmp_path / "tiny.zarr"), profile=profile)
-    monkeypatch.setattr(head, "other_head", lambda run: "job 7 is its head")
+    monkeypatch.setattr(Queue, "other_head", Mock(return_value="job 7 is its head"))
     assert head.run_head(request, Console()) == INTERNAL
     assert caplog.messages[-1] == "job 7 is its head"
-    monkeypatch.setattr(head, "other_head", Mock(side_effect=REFUSED))
+    monkeypatch.setattr(Queue, "other_head", Mock(side_effect=REFUSED))
     monkeypatch.setattr(head, "_run", lambda *_: End(COMPLETE, "finished"))
     assert head.run_head(request, Console()) == COMPLETE
 

@@ -11,9 +11,9 @@ from processes.commandline import sweep
 from processes.sweeping import TINY, wait_until, write_spec
 from rich.console import Console
 
-from sweep_clustering.pipeline.jobs import slurm
+from sweep_clustering.pipeline.jobs import queues
 from sweep_clustering.pipeline.jobs.keys import JobQueue, job_queue
-from sweep_clustering.pipeline.jobs.slurm import CommandFailed, head_name
+from sweep_clustering.pipeline.jobs.queues import CommandFailed, head_name
 from sweep_clustering.pipeline.monitor.status import read_run_state
 from sweep_clustering.pipeline.run.request import Options, Request
 from sweep_clustering.pipeline.submit import submission
@@ -189,7 +189,7 @@ def test_the_limits_of_slurm(monkeypatch: pytest.MonkeyPatch) -> None:
                 raise CommandFailed(command, "Unable to contact", transient=True)
             return answer
 
-        monkeypatch.setattr(slurm, "run", run)
+        monkeypatch.setattr(queues, "run", run)
         return list(submission.slurm_warnings(options, n_jobs))
 
     assert warnings() == warnings(sinfo="") == []

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from sweep_clustering.pipeline.jobs import slurm
+from sweep_clustering.pipeline.jobs import queues
 from sweep_clustering.pipeline.jobs.cluster import HeadJob
-from sweep_clustering.pipeline.jobs.slurm import CommandFailed, LiveJob, walltime_seconds
+from sweep_clustering.pipeline.jobs.queues import SLURM, CommandFailed, LiveJob, walltime_seconds
 
 Command = Callable[[str, str], Path]
 
@@ -22,7 +22,7 @@ BUSY = "echo 'Socket timed out on send/recv operation' >&2; exit 1"
 def command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
     """Puts a shell program of some name first on the path; each call adds a line to the file returned."""
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    monkeypatch.setattr(slurm, "PAUSE", 0.0)
+    monkeypatch.setattr(queues, "PAUSE", 0.0)
 
     def put(name: str, body: str) -> Path:
         calls = tmp_path / f"{name}.calls"
@@ -52,24 +52,24 @@ def test_what_may_pass_is_tried_again(command: Command, body: str, says: str, ca
     called, started = command("scontrol", body), time.monotonic()
     if says:
         with pytest.raises(CommandFailed, match=says):
-            slurm.run(["scontrol"], timeout=0.2, attempts=2)
+            queues.run(["scontrol"], timeout=0.2, attempts=2)
     else:
-        assert slurm.run(["scontrol"]) == "fine\n"
+        assert queues.run(["scontrol"]) == "fine\n"
     assert count(called) == calls
     assert time.monotonic() - started < 10
     with pytest.raises(CommandFailed, match="No such file"):
-        slurm.run(["no-such-command-at-all"])
+        queues.run(["no-such-command-at-all"])
 
 
 def test_a_head_that_ends_waits_for_no_queue(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a node that is cut off each command would take its time, again and again."""
     calls = command("squeue", "exec sleep 60")
-    monkeypatch.setattr(slurm, "HURRY_SECONDS", 0.2)
-    monkeypatch.setattr(slurm, "PAUSE", 60.0)
-    monkeypatch.setattr(slurm, "ending", threading.Event())
-    threading.Timer(0.3, slurm.ending.set).start()
+    monkeypatch.setattr(queues, "HURRY_SECONDS", 0.2)
+    monkeypatch.setattr(queues, "PAUSE", 60.0)
+    monkeypatch.setattr(queues, "ending", threading.Event())
+    threading.Timer(0.3, queues.ending.set).start()
     started = time.monotonic()
-    assert slurm.cancel_all("sweep-a-") == slurm.cancel_all("sweep-a-") == 0
+    assert SLURM.cancel_all("sweep-a-") == SLURM.cancel_all("sweep-a-") == 0
     assert count(calls) == 2
     assert time.monotonic() - started < 10
 
@@ -84,13 +84,13 @@ def test_all_own_live_jobs_but_one_are_cancelled(command: Command, caplog: pytes
     rows = [f"echo '{number}|sweep-a-{state}'" for number, state in enumerate(states, 1)]
     command("squeue", "; ".join((*rows, "echo '5|b|RUNNING|n1|0:01|'")))
     sent = command("scancel", "true")
-    jobs = slurm.live_jobs("sweep-a-")
+    jobs = SLURM.live_jobs("sweep-a-")
     assert [job.number for job in jobs] == ["1", "2", "4"]
     assert jobs[1] == LiveJob("2", "sweep-a-0", "PENDING", "", "Resources")
-    assert slurm.cancel_all("sweep-a-", keep="sweep-a-head") == 2
+    assert SLURM.cancel_all("sweep-a-", keep="sweep-a-head") == 2
     assert sent.read_text() == "2 4\n"
     command("squeue", REFUSED)
-    assert slurm.cancel_all("sweep-a-") == 0
+    assert SLURM.cancel_all("sweep-a-") == 0
     assert "jobs named sweep-a-... may be left in the queue" in caplog.text
 
 
@@ -98,7 +98,7 @@ def test_a_job_that_is_queued_again_is_live_while_its_node_is_cleaned(command: C
     """SLURM 22.05 shows both jobs as completing, and counts the time of the new start alone."""
     rows = ("7|sweep-a-head|COMPLETING|n1|0:00|None", "8|sweep-a-0|COMPLETING|n1|1:10|None")
     command("squeue", "; ".join(f"echo '{row}'" for row in rows))
-    (job,) = slurm.live_jobs("sweep-a-")
+    (job,) = SLURM.live_jobs("sweep-a-")
     assert job == LiveJob("7", "sweep-a-head", "PENDING", "", "its node is being cleaned")
 
 
@@ -119,10 +119,10 @@ def test_sbatch_is_repeated(command: Command, sbatch: str, squeue: str, number: 
     sent = command("sbatch", sbatch)
     command("squeue", squeue)
     if number.isdigit():
-        assert slurm.submit("job.sh", "sweep-a-1") == number
+        assert SLURM.submit("job.sh", "sweep-a-1") == number
     else:
         with pytest.raises(CommandFailed, match=number):
-            slurm.submit("job.sh", "sweep-a-1")
+            SLURM.submit("job.sh", "sweep-a-1")
     assert count(sent) == calls
 
 
@@ -142,13 +142,13 @@ def test_why_a_job_ended(command: Command, answer: str, again: bool, out_of_time
     assert head.continues(signal.SIGTERM) is (again or out_of_time)
     assert head.continues(signal.SIGUSR1)
     assert not head.continues(signal.SIGINT)
-    assert slurm.end_state("7") == (answer[9:].split()[0] if "=" in answer else "")
+    assert SLURM.details("7").state == (answer[9:].split()[0] if "=" in answer else "")
     assert head.requeue()
     assert ("requeue 7" in asked.read_text()) is not again
     command("scontrol", "echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1")
     assert not head.continues(signal.SIGTERM)
     assert not head.requeue()
-    assert slurm.end_state("7") == ""
+    assert SLURM.details("7").state == ""
 
 
 def test_walltimes() -> None:

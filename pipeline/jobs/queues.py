@@ -1,0 +1,334 @@
+"""The commands of queueing systems, with a timeout and repeated attempts: one table, a row for each system.
+
+Their answers never decide whether a run succeeded.
+"""
+
+import hashlib
+import logging
+import math
+import os
+import re
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from sweep_clustering.storage.runfolder.folder import RunFolder
+
+# Walltimes as queueing systems write them.
+
+# Seconds of each number in a walltime, by the marks between the numbers.
+UNITS = {
+    "": (60,),
+    ":": (60, 1),
+    "::": (3600, 60, 1),
+    "-": (86400, 3600),
+    "-:": (86400, 3600, 60),
+    "-::": (86400, 3600, 60, 1),
+}
+
+
+def walltime_seconds(system: str, text: str) -> float | None:
+    """Return the seconds of a walltime as the system writes it, None if it has no number.
+
+    SLURM reads `minutes`, `minutes:seconds`, `hours:minutes:seconds`, `days-hours[:minutes[:seconds]]`; of
+    the other systems only `hours:minutes:seconds` is understood.
+    """
+    numbers, marks = re.findall(r"\d+", text), re.sub(r"\d+", "", text.strip())
+    units = UNITS.get(marks, ()) if system == "slurm" or marks == "::" else ()
+    if not units or len(units) != len(numbers):
+        return None
+    return float(sum(unit * int(number) for unit, number in zip(units, numbers, strict=True)))
+
+
+class ComputeClusterError(RuntimeError):
+    """No worker is available; finished results are kept."""
+
+
+logger = logging.getLogger(__name__)
+
+# Seconds that a command may take; a busy controller answers within ten.
+TIMEOUT = 30.0
+
+ATTEMPTS = 3
+# Seconds between two attempts.
+PAUSE = 2.0
+
+# Seconds that a command may take, and only once, while a head ends early.
+HURRY_SECONDS = 10.0
+
+# Set while a head ends early: SLURM kills it soon, or `sweep cancel` waits for it.
+ending = threading.Event()
+
+# Messages of a queue when its controller is away or busy; any other error would come again.
+TRANSIENT = re.compile(
+    r"timed out|unable to contact|connection (?:refused|reset)|temporarily|try again|zero bytes|"
+    r"communication connection failure|unable to establish",
+    re.IGNORECASE,
+)
+
+# Seconds between two looks whether the head has begun to end.
+SLICE_SECONDS = 0.5
+
+
+class CommandFailed(RuntimeError):
+    """A command did not answer, or refused; `transient` if it may succeed later."""
+
+    def __init__(self, command: Sequence[str], reason: str, *, transient: bool) -> None:
+        super().__init__(reason if reason.startswith(command[0]) else f"{command[0]}: {reason}")
+        self.transient = transient
+
+
+@dataclass(frozen=True)
+class LiveJob:
+    """A job that is in the queue: waiting, running, suspended, or to run again."""
+
+    number: str
+    name: str
+    state: str
+    node: str
+    reason: str
+
+
+def run(command: Sequence[str], *, timeout: float = TIMEOUT, attempts: int = ATTEMPTS) -> str:
+    """Return the output of a command, tried again while its failure may pass.
+
+    No shell sees the command, and `timeout` is in seconds for each attempt. `CommandFailed` has the reason of
+    the last attempt.
+    """
+    while True:
+        try:
+            return _once(command, timeout)
+        except CommandFailed as error:
+            attempts -= 1
+            if not attempts or not error.transient or ending.is_set():
+                raise
+            logger.debug("%s; trying again", error)
+        ending.wait(PAUSE)
+
+
+def _once(command: Sequence[str], timeout: float) -> str:
+    """Return the output of a command, which has at most `HURRY_SECONDS` left once the head begins to end."""
+    try:
+        # In its own session, so that Ctrl-C in the terminal does not end a command half-way.
+        process = subprocess.Popen(
+            list(command),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise CommandFailed(command, error.strerror or str(error), transient=False) from error
+    began, hurried = time.monotonic(), math.inf
+    with process:
+        try:
+            while process.returncode is None:
+                if ending.is_set():
+                    hurried = min(hurried, time.monotonic() + HURRY_SECONDS)
+                left = min(began + timeout, hurried) - time.monotonic()
+                if left <= 0:
+                    reason = f"no answer within {time.monotonic() - began:.1f} s"
+                    raise CommandFailed(command, reason, transient=True)
+                with suppress(subprocess.TimeoutExpired):
+                    output, errors = process.communicate(timeout=min(SLICE_SECONDS, left))
+        except BaseException:  # also a signal, which is an exception here
+            process.kill()
+            raise
+    if process.returncode:
+        reason = " ".join(errors.split()) or f"exit code {process.returncode}"
+        raise CommandFailed(command, reason, transient=bool(TRANSIENT.search(reason)))
+    return output
+
+
+def job_prefix(run: RunFolder) -> str:
+    """Return the start of the names of all jobs of a sweep: the same for one cube, and for no other."""
+    name = re.sub(r"[^A-Za-z0-9._-]", "_", run.path.stem)
+    return f"sweep-{name}-{hashlib.sha256(str(run.path.resolve()).encode()).hexdigest()[:8]}-"
+
+
+def head_name(run: RunFolder) -> str:
+    """Return the name of the job of a detached head; no worker job has it."""
+    return f"{job_prefix(run)}head"
+
+
+@dataclass(frozen=True)
+class JobDetails:
+    """The details that a queue shows of one job: empty, 0 or None if it does not tell.
+
+    `state` is the queue's own word, `used` and `limit` are the seconds that the job has run and may run.
+    """
+
+    state: str = ""
+    restarts: int = 0
+    used: float | None = None
+    limit: float | None = None
+
+
+@dataclass(frozen=True)
+class Queue:
+    """A queueing system: its commands, and how their output is read."""
+
+    kind: str
+    """Kind of the profiles that use it."""
+    title: str
+    """Name in messages."""
+    submission: tuple[str, ...]
+    """Command that submits the script which follows it."""
+    read_number: Callable[[str], str]
+    """Returns the number of the job out of its output."""
+    listing: tuple[str, ...]
+    """Command that shows the jobs of the user who follows it."""
+    read_listing: Callable[[str], list[LiveJob]]
+    """Returns the jobs that have not ended out of its output."""
+    inspection: tuple[str, ...]
+    """Command that shows the job whose number follows it."""
+    read_details: Callable[[str], JobDetails]
+    """Returns the details of the job out of its output."""
+    cancellation: tuple[str, ...]
+    """Command that ends the jobs whose numbers follow it."""
+    requeuing: tuple[str, ...]
+    """Command that puts the job whose number follows it back into the queue."""
+
+    def live_jobs(self, prefix: str) -> list[LiveJob]:
+        """Return this user's jobs whose names start with `prefix`, without those that have ended.
+
+        If the queue does not answer, nothing is known, and `CommandFailed` is raised.
+        """
+        jobs = self.read_listing(run([*self.listing, str(os.getuid())]))
+        return [job for job in jobs if job.name.startswith(prefix)]
+
+    def submit(self, script: str, name: str) -> str:
+        """Return the number of the job made from a script, or of the job of that name in the queue.
+
+        A command that did not answer may have succeeded: it is repeated only when the queue shows no such
+        job. `CommandFailed` is raised if the queue refuses, or does not answer.
+        """
+        attempts = ATTEMPTS
+        while True:
+            try:
+                return self.read_number(run([*self.submission, script], attempts=1))
+            except CommandFailed as error:
+                attempts -= 1
+                if not error.transient or ending.is_set():
+                    raise
+                ending.wait(PAUSE)
+                if numbers := [job.number for job in self.live_jobs(name) if job.name == name]:
+                    return numbers[0]
+                if not attempts:
+                    raise
+
+    def cancel(self, numbers: Iterable[str]) -> None:
+        """End jobs; if one is gone already, or the queue does not answer, that is only logged."""
+        if jobs := list(numbers):
+            try:
+                run([*self.cancellation, *jobs])
+            except CommandFailed as error:
+                logger.debug("%s", error)
+
+    def cancel_all(self, prefix: str, *, keep: str = "") -> int:
+        """End this user's jobs whose names start with `prefix`, except `keep`, and return their number.
+
+        The number is 0 if the queue does not answer.
+        """
+        try:
+            jobs = [job for job in self.live_jobs(prefix) if job.name != keep]
+        except CommandFailed as error:
+            logger.warning("jobs named %s... may be left in the queue: %s", prefix, error)
+            return 0
+        self.cancel(job.number for job in jobs)
+        return len(jobs)
+
+    def details(self, number: str) -> JobDetails:
+        """Return the details of a job; none if the queue does not answer soon, or has forgotten the job."""
+        try:
+            return self.read_details(run([*self.inspection, number], timeout=5, attempts=2))
+        except CommandFailed as error:
+            # That a job is not known any more is an answer.
+            logger.log(logging.WARNING if error.transient else logging.DEBUG, "%s", error)
+            return JobDetails()
+
+    def is_out_of_time(self, number: str) -> bool:
+        """Whether a job has used up its walltime; False also if the queue does not answer."""
+        job = self.details(number)
+        return job.limit is not None and job.used is not None and job.used >= job.limit
+
+    def requeue(self, number: str) -> None:
+        """Put a job that runs back into the queue as it was submitted; `CommandFailed` if that is refused."""
+        run([*self.requeuing, number], attempts=10)
+
+    def other_head(self, folder: RunFolder) -> str | None:
+        """Return words for a head of this run whose job is in the queue, None if there is none."""
+        name = head_name(folder)
+        for job in self.live_jobs(name):
+            if job.name == name:
+                where = job.node or job.reason
+                return f"its head is job {job.number} already: {job.state.lower()} ({where})"
+        return None
+
+
+def _slurm_jobs(output: str) -> list[LiveJob]:
+    jobs = []
+    for line in output.splitlines():
+        fields = line.strip().split("|", 5)
+        if len(fields) < 6:
+            continue
+        number, name, state, node, used, reason = fields
+        if state == "COMPLETING":
+            # The job has lost its processes, and only its node is still being cleaned. One that is queued
+            # again has used no time since then; the time of one that has ended stays.
+            if used != "0:00":
+                continue
+            state, node, reason = "PENDING", "", "its node is being cleaned"
+        jobs.append(LiveJob(number, name, state, node, reason))
+    return jobs
+
+
+def _slurm_details(output: str) -> JobDetails:
+    fields = dict(re.findall(r"(\w+)=(\S*)", output))
+    restarts = fields.get("Restarts", "")
+    used, limit = (walltime_seconds("slurm", fields.get(key, "")) for key in ("RunTime", "TimeLimit"))
+    return JobDetails(fields.get("JobState", ""), int(restarts) if restarts.isdecimal() else 0, used, limit)
+
+
+SLURM = Queue(
+    kind="slurm",
+    title="SLURM",
+    submission=("sbatch", "--parsable"),
+    read_number=lambda output: output.strip().split(";")[0],
+    listing=("squeue", "--noheader", "--format=%i|%j|%T|%N|%M|%r", "--user"),
+    read_listing=_slurm_jobs,
+    inspection=("scontrol", "--oneliner", "show", "job"),
+    read_details=_slurm_details,
+    cancellation=("scancel",),
+    requeuing=("scontrol", "requeue"),
+)
+
+# Queueing systems whose commands are known, by the kind of a profile.
+QUEUES = {queue.kind: queue for queue in (SLURM,)}
+
+
+def partition(name: str | None) -> dict[str, str]:
+    """Return the values of a partition, or of the default one if `name` is None, from `scontrol`.
+
+    `CommandFailed` is raised if there is no such partition, or SLURM does not answer.
+    """
+    output = run(["scontrol", "--oneliner", "show", "partition", *filter(None, [name])])
+    for record in (dict(re.findall(r"(\w+)=(\S*)", line)) for line in output.splitlines()):
+        if name or record.get("Default") == "YES":
+            return record
+    raise CommandFailed(["scontrol"], "no default partition", transient=False)
+
+
+def largest_node(name: str) -> tuple[int, int]:
+    """Return the bytes of memory and the cores of the largest node of a partition, 0 for a value that SLURM
+    omits.
+    """
+    # as "8192+ 16" if the nodes are not all alike
+    output = run(["sinfo", "--noheader", f"--partition={name}", "--format=%m %c"])
+    sizes = [int(text) for text in re.findall(r"\d+", output)]
+    return max(sizes[::2], default=0) * 2**20, max(sizes[1::2], default=0)
