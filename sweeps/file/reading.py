@@ -295,9 +295,9 @@ class SweepFile(spec.SweepSpec):
         if "ask" in values and isinstance(designs, list) and {*map(str, designs)} <= {*DRAWN}:
             expected = f"one of {', '.join(ASKED)} in design of [grid]"
             values["ask"] = StandIn("a table without a design that asks", expected)
-        if "crowd" in values and isinstance(designs, list) and CROWD not in designs:
-            fault = "a table without the design"
-            values["crowd"] = StandIn(fault, f'"{CROWD}" in design of [grid]')
+        other_designs = {*DRAWN, *ASKED} - {CROWD}
+        if "crowd" in values and isinstance(designs, list) and {*map(str, designs)} <= other_designs:
+            values["crowd"] = StandIn("a table without the design", f'"{CROWD}" in design of [grid]')
         # a method searches by itself: several searches would repeat it
         if not listed and grid.get("methods") and names_several(values.get("search")):
             expected = "one, or a model in [grid]: methods do not search"
