@@ -200,8 +200,7 @@ class ObjectiveSettings:
 
     min_cluster_size: int = _declared(2, "Fewest samples of a cluster.", low=1)
     variance_prior: float = _declared(
-        0.0,
-        "Pseudo-samples per cluster at the overall variance; above 0 no cluster's variance can vanish.",
+        0.0, "Pseudo-samples per cluster at the overall variance; above 0 no cluster's variance can vanish."
     )
     covariance_prior: float = _declared(
         1.0,

@@ -16,9 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from sweep_clustering.sweeps.errors import InputError, Problem, plain_lines
-from sweep_clustering.sweeps.errors import (
-    plural as plural,  # it belongs with the other words below
-)
+from sweep_clustering.sweeps.errors import plural as plural  # it belongs with the other words below
 
 if TYPE_CHECKING:
     from sweep_clustering.sweeps.file.spec import SweepSpec

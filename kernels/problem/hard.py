@@ -4,8 +4,6 @@ Must-links join samples to groups. Groups and cannot-links are a graph, whose co
 partition that obeys all links. `group_samples` finds one, or raises a `Contradiction` that names a few links.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush

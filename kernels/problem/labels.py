@@ -5,8 +5,6 @@ with rows of other names. So every solver, choice and draw takes labels as it ta
 is linear in that of the labels, and together they weigh as much as each label does.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

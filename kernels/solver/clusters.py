@@ -1,7 +1,5 @@
 """The solver of clusters of one Gaussian each, a hybrid genetic search (docs/model.md, sections 2 to 9)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

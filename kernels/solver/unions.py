@@ -1,7 +1,5 @@
 """The solver of classes that are unions of Gaussians, or stand in a subspace (docs/model.md, section 12)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -13,13 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import entr
 
 from sweep_clustering.kernels.choice.criteria import Criteria
-from sweep_clustering.kernels.choice.held_out import (
-    HELD_OUT,
-    LEAST_PAIRS,
-    below,
-    list_annotations,
-    some_rows,
-)
+from sweep_clustering.kernels.choice.held_out import HELD_OUT, LEAST_PAIRS, below, list_annotations, some_rows
 from sweep_clustering.kernels.fits import Fit, Floats, Gaussians
 from sweep_clustering.kernels.problem.data import MUST, Layer, layer_weights, link
 from sweep_clustering.kernels.settings import FOLDS
@@ -36,15 +28,8 @@ from sweep_clustering.kernels.structure import (
     named_structure,
     part_size,
 )
-from sweep_clustering.kernels.unions import soft
+from sweep_clustering.kernels.unions import race, soft
 from sweep_clustering.kernels.unions.contest import with_groups
-from sweep_clustering.kernels.unions.race import (
-    Ranking,
-    best_so_far,
-    choose_by_features,
-    choose_structure,
-    falls_short,
-)
 from sweep_clustering.kernels.unions.table import FOLD_STEPS, Table, as_fit, union_criteria
 
 # Restarts on the part of a large table that are fitted to all rows.
@@ -70,7 +55,7 @@ class Unions(Solver):
         shape = "spherical" if covariance in (ANY, AUTO) else covariance
         plain = named_structure(settings.subspace, settings.components, shape)
         self.structure = self.model.structure or plain
-        self.ranking = Ranking((self.structure,), {}, None)
+        self.ranking = race.Ranking((self.structure,), {}, None)
 
     def warm_up(self, *, predict: bool = False) -> None:
         """Load or compile the soft fit, and the merging of groups."""
@@ -111,7 +96,7 @@ class Unions(Solver):
             fits = self._fits(structure, streams, notes)
             best = max(fits, key=lambda fit: fit.objective)
             expected, self.structure = self.ranking.candidates.get(structure), structure
-            why = "" if expected is None else falls_short(_gaussians(best), annotations, expected)
+            why = "" if expected is None else race.falls_short(_gaussians(best), annotations, expected)
             if not why:
                 break
             notes.append(f"not taken: {structure}, whose fit {why}")
@@ -123,7 +108,7 @@ class Unions(Solver):
                 )
         return self._choice(fits, tuple(note for note in notes if note not in alarms), tuple(alarms))
 
-    def _rank(self, predict: bool, part: tuple[Table, Sequence[Layer]] | None) -> Ranking:
+    def _rank(self, predict: bool, part: tuple[Table, Sequence[Layer]] | None) -> race.Ranking:
         """Rank structures by the annotations of a part, or of all rows."""
         settings, table = self.model.settings, self.table
         components, subspace, shape = settings.components, settings.subspace, self.model.covariance
@@ -135,13 +120,13 @@ class Unions(Solver):
             subspace = min(subspace, table.rank)
         is_open = AUTO in (components, subspace, shape) or part is not None
         if not is_open and not (predict and list_annotations(self.layers, self.seed).n_pairs >= LEAST_PAIRS):
-            return Ranking((named_structure(subspace, components, shape),), {}, None)
+            return race.Ranking((named_structure(subspace, components, shape),), {}, None)
         on = part or self.part or (table, self.layers)
         has_groups = self.model.has_groups and self.model.covariance == ANY and bool(self.layers)
         if has_groups and table.n_classes > MANY:
-            ranking = choose_by_features(on[0], self.run)
+            ranking = race.choose_by_features(on[0], self.run)
         else:
-            ranking = choose_structure(
+            ranking = race.choose_structure(
                 *on, run=self.run, components=components, subspace=subspace, covariance=shape
             )
         table.too_costly = on[0].too_costly
@@ -281,10 +266,10 @@ class Unions(Solver):
             fits = [fit for fit in fits if _gaussians(fit).structure == self.structure]
         elif results:
             table, layers = self.part or (self.table, self.layers)
-            best = best_so_far(table, layers, results)
+            best = race.best_so_far(table, layers, results)
             # a fit to a part has no shares of the other rows
             best = best if len(best.classes) == len(self.X) else best.at(self.X)
-            self.ranking, self.structure = Ranking((), {}, None), best.structure
+            self.ranking, self.structure = race.Ranking((), {}, None), best.structure
             fits = [as_fit(self.X, best)]
             count = f"{len(results):,} fit{'' if len(results) == 1 else 's'}"
             alarms.append(

@@ -4,8 +4,6 @@
 annotations that they have not seen (docs/model.md, section 12).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple

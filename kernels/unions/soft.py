@@ -6,8 +6,6 @@ of the samples, the parameters of the components, the classes of the components,
 The shares of the classes give labels, memberships and the probability that two samples belong together.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from functools import cache

@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # options are read before kernels are loaded, which takes a s
     from sweep_clustering.kernels.choice.held_out import HeldOut
     from sweep_clustering.kernels.fits import Runner
     from sweep_clustering.kernels.problem.problem import Layer
-    from sweep_clustering.kernels.unions.cuts import Cut
+    from sweep_clustering.kernels.unions.contest import Cut
     from sweep_clustering.pipeline.fit.solve import FitResult
 
 # Number of standard errors that the best number may be ahead of one that BIC prefers.
@@ -183,7 +183,7 @@ def open_counts(
     cut = None
     if covariance == ANY and layers:
         from sweep_clustering.kernels.interrupt import run_interruptibly
-        from sweep_clustering.kernels.unions.cuts import choose_cut
+        from sweep_clustering.kernels.unions.contest import choose_cut
 
         cut = run_interruptibly(lambda: choose_cut(X, layers, np.random.SeedSequence(seed), TRIED[-1], run))
     cut = cut if cut is None or cut.n_clusters >= n_names else None

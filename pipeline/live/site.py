@@ -40,8 +40,8 @@ from sweep_clustering.pipeline.common import VARIABLE, is_own, own_names
 from sweep_clustering.pipeline.live.board import Board, Settled, Statuses, scores_of_many, to_json
 from sweep_clustering.pipeline.looks import PALETTE, mark
 from sweep_clustering.pipeline.monitor.status import counted_status, last_lines
-from sweep_clustering.pipeline.work.journalled import from_record
 from sweep_clustering.pipeline.work.merge import CellResult, Mismatch
+from sweep_clustering.pipeline.work.records import from_record
 from sweep_clustering.storage.cube.blocks import BlockStore
 from sweep_clustering.storage.cube.growth import open_cube
 from sweep_clustering.storage.cube.manifest import read_manifest

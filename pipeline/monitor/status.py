@@ -419,7 +419,7 @@ def read_parts_status(cubes: Sequence[Path]) -> PartsStatus:
     a run.
     """
     # imported here, because most sweeps have no parts
-    from sweep_clustering.storage.cube.parts import read_parts
+    from sweep_clustering.storage.cube.manifest import read_parts
 
     there = [cube for cube in cubes if cube.is_dir() or not RunFolder(cube).path.is_dir()]
     missing = software = ""

@@ -29,7 +29,7 @@ from sweep_clustering.pipeline.scoring.ranking import rank_published
 from sweep_clustering.pipeline.scoring.raw import raw_text
 from sweep_clustering.pipeline.scoring.scores import QUALITIES, plain, score_datasets
 from sweep_clustering.pipeline.scoring.tables import cell_table, summary_table
-from sweep_clustering.storage.cube.parts import Parts, Places, read_parts
+from sweep_clustering.storage.cube.manifest import Parts, Places, read_parts
 from sweep_clustering.storage.cube.schema import DONE
 from sweep_clustering.storage.cube.store import open_parts
 from sweep_clustering.storage.files import StorageError, storage_errors

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from sweep_clustering.pipeline.live.site import Feed
 from sweep_clustering.pipeline.run.request import Selection, Sweep
 from sweep_clustering.pipeline.work import records
-from sweep_clustering.pipeline.work.journalled import from_record, spans_of, to_record
 from sweep_clustering.pipeline.work.merge import BlockResult, CellResult, Mismatch
+from sweep_clustering.pipeline.work.records import from_record, spans_of, to_record
 from sweep_clustering.pipeline.work.timing import Timing
 from sweep_clustering.storage.cube.blocks import BlockStore
 from sweep_clustering.storage.cube.manifest import read_manifest

@@ -20,14 +20,8 @@ import pandas as pd
 import xarray as xr
 from scipy.stats import friedmanchisquare, rankdata
 
+from sweep_clustering.pipeline.scoring import tables
 from sweep_clustering.pipeline.scoring.scores import LABELS
-from sweep_clustering.pipeline.scoring.tables import (
-    NAMES,
-    by_unit,
-    complete_places,
-    over_datasets,
-    unit_level,
-)
 from sweep_clustering.storage.cube.schema import DONE, FAILED, NO_SOLUTION, PENDING, STATUS_WORDS
 from sweep_clustering.sweeps.plan import DatasetPlan
 
@@ -249,7 +243,7 @@ def by_accuracy(ranking: Ranking) -> pd.DataFrame:
         return pd.DataFrame(columns=columns)
     table = pd.concat(frames, ignore_index=True)
     ranked = table[table["dataset"].isin(ranking.datasets)]
-    means = over_datasets(ranked, ["p", "model"]).reset_index().assign(dataset=MEAN)
+    means = tables.over_datasets(ranked, ["p", "model"]).reset_index().assign(dataset=MEAN)
     return pd.concat([table, means], ignore_index=True)[columns]
 
 
@@ -259,16 +253,16 @@ def _places(rows: pd.DataFrame) -> pd.DataFrame:
     annotated = keyed[keyed["p"].notna()]
     baselines = keyed[keyed["p"].isna()].pivot(index="mixture", columns="model", values="value")
     if not annotated.empty:
-        return complete_places(annotated, PLACE, "model", baselines).rename_axis(columns=None)
+        return tables.complete_places(annotated, PLACE, "model", baselines).rename_axis(columns=None)
     wide = baselines.assign(p=np.nan, m=-1, replicate=-1).set_index(PLACE[1:], append=True)
     return wide.dropna(axis="columns", how="all").dropna(axis="index").rename_axis(columns=None)
 
 
 def _means(places: pd.DataFrame, baselines: Collection[str]) -> pd.DataFrame:
     """Return mean and standard error over units by model; models that nothing draws again have no error."""
-    units = by_unit(places)
+    units = tables.by_unit(places)
     table = pd.DataFrame({"mean": units.mean(), "se": units.sem(), "n": len(units)})
-    if unit_level(places.index) == "replicate":
+    if tables.unit_level(places.index) == "replicate":
         table.loc[table.index.isin(list(baselines)), "se"] = np.nan
     return table
 
@@ -278,7 +272,7 @@ def _values(
 ) -> pd.DataFrame:
     table = _means(places, baselines).reindex(models)
     table["n"] = table["n"].where(table["mean"].notna(), 0).astype(int)
-    table["unit"] = NAMES["mixture" if rows["mixture"].notna().any() else "replicate"]
+    table["unit"] = tables.NAMES["mixture" if rows["mixture"].notna().any() else "replicate"]
     table["n_places"] = np.where(table["n"] > 0, len(places), 0)
     names = {STATUS_WORDS[code]: name for name, code in COUNTS.items()}
     states = pd.crosstab(rows["model"], rows["status"]).reindex(models, columns=list(names), fill_value=0)
@@ -293,12 +287,12 @@ def _verdicts(places: pd.DataFrame, baselines: Collection[str]) -> pd.DataFrame:
     A tie is a difference within `ERRORS` standard errors of the mean over units, paired. Without a standard
     error, for one unit or two models that nothing draws again, there is no verdict.
     """
-    units, models = by_unit(places).to_numpy(), places.columns
+    units, models = tables.by_unit(places).to_numpy(), places.columns
     differences = units[:, :, None] - units[:, None, :]
     mean = differences.mean(axis=0)
     error = differences.std(axis=0, ddof=1) / np.sqrt(len(units)) if len(units) > 1 else np.nan
     verdicts = np.where(np.abs(mean) <= np.maximum(ROUNDING, ERRORS * error), 0.0, np.sign(mean))
-    is_fixed = models.isin(list(baselines)) & (unit_level(places.index) == "replicate")
+    is_fixed = models.isin(list(baselines)) & (tables.unit_level(places.index) == "replicate")
     verdicts[is_fixed[:, None] & is_fixed | np.isnan(error)] = np.nan
     return pd.DataFrame(verdicts, models, models)
 
@@ -476,7 +470,7 @@ def _means_along(ranking: Ranking, key: Callable[[str, float, int], Any]) -> lis
         levels = map(places.index.get_level_values, ("p", "m"))
         values = [key(name, p, m) for p, m in zip(*levels, strict=True)]
         for value, rows in places.groupby(np.array(values, dtype=object)):
-            means.setdefault(value, {})[name] = by_unit(rows).mean()[ranking.models]
+            means.setdefault(value, {})[name] = tables.by_unit(rows).mean()[ranking.models]
     # the p of models without annotations is NaN, which is no value
     groups = [(value, pd.DataFrame(rows).T) for value, rows in means.items() if value == value]
     return groups if len(groups) > 1 else []

@@ -6,8 +6,6 @@
 alone. `components` returns the Gaussians of a cell.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -18,15 +18,7 @@ import numpy as np
 from numcodecs import VLenUTF8, Zstd
 from numpy.typing import NDArray
 
-from sweep_clustering.storage.cube.schema import (
-    FIELDS,
-    VARIABLES,
-    ArraySpec,
-    Role,
-    Variable,
-    array_specs,
-    result_names,
-)
+from sweep_clustering.storage.cube import schema
 from sweep_clustering.storage.files import DamagedChunk, Place, read_regular, storage_errors
 from sweep_clustering.storage.files import read as read_remote
 from sweep_clustering.sweeps.errors import present
@@ -57,7 +49,7 @@ class ChunkFiles:
         self, place: Place, plans: Iterable[DatasetPlan], metadata: Mapping[str, Mapping[str, Any]]
     ) -> None:
         self._place = place
-        self._arrays = {spec.path: (plan, spec) for plan in plans for spec in array_specs(plan)}
+        self._arrays = {spec.path: (plan, spec) for plan in plans for spec in schema.array_specs(plan)}
         self._metadata = metadata
 
     def name(self, key: str) -> str:
@@ -72,7 +64,7 @@ class ChunkFiles:
     def blocks(self, key: str) -> Iterator[Block]:
         """Yield the blocks whose results a chunk holds: several share annotations; inputs belong to none."""
         place = self._array_of(key)
-        if place is None or place[1].variable.role in (Role.COORDINATE, Role.INPUT):
+        if place is None or place[1].variable.role in (schema.Role.COORDINATE, schema.Role.INPUT):
             return
         plan, spec, position = place
         node = next(node for node in plan.nodes if node.path == spec.node)
@@ -93,7 +85,7 @@ class ChunkFiles:
         region, rest = block.region, self._arrays[path][1].shape[len(block.region) :]
         ends = [(0,) * len(rest)]
         if name == ANNOTATIONS:  # several files, if there are more annotations than at creation
-            region, rest = block.graph_region, (present(block.first.m), len(FIELDS))
+            region, rest = block.graph_region, (present(block.first.m), len(schema.FIELDS))
             ends = [(part, 0) for part in range(ceil(rest[0] / self._lengths(path)[-2]))]
         keys = [f"{path}/{chunk_name((*block.chunk[: len(region)], *end))}" for end in ends]
         return keys, tuple(part.stop - part.start for part in region), rest
@@ -104,7 +96,7 @@ class ChunkFiles:
         Values that are not written yet are fill values.
         """
         keys, leading, rest = self.layout(block, name)
-        lengths, variable = self._lengths(keys[0].rpartition("/")[0]), VARIABLES[name]
+        lengths, variable = self._lengths(keys[0].rpartition("/")[0]), schema.VARIABLES[name]
         fill = np.full(lengths, variable.fill, variable.dtype)
         parts = [fill if (chunk := self.load(key)) is None else chunk[1].reshape(lengths) for key in keys]
         whole = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-2)
@@ -116,7 +108,9 @@ class ChunkFiles:
         lengths, whole = self._lengths(keys[0].rpartition("/")[0]), values.reshape(leading + rest)
         starts = [number * lengths[-2] for number in range(1, len(keys))]
         parts = np.split(whole, starts, axis=-2) if starts else [whole]
-        return {key: encoded(part, lengths, VARIABLES[name]) for key, part in zip(keys, parts, strict=True)}
+        return {
+            key: encoded(part, lengths, schema.VARIABLES[name]) for key, part in zip(keys, parts, strict=True)
+        }
 
     def is_expected(self, key: str) -> bool:
         """Whether the chunk file must exist.
@@ -128,13 +122,13 @@ class ChunkFiles:
             return False
         plan, spec, _ = place
         name = spec.variable.name
-        if spec.variable.role in (Role.COORDINATE, Role.INPUT):
+        if spec.variable.role in (schema.Role.COORDINATE, schema.Role.INPUT):
             return True
         # Not all models have all results. A status, even a damaged one, says that the block was written.
         return name != "status" and any(
             self._content(status) is not None
             for block in self.blocks(key)
-            if name == ANNOTATIONS or name in result_names(plan, block.models, block.values("search"))
+            if name == ANNOTATIONS or name in schema.result_names(plan, block.models, block.values("search"))
             for status in self.layout(block, "status")[0]
         )
 
@@ -187,7 +181,7 @@ class ChunkFiles:
     def _lengths(self, path: str) -> Sequence[int]:
         return chunk_lengths(self._metadata[path])
 
-    def _array_of(self, key: str) -> tuple[DatasetPlan, ArraySpec, tuple[int, ...]] | None:
+    def _array_of(self, key: str) -> tuple[DatasetPlan, schema.ArraySpec, tuple[int, ...]] | None:
         path, _, file = key.rpartition("/")
         position = chunk_position(file)
         if path not in self._arrays or position is None:
@@ -195,9 +189,9 @@ class ChunkFiles:
         return *self._arrays[path], position
 
 
-def variable_of(key: str) -> Variable:
+def variable_of(key: str) -> schema.Variable:
     """Return the variable to whose array a chunk belongs."""
-    return VARIABLES[key.split("/")[-2]]
+    return schema.VARIABLES[key.split("/")[-2]]
 
 
 def chunk_position(name: str) -> tuple[int, ...] | None:
@@ -222,7 +216,7 @@ def chunk_counts(entry: Mapping[str, Any]) -> tuple[int, ...]:
     return tuple(ceil(length / chunk) for length, chunk in lengths)
 
 
-def encoded(values: Values, lengths: Sequence[int], variable: Variable) -> bytes:
+def encoded(values: Values, lengths: Sequence[int], variable: schema.Variable) -> bytes:
     """Return the content of a chunk file as zarr writes it, with fill values beyond the values."""
     is_text = variable.dtype == "string"
     chunk = np.full(lengths, variable.fill, "O" if is_text else np.dtype(variable.dtype).newbyteorder("<"))

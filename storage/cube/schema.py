@@ -15,18 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sweep_clustering.sweeps import shapes
 from sweep_clustering.sweeps.plan import DatasetPlan, UnionPlan
-from sweep_clustering.sweeps.shapes import (
-    CANDIDATES,
-    CODES,
-    GROUP_CODES,
-    ROWS,
-    SCORED,
-    STRUCTURE,
-    STRUCTURE_CODES,
-    Room,
-    widest_dims,
-)
 from sweep_clustering.sweeps.words import DEFAULT, chooses, has_groups, holds_out, is_any, shape_of
 
 # Values of the variable `status`. No solution is an answer of a method, and no failure.
@@ -71,7 +61,7 @@ class Variable:
         attributes: dict[str, Any] = {"long_name": self.text}
         if self.units:
             attributes["units"] = self.units
-        if flags := {"status": STATUS_FLAGS, "covariance_shape": CODES}.get(self.name):
+        if flags := {"status": STATUS_FLAGS, "covariance_shape": shapes.CODES}.get(self.name):
             attributes |= {"flag_values": list(flags.values()), "flag_meanings": " ".join(flags)}
         return attributes
 
@@ -86,9 +76,9 @@ def _structure_text(codes: Mapping[str, Mapping[str, int]]) -> str:
     return "; ".join(["structure of the classes", *texts])
 
 
-STRUCTURE_TEXT = _structure_text(STRUCTURE_CODES)
+STRUCTURE_TEXT = _structure_text(shapes.STRUCTURE_CODES)
 # Attribute `long_name` of structures if merged groups are among them.
-GROUPS_TEXT = _structure_text(GROUP_CODES)
+GROUPS_TEXT = _structure_text(shapes.GROUP_CODES)
 BASE_RATE_TEXT = "log loss of held-out annotations where all that is known is how often they are must-links"
 DISTANCE_TEXT = "log loss of held-out annotations where all that is known is how far apart their samples are"
 VALUES_TEXT = "structure, means, covariances, centre and axes of the Gaussians: see pipeline.components"
@@ -193,7 +183,7 @@ ONLY: dict[str, Callable[[DatasetPlan, Sequence[str], Sequence[UnionPlan]], bool
     "held_out_right": lambda plan, models, unions: _hold_out(plan, models),
     "base_rate": lambda plan, models, unions: _hold_out(plan, [union.model for union in unions]),
     "distance_rate": lambda plan, models, unions: any(map(has_groups, models)),
-    **dict.fromkeys(ROWS, lambda plan, models, unions: bool(unions)),
+    **dict.fromkeys(shapes.ROWS, lambda plan, models, unions: bool(unions)),
     "labels_true": lambda plan, models, unions: plan.has_labels,
     "annotation_pool": lambda plan, models, unions: plan.n_annotations > 0,
     "sample": lambda plan, models, unions: bool(plan.sample_names),
@@ -221,18 +211,18 @@ def _names(
 
 def scored_shapes(plan: DatasetPlan) -> tuple[str, ...]:
     """Return the shapes on the dimension `candidate`; none if nothing is held out."""
-    of_choice = CANDIDATES if any(map(chooses, plan.models)) else ()
-    return SCORED if plan.held_out and plan.supervised else of_choice
+    of_choice = shapes.CANDIDATES if any(map(chooses, plan.models)) else ()
+    return shapes.SCORED if plan.held_out and plan.supervised else of_choice
 
 
-def room(plan: DatasetPlan) -> Room:
+def room(plan: DatasetPlan) -> shapes.Room:
     """Return the lengths of the dimensions `component` and `entry`, which bound the memory of a block.
 
     With 3,600 samples, 60 features and 10 classes a cell of any shape takes 0.14 MB, with 60,000 samples and
     768 features 0.3 MB (`sweeps.shapes.room_for`), which is at most half of the size of full covariances.
     """
     lengths = [(union.components, union.entries) for union in plan.unions]
-    return Room(*map(max, zip(*lengths, strict=True))) if lengths else Room(0, 0)
+    return shapes.Room(*map(max, zip(*lengths, strict=True))) if lengths else shapes.Room(0, 0)
 
 
 def _coordinates(plan: DatasetPlan) -> dict[str, Sequence[Any]]:
@@ -242,7 +232,7 @@ def _coordinates(plan: DatasetPlan) -> dict[str, Sequence[Any]]:
         values |= {"m_over_n": [m / plan.n_samples for m in plan.m], "field": FIELDS}
     values |= {"annotator": range(max(plan.m, default=0) if plan.answers_each else 0)}
     values |= {"feature": plan.feature_names, "candidate": scored_shapes(plan)}
-    values |= {"part": STRUCTURE if any(map(is_any, plan.models)) else ()}
+    values |= {"part": shapes.STRUCTURE if any(map(is_any, plan.models)) else ()}
     return {name: value for name, value in values.items() if len(value)}
 
 
@@ -288,7 +278,7 @@ def array_specs(plan: DatasetPlan) -> list[ArraySpec]:
         "pooled": plan.n_annotations,
         "field": len(FIELDS),
         "candidate": len(scored_shapes(plan)),
-        "part": len(STRUCTURE),
+        "part": len(shapes.STRUCTURE),
         "component": room(plan).components,
         "entry": room(plan).entries,
     } | {name: len(dim.values) for name, dim in dims.items()}
@@ -318,7 +308,7 @@ def _variable(name: str, plan: DatasetPlan, models: Iterable[str]) -> Variable:
     """Return a variable as a node has it: covariances have the form of the widest shape of its models."""
     variable = VARIABLES[name]
     if name == "covariances":
-        dims = widest_dims(map(shape_of, models))
+        dims = shapes.widest_dims(map(shape_of, models))
         return replace(variable, dims=variable.dims + dims, text=COVARIANCE_TEXTS.get(dims, variable.text))
     texts = {"candidate": SCORED_TEXT} if plan.held_out else {}
     texts |= {"p": TOLD_TEXT} if plan.n_annotations else {}

@@ -16,18 +16,9 @@ import zarr
 from numpy.typing import NDArray
 from zarr.abc.store import Store
 
+from sweep_clustering.storage.cube import schema
 from sweep_clustering.storage.cube.chunks import ROOT_FILE, chunk_counts, chunk_lengths, chunk_name
-from sweep_clustering.storage.cube.manifest import Manifest
-from sweep_clustering.storage.cube.parts import Parts, attributes_of, read_parts
-from sweep_clustering.storage.cube.schema import (
-    DONE,
-    NO_SOLUTION,
-    ArraySpec,
-    Role,
-    array_specs,
-    coordinate_values,
-    groups,
-)
+from sweep_clustering.storage.cube.manifest import Manifest, Parts, attributes_of, read_parts
 from sweep_clustering.storage.files import storage_errors
 from sweep_clustering.sweeps.plan import DatasetPlan
 
@@ -141,7 +132,7 @@ class ShownArray:
     def __init__(
         self,
         store: CubeStore,
-        spec: ArraySpec,
+        spec: schema.ArraySpec,
         order: Mapping[str, NDArray[np.intp]],
         status: NDArray[np.int8] | ShownArray | None = None,
         status_dims: Sequence[str] = (),
@@ -168,9 +159,9 @@ class ShownArray:
         at = dict(zip(dims, part, strict=True))
         states = self._status[tuple(at.get(dim, slice(None)) for dim in self._status_dims)]
         variable = self._spec.variable
-        has_values = states == DONE
-        if variable.name in OF_ANSWERS or variable.role is Role.ANNOTATION:
-            has_values |= states == NO_SOLUTION
+        has_values = states == schema.DONE
+        if variable.name in OF_ANSWERS or variable.role is schema.Role.ANNOTATION:
+            has_values |= states == schema.NO_SOLUTION
         # several cells share annotations, which exist if one of these is done
         shared = tuple(axis for axis, dim in enumerate(self._status_dims) if dim not in dims)
         has_values = has_values.any(shared)
@@ -238,7 +229,7 @@ def open_parts(parts: Parts) -> xr.DataTree:
         for path, node in _nodes(cube).items():
             by_path.setdefault(path, []).append(node)
         for plan in cube.plans.values():
-            for path in groups(plan):
+            for path in schema.groups(plan):
                 mixtures.setdefault(f"/{path}", []).extend(plan.dims[0].values)
     nodes = {path: _joined(datasets, mixtures.get(path, [])) for path, datasets in by_path.items()}
     if len(parts.cubes) > 1:
@@ -276,8 +267,8 @@ def _nodes(manifest: Manifest) -> dict[str, xr.Dataset]:
     with storage_errors(manifest.path):
         for name in sorted(manifest.plans):
             plan = manifest.plans[name]
-            specs: dict[str, list[ArraySpec]] = {path: [] for path in groups(plan)}
-            for spec in array_specs(plan):
+            specs: dict[str, list[schema.ArraySpec]] = {path: [] for path in schema.groups(plan)}
+            for spec in schema.array_specs(plan):
                 specs[spec.node].append(spec)
             for path in sorted(specs):
                 nodes[f"/{path}"] = _node(manifest, store, plan, path, specs[path])
@@ -285,7 +276,7 @@ def _nodes(manifest: Manifest) -> dict[str, xr.Dataset]:
 
 
 def _node(
-    manifest: Manifest, store: CubeStore, plan: DatasetPlan, path: str, specs: Iterable[ArraySpec]
+    manifest: Manifest, store: CubeStore, plan: DatasetPlan, path: str, specs: Iterable[schema.ArraySpec]
 ) -> xr.Dataset:
     """Return a node of a data set, for which as little as possible is read.
 
@@ -295,7 +286,7 @@ def _node(
     import dask.array as da
     import xarray as xr
 
-    values, is_remote = coordinate_values(plan), isinstance(manifest.path, str)
+    values, is_remote = schema.coordinate_values(plan), isinstance(manifest.path, str)
     falling = [dim for dim in ("p", "m") if dim in values and (np.diff(values[dim]) < 0).any()]
     order: dict[str, NDArray[np.intp]] = {dim: np.argsort(values[dim], kind="stable") for dim in falling}
     variables: dict[str, xr.Variable] = {}
@@ -304,9 +295,9 @@ def _node(
     # the status first, because it masks all results
     for spec in sorted(specs, key=lambda spec: (spec.variable.name != "status", spec.path)):
         name, role, entry = spec.variable.name, spec.variable.role, manifest.metadata[spec.path]
-        array = ShownArray(store, spec, order, None if role is Role.INPUT else status, status_dims)
+        array = ShownArray(store, spec, order, None if role is schema.Role.INPUT else status, status_dims)
         data: Any = array
-        if role is Role.COORDINATE:
+        if role is schema.Role.COORDINATE:
             for position in () if is_remote else np.ndindex(*chunk_counts(entry)):
                 manifest.chunks.load(f"{spec.path}/{chunk_name(position)}")  # an error if it is damaged
             data = values[name].astype(array.dtype)

@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 Header = dict[str, Any]
 Arrays = dict[str, npt.NDArray[Any]]
 
-# Version of this format, and of the content that `pipeline.work.journalled` gives a record (a test pins it).
+# Version of this format, and of the content that `pipeline.work.records` gives a record (a test pins it).
 VERSION = 3
 
 # Readable versions; in a record of version 2 no array is packed.

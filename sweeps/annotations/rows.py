@@ -320,9 +320,7 @@ def _ends(columns: Columns, find: Callable[[str, str], int | None]) -> NDArray[n
 
 
 def _problems(
-    wrong: Columns,
-    kinds: NDArray[np.int64],
-    read: Callable[[int, Mapping[str, str]], Row | None],
+    wrong: Columns, kinds: NDArray[np.int64], read: Callable[[int, Mapping[str, str]], Row | None]
 ) -> list[Problem]:
     """Read the first wrong rows of each kind, and return their problems as those of all that are alike."""
     first, kind = groups(kinds, int(kinds.max()) + 1)

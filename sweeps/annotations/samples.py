@@ -57,12 +57,7 @@ class Samples:
     """
 
     def __init__(
-        self,
-        rows: SampleRows,
-        first_row: int = 1,
-        why: str = "",
-        hint: str = "",
-        choice: TableChoice = PLAIN,
+        self, rows: SampleRows, first_row: int = 1, why: str = "", hint: str = "", choice: TableChoice = PLAIN
     ) -> None:
         self.rows, self.first_row, self._why, self._hint, self.choice = rows, first_row, why, hint, choice
         self._outside = OUTSIDE if choice.links_outside == "drop" else None

@@ -24,44 +24,24 @@ from pydantic import (
     model_validator,
 )
 
+from sweep_clustering.sweeps import records, words
 from sweep_clustering.sweeps.errors import InputError, did_you_mean, refused, short_text
 from sweep_clustering.sweeps.files import read_file
 from sweep_clustering.sweeps.plan import Length, MethodPlan, Name
-from sweep_clustering.sweeps.records import (
-    Checked,
-    Choice,
-    Each,
-    Given,
-    Real,
-    Record,
-    StandIn,
-    Text,
-    Whole,
-    refusal,
-)
-from sweep_clustering.sweeps.words import (
-    FORMS,
-    MODEL_CODES,
-    PER_CALL,
-    SHIPPED,
-    installed_version,
-    read_code,
-    text_of_code,
-)
 
 # Bytes of a module of a package, which may be machine code.
 MOST_OF_MODULE = 2**28
 
-SECONDS = Real("a number of seconds above 0, at most 86,400", gt=0, le=86_400)
+SECONDS = records.Real("a number of seconds above 0, at most 86,400", gt=0, le=86_400)
 
 
 def _options(value: Any) -> dict[str, Any]:
     """Check a table of values that TOML and JSON both have."""
     if not isinstance(value, Mapping):
-        raise refusal("a table of options")
+        raise records.refusal("a table of options")
     for item in value.values():
         if not _is_plain(item):
-            raise refusal(
+            raise records.refusal(
                 "numbers, texts, true or false, and lists and tables of them", value=short_text(item)
             )
     return dict(value)
@@ -73,25 +53,27 @@ def _is_plain(value: Any) -> bool:
     return isinstance(value, str | bool | int) or (isinstance(value, float) and math.isfinite(value))
 
 
-Options = Annotated[dict[str, Any], Checked(_options, {"type": "object"})]
-Call = Annotated[str, Text(FORMS, pattern=r"^[^:\s]+(:[A-Za-z_][A-Za-z0-9_.]*)?$", max_length=1000)]
-Uses = Annotated[str, Choice(("links", "nothing"))]
+Options = Annotated[dict[str, Any], records.Checked(_options, {"type": "object"})]
+Call = Annotated[
+    str, records.Text(words.FORMS, pattern=r"^[^:\s]+(:[A-Za-z_][A-Za-z0-9_.]*)?$", max_length=1000)
+]
+Uses = Annotated[str, records.Choice(("links", "nothing"))]
 
 
-class Called(Record):
+class Called(records.Record):
     """Keys of a method in a sweep file."""
 
     name: Name = Field(description="Name in the cube; default: the name of the shipped method.")
     call: Call = Field(
-        description=f"Function to call: {FORMS}. A file is relative to the folder of this one."
+        description=f"Function to call: {words.FORMS}. A file is relative to the folder of this one."
     )
-    uses: Annotated[Uses | None, Given()] = Field(
+    uses: Annotated[Uses | None, records.Given()] = Field(
         None, description='Whether it sees the annotations: "links" (default) or "nothing".'
     )
-    restarts: Annotated[Annotated[int, Whole(1, 10**6)] | None, Given()] = Field(
+    restarts: Annotated[Annotated[int, records.Whole(1, 10**6)] | None, records.Given()] = Field(
         None, description="Calls for each cell, at most restarts of [grid]; default: 1."
     )
-    time_limit: Annotated[float, SECONDS] = Field(PER_CALL, description="Seconds that a call may take.")
+    time_limit: Annotated[float, SECONDS] = Field(words.PER_CALL, description="Seconds that a call may take.")
     options: Options = Field(default_factory=dict, description="Arguments of the call, by name.")
 
 
@@ -103,10 +85,10 @@ class Method(Called):
 
     uses: Uses = "links"
     restarts: Length
-    code: Annotated[str, Text(max_length=200)] = Field(
+    code: Annotated[str, records.Text(max_length=200)] = Field(
         "", description="Checksum of a file, version of a package."
     )
-    path: Annotated[str, Text(max_length=10_000)] = Field("", description="Absolute path of a file.")
+    path: Annotated[str, records.Text(max_length=10_000)] = Field("", description="Absolute path of a file.")
 
     @property
     def plan(self) -> MethodPlan:
@@ -131,10 +113,10 @@ class Method(Called):
         if not self.path:
             return None
         try:
-            content = read_code(Path(self.path))
+            content = words.read_code(Path(self.path))
             if (code := checksum(content)) != self.code:
                 raise ValueError(f"{self.path} with {code}, not {self.code}")
-            return text_of_code(Path(self.path), content)
+            return words.text_of_code(Path(self.path), content)
         except InputError as error:
             raise ValueError(f"{self.path}: {error.problems[0].value}") from None
 
@@ -152,15 +134,15 @@ class MethodEntry(Called):
     def _from_name(cls, value: Any) -> Any:
         """Make a table of a shipped method from its name; a table of one needs no other name."""
         if isinstance(value, str):
-            if value not in SHIPPED:
+            if value not in words.SHIPPED:
                 hint = 'one of your own is {name = "...", call = "file.py:function"}'
-                model = "it is a model: it belongs in models of [grid]" if value in MODEL_CODES else ""
-                hint = model or did_you_mean(value, SHIPPED) or hint
-                raise refusal("one of " + ", ".join(SHIPPED) + ", or a table", hint)
+                model = "it is a model: it belongs in models of [grid]" if value in words.MODEL_CODES else ""
+                hint = model or did_you_mean(value, words.SHIPPED) or hint
+                raise records.refusal("one of " + ", ".join(words.SHIPPED) + ", or a table", hint)
             return {"name": value, "call": value}
-        if not isinstance(value, Mapping | StandIn):
-            raise refusal("the name of a method, or a table")
-        if isinstance(value, Mapping) and "name" not in value and value.get("call") in SHIPPED:
+        if not isinstance(value, Mapping | records.StandIn):
+            raise records.refusal("the name of a method, or a table")
+        if isinstance(value, Mapping) and "name" not in value and value.get("call") in words.SHIPPED:
             return {"name": value["call"], **value}
         return value
 
@@ -168,8 +150,10 @@ class MethodEntry(Called):
     @classmethod
     def _is_there(cls, call: str, info: ValidationInfo) -> str:
         """Check that the function exists, here and now, so that it is reported with what else is wrong."""
-        if ":" not in call and call not in SHIPPED:
-            raise refusal(FORMS, did_you_mean(call, SHIPPED) or "shipped ones: " + ", ".join(SHIPPED))
+        if ":" not in call and call not in words.SHIPPED:
+            raise records.refusal(
+                words.FORMS, did_you_mean(call, words.SHIPPED) or "shipped ones: " + ", ".join(words.SHIPPED)
+            )
         context: Any = info.context
         _code(call, context["folder"])
         return call
@@ -179,26 +163,26 @@ class MethodEntry(Called):
     def _at_most(cls, restarts: int | None, info: ValidationInfo) -> int | None:
         context: Any = info.context
         if restarts is not None and restarts > context["restarts"]:
-            raise refusal(f"at most the {context['restarts']} restarts of [grid]")
+            raise records.refusal(f"at most the {context['restarts']} restarts of [grid]")
         return restarts
 
     @model_validator(mode="after")
     def _check_name(self) -> MethodEntry:
-        if self.name in MODEL_CODES:
-            raise refusal("another name", "a model of this name is one of [grid] models", key="name")
-        if self.name in SHIPPED and self.call != self.name:
-            raise refusal(
+        if self.name in words.MODEL_CODES:
+            raise records.refusal("another name", "a model of this name is one of [grid] models", key="name")
+        if self.name in words.SHIPPED and self.call != self.name:
+            raise records.refusal(
                 f"another name, or call = {self.name!r}", "it is the name of a shipped method", key="name"
             )
-        if self.call in SHIPPED and self.uses not in (None, SHIPPED[self.call].uses):
-            expected = f"{SHIPPED[self.call].uses!r}, or nothing"
-            raise refusal(expected, f"of {self.call}", key="uses", value=short_text(self.uses))
+        if self.call in words.SHIPPED and self.uses not in (None, words.SHIPPED[self.call].uses):
+            expected = f"{words.SHIPPED[self.call].uses!r}, or nothing"
+            raise records.refusal(expected, f"of {self.call}", key="uses", value=short_text(self.uses))
         return self
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         table = handler.resolve_ref_schema(handler(schema))
-        return {"anyOf": [{"type": "string", "enum": list(SHIPPED)}, table]}
+        return {"anyOf": [{"type": "string", "enum": list(words.SHIPPED)}, table]}
 
 
 def _method(entry: MethodEntry, info: ValidationInfo) -> Method:
@@ -207,7 +191,7 @@ def _method(entry: MethodEntry, info: ValidationInfo) -> Method:
     The context of validation has the `folder` of the sweep file, and the most `restarts` that a cell has.
     """
     context: Any = info.context
-    shipped = SHIPPED.get(entry.call)
+    shipped = words.SHIPPED.get(entry.call)
     default = 1 if shipped is None else min(shipped.restarts, context["restarts"])
     uses = entry.uses or ("links" if shipped is None else shipped.uses)
     code, path = _code(entry.call, context["folder"])
@@ -218,7 +202,7 @@ def _method(entry: MethodEntry, info: ValidationInfo) -> Method:
 # Methods as a sweep file asks for them.
 METHODS = Annotated[
     tuple[Annotated[MethodEntry, AfterValidator(_method)], ...],
-    Each(lambda entry: name_of(entry), shortest=0),
+    records.Each(lambda entry: name_of(entry), shortest=0),
 ]
 
 
@@ -242,7 +226,7 @@ def entry_of(text: str) -> dict[str, Any]:
         except ValueError as error:
             raise refused("METHOD", f"a TOML error: {error}", "a table in one line") from None
     call = entry.get("call")
-    if not isinstance(call, str) or call in SHIPPED:
+    if not isinstance(call, str) or call in words.SHIPPED:
         return entry
     place, colon, function = call.rpartition(":")
     is_file = place.endswith(".py") or "/" in place
@@ -254,7 +238,7 @@ def uses_links(entry: Any) -> bool:
     """Say whether a method sees annotations, before its entry is checked."""
     table = entry if isinstance(entry, Mapping) else {"call": entry}
     call = table.get("call")
-    shipped = SHIPPED.get(call) if isinstance(call, str) else None
+    shipped = words.SHIPPED.get(call) if isinstance(call, str) else None
     return bool(table.get("uses", "links" if shipped is None else shipped.uses) != "nothing")
 
 
@@ -265,30 +249,32 @@ def checksum(content: bytes) -> str:
 
 def _code(call: str, folder: Path) -> tuple[str, str]:
     """Return checksum and absolute path of a file, or the version of a package and no path."""
-    shipped = SHIPPED.get(call)
+    shipped = words.SHIPPED.get(call)
     if shipped is not None:
         if shipped.missing:
-            raise refusal(shipped.package, shipped.missing, value=f"no {shipped.package}, which {call} calls")
-        return (installed_version(shipped.package) if shipped.package else ""), ""
+            raise records.refusal(
+                shipped.package, shipped.missing, value=f"no {shipped.package}, which {call} calls"
+            )
+        return (words.installed_version(shipped.package) if shipped.package else ""), ""
     place, _, function = call.rpartition(":")
     if not (place.endswith(".py") or "/" in place):
         return _package_code(place), ""
     path = (folder / place).resolve()
     try:
-        content = read_code(path)
-        nodes = list(ast.walk(ast.parse(text_of_code(path, content))))
+        content = words.read_code(path)
+        nodes = list(ast.walk(ast.parse(words.text_of_code(path, content))))
     except InputError as error:
         (problem,) = error.problems
-        raise refusal(problem.expected or "a Python file", value=f"{path}: {problem.value}") from None
+        raise records.refusal(problem.expected or "a Python file", value=f"{path}: {problem.value}") from None
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise refusal("a Python file", value=f"{path}: {error or type(error).__name__}") from None
+        raise records.refusal("a Python file", value=f"{path}: {error or type(error).__name__}") from None
     # what a module may define or import: names of its text, at whatever level
     names = [node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)]
     names += [node.asname or node.name for node in nodes if isinstance(node, ast.alias)]
     names += [node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
     if function.partition(".")[0] not in names:
         hint = did_you_mean(function, names) or "it has " + (", ".join(dict.fromkeys(names)) or "none")
-        raise refusal("a function or a class of the file", hint, value=f"no {function!r} in {path}")
+        raise records.refusal("a function or a class of the file", hint, value=f"no {function!r} in {path}")
     return checksum(content), str(path)
 
 
@@ -301,12 +287,12 @@ def _package_code(module: str) -> str:
         spec = None
     if spec is None:
         hint = "install it where the driver and the workers run"
-        raise refusal("a package that is installed", hint, value=f"no package {package!r}")
+        raise records.refusal("a package that is installed", hint, value=f"no package {package!r}")
     for n_parts in range(1, len(parts) + 1):  # nothing of it is imported
         name, places = ".".join([package, *parts[:n_parts]]), spec.submodule_search_locations
         spec = PathFinder.find_spec(name, places) if places else None
         if spec is None:
-            raise refusal("a module of it", value=f"package {package!r} without {'.'.join(parts)!r}")
-    return installed_version(package) or (
+            raise records.refusal("a module of it", value=f"package {package!r} without {'.'.join(parts)!r}")
+    return words.installed_version(package) or (
         checksum(read_file(Path(spec.origin), MOST_OF_MODULE)) if spec.origin else ""
     )

@@ -28,6 +28,7 @@ from sweep_clustering.kernels import settings as declared
 from sweep_clustering.kernels.settings import DEFAULT as SETTINGS
 from sweep_clustering.kernels.settings import MODEL_ANY, SCALES, SINGULAR
 from sweep_clustering.kernels.structure import UNION
+from sweep_clustering.sweeps import records, words
 from sweep_clustering.sweeps.data.builtin import BUILTIN, KNOWN, fitting, is_pattern
 from sweep_clustering.sweeps.errors import InputError, Problem, closest, collecting, did_you_mean, refused
 from sweep_clustering.sweeps.file import spec
@@ -35,32 +36,6 @@ from sweep_clustering.sweeps.file.methods import METHODS, Method, name_of, uses_
 from sweep_clustering.sweeps.file.search import HELD_OUT, NAME, WRITTEN, Search, names_several, search_from
 from sweep_clustering.sweeps.files import NO_FILE, read_file
 from sweep_clustering.sweeps.plan import Clusters, Name, Scale
-from sweep_clustering.sweeps.records import (
-    ABSENT,
-    EMPTY,
-    As,
-    Checked,
-    Each,
-    Record,
-    StandIn,
-    Terse,
-    named_once,
-    read,
-    refusal,
-)
-from sweep_clustering.sweeps.words import (
-    ANY,
-    ASKED,
-    AUTO,
-    BASELINES,
-    CROWD,
-    DEFAULT,
-    DRAWN,
-    MODEL_CODES,
-    SHIPPED,
-    shape_of,
-    split_model,
-)
 
 # The text of a sweep file as plain values, within bounds.
 
@@ -108,12 +83,12 @@ def _is_nested(value: object, levels: int = MOST_NESTED) -> bool:
 class Recipe(spec.Draw):
     """Mixtures as a sweep file asks for them."""
 
-    n_clusters: Annotated[tuple[Clusters, ...], Each(int)] = Field(
+    n_clusters: Annotated[tuple[Clusters, ...], records.Each(int)] = Field(
         description="Numbers of clusters; each gives a data set."
     )
 
 
-class MixtureEntry(Record):
+class MixtureEntry(records.Record):
     """Data sets of mixtures, named `<name>_k<n_clusters>`."""
 
     name: Name = Field("mixtures", description="First part of the names of the data sets.")
@@ -123,11 +98,11 @@ class MixtureEntry(Record):
 
 def _check_name(value: Any) -> str:
     if not isinstance(value, str):
-        raise refusal("the name of a data set, or a table")
+        raise records.refusal("the name of a data set, or a table")
     if not fitting(value):
         is_path = "/" in value or "\\" in value or Path(value).suffix != ""
         hint = 'a table of your own is {name = "...", path = "..."}' if is_path else ""
-        raise refusal(f"{KNOWN}, or a table", did_you_mean(value, BUILTIN) or hint)
+        raise records.refusal(f"{KNOWN}, or a table", did_you_mean(value, BUILTIN) or hint)
     return value
 
 
@@ -137,7 +112,7 @@ KNOWN_SCHEMA = {"anyOf": [{"enum": list(BUILTIN)}, {"pattern": r"[*?\[]"}], "typ
 class KnownEntry(spec.Builtin):
     """One of the data sets that come with this package, or that it can fetch."""
 
-    name: Annotated[str, Checked(_check_name, KNOWN_SCHEMA)] = Field(
+    name: Annotated[str, records.Checked(_check_name, KNOWN_SCHEMA)] = Field(
         description="Name of the data set; a pattern such as suite/uci/* stands for all whose names it fits."
     )
 
@@ -207,7 +182,7 @@ def _datasets(entry: KnownEntry | spec.UserTable | MixtureEntry, folder: Path) -
 # Data sets as a sweep file asks for them; the context of validation has its `folder` and `scale`.
 DATASETS = Annotated[
     # json.dumps refuses what stands for a name that was marked
-    tuple[Entry, ...], Each(json.dumps), named_once(_names), AfterValidator(_resolved)
+    tuple[Entry, ...], records.Each(json.dumps), records.named_once(_names), AfterValidator(_resolved)
 ]
 
 
@@ -220,10 +195,10 @@ class DataTable(spec.Data):
 class GridTable(spec.Grid):
     """Values that are crossed with each other, as a sweep file has them."""
 
-    datasets: Annotated[tuple[spec.Dataset, ...], As(DATASETS)] = Field(
+    datasets: Annotated[tuple[spec.Dataset, ...], records.As(DATASETS)] = Field(
         description=spec.Grid.model_fields["datasets"].description
     )
-    methods: Annotated[tuple[Method, ...], As(METHODS)] = Field(
+    methods: Annotated[tuple[Method, ...], records.As(METHODS)] = Field(
         (), description=spec.Grid.model_fields["methods"].description
     )
 
@@ -235,30 +210,30 @@ class GridTable(spec.Grid):
             return values
         models, methods = values.get("models"), values.get("methods")
         names = [model for model in models if isinstance(model, str)] if isinstance(models, list) else []
-        called = {model for model in names if model in SHIPPED}
+        called = {model for model in names if model in words.SHIPPED}
         # a misspelt model needs what the one needs that its message suggests
-        suggestions = {closest(model, MODEL_CODES) for model in names} - {"", *BASELINES}
+        suggestions = {closest(model, words.MODEL_CODES) for model in names} - {"", *words.BASELINES}
         entries = methods if isinstance(methods, list) else []
         needed = ["p", "m", "replicates"] if suggestions or any(map(uses_links, (*entries, *called))) else []
         needed += [] if "methods" in values else ["models"]
-        empty = {key: EMPTY for key in ("p", "m", "models", "methods") if values.get(key) == []}
+        empty = {key: records.EMPTY for key in ("p", "m", "models", "methods") if values.get(key) == []}
         if called:
             values = {**values, "models": list(map(_method_among_models, values["models"]))}
-        return {**dict.fromkeys(needed, ABSENT), **values, **empty}
+        return {**dict.fromkeys(needed, records.ABSENT), **values, **empty}
 
 
 def _method_among_models(model: Any) -> Any:
     """Replace a method in the list of models by its problem."""
-    if not isinstance(model, str) or model not in SHIPPED:
+    if not isinstance(model, str) or model not in words.SHIPPED:
         return model
-    return StandIn(repr(model), "a model", "it is a method: it belongs in methods of [grid]")
+    return records.StandIn(repr(model), "a model", "it is a method: it belongs in methods of [grid]")
 
 
 class SweepFile(spec.SweepSpec):
     """A sweep: data sets, annotations and models crossed with each other."""
 
     grid: GridTable = Field(description="Values that are crossed with each other.")
-    search: Annotated[tuple[Search, ...], As(WRITTEN)] = Field(
+    search: Annotated[tuple[Search, ...], records.As(WRITTEN)] = Field(
         default_factory=lambda: (search_from(),),
         description=spec.SweepSpec.model_fields["search"].description,
         json_schema_extra={"default": search_from().written()},
@@ -289,58 +264,60 @@ class SweepFile(spec.SweepSpec):
             r_min = stop.get("r_min", spec.Stop.model_fields["r_min"].default)
             if type(r_min) is type(restarts) is int and r_min >= restarts > 1:
                 fault = f"{r_min} of at most {restarts} restarts"
-                never = StandIn(fault, "fewer than restarts of [grid]", "no cell could stop early")
+                never = records.StandIn(fault, "fewer than restarts of [grid]", "no cell could stop early")
                 values["stop"] = {**stop, "r_min": never}
-        designs = grid.get("design", list(DEFAULT))
-        if "ask" in values and isinstance(designs, list) and {*map(str, designs)} <= {*DRAWN}:
-            expected = f"one of {', '.join(ASKED)} in design of [grid]"
-            values["ask"] = StandIn("a table without a design that asks", expected)
-        other_designs = {*DRAWN, *ASKED} - {CROWD}
+        designs = grid.get("design", list(words.DEFAULT))
+        if "ask" in values and isinstance(designs, list) and {*map(str, designs)} <= {*words.DRAWN}:
+            expected = f"one of {', '.join(words.ASKED)} in design of [grid]"
+            values["ask"] = records.StandIn("a table without a design that asks", expected)
+        other_designs = {*words.DRAWN, *words.ASKED} - {words.CROWD}
         if "crowd" in values and isinstance(designs, list) and {*map(str, designs)} <= other_designs:
-            values["crowd"] = StandIn("a table without the design", f'"{CROWD}" in design of [grid]')
+            fault = "a table without the design"
+            values["crowd"] = records.StandIn(fault, f'"{words.CROWD}" in design of [grid]')
         # a method searches by itself: several searches would repeat it
         if not listed and grid.get("methods") and names_several(values.get("search")):
             expected = "one, or a model in [grid]: methods do not search"
-            values["search"] = StandIn("several searches without a model", expected)
-        right = [model for model in models if isinstance(model, str) and model in MODEL_CODES]
+            values["search"] = records.StandIn("several searches without a model", expected)
+        right = [model for model in models if isinstance(model, str) and model in words.MODEL_CODES]
         # every cell of a shape whose likelihood is unbounded would fail without a prior
-        unbounded = [model for model in right if shape_of(model) in SINGULAR]
+        unbounded = [model for model in right if words.shape_of(model) in SINGULAR]
         # classes that are unions of components have one term, and what is open is a model's to choose
         others = [
             model
             for model in right
-            if split_model(model)[0] not in UNION.terms or shape_of(model) in (ANY, AUTO, "common")
+            if words.split_model(model)[0] not in UNION.terms
+            or words.shape_of(model) in (words.ANY, words.AUTO, "common")
         ]
         # predictions of annotations that no model has would be none
-        alone = bool(models) and all(model in BASELINES for model in models)
+        alone = bool(models) and all(model in words.BASELINES for model in models)
 
         def judged(search: Mapping[str, Any]) -> Mapping[str, Any]:
             marked = dict(search)
             if alone and search.get(HELD_OUT) is True:
                 expected = "false, or such a model in [grid]"
-                marked[HELD_OUT] = StandIn("true without a model that uses annotations", expected)
+                marked[HELD_OUT] = records.StandIn("true without a model that uses annotations", expected)
             pairs = ((name, search.get(name)) for name in ("components", "subspace") if name in search)
             changes = {name: value for name, value in pairs if value != getattr(SETTINGS, name)}
             for name, value in changes.items():
                 if not SETTING[name].allows(value):
                     continue  # it has a problem of its own
-                if value == AUTO:
+                if value == words.AUTO:
                     hint = f"the model {MODEL_ANY} chooses it"
-                    marked[name] = StandIn(repr(value), "a value that is named", hint)
+                    marked[name] = records.StandIn(repr(value), "a value that is named", hint)
                 elif others:
                     fault, fitting = f"{value!r} with {others[0]!r}", " or ".join(UNION.terms)
                     expected = f"{getattr(SETTINGS, name)!r}, or models of {fitting} alone in [grid]"
-                    marked[name] = StandIn(fault, expected)
+                    marked[name] = records.StandIn(fault, expected)
             for name in UNION.unused if changes else ():
                 plain = getattr(SETTINGS, name)
                 if search.get(name, plain) != plain:
                     expected = f"{plain!r}: it has no place with {', '.join(changes)}"
-                    marked[name] = StandIn(repr(search[name]), expected)
+                    marked[name] = records.StandIn(repr(search[name]), expected)
             prior = search.get("covariance_prior")
             if unbounded and type(prior) in (int, float) and prior == 0:
                 fault = f"{prior!r} with {unbounded[0]!r}"
                 hint = "diagonal covariances do without the prior"
-                marked["covariance_prior"] = StandIn(fault, "a number above 0", hint)
+                marked["covariance_prior"] = records.StandIn(fault, "a number above 0", hint)
             return marked
 
         search = values.get("search")
@@ -393,7 +370,7 @@ def load_sweep(path: str | Path, methods: Sequence[Mapping[str, Any]] = ()) -> s
     }
     problems: list[Problem] = []
     with collecting(problems):
-        return read(SweepFile, values, path.name, brackets=True, context=context).resolved()
+        return records.read(SweepFile, values, path.name, brackets=True, context=context).resolved()
     tables = tuple(_own_tables(values, path.parent))
     if data.get("unavailable") == "skip":
         tables = tuple(table for table in tables if Path(table.path).exists())
@@ -441,7 +418,7 @@ def _of_methods(values: dict[str, Any], methods: Sequence[Mapping[str, Any]]) ->
 
 def sweep_schema() -> str:
     """Return the JSON Schema of the sweep file, by which an editor completes and checks it."""
-    schema = SweepFile.model_json_schema(schema_generator=Terse)
+    schema = SweepFile.model_json_schema(schema_generator=records.Terse)
     about = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Sweep file"}
     return json.dumps({**schema, **about}, indent=1) + "\n"
 

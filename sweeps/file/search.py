@@ -25,18 +25,8 @@ from pydantic_core import CoreSchema, core_schema
 
 from sweep_clustering.kernels import settings as declared
 from sweep_clustering.kernels.structure import kind_of
+from sweep_clustering.sweeps import records
 from sweep_clustering.sweeps.plan import DatasetPlan, Flag, Name, UnionPlan
-from sweep_clustering.sweeps.records import (
-    EMPTY,
-    Choice,
-    Each,
-    Expected,
-    Given,
-    Listed,
-    Record,
-    named_once,
-    refusal,
-)
 from sweep_clustering.sweeps.shapes import room_for
 from sweep_clustering.sweeps.words import is_model, shape_of
 
@@ -48,8 +38,7 @@ HELD_OUT = "held_out"
 HELD_OUT_KEY = (
     Flag,
     Field(
-        False,
-        description="Whether every model predicts held-out annotations: five short searches a cell.",
+        False, description="Whether every model predicts held-out annotations: five short searches a cell."
     ),
 )
 
@@ -142,7 +131,7 @@ class Declared:
     may_be_none: bool = False
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        kind = Expected(self.setting.expected, schema=self._type(), options=self.setting.choices)
+        kind = records.Expected(self.setting.expected, schema=self._type(), options=self.setting.choices)
         alone = kind.__get_pydantic_core_schema__(source, handler)
         return core_schema.with_info_wrap_validator_function(self._with_others, alone)
 
@@ -172,7 +161,7 @@ class Declared:
             values = {**info.data, **choice, self.setting.name: value}
             for setting, fault, expected in declared.wrong_settings(values):
                 if setting == self.setting:
-                    raise refusal(expected, value=fault)
+                    raise records.refusal(expected, value=fault)
         return value
 
 
@@ -185,17 +174,17 @@ def _key(setting: declared.Setting, default: Any) -> Any:
 
 SearchTable = create_model(
     "Search",
-    __base__=Record,
+    __base__=records.Record,
     __doc__="Settings of the search and of its objective.",
     **{setting.name: _key(setting, setting.offered) for setting in declared.OFFERED},
     held_out=HELD_OUT_KEY,
 )
 KeptTable = create_model(
     "Kept",
-    __base__=Record,
+    __base__=records.Record,
     **{setting.name: _key(setting, setting.default) for setting in declared.SETTINGS},
     held_out=HELD_OUT_KEY,
-    name=(Annotated[Name | None, Given()], None),
+    name=(Annotated[Name | None, records.Given()], None),
 )
 
 
@@ -221,13 +210,13 @@ def _form(value: object) -> str:
 def _different(searches: tuple[Search, ...]) -> tuple[Search, ...]:
     """Refuse searches of the same settings, and some that hold out annotations beside others that do not."""
     if not searches:
-        raise refusal(EMPTY.expected, value=EMPTY.value)
+        raise records.refusal(records.EMPTY.expected, value=records.EMPTY.value)
     for first, second in combinations(searches, 2):
         if first.held_out != second.held_out:
-            raise refusal("the same in all searches", key=HELD_OUT, value="true and false")
+            raise records.refusal("the same in all searches", key=HELD_OUT, value="true and false")
         if first.settings == second.settings:
             fault = f"{second.name!r} with the settings of {first.name!r}"
-            raise refusal("searches that differ", value=fault)
+            raise records.refusal("searches that differ", value=fault)
     return searches
 
 
@@ -240,11 +229,11 @@ def _check_names(value: Search | tuple[Search, ...]) -> tuple[Search, ...]:
     wrong = [search.name for search in searches if (search.name is None) != (len(searches) == 1)]
     if wrong:
         fault = "a search without a name" if wrong[0] is None else f"one search named {wrong[0]!r}"
-        raise refusal("a table without a name, or several with one each", value=fault)
+        raise records.refusal("a table without a name, or several with one each", value=fault)
     return _different(searches)
 
 
-def _asked_one(table: Record) -> tuple[Search, ...]:
+def _asked_one(table: records.Record) -> tuple[Search, ...]:
     """Make one search, or one for each method that the table names."""
     keys = dict(table)
     methods = keys.pop("method")
@@ -253,16 +242,16 @@ def _asked_one(table: Record) -> tuple[Search, ...]:
     return _different(tuple(search_from(**keys, method=method, name=method) for method in methods))
 
 
-def _asked_several(tables: tuple[Record, ...]) -> tuple[Search, ...]:
+def _asked_several(tables: tuple[records.Record, ...]) -> tuple[Search, ...]:
     if len(tables) == 1:  # a name that tells nothing apart is none
         return (search_from(**{**dict(tables[0]), NAME: None}),)
     return _different(tuple(search_from(**dict(table)) for table in tables))
 
 
-Method = Annotated[str, Choice(declared.METHOD.choices)]
+Method = Annotated[str, records.Choice(declared.METHOD.choices)]
 Methods = Annotated[
     Annotated[Method, AfterValidator(lambda method: (method,)), Tag(ONE)]
-    | Annotated[tuple[Method, ...], Each(str), Tag(SEVERAL)],
+    | Annotated[tuple[Method, ...], records.Each(str), Tag(SEVERAL)],
     Discriminator(_form),
 ]
 
@@ -286,12 +275,12 @@ NamedTable = create_model(
     name=(Name, Field(description="Name of the search.")),
 )
 
-ONCE = named_once(lambda table: [table.get(NAME)] if isinstance(table, Mapping) else [])
+ONCE = records.named_once(lambda table: [table.get(NAME)] if isinstance(table, Mapping) else [])
 _in_file = (
     Annotated[SharedTable, AfterValidator(_asked_one), Tag(ONE)]
-    | Annotated[tuple[NamedTable, ...], Listed(), ONCE, AfterValidator(_asked_several), Tag(SEVERAL)]
+    | Annotated[tuple[NamedTable, ...], records.Listed(), ONCE, AfterValidator(_asked_several), Tag(SEVERAL)]
 )
-_in_cube = Annotated[Search, Tag(ONE)] | Annotated[tuple[Search, ...], Listed(), ONCE, Tag(SEVERAL)]
+_in_cube = Annotated[Search, Tag(ONE)] | Annotated[tuple[Search, ...], records.Listed(), ONCE, Tag(SEVERAL)]
 # Searches as a sweep file has them: the method decides what the file leaves out.
 WRITTEN = Annotated[_in_file, Discriminator(_form), PlainSerializer(_dumped)]
 

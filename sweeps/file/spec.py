@@ -1,7 +1,5 @@
 """The sweep as it was understood: frozen records, of which a cube keeps the `dump` that `load` reads back."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping
@@ -225,12 +223,10 @@ class UserTable(Named):
         None, description="Number of clusters; that of the classes where it is left out."
     )
     annotations: Annotated[str | None, Given(), Text(min_length=1)] = Field(
-        None,
-        description="File of annotations that cells draw from; relative to the folder of this file.",
+        None, description="File of annotations that cells draw from; relative to the folder of this file."
     )
     first_row: Annotated[
-        str | int,
-        Expected('"auto", 0 or 1', schema=core_schema.literal_schema(["auto", 0, 1])),
+        str | int, Expected('"auto", 0 or 1', schema=core_schema.literal_schema(["auto", 0, 1]))
     ] = Field(
         "auto",
         description="Number of the first row in the file of annotations; by default row 0, row N or the"
@@ -257,8 +253,7 @@ class Draw(Record):
         (-1.0, 1.0), description="Interval that the coordinates of the centers are drawn from."
     )
     variance: Annotated[
-        tuple[float, float],
-        Interval("a pair [low, high] with 0 ≤ low ≤ high and 0 < high", least=0, above=0),
+        tuple[float, float], Interval("a pair [low, high] with 0 ≤ low ≤ high and 0 < high", least=0, above=0)
     ] = Field((0.0, 5.0), description="Interval that the variances of the clusters are drawn from.")
     kind: Annotated[str, Choice(KINDS)] = Field(
         KINDS[0],

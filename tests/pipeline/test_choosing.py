@@ -12,7 +12,7 @@ from sweep_clustering.kernels.choice.criteria import Criteria
 from sweep_clustering.kernels.choice.held_out import HeldOut
 from sweep_clustering.kernels.scores import adjusted_rand
 from sweep_clustering.kernels.structure import AVERAGE
-from sweep_clustering.kernels.unions.cuts import Cut
+from sweep_clustering.kernels.unions.contest import Cut
 from sweep_clustering.pipeline.fit import counts as module
 from sweep_clustering.pipeline.fit.counts import BIC, FEWEST, HELD_OUT, Candidate, choose
 from sweep_clustering.pipeline.report.figures import draw_choice, picture

@@ -24,8 +24,7 @@ from sweep_clustering.pipeline.monitor.status import explain, failed_causes, rea
 from sweep_clustering.pipeline.report.compare import write_comparison
 from sweep_clustering.pipeline.scoring.tables import cell_table
 from sweep_clustering.pipeline.work import tasks
-from sweep_clustering.pipeline.work.journalled import from_record
-from sweep_clustering.pipeline.work.records import Science, Solved, Span
+from sweep_clustering.pipeline.work.records import Science, Solved, Span, from_record
 from sweep_clustering.storage.cube.blocks import UNPROMISED, BlockStore
 from sweep_clustering.storage.cube.growth import open_cube
 from sweep_clustering.storage.cube.manifest import read_manifest

@@ -18,7 +18,7 @@ from sweep_clustering.pipeline.monitor.status import read_status
 from sweep_clustering.pipeline.report.write import write_export, write_report
 from sweep_clustering.pipeline.scoring.raw import read_raw
 from sweep_clustering.pipeline.work import tasks
-from sweep_clustering.pipeline.work.journalled import from_record
+from sweep_clustering.pipeline.work.records import from_record
 from sweep_clustering.storage.cube.blocks import UNPROMISED
 from sweep_clustering.storage.cube.growth import open_cube
 from sweep_clustering.storage.cube.manifest import FORMAT_VERSIONS, read_manifest

@@ -25,7 +25,7 @@ from cubes.writer import journaled
 from processes import sabotage
 from processes.sweeping import assert_same_bits, start
 
-from sweep_clustering.pipeline.work.journalled import from_record
+from sweep_clustering.pipeline.work.records import from_record
 from sweep_clustering.storage.cube.blocks import BlockStore
 from sweep_clustering.storage.cube.manifest import read_manifest
 from sweep_clustering.storage.cube.schema import DONE

@@ -13,8 +13,7 @@ from sweep_clustering.kernels.scores import adjusted_rand
 from sweep_clustering.kernels.settings import TERMS, settings_of
 from sweep_clustering.kernels.solver.clusters import Clusters
 from sweep_clustering.kernels.solver.contract import Effort, Model
-from sweep_clustering.kernels.solver.hard import Hard
-from sweep_clustering.kernels.solver.prepare import prepare
+from sweep_clustering.kernels.solver.prepare import Hard, prepare
 from sweep_clustering.kernels.structure import COVARIANCES
 
 N_SAMPLES = 48

@@ -34,8 +34,15 @@ from sweep_clustering.kernels.structure import (
     merged_structures,
     n_groups,
 )
-from sweep_clustering.kernels.unions.contest import RIDGE, Contest, calibrated, with_groups
-from sweep_clustering.kernels.unions.cuts import choose_cut, cut_counts, rate_cuts
+from sweep_clustering.kernels.unions.contest import (
+    RIDGE,
+    Contest,
+    calibrated,
+    choose_cut,
+    cut_counts,
+    rate_cuts,
+    with_groups,
+)
 from sweep_clustering.kernels.unions.race import Ranking
 from sweep_clustering.kernels.unions.table import Table, union_criteria
 from sweep_clustering.sweeps.inputs import draw_mixture

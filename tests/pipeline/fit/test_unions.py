@@ -153,7 +153,7 @@ def test_fit_that_falls_short_of_its_folds_is_not_taken(monkeypatch: pytest.Monk
     whole = settings_of({})
     first = fit(X, given, n_clusters=2, model="conditional-any", restarts=2, settings=whole, seed=0)
     refused = first.structure
-    short = unions.falls_short
+    short = unions.race.falls_short
 
     def judged(union: Any, layers: Any, expected: Any) -> str:
         return short(union, layers, expected) or (
@@ -161,7 +161,7 @@ def test_fit_that_falls_short_of_its_folds_is_not_taken(monkeypatch: pytest.Monk
         )
 
     seen: list[int] = []
-    monkeypatch.setattr(unions, "falls_short", judged)
+    monkeypatch.setattr(unions.race, "falls_short", judged)
     second = fit(X, given, n_clusters=2, model="conditional-any", restarts=2, settings=whole, seed=0)
     assert second.structure == list(first.held_out)[1] != refused
     assert any(refused in note and "fell short" in note for note in second.notes)

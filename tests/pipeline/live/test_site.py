@@ -51,8 +51,7 @@ from sweep_clustering.pipeline.monitor.status import read_status
 from sweep_clustering.pipeline.run.ledger import ATTEMPTS, Collector
 from sweep_clustering.pipeline.run.request import Selection
 from sweep_clustering.pipeline.scoring.tables import cell_table
-from sweep_clustering.pipeline.work.journalled import to_record
-from sweep_clustering.pipeline.work.records import Failed, Science, Solved, Span
+from sweep_clustering.pipeline.work.records import Failed, Science, Solved, Span, to_record
 from sweep_clustering.storage.cube.blocks import BlockStore
 from sweep_clustering.storage.cube.growth import grow, open_cube
 from sweep_clustering.storage.cube.manifest import append_run, read_manifest

@@ -9,8 +9,17 @@ import numpy as np
 import pytest
 from cubes.small import make_plan
 
-from sweep_clustering.pipeline.work.journalled import from_record, spans_of, to_record
-from sweep_clustering.pipeline.work.records import Answered, Asking, Chosen, Science, Solved, Span
+from sweep_clustering.pipeline.work.records import (
+    Answered,
+    Asking,
+    Chosen,
+    Science,
+    Solved,
+    Span,
+    from_record,
+    spans_of,
+    to_record,
+)
 from sweep_clustering.sweeps.plan import AskedPath, Cell
 from sweep_clustering.sweeps.shapes import DIMS
 from sweep_clustering.sweeps.words import shape_of

@@ -25,8 +25,7 @@ from sweep_clustering.pipeline.fit.solve import fit
 from sweep_clustering.pipeline.report.cell import solution_of
 from sweep_clustering.pipeline.scoring.scores import components
 from sweep_clustering.pipeline.work import tasks
-from sweep_clustering.pipeline.work.journalled import from_record, to_record
-from sweep_clustering.pipeline.work.records import Science, Solved, Span, Task
+from sweep_clustering.pipeline.work.records import Science, Solved, Span, Task, from_record, to_record
 from sweep_clustering.storage.cube.growth import open_cube
 from sweep_clustering.storage.cube.manifest import read_manifest
 from sweep_clustering.storage.damage import scan
@@ -118,7 +117,7 @@ def test_restarts_of_any_split_have_the_same_bits_and_one_choice(monkeypatch: py
     arrays["structure"][0, 1] = 0
     with pytest.raises(ValueError, match="codes"):
         from_record(header, arrays)
-    monkeypatch.setattr(unions, "choose_structure", None)
+    monkeypatch.setattr(unions.race, "choose_structure", None)
     (rest,) = solve(Span(ANY, 1, 4, chosen=first.chosen))
     assert np.concatenate([first.objectives, rest.objectives]).tobytes() == whole.objectives.tobytes()
     assert str(structure)

@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from sweep_clustering.storage.cube import parts as module
+from sweep_clustering.storage.cube import manifest as module
 from sweep_clustering.storage.cube.blocks import BlockStore, CellMismatch, differing_rows
 from sweep_clustering.storage.cube.growth import create, grow, open_cube
 from sweep_clustering.storage.cube.manifest import Manifest

@@ -13,7 +13,7 @@ from processes.sweeping import write_spec
 
 import sweep_clustering.sweeps.parts as parts_room
 from sweep_clustering.storage.cube.growth import open_cube
-from sweep_clustering.storage.cube.parts import read_parts
+from sweep_clustering.storage.cube.manifest import read_parts
 from sweep_clustering.sweeps.errors import InputError
 
 SWEEP = """name = "tiny"
