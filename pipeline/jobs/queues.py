@@ -111,6 +111,7 @@ def run(command: Sequence[str], *, timeout: float = TIMEOUT, attempts: int = ATT
 
 def _once(command: Sequence[str], timeout: float) -> str:
     """Return the output of a command, which has at most `HURRY_SECONDS` left once the head begins to end."""
+    without = left_out()
     try:
         # In its own session, so that Ctrl-C in the terminal does not end a command half-way.
         process = subprocess.Popen(
@@ -121,6 +122,7 @@ def _once(command: Sequence[str], timeout: float) -> str:
             text=True,
             errors="replace",
             start_new_session=True,
+            env={name: value for name, value in os.environ.items() if name not in without},
         )
     except OSError as error:
         raise CommandFailed(command, error.strerror or str(error), transient=False) from error
@@ -193,6 +195,10 @@ class Queue:
     """Command that ends the jobs whose numbers follow it."""
     requeuing: tuple[str, ...]
     """Command that puts the job whose number follows it back into the queue."""
+    variables: tuple[str, ...] = ()
+    """Starts of the names of variables that its commands read as if they were arguments."""
+    addresses: frozenset[str] = frozenset()
+    """Variables with such a name that say where the queue is."""
 
     def live_jobs(self, prefix: str) -> list[LiveJob]:
         """Return this user's jobs whose names start with `prefix`, without those that have ended.
@@ -306,10 +312,25 @@ SLURM = Queue(
     read_details=_slurm_details,
     cancellation=("scancel",),
     requeuing=("scontrol", "requeue"),
+    # Those of a shell override the lines of a script and hide jobs from `squeue` and `scancel`; those of a
+    # job in which somebody submits would bind the processes of the new one, too.
+    variables=("SBATCH_", "SLURM_", "SQUEUE_", "SCANCEL_", "SCONTROL_", "SINFO_"),
+    addresses=frozenset(
+        ("SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_CLUSTERS", "SLURM_JWT", "SLURM_SACK_SOCKET")
+    ),
 )
 
 # Queueing systems whose commands are known, by the kind of a profile.
 QUEUES = {queue.kind: queue for queue in (SLURM,)}
+
+
+def left_out() -> list[str]:
+    """Return the names of this process's variables that neither the commands of a queue nor its jobs get."""
+    return sorted(
+        name
+        for name in os.environ
+        if any(name.startswith(row.variables) and name not in row.addresses for row in QUEUES.values())
+    )
 
 
 def partition(name: str | None) -> dict[str, str]:

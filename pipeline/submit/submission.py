@@ -129,7 +129,9 @@ def job_lines(options: JobQueue, sweep: Sweep, *, where: str, n_jobs: int) -> li
     ]
     script = job_script(options, sweep.run).strip().splitlines()
     head = f"{plural(n_jobs, 'worker job')} of this script would be kept running:"
-    return [head, "", *script, "", *(f"WARNING: {warning}" for warning in warnings)]
+    names = ", ".join(queues.left_out() if options.kind in queues.QUEUES else ())
+    notes = [f"variables of this shell that no job gets: {names}"] if names else []
+    return [head, "", *script, "", *notes, *(f"WARNING: {warning}" for warning in warnings)]
 
 
 def slurm_warnings(options: JobQueue, n_jobs: int) -> Iterator[str]:

@@ -6,6 +6,7 @@ import logging
 import os
 import re
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -276,6 +277,54 @@ def test_a_dry_run_compares_a_job_with_the_limits(cluster_file: Path, tmp_path: 
     assert re.search(
         r"memory: 264\.\d+ MiB for each of 3 workers, and data set 'iris' may need up to 5\d\d\.", done.stderr
     )
+
+
+# Set in the shell of a user, each of these would change a job, or hide it from the run.
+SHELL = {
+    "SBATCH_JOB_NAME": "other",
+    "SBATCH_PARTITION": "closed",
+    "SBATCH_EXPORT": "NONE",
+    "SLURM_CPU_BIND": "mask_cpu:0x1",
+    "SLURM_MEM_PER_CPU": "50",
+    "SQUEUE_STATES": "SUSPENDED",
+    "SCANCEL_STATE": "SUSPENDED",
+    "SINFO_PARTITION": "closed",
+}
+
+
+@pytest.mark.slow
+def test_variables_of_a_shell_within_a_job_change_nothing(
+    cluster_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SLURM 22.05 prefers them to the lines of a script."""
+    cube, kept = tmp_path / "tiny.zarr", tmp_path / "environment"
+    profiles = PROFILES.replace(", workers: 2", f", job_script_prologue: ['env > {kept}']")
+    cluster_file.write_text(profiles)
+    places = f"--results {tmp_path} --cluster {cluster_file} --profile slurm"
+    command = f"{sys.executable} -m sweep_clustering submit {sweeping.write_spec(tmp_path)} {places}"
+    script = tmp_path / "outer.sh"
+    exports = [f"export {name}={value}" for name, value in SHELL.items()]
+    script.write_text("\n".join(["#!/bin/sh", *exports, f"{command} --dry-run", f"{command} --detach", ""]))
+    log = tmp_path / "outer.log"
+    queues.run(["sbatch", "--ntasks=1", "--mem=1000", f"--output={log}", str(script)])
+    sweeping.wait_until(lambda: (tmp_path / "tiny.run" / "submission.json").exists())
+    sweeping.wait_until(lambda: slurm_site.queue() == [])
+    said = log.read_text()
+    names = re.findall(r"variables of this shell that no job gets: (.*)", said)[0].split(", ")
+    assert {*SHELL, "SLURM_JOB_ID", "SLURM_MEM_PER_NODE"} <= set(names)
+    assert "SLURM_CONF" not in names
+    assert "WARNING" not in said
+    assert json.loads(sweep("status", cube, "--json").stdout)["complete"]
+    assert "died at once" not in RunFolder(cube).log.read_text()
+    of_worker = dict(line.partition("=")[::2] for line in kept.read_text().splitlines())
+    assert of_worker["SLURM_JOB_NAME"].startswith(job_prefix(RunFolder(cube)))
+    assert of_worker["SLURM_JOB_PARTITION"] == "main"
+    assert of_worker.keys() & SHELL.keys() == set()
+    for name, value in SHELL.items():
+        monkeypatch.setenv(name, value)
+    queues.run(["sbatch", "--hold", "--job-name=sweep-a-0", str(script)])
+    assert SLURM.cancel_all("sweep-a-") == 1
+    sweeping.wait_until(lambda: SLURM.live_jobs("sweep-a-") == [])
 
 
 # The head in a job of its own: it outlasts its walltime, and leaves nothing when ended.

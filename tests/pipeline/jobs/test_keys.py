@@ -106,7 +106,7 @@ def test_what_is_refused(text: str, says: str, tmp_path: Path) -> None:
         read(tmp_path, f"kind: slurm, cores: 2, {memory}{text}")
 
 
-def test_the_guide_explains_our_keys_and_its_example_is_one(tmp_path: Path) -> None:
+def test_the_reference_explains_our_keys_and_the_example_of_the_guide_is_one(tmp_path: Path) -> None:
     guide = (ROOT / "docs" / "guides" / "cluster.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"^<!-- cluster.yaml -->\n```yaml\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL)
     options = read(tmp_path, yaml.safe_dump(yaml.safe_load(example)["slurm"], default_flow_style=True)[1:-2])
@@ -114,7 +114,7 @@ def test_the_guide_explains_our_keys_and_its_example_is_one(tmp_path: Path) -> N
     assert options.cores == 2
     assert options.workers == 2
     assert options.walltime_seconds == 3600.0
-    section = guide[guide.index("## On your cluster") :]
+    section = (ROOT / "docs" / "reference" / "profiles.md").read_text(encoding="utf-8")
     assert {*SlurmQueue.model_fields} - {"kind"} <= set(re.findall(r"`(\w+)`", section))
     assert all(f"`{system}`" in section or f"kind: {system}" in section for system in keys.CLASSES)
 

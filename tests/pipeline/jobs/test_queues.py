@@ -126,6 +126,18 @@ def test_sbatch_is_repeated(command: Command, sbatch: str, squeue: str, number: 
     assert count(sent) == calls
 
 
+def test_no_command_reads_the_variables_of_a_shell(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    hidden = {"SBATCH_JOB_NAME", "SLURM_CPU_BIND", "SQUEUE_STATES", "SCANCEL_STATE", "SINFO_FORMAT"}
+    kept = {"SLURM_CONF", "SLURM_CLUSTERS", "SLURMD_NODENAME", "SGE_ROOT", "OMP_NUM_THREADS"}
+    for name in hidden | kept:
+        monkeypatch.setenv(name, "set")
+    assert hidden <= set(queues.left_out())
+    command("sbatch", "env >&2; exit 1")
+    with pytest.raises(CommandFailed) as failure:
+        SLURM.submit("job.sh", "sweep-a-1")
+    assert {name for name in hidden | kept if f" {name}=set" in str(failure.value)} == kept
+
+
 @pytest.mark.parametrize(
     ("answer", "again", "out_of_time"),
     [
