@@ -12,13 +12,7 @@ import numpy as np
 import pytest
 import tomli_w
 
-from sweep_clustering.sweeps.annotations.draw import (
-    draw_accuracies,
-    draw_annotations,
-    draw_biased,
-    draw_crowd,
-    draw_near,
-)
+from sweep_clustering.sweeps.annotations import draw
 from sweep_clustering.sweeps.annotations.files import pool_checksum
 from sweep_clustering.sweeps.data.builtin import Unavailable
 from sweep_clustering.sweeps.errors import InputError
@@ -285,20 +279,20 @@ def test_what_a_design_draws_is_a_function_of_coordinates() -> None:
     X = np.random.default_rng(0).normal(size=(30, 2))
     source = RealSource(X, labels)
     seed = annotation_seed(7, "a", mixture=2, p=0.9, m=12, replicate=1)
-    uniform = draw_annotations(np.random.default_rng(seed), labels, p=0.9, m=12)
+    uniform = draw.draw_annotations(np.random.default_rng(seed), labels, p=0.9, m=12)
     for each in (cell, replace(cell, design="uniform"), replace(cell, model="likelihood")):
         assert np.array_equal(cell_annotations(7, each, source, CROWD), uniform)
     order = np.random.default_rng(order_seed(7, "a", mixture=2, replicate=1)).permutation(30)
     biased = cell_annotations(7, replace(cell, design="biased"), source, CROWD)
-    assert np.array_equal(biased, draw_biased(np.random.default_rng(seed), labels, order, p=0.9, m=12))
+    assert np.array_equal(biased, draw.draw_biased(np.random.default_rng(seed), labels, order, p=0.9, m=12))
     assert not np.array_equal(biased, uniform)
     near = cell_annotations(7, replace(cell, design="near"), source, CROWD)
-    assert np.array_equal(near, draw_near(np.random.default_rng(seed), labels, X, p=0.9, m=12))
+    assert np.array_equal(near, draw.draw_near(np.random.default_rng(seed), labels, X, p=0.9, m=12))
     people = np.random.default_rng(order_seed(7, "a", mixture=2, replicate=1))
-    accuracies = draw_accuracies(people, 3, quantiles=CROWD.accuracies, leaning=CROWD.leaning, p=0.9)
+    accuracies = draw.draw_accuracies(people, 3, quantiles=CROWD.accuracies, leaning=CROWD.leaning, p=0.9)
     crowd = cell_annotations(7, replace(cell, design="crowd"), source, CROWD)
     rng = np.random.default_rng(seed)
-    assert np.array_equal(crowd, draw_crowd(rng, labels, accuracies, answers=4, unsure=0.2, m=12))
+    assert np.array_equal(crowd, draw.draw_crowd(rng, labels, accuracies, answers=4, unsure=0.2, m=12))
     assert np.array_equal(crowd[:, :2], uniform[:, :2])
     with pytest.raises(ValueError, match="are asked for, not drawn"):
         cell_annotations(7, replace(cell, design="active"), source, CROWD)

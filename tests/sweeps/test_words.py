@@ -10,16 +10,6 @@ from sweep_clustering.sweeps import words
 from sweep_clustering.sweeps.file.reading import load_sweep
 from sweep_clustering.sweeps.file.spec import load
 from sweep_clustering.sweeps.shapes import CANDIDATES, CODES, DIMS, narrowed, widened
-from sweep_clustering.sweeps.words import (
-    AUTO,
-    MODEL_CODES,
-    SHIPPED,
-    SOLVERS,
-    baseline_of,
-    chooses,
-    solvers_of,
-    split_model,
-)
 
 
 def test_codes_are_pinned_and_terms_and_shapes_are_those_of_the_kernels() -> None:
@@ -28,33 +18,25 @@ def test_codes_are_pinned_and_terms_and_shapes_are_those_of_the_kernels() -> Non
     pinned = {f"{term}{shape}": code + at for shape, code in shapes.items() for at, term in enumerate(terms)}
     del pinned["unsupervised-auto"]
     pinned |= {"conditional-any": 99, "conditional-groups": 115}
-    assert pinned == MODEL_CODES
+    assert pinned == words.MODEL_CODES
     assert tuple(words.TERM_CODES) == settings.TERMS
-    assert (
-        tuple(words.SHAPE_CODES)
-        == tuple(DIMS)
-        == (
-            *structure.COVARIANCES,
-            AUTO,
-            structure.ANY,
-            structure.GROUPS,
-        )
-    )
+    named = (*structure.COVARIANCES, words.AUTO, structure.ANY, structure.GROUPS)
+    assert tuple(words.SHAPE_CODES) == tuple(DIMS) == named
     assert tuple(CODES) == structure.COVARIANCES
     assert CANDIDATES == structure.CANDIDATES
-    assert AUTO == structure.AUTO
+    assert words.AUTO == structure.AUTO
 
 
 def test_a_name_says_term_and_shape_and_baselines_are_of_the_same_shape() -> None:
-    assert split_model("conditional-full") == ("conditional", "full")
-    for model in MODEL_CODES:
-        shape = "spherical" if chooses(model) else words.shape_of(model)
-        assert split_model(baseline_of(model)) == ("unsupervised", shape)
-    assert {baseline_of(model) for model in MODEL_CODES} == set(words.BASELINES)
+    assert words.split_model("conditional-full") == ("conditional", "full")
+    for model in words.MODEL_CODES:
+        shape = "spherical" if words.chooses(model) else words.shape_of(model)
+        assert words.split_model(words.baseline_of(model)) == ("unsupervised", shape)
+    assert {words.baseline_of(model) for model in words.MODEL_CODES} == set(words.BASELINES)
     auto = ["likelihood-auto", "posterior-auto", "conditional-auto", "conditional-any", "conditional-groups"]
-    assert [model for model in MODEL_CODES if chooses(model)] == auto
-    assert [model for model in MODEL_CODES if words.is_any(model)] == auto[-2:]
-    assert [model for model in MODEL_CODES if words.has_groups(model)] == auto[-1:]
+    assert [model for model in words.MODEL_CODES if words.chooses(model)] == auto
+    assert [model for model in words.MODEL_CODES if words.is_any(model)] == auto[-2:]
+    assert [model for model in words.MODEL_CODES if words.has_groups(model)] == auto[-1:]
 
 
 def test_a_wider_form_holds_the_same_bits() -> None:
@@ -84,11 +66,11 @@ def test_a_wider_form_holds_the_same_bits() -> None:
 def versions(grid: dict[str, object], **tables: object) -> dict[str, str]:
     """Solvers of a sweep of iris."""
     table = {"datasets": [{"name": "iris"}], "p": [0.9], "m": ["1N"], "replicates": 1, "restarts": 1} | grid
-    return solvers_of(load("sweep", {"name": "s", "seed": 1, "grid": table, **tables}))
+    return words.solvers_of(load("sweep", {"name": "s", "seed": 1, "grid": table, **tables}))
 
 
 def test_each_model_has_the_version_of_its_kind(monkeypatch: pytest.MonkeyPatch) -> None:
-    for number, kind in enumerate(SOLVERS, start=7):
+    for number, kind in enumerate(words.SOLVERS, start=7):
         monkeypatch.setitem(words.SOLVERS, kind, number)
     models = ["unsupervised", "posterior-full", "likelihood-auto", "conditional-any", "conditional-groups"]
     found = versions({"models": models})
@@ -110,7 +92,7 @@ def test_a_search_with_components_has_unions_and_the_other_has_not(monkeypatch: 
 
 def test_designs_that_ask_and_shipped_methods_have_one(tmp_path: Path) -> None:
     method = next(
-        name for name, shipped in SHIPPED.items() if shipped.uses == "links" and not shipped.package
+        name for name, shipped in words.SHIPPED.items() if shipped.uses == "links" and not shipped.package
     )
     lines = [
         'name = "s"\nseed = 1\n[grid]\ndatasets = ["iris"]\np = [0.9]\nm = ["1N"]',
@@ -118,7 +100,7 @@ def test_designs_that_ask_and_shipped_methods_have_one(tmp_path: Path) -> None:
         f'models = ["posterior"]\nmethods = ["{method}"]\ndesign = ["uniform", "active"]\n',
     ]
     (tmp_path / "s.toml").write_text("\n".join(lines))
-    found = solvers_of(load_sweep(tmp_path / "s.toml"))
+    found = words.solvers_of(load_sweep(tmp_path / "s.toml"))
     assert set(found) == {"solver of posterior", f"solver of {method}", "solver of design=active"}
 
 

@@ -10,16 +10,8 @@ import xarray as xr
 import zarr
 from cubes.small import make_plan
 
+from sweep_clustering.storage.cube import schema
 from sweep_clustering.storage.cube.growth import create
-from sweep_clustering.storage.cube.schema import (
-    DONE,
-    FAILED,
-    PENDING,
-    ArraySpec,
-    Role,
-    array_specs,
-    coordinate_values,
-)
 from sweep_clustering.sweeps.file.spec import SweepSpec, load
 from sweep_clustering.sweeps.plan import DatasetPlan
 from sweep_clustering.sweeps.shapes import CANDIDATES, CODES
@@ -40,14 +32,16 @@ def plan(name: str, **changes: object) -> DatasetPlan:
 
 def arrays(plan: DatasetPlan, seed: int = 0) -> dict[str, np.ndarray]:
     """Every array of one data set by its path; one cell of each grid failed, one is pending."""
-    rng, specs = np.random.default_rng(seed), array_specs(plan)
+    rng, specs = np.random.default_rng(seed), schema.array_specs(plan)
     values = {spec.path: _draw(rng, spec, plan) for spec in specs}
-    for node, (place, word) in product(plan.nodes, ((FAILED_CELL, FAILED), (PENDING_CELL, PENDING))):
+    for node, (place, word) in product(
+        plan.nodes, ((FAILED_CELL, schema.FAILED), (PENDING_CELL, schema.PENDING))
+    ):
         status = values[f"{node.path}/status"]
         if place < status.size:
             cell = np.unravel_index(place, status.shape)
             for spec in specs:
-                if spec.node == node.path and spec.variable.role is Role.RESULT:
+                if spec.node == node.path and spec.variable.role is schema.Role.RESULT:
                     values[spec.path][cell] = spec.variable.fill
             status[cell] = word
     return values
@@ -58,9 +52,9 @@ def tree(*plans: DatasetPlan, chunked: bool = True) -> xr.DataTree:
     nodes: dict[str, xr.Dataset] = {"/": xr.Dataset()}
     for number, dataset in enumerate(plans):
         values = arrays(dataset, number)
-        for spec in array_specs(dataset):
+        for spec in schema.array_specs(dataset):
             node, value = nodes.setdefault(spec.node, xr.Dataset()), values[spec.path]
-            if spec.variable.role is Role.COORDINATE:
+            if spec.variable.role is schema.Role.COORDINATE:
                 nodes[spec.node] = node.assign_coords({spec.variable.name: (spec.dims, value)})
             else:
                 value = da.from_array(value, chunks=spec.chunks) if chunked else value
@@ -68,8 +62,8 @@ def tree(*plans: DatasetPlan, chunked: bool = True) -> xr.DataTree:
     return xr.DataTree.from_dict(nodes)
 
 
-def _draw(rng: np.random.Generator, spec: ArraySpec, plan: DatasetPlan) -> np.ndarray:
-    name, shape, coordinates = spec.variable.name, spec.shape, coordinate_values(plan)
+def _draw(rng: np.random.Generator, spec: schema.ArraySpec, plan: DatasetPlan) -> np.ndarray:
+    name, shape, coordinates = spec.variable.name, spec.shape, schema.coordinate_values(plan)
     if name in coordinates:
         return coordinates[name]
     if name in ("labels", "labels_true"):
@@ -88,13 +82,13 @@ def _draw(rng: np.random.Generator, spec: ArraySpec, plan: DatasetPlan) -> np.nd
         roots = rng.uniform(-1, 1, size=shape)
         return roots @ roots.swapaxes(-1, -2) + np.eye(plan.n_features)
     if name == "status":
-        return np.full(shape, DONE, dtype="i1")
+        return np.full(shape, schema.DONE, dtype="i1")
     if name in ("covariance_shape", "held_out", "held_out_right"):
         return _draw_choice(rng, spec, plan)
     return rng.uniform(0.5, 1.5, size=shape)
 
 
-def _draw_choice(rng: np.random.Generator, spec: ArraySpec, plan: DatasetPlan) -> np.ndarray:
+def _draw_choice(rng: np.random.Generator, spec: schema.ArraySpec, plan: DatasetPlan) -> np.ndarray:
     """What held-out annotations said of cells, and fill values for shapes that were not tried."""
     values = rng.uniform(0.1, 0.9, size=spec.shape)
     if spec.variable.name == "covariance_shape":
@@ -105,7 +99,7 @@ def _draw_choice(rng: np.random.Generator, spec: ArraySpec, plan: DatasetPlan) -
             tried = np.array(chooses(model))
         else:
             own = CANDIDATES if chooses(model) else (shape_of(model),) * plan.held_out
-            tried = np.isin(coordinate_values(plan)["candidate"].astype(str), own)
+            tried = np.isin(schema.coordinate_values(plan)["candidate"].astype(str), own)
         values[(*lead, number)] = np.where(tried, values[(*lead, number)], spec.variable.fill)
     return values
 
@@ -124,6 +118,6 @@ def write(path: Path, *plans: DatasetPlan, spec: dict[str, Any]) -> None:
         return values[f"{plan.name}/X"], values.get(f"{plan.name}/labels_true")
 
     create(path, plans, inputs, sweep(spec))
-    for each in (each for plan in plans for each in array_specs(plan)):
-        if each.variable.role in (Role.RESULT, Role.ANNOTATION):
+    for each in (each for plan in plans for each in schema.array_specs(plan)):
+        if each.variable.role in (schema.Role.RESULT, schema.Role.ANNOTATION):
             zarr.open_array(path / each.path, mode="r+")[...] = values[each.path]

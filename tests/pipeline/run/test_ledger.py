@@ -15,14 +15,6 @@ from cubes.writer import journaled as records
 from cubes.writer import next_generation
 
 from sweep_clustering.pipeline.run import ledger
-from sweep_clustering.pipeline.run.ledger import (
-    ATTEMPTS,
-    WRITE_SECONDS,
-    WRITING_SHARE,
-    Collector,
-    next_wave,
-    ranked_cells,
-)
 from sweep_clustering.pipeline.run.request import Selection
 from sweep_clustering.pipeline.work.merge import Mismatch
 from sweep_clustering.pipeline.work.records import Answered, Asking, Failed, Science, Solved, Span
@@ -42,10 +34,10 @@ from sweep_clustering.sweeps.plan import AskedPath, Cell, DatasetPlan
 def test_mixtures_vary_before_redraws() -> None:
     plan = make_plan(mixtures=3, replicates=2, models=("likelihood", "posterior"))
     baseline, block = plan.blocks()
-    ranks = {(cell.mixture, cell.replicate, cell.model): rank for cell, rank in ranked_cells(block)}
+    ranks = {(cell.mixture, cell.replicate, cell.model): rank for cell, rank in ledger.ranked_cells(block)}
     order = [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1)]
     assert ranks == {(*draw, model): rank for rank, draw in enumerate(order) for model in plan.models}
-    assert [(cell.mixture, rank) for cell, rank in ranked_cells(baseline)] == [(0, 0), (1, 1), (2, 2)]
+    assert [(cell.mixture, rank) for cell, rank in ledger.ranked_cells(baseline)] == [(0, 0), (1, 1), (2, 2)]
 
 
 def waves(draws: int, *, left: float, write_seconds: tuple[float, ...] = ()) -> list[range]:
@@ -53,7 +45,7 @@ def waves(draws: int, *, left: float, write_seconds: tuple[float, ...] = ()) -> 
     while found[-1].stop < draws:
         handed = found[-1].stop
         rest = left * (draws - handed) / draws
-        found.append(next_wave(handed, draws, blocks=20, left=rest, write_seconds=write_seconds))
+        found.append(ledger.next_wave(handed, draws, blocks=20, left=rest, write_seconds=write_seconds))
     return found[1:]
 
 
@@ -62,7 +54,9 @@ def test_a_long_run_begins_with_one_draw_and_doubles_and_a_short_one_writes_each
         found = waves(draws, left=left)
         assert list(itertools.chain.from_iterable(found)) == list(range(draws))
         # the budget is looked at again before each wave: the bound on the whole is that of the first look
-        assert (len(found) - 1) * 20 * WRITE_SECONDS <= 2 * WRITING_SHARE * left + 20 * WRITE_SECONDS * (
+        assert (
+            len(found) - 1
+        ) * 20 * ledger.WRITE_SECONDS <= 2 * ledger.WRITING_SHARE * left + 20 * ledger.WRITE_SECONDS * (
             left > 0
         )
     ends = [0, 1, 2, 4, 8, 16, 30]
@@ -86,7 +80,7 @@ GRID = {"datasets": [{"name": "a", "scale": "none"}], "p": [0.9], "m": ["3", "7"
 SPEC = make_spec("a", grid={**GRID, "replicates": 2, "restarts": 3, "design": ["uniform", "active"]})
 SCIENCE = Science(7, (), 2, asking=Asking(2, 1, "auto"))
 
-Start = Callable[..., Collector]
+Start = Callable[..., ledger.Collector]
 
 
 @pytest.fixture
@@ -99,12 +93,12 @@ def start(cube: Path) -> Iterator[Start]:
     """Starts a collector; each call stands for another process, after the one before has died."""
     with ExitStack() as stack:
 
-        def begin(selection: Selection | None = None, *, plan: DatasetPlan = PLAN) -> Collector:
+        def begin(selection: Selection | None = None, *, plan: DatasetPlan = PLAN) -> ledger.Collector:
             stack.close()
             if not cube.exists():
                 create(cube, [plan], draw_inputs, make_spec() if plan is PLAN else SPEC)
             generation = next_generation(cube)
-            return Collector(
+            return ledger.Collector(
                 BlockStore(cube, files=generation.files),
                 stack.enter_context(Journal(generation.journal, generation.files)),
                 Inputs((plan,), {"a": RealSource(*draw_inputs(plan))}, {}),
@@ -133,7 +127,7 @@ def statuses(cube: Path, cell: Cell = FIRST) -> list[int]:
     return BlockStore(cube, read_only=True).statuses(PLAN.block_of(cell)).tolist()
 
 
-def counted(collector: Collector) -> dict[Any, int]:
+def counted(collector: ledger.Collector) -> dict[Any, int]:
     """Restarts left of each cell that has any, and questions of each path."""
     left = Counter[Any]()
     for span in collector.count(*collector.plans.values()):
@@ -179,7 +173,7 @@ def test_a_block_whole_in_the_journal(start: Start, cube: Path, monkeypatch: pyt
     found = start()
     list(found.left(PLAN))
     with monkeypatch.context() as killed:
-        killed.setattr(Collector, "_write_complete", lambda *_: None)
+        killed.setattr(ledger.Collector, "_write_complete", lambda *_: None)
         found.take([solved(FIRST), solved(SECOND)])
     assert statuses(cube) == [PENDING, PENDING]
     again = start()
@@ -205,7 +199,7 @@ def test_a_cell_that_fails_twice(start: Start, cube: Path, caplog: pytest.LogCap
     assert found.blocks_written == 1
     assert statuses(cube) == [FAILED, DONE]
     assert found.take([failed(FIRST)]) == [], "its block is closed"
-    assert [record.attempt for record in read_failures(RunFolder(cube))] == [*range(1, ATTEMPTS + 1)]
+    assert [record.attempt for record in read_failures(RunFolder(cube))] == [*range(1, ledger.ATTEMPTS + 1)]
     assert [span.unit for span in start().left(PLAN)] == [BASELINE]
     retried = start(Selection(retry_failed=True))
     assert [span.unit for span in retried.left(PLAN)] == [BASELINE, FIRST]
@@ -252,7 +246,7 @@ def cells(m: int, replicate: int) -> list[Cell]:
     return [Cell("a", None, 0.9, m, replicate, model, "active") for model in ASKING_PLAN.models]
 
 
-def left(collector: Collector) -> list[tuple[AskedPath, int, int]]:
+def left(collector: ledger.Collector) -> list[tuple[AskedPath, int, int]]:
     return [(span.unit, span.start, span.stop) for span in collector.paths.left("a")]
 
 
@@ -263,7 +257,7 @@ def write(cube: Path, m: int) -> None:
     BlockStore(cube).write(block, draw_block(ASKING_PLAN, block) | {"annotations": annotations})
 
 
-def runnable(collector: Collector) -> list[Cell]:
+def runnable(collector: ledger.Collector) -> list[Cell]:
     return [span.unit for span in collector.runnable()]
 
 

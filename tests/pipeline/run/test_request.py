@@ -11,14 +11,7 @@ from cubes.small import SPEC, draw_block, draw_inputs, make_plan
 from processes.sweeping import TINY, write_spec
 
 from sweep_clustering.pipeline.commands.main import main
-from sweep_clustering.pipeline.run.request import (
-    NOT_FORWARDED,
-    Options,
-    Selection,
-    Sweep,
-    is_settled,
-    prepare,
-)
+from sweep_clustering.pipeline.run import request
 from sweep_clustering.storage.cube.blocks import BlockStore
 from sweep_clustering.storage.cube.growth import create
 from sweep_clustering.storage.cube.schema import DONE, FAILED, NO_SOLUTION, PENDING
@@ -32,14 +25,14 @@ from sweep_clustering.sweeps.plan import Cell
 def test_a_sweep_has_the_chunks_of_its_cube_and_extends_it(finished: Path, tmp_path: Path) -> None:
     text = TINY.replace("replicates = 2", "replicates = 4").replace("count = 2", "count = 6")
     for results, chunks in ((tmp_path / "new", (4, 6)), (finished, (2, 2))):
-        plan = prepare(write_spec(tmp_path, text), results=results, data_dir=None).inputs.plans[0]
+        plan = request.prepare(write_spec(tmp_path, text), results=results, data_dir=None).inputs.plans[0]
         assert plan.replicates == 4
         assert plan.mixtures == 6
         assert (plan.replicate_chunk, plan.mixture_chunk) == chunks
     assert not (tmp_path / "new").exists(), "nothing is written"
     spec = write_spec(tmp_path, TINY.replace("seed = 99", "seed = 98"))
     with pytest.raises(InputError, match="99, as in the cube"):
-        prepare(spec, results=finished, data_dir=None)
+        request.prepare(spec, results=finished, data_dir=None)
 
 
 @pytest.mark.parametrize("name", ["results", "results/tiny.run"])
@@ -48,7 +41,7 @@ def test_a_file_where_a_directory_belongs(name: str, tmp_path: Path) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     file.touch()
     with pytest.raises(InputError) as refused:
-        prepare(write_spec(tmp_path), results=tmp_path / "mine" / "results", data_dir=None)
+        request.prepare(write_spec(tmp_path), results=tmp_path / "mine" / "results", data_dir=None)
     (problem,) = refused.value.problems
     assert problem.value == f"{file} is a file"
     assert problem.expected == "a directory"
@@ -62,21 +55,21 @@ CELL, OTHER = (Cell("a", None, 0.9, 4, replicate, "likelihood") for replicate in
 
 def test_only_the_named_cells_run_and_only_their_blocks_are_read() -> None:
     plan = make_plan(p=(0.9, 0.8))
-    assert list(Selection().blocks(plan)) == list(plan.blocks())
-    only = Selection(only=frozenset({CELL, OTHER}))
+    assert list(request.Selection().blocks(plan)) == list(plan.blocks())
+    only = request.Selection(only=frozenset({CELL, OTHER}))
     assert list(only.blocks(plan)) == [plan.block_of(CELL)]
     assert list(only.blocks(make_plan("b"))) == []
     # cells that are named are tried again, others of their blocks never
-    one = Selection(retry_failed=True, only=frozenset({CELL}))
+    one = request.Selection(retry_failed=True, only=frozenset({CELL}))
     assert [one.settles(cell, FAILED) for cell in (CELL, OTHER)] == [False, True]
 
 
 def test_a_settled_cube(tmp_path: Path) -> None:
-    retry, other = Selection(retry_failed=True), Selection(only=frozenset({OTHER}))
-    one = Selection(only=frozenset({CELL}))
-    cases: dict[tuple[int, ...], dict[Selection, bool]] = {
-        (DONE, FAILED, DONE): {Selection(): True, retry: False, other: True, one: False},
-        (DONE, PENDING, DONE): {Selection(): False, other: True},
+    retry, other = request.Selection(retry_failed=True), request.Selection(only=frozenset({OTHER}))
+    one = request.Selection(only=frozenset({CELL}))
+    cases: dict[tuple[int, ...], dict[request.Selection, bool]] = {
+        (DONE, FAILED, DONE): {request.Selection(): True, retry: False, other: True, one: False},
+        (DONE, PENDING, DONE): {request.Selection(): False, other: True},
         (PENDING, DONE, DONE): {other: True},
         (NO_SOLUTION, NO_SOLUTION, DONE): {retry: True, one: True},
     }
@@ -85,24 +78,24 @@ def test_a_settled_cube(tmp_path: Path) -> None:
         create(cube, [PLAN], draw_inputs, SPEC)
         for part, status in zip(PLAN.blocks(), (statuses[:1], statuses[1:]), strict=True):
             BlockStore(cube).write(part, draw_block(PLAN, part) | {"status": np.array(status, np.int8)})
-        sweep = Sweep(Mock(), Inputs((PLAN,), {}, {}), cube)
-        assert {selection: is_settled(sweep, selection) for selection in found} == found
+        sweep = request.Sweep(Mock(), Inputs((PLAN,), {}, {}), cube)
+        assert {selection: request.is_settled(sweep, selection) for selection in found} == found
         # one that is missing or to be grown is not
-        assert not is_settled(replace(sweep, cube=tmp_path / "none.zarr"), other)
+        assert not request.is_settled(replace(sweep, cube=tmp_path / "none.zarr"), other)
         for plans in ((PLAN, make_plan("b")), (replace(PLAN, p=(0.9, 0.8)),)):
-            assert not is_settled(replace(sweep, inputs=Inputs(plans, {}, {})), other)
+            assert not request.is_settled(replace(sweep, inputs=Inputs(plans, {}, {})), other)
 
 
 def test_a_head_is_told_every_choice_but_defaults(tmp_path: Path) -> None:
     more = {"only": ("a/b", "c"), "retry_failed": True, "strict": True, "data_dir": Path("d")}
-    options = Options(tmp_path, "p", Path("c.yaml"), 3, **more)  # type: ignore[arg-type]
+    options = request.Options(tmp_path, "p", Path("c.yaml"), 3, **more)  # type: ignore[arg-type]
     first = ["--profile", "p", "--cluster", str(Path("c.yaml").resolve()), "--workers", "3"]
     assert options.flags()[:8] == [*first, "--retry-failed", "--strict"]
     assert options.flags()[-4:] == ["--only", "a/b", "--only", "c"]
     submit = present(main.get_command(Context(main), "submit"))
     known = {option for parameter in submit.params for option in parameter.opts}
-    for name in {field.name for field in fields(Options)} - NOT_FORWARDED:
-        changed = replace(Options(tmp_path), **{name: ("x",) if name == "only" else True})
+    for name in {field.name for field in fields(request.Options)} - request.NOT_FORWARDED:
+        changed = replace(request.Options(tmp_path), **{name: ("x",) if name == "only" else True})
         assert changed.flags()[0] in known, name
-    assert Options(tmp_path, detach=True, dry_run=True).flags() == []
-    assert Options(tmp_path, workers=0).flags() == ["--workers", "0"]
+    assert request.Options(tmp_path, detach=True, dry_run=True).flags() == []
+    assert request.Options(tmp_path, workers=0).flags() == ["--workers", "0"]

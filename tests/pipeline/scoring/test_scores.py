@@ -14,13 +14,6 @@ from cubes.reported import make
 
 from sweep_clustering.kernels import scores as core
 from sweep_clustering.pipeline.scoring import scores as room
-from sweep_clustering.pipeline.scoring.scores import (
-    SCORES,
-    baseline_scores,
-    score_nodes,
-    scores,
-    store_scores,
-)
 from sweep_clustering.storage.cube.growth import open_cube
 from sweep_clustering.storage.cube.schema import DONE
 from sweep_clustering.sweeps.errors import InputError
@@ -46,7 +39,7 @@ def expected(tree: xr.DataTree, name: str, node: str, cell: dict[str, int]) -> d
     mixture = {"mixture": cell["mixture"]} if "mixture" in cell else {}
     data, results = tree[name].to_dataset().isel(mixture), tree[node].to_dataset().isel(cell)
     if int(results["status"]) != DONE:
-        return dict.fromkeys(SCORES, math.nan)
+        return dict.fromkeys(room.SCORES, math.nan)
     X, truth, labels = (
         data["X"].values.astype(np.float64),
         data["labels_true"].values,
@@ -91,11 +84,11 @@ def test_every_cell_equals_the_array_cores(plan: Any) -> None:
     tree = toy.tree(plan, chunked=plan in (REAL, MIXED, CHOSEN))
     searches = [{"name": name, "covariance_prior": PRIORS[k]} for k, name in enumerate(plan.searches)]
     tree.attrs["spec"] = {"search": searches or {"covariance_prior": PRIORS[1]}}
-    nodes, name = score_nodes(tree, plan.name), plan.name
+    nodes, name = room.score_nodes(tree, plan.name), plan.name
     assert list(nodes) == [name, *(f"{name}/{model}" for model in plan.baselines)]
     for node, found in nodes.items():
         found = found.compute()
-        assert set(found) == set(SCORES) - (SUPERVISED if node != name else set())
+        assert set(found) == set(room.SCORES) - (SUPERVISED if node != name else set())
         for position in product(*map(range, found["nmi"].shape)):
             cell = dict(zip(found["nmi"].dims, position, strict=True))
             wanted = expected(tree, name, node, cell)
@@ -106,11 +99,11 @@ def test_every_cell_equals_the_array_cores(plan: Any) -> None:
 @pytest.mark.parametrize("plan", [REAL, MIXED, SHAPES, SEARCHED], ids=lambda plan: plan.name)
 def test_baselines_stand_beside_the_models_in_one_call(plan: Any) -> None:
     tree = toy.tree(plan, chunked=plan in (REAL, MIXED))
-    found, alone = scores(tree, plan.name, baselines=True), scores(tree, plan.name)
+    found, alone = room.scores(tree, plan.name, baselines=True), room.scores(tree, plan.name)
     assert list(found["model"].values) == [*plan.models, *plan.baselines]
     xr.testing.assert_equal(found.sel(model=list(plan.models)).compute(), alone.compute())
     for model in plan.baselines:
-        one, beside = baseline_scores(tree, plan.name, model), found.sel(model=model)
+        one, beside = room.baseline_scores(tree, plan.name, model), found.sel(model=model)
         for name, values in one.items():
             assert beside[name].dims == alone[name].dims[:-1]
             wanted = np.broadcast_to(values, beside[name].transpose(..., *values.dims).shape)
@@ -122,10 +115,10 @@ def test_baselines_stand_beside_the_models_in_one_call(plan: Any) -> None:
 def test_objectives_are_in_nats_unless_a_method_is_among_them() -> None:
     plan = toy.plan("iris", baselines=("unsupervised", "k-means"))
     tree = toy.tree(plan)
-    assert scores(tree, "iris")["objective"].attrs["units"] == "nats"
-    assert baseline_scores(tree, "iris")["objective"].attrs["units"] == "nats"
-    assert baseline_scores(tree, "iris", "k-means")["objective"].attrs["units"] == "1"
-    assert scores(tree, "iris", baselines=True)["objective"].attrs["units"] == "1"
+    assert room.scores(tree, "iris")["objective"].attrs["units"] == "nats"
+    assert room.baseline_scores(tree, "iris")["objective"].attrs["units"] == "nats"
+    assert room.baseline_scores(tree, "iris", "k-means")["objective"].attrs["units"] == "1"
+    assert room.scores(tree, "iris", baselines=True)["objective"].attrs["units"] == "1"
 
 
 def test_nothing_is_computed_before_it_is_asked_for() -> None:
@@ -134,7 +127,7 @@ def test_nothing_is_computed_before_it_is_asked_for() -> None:
 
     tree = toy.tree(REAL, MIXED)
     with dask.config.set(scheduler=refuse):
-        nodes = score_nodes(tree, "iris") | score_nodes(tree, "mixtures_k3")
+        nodes = room.score_nodes(tree, "iris") | room.score_nodes(tree, "mixtures_k3")
         with pytest.raises(AssertionError, match="something was computed"):
             nodes["iris"]["relative_nmi"].compute()
     of_models = ("p", "m", "replicate", "model")
@@ -158,30 +151,30 @@ def test_nothing_is_computed_before_it_is_asked_for() -> None:
 def test_what_is_not_there_has_no_scores_and_options_and_odd_values_are_passed_on() -> None:
     of_none, alone = toy.plan("a", baselines=()), toy.plan("b", models=(), p=(), m=())
     tree = toy.tree(of_none, alone, toy.plan("own", has_labels=False), chunked=False)
-    assert not baseline_scores(tree, "a").data_vars
-    assert not scores(tree, "b").data_vars
-    assert set(scores(tree, "own")) == {"annotation_agreement", "objective"}
-    assert set(baseline_scores(tree, "own")) == {"objective"}
+    assert not room.baseline_scores(tree, "a").data_vars
+    assert not room.scores(tree, "b").data_vars
+    assert set(room.scores(tree, "own")) == {"annotation_agreement", "objective"}
+    assert set(room.baseline_scores(tree, "own")) == {"objective"}
     X, truth, found = tree["b/X"].values, tree["b/labels_true"].values, tree["b/unsupervised"]
     # a class without samples has no centroid
     truth[truth == 1] = 2
     means = np.stack([X[truth == label].mean(axis=0) for label in (0, 2)])
     index = core.centroid_index(found["centroids"].values, means)
-    assert float(baseline_scores(tree, "b")["centroid_index"]) == index
+    assert float(room.baseline_scores(tree, "b")["centroid_index"]) == index
     for normalizer in core.NORMALIZERS:
         nmi = core.nmi(truth, found["labels"].values, normalizer)
-        score = baseline_scores(tree, "b", normalizer=normalizer)["nmi"]
+        score = room.baseline_scores(tree, "b", normalizer=normalizer)["nmi"]
         assert float(score) == nmi
         assert score.attrs["normalizer"] == normalizer
-        arithmetic = baseline_scores(tree, "b", normalizer=normalizer)["nmi_arithmetic"]
+        arithmetic = room.baseline_scores(tree, "b", normalizer=normalizer)["nmi_arithmetic"]
         assert float(arithmetic) == core.nmi(truth, found["labels"].values, "arithmetic")
         assert score.attrs["long_name"].endswith(f"true labels, {core.NORMALIZERS[normalizer]}")
     with pytest.raises(ValueError, match="found 'mean', expected one of min, geometric"):
-        scores(tree, "own", normalizer="mean")
+        room.scores(tree, "own", normalizer="mean")
     # values that no solver writes are an error of the cube
     found["labels"][0] = 9
     with pytest.raises(InputError, match="a cell of the cube: found "):
-        baseline_scores(tree, "b")
+        room.baseline_scores(tree, "b")
 
 
 def test_plain_xarray_opens_scores_that_are_stored_until_they_are_stale(
@@ -192,24 +185,24 @@ def test_plain_xarray_opens_scores_that_are_stored_until_they_are_stale(
     path.mkdir()
     (path / "mine").touch()
     with pytest.raises(InputError, match="found something else, expected scores of a cube, or nothing"):
-        store_scores(cube, tree)
+        room.store_scores(cube, tree)
     (path / "mine").unlink()  # which was left as it was
     path.rmdir()
-    assert store_scores(cube, tree) == (path, True)
+    assert room.store_scores(cube, tree) == (path, True)
     stored = xr.open_datatree(path, engine="zarr")
     for name in ("iris", "drawn"):
-        for node, found in score_nodes(tree, name).items():
+        for node, found in room.score_nodes(tree, name).items():
             for score, values in found.items():
                 xr.testing.assert_identical(stored[node][score].variable.compute(), values.variable.compute())
     (path / "marker").write_text("of the first time")
-    assert store_scores(cube, tree) == (path, False)
+    assert room.store_scores(cube, tree) == (path, False)
     assert (path / "marker").exists()
     monkeypatch.setattr(room, "version", lambda name: "another release")
-    assert store_scores(cube, tree) == (path, True)
+    assert room.store_scores(cube, tree) == (path, True)
     assert not (path / "marker").exists()
     assert {each.name for each in tmp_path.iterdir()} == {cube.name, path.name}
     # cells that are done meanwhile; of others nothing counts, whatever is written of them
     first = room.fingerprint(tree)
     tree["iris"]["status"] = xr.zeros_like(tree["iris"]["status"])
     assert room.fingerprint(tree) != first
-    assert all(score.isnull().all() for score in scores(tree, "iris").values())
+    assert all(score.isnull().all() for score in room.scores(tree, "iris").values())

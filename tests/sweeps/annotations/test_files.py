@@ -14,20 +14,7 @@ from hypothesis import strategies as st
 from own_tables import read_annotations, write
 from scipy.special import expit, logit
 
-from sweep_clustering.sweeps.annotations import files
-from sweep_clustering.sweeps.annotations.draw import (
-    CANNOT,
-    MUST,
-    N_NEIGHBOURS,
-    OFTEN,
-    UNSURE,
-    draw_accuracies,
-    draw_annotations,
-    draw_biased,
-    draw_crowd,
-    draw_near,
-    nearest_neighbours,
-)
+from sweep_clustering.sweeps.annotations import draw, files
 from sweep_clustering.sweeps.annotations.files import PairFile, read_answers
 from sweep_clustering.sweeps.annotations.numbering import Numbering, numbering_of
 from sweep_clustering.sweeps.annotations.rows import Annotation, Row, Skip
@@ -38,7 +25,7 @@ from sweep_clustering.sweeps.errors import InputError, Problem, collecting
 
 
 def links_of(path: Path, samples: Samples | int) -> list[Annotation]:
-    return read_annotations(path, samples, CANNOT)
+    return read_annotations(path, samples, draw.CANNOT)
 
 
 def test_forms_of_links_and_annotations(tmp_path: Path) -> None:
@@ -50,8 +37,8 @@ def test_forms_of_links_and_annotations(tmp_path: Path) -> None:
     ):
         path = write(tmp_path, text)
         assert links_of(path, 4) == [
-            Annotation(path, 1, 0, 1, CANNOT, 1.0, files.LINKS, None),
-            Annotation(path, 2, 1, 3, CANNOT, 0.5, files.LINKS, None),
+            Annotation(path, 1, 0, 1, draw.CANNOT, 1.0, files.LINKS, None),
+            Annotation(path, 2, 1, 3, draw.CANNOT, 0.5, files.LINKS, None),
         ]
     for text in (
         "1 2 must 1 ann\n3 3 cannot 4 bob 0.9\n",
@@ -61,8 +48,8 @@ def test_forms_of_links_and_annotations(tmp_path: Path) -> None:
     ):
         path = write(tmp_path, text)
         assert read_annotations(path, 3) == [
-            Annotation(path, 1, 0, 1, MUST, 1.0, "ann", None),
-            Annotation(path, 2, 2, 2, CANNOT, 2.0, "bob", 0.9),
+            Annotation(path, 1, 0, 1, draw.MUST, 1.0, "ann", None),
+            Annotation(path, 2, 2, 2, draw.CANNOT, 2.0, "bob", 0.9),
         ]
     for text in ("", "\n\n", "# nothing yet\n"):
         path = write(tmp_path, text)
@@ -117,12 +104,12 @@ def test_headers_come_as_people_have_them(
         assert [each.line for each in (first, second)] == [3, 5] if end == "\n\n" else [2, 3]
         assert first.first == 0
         assert first.second == 1
-        assert first.kind == MUST
+        assert first.kind == draw.MUST
         assert second.first == 2
         assert second.second == 0
         assert (first.count, second.count) == ((1, 1) if "weight" in left_out else (2, 0.5))
         who = ("asked",) * 2 if "annotator" in left_out else ("Ann B.", "bob, c")
-        assert (first.annotator, second.annotator, second.kind) == (*who, CANNOT)
+        assert (first.annotator, second.annotator, second.kind) == (*who, draw.CANNOT)
         assert first.accuracy == (None if "accuracy" in left_out else 0.9)
         assert second.accuracy is None
 
@@ -137,8 +124,8 @@ def test_headers_of_links_and_words_for_kinds(tmp_path: Path) -> None:
     ):
         links = links_of(write(tmp_path, text), 3)
         assert [(each.first, each.second, each.count, each.kind) for each in links] == [
-            (0, 1, 1, CANNOT),
-            (2, 2, 1, CANNOT),
+            (0, 1, 1, draw.CANNOT),
+            (2, 2, 1, draw.CANNOT),
         ]
     for text in ("i,j,kind\n", "I;J;KIND", "kind j i\n# none\n", ",i,j,type\n"):
         assert read_answers(write(tmp_path, text), 3) == []
@@ -154,7 +141,7 @@ def test_headers_of_links_and_words_for_kinds(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["0 1\n2 1\n", "0,1,1\n1,2,1\n", "0 1 1\n2 1 3\n", "i,j\n0,1\n2,1\n"])
 def test_links_that_only_begin_as_an_index_or_a_header_does(tmp_path: Path, text: str) -> None:
-    links = PairFile.of(write(tmp_path, text), CANNOT).table(Samples(SampleRows(3), 0))
+    links = PairFile.of(write(tmp_path, text), draw.CANNOT).table(Samples(SampleRows(3), 0))
     assert [{each.first, each.second} for each in links] == [{0, 1}, {1, 2}]
 
 
@@ -167,7 +154,7 @@ def test_links_that_only_begin_as_an_index_or_a_header_does(tmp_path: Path, text
         max_size=5,
     ),
     st.sampled_from([",", ";", "\t", " "]),
-    st.sampled_from([None, MUST]),
+    st.sampled_from([None, draw.MUST]),
 )
 def test_any_text_is_read_or_refused(cells: list[list[str]], mark: str, kind: int | None) -> None:
     content = "\n".join(map(mark.join, cells)).encode()
@@ -197,7 +184,7 @@ def test_files_of_a_command_count_rows_from_one_number(tmp_path: Path) -> None:
     texts |= {"marked": MARKED, "marked 1": MARKED.replace("0,1,0,yes\n", ""), "written": WRITTEN}
     texts |= {"session": "i,j,annotator,answer\n1,2,ann,no\n", "names": "Ann,Eve,must,1,ann\n"}
     opened = {name: files.PairFile(read_lines(write(tmp_path, text, name))) for name, text in texts.items()}
-    opened["links"] = files.PairFile(opened["links"].read, CANNOT)
+    opened["links"] = files.PairFile(opened["links"].read, draw.CANNOT)
     at = {name: tmp_path / name for name in texts}
     zero = f"as line 1 of {at['from 0']} names row 0"
     by_ask = (1, "as sweep ask wrote it")
@@ -274,11 +261,11 @@ def test_forms_of_questions(tmp_path: Path) -> None:
         first, second, third = read_answers(path, 9)
         assert first.first == 0
         assert first.second == 1
-        assert first.kind == MUST
+        assert first.kind == draw.MUST
         assert first.count == 1.0
         assert second.first == 2
         assert second.second == 3
-        assert second.kind == CANNOT
+        assert second.kind == draw.CANNOT
         assert first.annotator == "asked"
         assert first.accuracy is None
         assert third == Skip(6, 7)
@@ -288,7 +275,7 @@ def test_forms_of_questions(tmp_path: Path) -> None:
         assert row.kind == kind
     path = write(tmp_path, "i,j,annotator,accuracy,answer\n1,2,ann,0.8,yes\n2,1,,,no\n1,2,,,yes\n")
     found = [(row.annotator, row.accuracy, row.kind) for row in read_annotations(path, 2)]
-    assert found == [("ann", 0.8, MUST), ("asked", None, CANNOT), ("asked", None, MUST)]
+    assert found == [("ann", 0.8, draw.MUST), ("asked", None, draw.CANNOT), ("asked", None, draw.MUST)]
     for text in ("i,j,answer\n", "i,j,answer", "i,j,answer\n1,2,\n"):
         assert read_answers(write(tmp_path, text), 9) == []
     assert files.separator_of("i j kind weight annotator") is None
@@ -300,15 +287,21 @@ def test_wherever_the_last_line_breaks_off_earlier_answers_are_read(tmp_path: Pa
         first, *rest = read_answers(write(tmp_path, begin + last[:length]), 9)
         assert first.first == 0
         assert first.second == 1
-        assert first.kind == MUST
+        assert first.kind == draw.MUST
         assert rest == ([Skip(2, 8)] if last[:length].removeprefix("3,9,asked,") in files.SKIPS else [])
-    for word, kind in (("y", MUST), ("ye", MUST), ("yes", MUST), ("n", CANNOT), ("no", CANNOT)):
+    for word, kind in (
+        ("y", draw.MUST),
+        ("ye", draw.MUST),
+        ("yes", draw.MUST),
+        ("n", draw.CANNOT),
+        ("no", draw.CANNOT),
+    ):
         *_, row = read_answers(write(tmp_path, f"{begin}3,9,asked,{word}"), 9)
         assert row.kind == kind
     text = 'i,j,note,answer\n1,2,"a\n\n# b, c",yes\n\n# 3,4,x,no\n3,4,"d\n e",no\n5,99,f,no\n6,7,"g\n'
     path = write(tmp_path, text.replace("5,99", "5,9").replace('6,7,"g\n', '6,7,"g'))
     rows = [(row.line, row.first, row.kind) for row in read_annotations(path, 9)]  # the last one broke off
-    assert rows == [(2, 0, MUST), (7, 2, CANNOT), (9, 4, CANNOT)]
+    assert rows == [(2, 0, draw.MUST), (7, 2, draw.CANNOT), (9, 4, draw.CANNOT)]
 
 
 NAMES = ("=a", "'=a", "-1+2", "@b", "+c", "''-d", "plain", "-5.5.", "e\x1b[31m", "'f")
@@ -391,7 +384,7 @@ def test_an_exclamation_mark_or_an_infinite_weight_makes_a_link_hard(
 
 
 def test_link_files_take_an_infinite_weight(tmp_path: Path) -> None:
-    rows = PairFile.of(write(tmp_path, "1 2 inf\n1 1 inf\n2 3 2\n"), MUST).table(Samples.of(3))
+    rows = PairFile.of(write(tmp_path, "1 2 inf\n1 1 inf\n2 3 2\n"), draw.MUST).table(Samples.of(3))
     assert rows.columns["is_hard"].tolist() == [True, True, False]
     assert rows.columns["count"].tolist() == [1, 1, 2]
 
@@ -421,9 +414,9 @@ LABELS = np.repeat(np.arange(3, dtype=np.int16), [50, 30, 20])
 @pytest.mark.parametrize("p", [0.6, 0.9, 1.0])
 def test_the_share_of_right_annotations_is_the_accuracy_and_pairs_are_uniform(p: float) -> None:
     n = 400_000
-    i, j, kind = draw_annotations(np.random.default_rng(0), LABELS, p=p, m=n).T
+    i, j, kind = draw.draw_annotations(np.random.default_rng(0), LABELS, p=p, m=n).T
     agrees = LABELS[i] == LABELS[j]
-    right = (kind == MUST) == agrees
+    right = (kind == draw.MUST) == agrees
     for part in (agrees, ~agrees, i == j):
         assert abs(right[part].mean() - p) <= 5 * np.sqrt(p * (1 - p) / part.sum())
     assert abs((i == j).mean() - 0.01) < 5 * np.sqrt(0.01 * 0.99 / n)
@@ -436,8 +429,8 @@ def test_the_share_of_right_annotations_is_the_accuracy_and_pairs_are_uniform(p:
 def test_a_near_design_draws_uniformly_from_the_nearest_neighbours(n_samples: int) -> None:
     rng, m = np.random.default_rng(3), 100_000
     X = rng.integers(0, 3, size=(n_samples, 4)).astype(float)  # many distances are equal
-    i, j, kind = draw_near(rng, LABELS[:n_samples], X, p=1.0, m=m).T
-    n_neighbours = min(N_NEIGHBOURS, n_samples - 1)
+    i, j, kind = draw.draw_near(rng, LABELS[:n_samples], X, p=1.0, m=m).T
+    n_neighbours = min(draw.N_NEIGHBOURS, n_samples - 1)
     distances = ((X[:, None] - X[None]) ** 2).sum(axis=2)
     np.fill_diagonal(distances, np.inf)
     farthest = np.sort(distances, axis=1)[:, n_neighbours - 1]
@@ -447,7 +440,7 @@ def test_a_near_design_draws_uniformly_from_the_nearest_neighbours(n_samples: in
     assert ((counts > 0).sum(axis=1) == n_neighbours).all()
     expected = m / n_samples / n_neighbours
     assert abs(counts[counts > 0] - expected).max() < 6 * np.sqrt(expected)
-    assert np.array_equal(kind == MUST, LABELS[i] == LABELS[j])
+    assert np.array_equal(kind == draw.MUST, LABELS[i] == LABELS[j])
 
 
 def test_neighbours_are_those_of_a_sort_of_all_distances() -> None:
@@ -455,16 +448,18 @@ def test_neighbours_are_those_of_a_sort_of_all_distances() -> None:
     distances = ((X[:, None] - X[None]) ** 2).sum(axis=2)
     np.fill_diagonal(distances, np.inf)
     samples = np.arange(0, 300, 7)
-    assert np.array_equal(nearest_neighbours(X, samples, 20), np.argsort(distances, axis=1)[samples, :20])
+    assert np.array_equal(
+        draw.nearest_neighbours(X, samples, 20), np.argsort(distances, axis=1)[samples, :20]
+    )
 
 
 def test_a_biased_design_draws_the_first_third_of_an_order_more_often() -> None:
     m, order = 200_000, np.random.default_rng(1).permutation(100)
-    i, j, kind = draw_biased(np.random.default_rng(2), LABELS, order, p=1.0, m=m).T
-    assert np.array_equal(kind == MUST, LABELS[i] == LABELS[j])
+    i, j, kind = draw.draw_biased(np.random.default_rng(2), LABELS, order, p=1.0, m=m).T
+    assert np.array_equal(kind == draw.MUST, LABELS[i] == LABELS[j])
     often = np.zeros(100, dtype=bool)
     often[order[:33]] = True
-    share = OFTEN * 33 / (OFTEN * 33 + 67)
+    share = draw.OFTEN * 33 / (draw.OFTEN * 33 + 67)
     for ends in (i, j):
         assert abs(often[ends].mean() - share) < 5 * np.sqrt(share * (1 - share) / m)
     both = (often[i] & often[j]).mean()
@@ -476,30 +471,30 @@ def test_a_crowd_has_the_quantiles_of_its_accuracies_and_the_median_is_the_accur
     shares, values = np.array(quantiles).T
     for p in (0.7, 0.6, 0.9):
         rng = np.random.default_rng(5)
-        accuracies = draw_accuracies(rng, 40_000, quantiles=quantiles, leaning=leaning, p=p)
+        accuracies = draw.draw_accuracies(rng, 40_000, quantiles=quantiles, leaning=leaning, p=p)
         moved = expit(logit(values) - logit(0.7) + logit(p))
         assert np.allclose(np.quantile(accuracies.mean(axis=1), shares[:-1]), moved[:-1], atol=0.01)
         # the two kinds of pairs are one level of log odds, plus and minus the leaning
         tilt = (logit(accuracies[:, 0]) - logit(accuracies[:, 1])) / 2
         assert abs(tilt.mean() + 0.15) < 0.02
         assert abs(tilt.std() - 0.8) < 0.02
-    few = draw_accuracies(np.random.default_rng(5), 7, quantiles=quantiles, leaning=leaning, p=0.9)
+    few = draw.draw_accuracies(np.random.default_rng(5), 7, quantiles=quantiles, leaning=leaning, p=0.9)
     assert np.array_equal(few, accuracies[:7])
     rng = np.random.default_rng(5)
-    assert (draw_accuracies(rng, 3, quantiles=quantiles, leaning=leaning, p=1.0) == 1.0).all()
+    assert (draw.draw_accuracies(rng, 3, quantiles=quantiles, leaning=leaning, p=1.0) == 1.0).all()
     rng = np.random.default_rng(5)
-    alike = draw_accuracies(rng, 3, quantiles=((0.5, 0.7),), leaning=(0.0, 0.0), p=0.8)
+    alike = draw.draw_accuracies(rng, 3, quantiles=((0.5, 0.7),), leaning=(0.0, 0.0), p=0.8)
     assert np.allclose(alike, 0.8, rtol=1e-12)
 
 
 def test_annotators_of_a_crowd_answer_in_turn_with_their_accuracies() -> None:
     accuracies, each = np.array([[0.9, 0.6], [0.2, 0.7], [0.5, 0.5]]), 100_000
     rng = np.random.default_rng(6)
-    crowd = draw_crowd(rng, LABELS, accuracies, answers=each, unsure=0.1, m=250_000)
-    is_unsure = crowd[:, 2] == UNSURE
+    crowd = draw.draw_crowd(rng, LABELS, accuracies, answers=each, unsure=0.1, m=250_000)
+    is_unsure = crowd[:, 2] == draw.UNSURE
     assert abs(is_unsure.mean() - 0.1) < 0.005
     agrees = LABELS[crowd[:, 0]] == LABELS[crowd[:, 1]]
-    is_right = (crowd[:, 2] == MUST) == agrees
+    is_right = (crowd[:, 2] == draw.MUST) == agrees
     for annotator, start in enumerate((0, each, 2 * each)):
         rows = np.zeros(len(crowd), bool)
         rows[start : start + each] = True
@@ -507,5 +502,5 @@ def test_annotators_of_a_crowd_answer_in_turn_with_their_accuracies() -> None:
             assert abs(is_right[rows & pairs & ~is_unsure].mean() - accuracies[annotator, side]) < 0.01
     # a crowd of one accuracy, none of whom is unsure, gives the answers of a uniform design
     alike, rng = np.full((3, 2), 0.8), np.random.default_rng(7)
-    one = draw_crowd(rng, LABELS, alike, answers=100, unsure=0.0, m=250)
-    assert np.array_equal(one, draw_annotations(np.random.default_rng(7), LABELS, p=0.8, m=250))
+    one = draw.draw_crowd(rng, LABELS, alike, answers=100, unsure=0.0, m=250)
+    assert np.array_equal(one, draw.draw_annotations(np.random.default_rng(7), LABELS, p=0.8, m=250))

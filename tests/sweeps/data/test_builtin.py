@@ -23,27 +23,12 @@ import pytest
 import sklearn.datasets
 
 from sweep_clustering.sweeps.data import builtin
-from sweep_clustering.sweeps.data.builtin import (
-    BUILTIN,
-    REGISTRY,
-    Damaged,
-    Missing,
-    RawFile,
-    Unavailable,
-    catalogue,
-    find,
-    find_in_folder,
-    fitting,
-    parse,
-    parse_raw,
-    verified,
-)
 from sweep_clustering.sweeps.errors import InputError
 
 RAW = b"1,5.1,3.5\n2,4.9,3.0\n1,4.7,3.2\n"
-FILE = RawFile("tiny.data", sha256(RAW).hexdigest(), "http://unused.invalid/deep/tiny+set.zip")
+FILE = builtin.RawFile("tiny.data", sha256(RAW).hexdigest(), "http://unused.invalid/deep/tiny+set.zip")
 TINY: dict[str, Any] = {"name": "tiny", "files": (FILE,), "class_names": ("1", "2")}
-ENTRY = replace(REGISTRY["iris-uci"], **TINY, features=(1, 3), class_column=0)
+ENTRY = replace(builtin.REGISTRY["iris-uci"], **TINY, features=(1, 3), class_column=0)
 
 
 def zipped(members: dict[str, bytes]) -> bytes:
@@ -85,13 +70,13 @@ def test_a_raw_file_by_hand() -> None:
         "a,?,3,9\n"  # a feature is missing
         "a,-1e3,4,?\n"  # missing, but in no feature
     )
-    table = parse_raw(content.encode(), entry)
+    table = builtin.parse_raw(content.encode(), entry)
     assert table.X.tolist() == [[1.5, 2.0], [-1000.0, 4.0]]
     assert table.labels_true is not None
     assert table.labels_true.tolist() == [1, 0]
     assert table.class_names == ("a", "b")
     blanks = replace(entry, separator="", header_lines=0)
-    assert parse_raw(b"a  1 \t 2\n  b 3   4\n", blanks).X.tolist() == [[1.0, 2.0], [3.0, 4.0]]
+    assert builtin.parse_raw(b"a  1 \t 2\n  b 3   4\n", blanks).X.tolist() == [[1.0, 2.0], [3.0, 4.0]]
 
 
 # Downloads from a real server on loopback; no test here leaves the machine.
@@ -138,17 +123,17 @@ def test_good_download_is_kept_and_used_again(publish: Publish, cache: Path) -> 
     for content in (RAW, zipped({"tiny.data": RAW}), zipped({"a/b/tiny.data": RAW})):
         kept.unlink(missing_ok=True)
         url, asked = publish(content)
-        found = find("tiny")
+        found = builtin.find("tiny")
         assert found.table.X.tolist() == [[5.1, 3.5], [4.9, 3.0], [4.7, 3.2]]
         assert found.source == f"downloaded from {url}"
         assert kept.read_bytes() == RAW
-        assert find("tiny").source == f"user cache {kept}"
-        assert find("tiny").path == kept
+        assert builtin.find("tiny").source == f"user cache {kept}"
+        assert builtin.find("tiny").path == kept
         assert len(asked) == 1
         assert list(cache.iterdir()) == [kept]
     kept.write_bytes(RAW[:10])  # a damaged file is replaced, and a second try may be the good one
     publish(RAW[:10], RAW)
-    assert find("tiny").path.read_bytes() == RAW
+    assert builtin.find("tiny").path.read_bytes() == RAW
 
 
 def test_bad_download_leaves_nothing(publish: Publish, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,8 +145,8 @@ def test_bad_download_leaves_nothing(publish: Publish, cache: Path, monkeypatch:
         ([], "cannot be downloaded: 404"),
     ):
         url, asked = publish(*contents)
-        with pytest.raises(Unavailable) as caught:
-            find("tiny")
+        with pytest.raises(builtin.Unavailable) as caught:
+            builtin.find("tiny")
         said = caught.value.reasons[-1]
         assert said.startswith(f"{url}: {cause}")
         assert said.endswith(f"with a network {url} can be saved into a folder for --data-dir")
@@ -173,16 +158,16 @@ def test_bad_download_leaves_nothing(publish: Publish, cache: Path, monkeypatch:
         for cause in ("Connection refused", "timed out"):
             builtin._quiet.clear()
             publish(RAW, port=other.getsockname()[1])
-            with pytest.raises(Unavailable, match=f"cannot be downloaded: {cause}"):
-                find("tiny")
-            with pytest.raises(Unavailable, match="did not answer a moment ago"):  # at once
-                find("tiny")
+            with pytest.raises(builtin.Unavailable, match=f"cannot be downloaded: {cause}"):
+                builtin.find("tiny")
+            with pytest.raises(builtin.Unavailable, match="did not answer a moment ago"):  # at once
+                builtin.find("tiny")
             other.listen()
     publish(RAW)
     cache.rmdir()
     cache.write_text("a file where the folder should be")
-    with pytest.raises(Unavailable, match="cannot be kept in"):
-        find("tiny")
+    with pytest.raises(builtin.Unavailable, match="cannot be kept in"):
+        builtin.find("tiny")
 
 
 # The raw file of a data set: found in folders and zips, its checksum verified.
@@ -192,23 +177,23 @@ def test_the_content_decides_not_the_packing(tmp_path: Path, monkeypatch: pytest
     packed = zipped({"tiny.data": RAW})
     twice = zipped({"a/tiny.data": b"another", "b/tiny.data": RAW})
     for content in (RAW, packed, twice, zipped({"x.zip": packed})):
-        assert verified(content, FILE) == RAW
+        assert builtin.verified(content, FILE) == RAW
     # a zip may hold itself; a file in a zip in a zip is as deep as publishers go
     deep = zipped({"x.zip": zipped({"y.zip": packed})})
     for content in (b"", RAW + b"\n", zipped({"own.csv": RAW}), packed[:-30], deep):
-        with pytest.raises(Damaged):
-            verified(content, FILE)
+        with pytest.raises(builtin.Damaged):
+            builtin.verified(content, FILE)
     # the raw file itself goes before a zip, which is known by its letters
     files = folder(tmp_path / "data", {"tiny_SET.zip": zipped({"tiny.data": RAW}), "tiny.data": RAW})
-    assert find_in_folder(FILE, files) == (RAW, files / "tiny.data")
+    assert builtin.find_in_folder(FILE, files) == (RAW, files / "tiny.data")
     (files / "tiny.data").unlink()
-    assert find_in_folder(FILE, files) == (RAW, files / "tiny_SET.zip")
+    assert builtin.find_in_folder(FILE, files) == (RAW, files / "tiny_SET.zip")
     (files / "tiny_SET.zip").unlink()
-    with pytest.raises(Missing, match=r"holds no tiny\.data or tiny\+set\.zip"):
-        find_in_folder(FILE, files)
+    with pytest.raises(builtin.Missing, match=r"holds no tiny\.data or tiny\+set\.zip"):
+        builtin.find_in_folder(FILE, files)
     monkeypatch.setattr(builtin, "MEMBER_LIMIT", len(RAW) - 1)
-    with pytest.raises(Damaged, match=r"without a member tiny\.data"):
-        verified(packed, FILE)
+    with pytest.raises(builtin.Damaged, match=r"without a member tiny\.data"):
+        builtin.verified(packed, FILE)
 
 
 def test_another_file_ends_the_search(
@@ -218,18 +203,18 @@ def test_another_file_ends_the_search(
     folder(cache, {"iris.data": (raw_data / "iris.data").read_bytes()})
     files = folder(tmp_path / "data", {})
     (files / "iris.data").write_bytes(b"5.1,3.5,1.4,0.2,Iris-setosa\r\n")
-    with pytest.raises(Unavailable) as caught:
-        find("iris-uci", data_dir=files)
+    with pytest.raises(builtin.Unavailable) as caught:
+        builtin.find("iris-uci", data_dir=files)
     assert caught.value.reasons[0].startswith(f"{files / 'iris.data'}: 29 bytes with sha256 ")
     (files / "bezdekIris.data").mkdir()
-    with pytest.raises(Unavailable, match=r"bezdekIris\.data: found a folder"):
-        find("iris", data_dir=files)
+    with pytest.raises(builtin.Unavailable, match=r"bezdekIris\.data: found a folder"):
+        builtin.find("iris", data_dir=files)
     for name, where in (("iris", "--data-dir"), ("vertebrae", "did you mean 'vertebral'")):
         with pytest.raises(InputError, match=where):
-            find(name, data_dir=tmp_path / "absent")
+            builtin.find(name, data_dir=tmp_path / "absent")
     monkeypatch.setenv("SWEEP_DATA_DIR", str(tmp_path / "absent"))
     with pytest.raises(InputError, match="SWEEP_DATA_DIR"):
-        catalogue()
+        builtin.catalogue()
 
 
 CLASSES = {
@@ -249,7 +234,7 @@ CLASSES = {
 def test_table_agrees_with_published_statistics_from_raw_file_zip_and_cache(
     name: str, shared_data: Path, raw_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data, entry = find(name, data_dir=raw_data), REGISTRY[name]
+    data, entry = builtin.find(name, data_dir=raw_data), builtin.REGISTRY[name]
     (published,) = entry.files
     assert published.url[:8] == entry.landing_page[:8] == "https://"
     assert entry.licence
@@ -268,10 +253,10 @@ def test_table_agrees_with_published_statistics_from_raw_file_zip_and_cache(
     zips = folder(tmp_path / "zips", {zip_name: zipped({f"some/where/{published.file}": raw.read_bytes()})})
     kept = folder(tmp_path / "filled", {published.file: raw.read_bytes()})
     monkeypatch.setenv("SWEEP_DATA_DIR", str(zips))
-    from_zip = find(name)
+    from_zip = builtin.find(name)
     monkeypatch.setenv("SWEEP_DATA_DIR", "")
     monkeypatch.setenv("SWEEP_USER_CACHE", str(kept))
-    from_cache = find(name)
+    from_cache = builtin.find(name)
     assert {each.table.checksum() for each in (data, from_zip, from_cache)} == {entry.checksum}
     assert data.source == f"data directory {raw}"
     assert from_zip.source == f"data directory {zips / zip_name}"
@@ -288,12 +273,12 @@ BUNDLED: dict[str, Callable[[], Any]] = {
 
 def test_scikit_learn_holds_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, loader in BUNDLED.items():
-        data, theirs = find(name), loader()
+        data, theirs = builtin.find(name), loader()
         assert np.array_equal(data.X, theirs.data)
         assert np.array_equal(data.labels_true, theirs.target)
         assert list(data.table.feature_names) in ([], list(theirs.feature_names))
         assert data.source == "scikit-learn's copy"
-        assert data.table.checksum() == REGISTRY[name].checksum
+        assert data.table.checksum() == builtin.REGISTRY[name].checksum
     code = "import sys; from sweep_clustering.sweeps.data.builtin import find; find('iris'); "
     subprocess.run([sys.executable, "-c", code + "assert 'sklearn' not in sys.modules"], check=True)
     file = tmp_path / "datasets" / "data" / "iris.csv"
@@ -304,14 +289,14 @@ def test_scikit_learn_holds_the_same_bits(tmp_path: Path, monkeypatch: pytest.Mo
     for content in (None, text.replace("5.1", "5.2", 1), text.replace("5.1", "x", 1)):
         if content is not None:
             file.write_text(content)
-        with pytest.raises(Unavailable, match=r"scikit-learn [\d.]+ ships another table"):
-            find("iris", download=False)
+        with pytest.raises(builtin.Unavailable, match=r"scikit-learn [\d.]+ ships another table"):
+            builtin.find("iris", download=False)
     file.write_text(text)
-    assert find("iris").source == "scikit-learn's copy"
+    assert builtin.find("iris").source == "scikit-learn's copy"
 
 
 def test_three_of_the_digits() -> None:
-    three, whole = find("digits-389"), find("digits")
+    three, whole = builtin.find("digits-389"), builtin.find("digits")
     kept = np.isin(whole.labels_true, (3, 8, 9))
     assert np.array_equal(three.X, whole.X[kept])
     assert np.array_equal(np.array([3, 8, 9])[three.labels_true], whole.labels_true[kept])
@@ -326,25 +311,25 @@ def test_the_irises_differ_in_two_rows(
     cache.parent.mkdir()
     folder(cache, {"bezdekIris.data": b"half a fi"})
     # iris is never read from the other's file, nor from a damaged one
-    assert find("iris", data_dir=files).source == "scikit-learn's copy"
+    assert builtin.find("iris", data_dir=files).source == "scikit-learn's copy"
     assert "ignoring a damaged file in the user cache" in caplog.text
     shutil.copyfile(raw_data / "bezdekIris.data", files / "bezdekIris.data")
-    corrected, uci = (find(name, data_dir=files).X for name in ("iris", "iris-uci"))
+    corrected, uci = (builtin.find(name, data_dir=files).X for name in ("iris", "iris-uci"))
     assert np.argwhere(corrected != uci).tolist() == [[34, 3], [37, 1], [37, 2]]
     assert corrected[[34, 37]].tolist() == [[4.9, 3.1, 1.5, 0.2], [4.9, 3.6, 1.4, 0.1]]
 
 
 def test_what_is_missing_is_said_of_each_source(cache: Path, tmp_path: Path) -> None:
     files = folder(tmp_path / "data", {})
-    with pytest.raises(Unavailable) as caught:
-        find("thyroid", data_dir=files, download=False)
+    with pytest.raises(builtin.Unavailable) as caught:
+        builtin.find("thyroid", data_dir=files, download=False)
     assert caught.value.reasons == (
         f"{files} holds no new-thyroid.data or thyroid+disease.zip",
         f"{cache} does not exist",
-        f"{REGISTRY['thyroid'].files[0].url}: not downloaded yet",
+        f"{builtin.REGISTRY['thyroid'].files[0].url}: not downloaded yet",
     )
-    records = {record.name: record for record in catalogue()}
-    assert tuple(records) == BUILTIN
+    records = {record.name: record for record in builtin.catalogue()}
+    assert tuple(records) == builtin.BUILTIN
     assert {name for name, record in records.items() if record.source} == {*BUNDLED, "digits-389"}
     assert all(bool(record.source) != bool(record.reasons) for record in records.values())
 
@@ -358,35 +343,35 @@ def packed(text: str) -> bytes:
 
 def test_features_and_classes_of_a_suite_without_its_noise() -> None:
     entry = replace(
-        REGISTRY["suite/uci/wine"], n_samples=3, class_names=("1", "2"), features=(0, 2), n_noise=1
+        builtin.REGISTRY["suite/uci/wine"], n_samples=3, class_names=("1", "2"), features=(0, 2), n_noise=1
     )
     features = packed("1 2\n3  4\n5\t6\n7 8\n")
-    table = parse([features, packed("2\n0\n1\n2\n")], entry)
+    table = builtin.parse([features, packed("2\n0\n1\n2\n")], entry)
     assert table.X.tolist() == [[1.0, 2.0], [5.0, 6.0], [7.0, 8.0]]
     assert table.labels_true is not None
     assert table.labels_true.tolist() == [1, 0, 1]
     assert table.notes == ("1 samples are noise (label 0) and left out",)
     for classes in ("2\n0\n1\n", "2\n0\n1\n3\n", "2\n0\n0\n1\n", "2\n0\n1\nx\n", ""):
         with pytest.raises(ValueError, match=r"expected 3 rows|no table of 2 numbers"):
-            parse([features, packed(classes)], entry)
+            builtin.parse([features, packed(classes)], entry)
     for broken in (b"", b"1 2\n", features[:-9], packed("1 2 3\n")):
         with pytest.raises(ValueError, match=r"no table of 2 numbers a row|expected 3 rows"):
-            parse([broken, packed("1\n")], entry)
+            builtin.parse([broken, packed("1\n")], entry)
 
 
 def test_names_and_patterns() -> None:
-    suite = [name for name in BUILTIN if name.startswith("suite/")]
+    suite = [name for name in builtin.BUILTIN if name.startswith("suite/")]
     assert len(suite) == 78
-    assert fitting("suite/*") == suite
-    assert fitting("suite/uci/w*") == ["suite/uci/wdbc", "suite/uci/wine"]
-    assert fitting("suite/mnist/*") == ["suite/mnist/digits", "suite/mnist/fashion"]
-    assert fitting("iris") == ["iris"]
-    assert fitting("iris*") == ["iris", "iris-uci"]
-    assert fitting("nothing*") == fitting("suite/uci") == []
-    known = [name for name in suite if REGISTRY[name].checksum]
+    assert builtin.fitting("suite/*") == suite
+    assert builtin.fitting("suite/uci/w*") == ["suite/uci/wdbc", "suite/uci/wine"]
+    assert builtin.fitting("suite/mnist/*") == ["suite/mnist/digits", "suite/mnist/fashion"]
+    assert builtin.fitting("iris") == ["iris"]
+    assert builtin.fitting("iris*") == ["iris", "iris-uci"]
+    assert builtin.fitting("nothing*") == builtin.fitting("suite/uci") == []
+    known = [name for name in suite if builtin.REGISTRY[name].checksum]
     assert len(known) == 73
-    assert all(len(file.sha256) == 64 for name in known for file in REGISTRY[name].files)
-    assert len({REGISTRY[name].files[0].url for name in suite}) == 78
+    assert all(len(file.sha256) == 64 for name in known for file in builtin.REGISTRY[name].files)
+    assert len({builtin.REGISTRY[name].files[0].url for name in suite}) == 78
 
 
 def test_sets_of_the_suite_are_those_published(shared_data: Path, tmp_path: Path, cache: Path) -> None:
@@ -394,7 +379,7 @@ def test_sets_of_the_suite_are_those_published(shared_data: Path, tmp_path: Path
     if not home.is_dir():
         pytest.skip("the clustering suite (../shared/data/suite) is not on this machine")
     for name in ("suite/fcps/hepta", "suite/graves/zigzag_noisy", "suite/uci/wine"):
-        data, entry = find(name, data_dir=shared_data), REGISTRY[name]
+        data, entry = builtin.find(name, data_dir=shared_data), builtin.REGISTRY[name]
         assert data.table.checksum() == entry.checksum
         assert len(data.X) == entry.n_samples
         assert data.n_clusters == entry.n_clusters
@@ -404,24 +389,29 @@ def test_sets_of_the_suite_are_those_published(shared_data: Path, tmp_path: Path
     half = tmp_path / "suite" / "uci"
     half.mkdir(parents=True)
     shutil.copy(home / "uci" / "wine.data.gz", half)
-    with pytest.raises(Unavailable, match=r"holds no suite/uci/wine\.labels0\.gz"):
-        find("suite/uci/wine", data_dir=tmp_path, download=False)
+    with pytest.raises(builtin.Unavailable, match=r"holds no suite/uci/wine\.labels0\.gz"):
+        builtin.find("suite/uci/wine", data_dir=tmp_path, download=False)
     shutil.copy(home / "uci" / "glass.labels0.gz", half / "wine.labels0.gz")
-    with pytest.raises(Unavailable, match=r"wine\.labels0\.gz: \d+ bytes with sha256"):
-        find("suite/uci/wine", data_dir=tmp_path, download=False)
+    with pytest.raises(builtin.Unavailable, match=r"wine\.labels0\.gz: \d+ bytes with sha256"):
+        builtin.find("suite/uci/wine", data_dir=tmp_path, download=False)
 
 
 def test_a_set_without_a_checksum_goes_by_its_sizes(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cache: Path
 ) -> None:
-    tiny = replace(REGISTRY["suite/sipu/birch1"], n_samples=2, class_names=("1", "2"), features=(0, 1))
+    tiny = replace(
+        builtin.REGISTRY["suite/sipu/birch1"], n_samples=2, class_names=("1", "2"), features=(0, 1)
+    )
     assert not tiny.files[0].sha256
     monkeypatch.setattr(builtin, "REGISTRY", {tiny.name: tiny})
     for place in (tmp_path, cache):
         (place / "suite" / "sipu").mkdir(parents=True)
         (place / "suite" / "sipu" / "birch1.data.gz").write_bytes(packed("1\n2\n"))
         (place / "suite" / "sipu" / "birch1.labels0.gz").write_bytes(packed("1\n2\n"))
-        assert find(tiny.name, data_dir=place if place == tmp_path else None).X.tolist() == [[1.0], [2.0]]
+        assert builtin.find(tiny.name, data_dir=place if place == tmp_path else None).X.tolist() == [
+            [1.0],
+            [2.0],
+        ]
     (tmp_path / "suite" / "sipu" / "birch1.data.gz").write_bytes(packed("1\n2\n3\n"))
-    with pytest.raises(Unavailable, match="expected 2 rows of 2 classes and 0 of noise"):
-        find(tiny.name, data_dir=tmp_path)
+    with pytest.raises(builtin.Unavailable, match="expected 2 rows of 2 classes and 0 of noise"):
+        builtin.find(tiny.name, data_dir=tmp_path)
