@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -182,6 +183,18 @@ def _on_features(X: Floats, names: Sequence[str]) -> Iterator[str]:
         )
 
 
+class Agreement(NamedTuple):
+    """The share of annotations that agree with a partition, and that with one at random with its error."""
+
+    share: float
+    chance: float
+    error: float
+
+    def is_clear(self, least: float) -> bool:
+        """Whether the share is more than so many standard errors above chance."""
+        return self.share > self.chance + least * self.error
+
+
 class Annotated:
     """Annotations of one or more layers, without those of a sample with itself."""
 
@@ -204,6 +217,20 @@ class Annotated:
         """Return whether annotations agree with a partition."""
         return np.concatenate([agrees(layer, labels) for layer in self.layers])
 
+    def agreement(self, labels: NDArray[np.integer]) -> Agreement:
+        """Return how far the annotations agree with a partition."""
+        shares = np.bincount(labels) / len(labels)
+        together, must = float(shares @ shares), self.must_share
+        chance = must * together + (1.0 - must) * (1.0 - together)
+        share = float(self.weights @ self.right(labels)) / self.total
+        return Agreement(share, chance, math.sqrt(chance * (1.0 - chance) / self.count))
+
+    def by_annotator(self) -> list[Annotated]:
+        """Return the annotations of each annotator who annotates two different samples."""
+        annotators = {layer.annotator for layer in self.layers}
+        parts = [Annotated.of([layer for layer in self.layers if layer.annotator == a]) for a in annotators]
+        return [part for part in parts if part is not None]
+
     @property
     def must_share(self) -> float:
         """Share of must-links."""
@@ -222,20 +249,20 @@ class Annotated:
 
 def _on_agreement(annotated: Annotated, labels: NDArray[np.integer]) -> Iterator[str]:
     """Say if the agreement is near chance, or far below the accuracy."""
-    right = annotated.right(labels)
-    agreement = float(annotated.weights @ right) / annotated.total
-    shares = np.bincount(labels) / len(labels)
-    together, must = float(shares @ shares), annotated.must_share
-    chance = must * together + (1.0 - must) * (1.0 - together)
-    error = math.sqrt(chance * (1.0 - chance) / annotated.count)
-    if annotated.count >= LEAST_PAIRS and agreement <= chance + min(CLEAR * error, ENOUGH):
+    whole = annotated.agreement(labels)
+    parts = [part.agreement(labels) for part in annotated.by_annotator()]
+    # One annotator who is clearly right shows that rows and answers are read well, whatever the others say:
+    # clearer than the best of so many would be by chance.
+    least = math.sqrt(CLEAR**2 + 2.0 * math.log(len(parts)))
+    is_enough = whole.is_clear(CLEAR) or whole.share > whole.chance + ENOUGH
+    if annotated.count >= LEAST_PAIRS and not is_enough and not any(part.is_clear(least) for part in parts):
         yield (
-            f"the clusters agree with {agreement:.1%} of the annotations, no better than chance: clusters of"
-            f" these sizes at random would with {chance:.1%}. Are your rows numbered from 0 (--first-row 0)?"
-            " Are must and cannot the right way round? Is the number of clusters?"
+            f"the clusters agree with {whole.share:.1%} of the annotations, no better than chance:"
+            f" clusters of these sizes at random would with {whole.chance:.1%}. Are your rows numbered from 0"
+            " (--first-row 0)? Are must and cannot the right way round? Is the number of clusters?"
         )
         return
-    yield from contradictions(annotated, right)
+    yield from contradictions(annotated, annotated.right(labels))
 
 
 def predicted_words(score: HeldOut, base: HeldOut | None) -> str:

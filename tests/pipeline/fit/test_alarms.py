@@ -129,6 +129,10 @@ def test_agreement_near_chance_or_less_than_told() -> None:
     assert "no better than chance" in found(layers=shifted)[0]
     assert "numbered from 0" in found(layers=shifted)[0]
     assert found(layers=wrong) == []  # classes all move to another: the same answers
+    # one annotator who is right, beside others who are wrong, is no matter of numbering
+    crowd = [replace(layer, annotator=1, kind=MUST + CANNOT - layer.kind) for layer in drawn(1.0, 300)]
+    assert "no better than chance" in found(layers=crowd)[0]
+    assert not any("no better than chance" in text for text in found(layers=[*drawn(1.0, 60), *crowd]))
     (less,) = found(layers=drawn(0.75, 600, told=0.95))
     assert "but their accuracy explains only" in less
 
