@@ -194,7 +194,7 @@ MOST = {
     "calls with splats": 120,
     "uses of Any": 606,
     "modules with code": 152,
-    "lines of code": 30_717,
+    "lines of code": 30_764,
     "lines of imports": 2_964,
     "lines of docstrings for 100 lines of code": 27,
 }

@@ -12,7 +12,6 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
 from sweep_clustering.storage.runfolder.folder import RunFolder
@@ -53,8 +52,16 @@ logger = logging.getLogger(__name__)
 TIMEOUT = 30.0
 
 ATTEMPTS = 3
-# Seconds between two attempts.
+
+# Attempts while a person waits at the terminal: seven minutes of pauses.
+PATIENT_ATTEMPTS = 12
+
+# Attempts at what a busy queue refuses, and also one that can never do it: half a minute of pauses.
+DOUBTFUL_ATTEMPTS = 5
+
+# Seconds between the first two attempts. The pause doubles up to the longest one.
 PAUSE = 2.0
+LONGEST_PAUSE = 60.0
 
 # Seconds that a command may take, and only once, while a head ends early.
 HURRY_SECONDS = 10.0
@@ -63,11 +70,40 @@ HURRY_SECONDS = 10.0
 ending = threading.Event()
 
 # Messages of a queue when its controller is away or busy; any other error would come again.
+#
+# These patterns are not of one row: a kind without a row refuses jobs, too.
 TRANSIENT = re.compile(
-    r"timed out|unable to contact|connection (?:refused|reset)|temporarily|try again|zero bytes|"
-    r"communication connection failure|unable to establish",
+    r"timed out|no answer within|unable to contact|connection (?:refused|reset)|temporarily|try again|"
+    r"zero bytes|communication connection failure|unable to establish|unexpected message received|"
+    r"server is busy|cannot connect to (?:pbs )?server",
     re.IGNORECASE,
 )
+
+# Message of a queue whose nodes are away, or that has no such node at all.
+DOUBTFUL = re.compile("requested node configuration is not available", re.IGNORECASE)
+
+# Messages of a queue that takes no more jobs: of SLURM, Grid Engine, PBS, HTCondor and LSF.
+LIMIT = re.compile(
+    r"SubmitJob|accounting/QOS policy|job queue full|only \d+ jobs are allowed per|"
+    r"would exceed .*(?:limit|MAX_JOBS)|maximum number of jobs|pending job (?:threshold|limit)",
+    re.IGNORECASE,
+)
+
+# Names that SLURM gives to limits of what a job asks for. One job less does not help.
+LIMIT_OF_SIZE = re.compile(r"\b(?:QOS|Assoc)(?:Max|Min|Grp)(?!\w*SubmitJob)\w+")
+
+# Words for a refusal that passes by itself, or may.
+SITE_LIMIT = "limit of the site"
+BUSY = "the queue is busy"
+NO_NODE = "no such node now"
+
+
+def obstacle(refusal: str) -> str:
+    """Return words for what a refusal waits for, no words if it would come again."""
+    if LIMIT.search(refusal) and not LIMIT_OF_SIZE.search(refusal):
+        return SITE_LIMIT
+    return BUSY if TRANSIENT.search(refusal) else NO_NODE if DOUBTFUL.search(refusal) else ""
+
 
 # Seconds between two looks whether the head has begun to end.
 SLICE_SECONDS = 0.5
@@ -79,6 +115,21 @@ class CommandFailed(RuntimeError):
     def __init__(self, command: Sequence[str], reason: str, *, transient: bool) -> None:
         super().__init__(reason if reason.startswith(command[0]) else f"{command[0]}: {reason}")
         self.transient = transient
+        self._most = PATIENT_ATTEMPTS if transient else 1
+        if DOUBTFUL.search(reason):
+            self._most = DOUBTFUL_ATTEMPTS
+
+    def is_last(self, number: int, attempts: int) -> bool:
+        """Whether no attempt follows that of this number."""
+        return ending.is_set() or number >= min(attempts, self._most)
+
+    def pause(self, number: int, attempts: int) -> None:
+        """Wait after the attempt of this number, and tell a person who waits."""
+        seconds = min(PAUSE * 2 ** (number - 1), LONGEST_PAUSE)
+        if attempts > ATTEMPTS:
+            most = min(attempts, self._most)
+            logger.warning("%s; attempt %d of %d follows in %.0f s", self, number + 1, most, seconds)
+        ending.wait(seconds)
 
 
 @dataclass(frozen=True)
@@ -98,15 +149,15 @@ def run(command: Sequence[str], *, timeout: float = TIMEOUT, attempts: int = ATT
     No shell sees the command, and `timeout` is in seconds for each attempt. `CommandFailed` has the reason of
     the last attempt.
     """
+    number = 0
     while True:
+        number += 1
         try:
             return _once(command, timeout)
         except CommandFailed as error:
-            attempts -= 1
-            if not attempts or not error.transient or ending.is_set():
+            if error.is_last(number, attempts):
                 raise
-            logger.debug("%s; trying again", error)
-        ending.wait(PAUSE)
+            error.pause(number, attempts)
 
 
 def _once(command: Sequence[str], timeout: float) -> str:
@@ -126,7 +177,7 @@ def _once(command: Sequence[str], timeout: float) -> str:
         )
     except OSError as error:
         raise CommandFailed(command, error.strerror or str(error), transient=False) from error
-    began, hurried = time.monotonic(), math.inf
+    began, hurried, output, errors = time.monotonic(), math.inf, "", ""
     with process:
         try:
             while process.returncode is None:
@@ -134,16 +185,19 @@ def _once(command: Sequence[str], timeout: float) -> str:
                     hurried = min(hurried, time.monotonic() + HURRY_SECONDS)
                 left = min(began + timeout, hurried) - time.monotonic()
                 if left <= 0:
-                    reason = f"no answer within {time.monotonic() - began:.1f} s"
+                    reason = f"no answer within {time.monotonic() - began:.1f} s {errors}".strip()
                     raise CommandFailed(command, reason, transient=True)
-                with suppress(subprocess.TimeoutExpired):
+                try:
                     output, errors = process.communicate(timeout=min(SLICE_SECONDS, left))
+                except subprocess.TimeoutExpired as late:  # sbatch tries again by itself, and says why
+                    errors = " ".join((late.stderr or b"").decode(errors="replace").split())
         except BaseException:  # also a signal, which is an exception here
             process.kill()
             raise
     if process.returncode:
         reason = " ".join(errors.split()) or f"exit code {process.returncode}"
-        raise CommandFailed(command, reason, transient=bool(TRANSIENT.search(reason)))
+        is_transient = bool(TRANSIENT.search(reason) or DOUBTFUL.search(reason))
+        raise CommandFailed(command, reason, transient=is_transient)
     return output
 
 
@@ -199,13 +253,15 @@ class Queue:
     """Starts of the names of variables that its commands read as if they were arguments."""
     addresses: frozenset[str] = frozenset()
     """Variables with such a name that say where the queue is."""
+    attempts: int = ATTEMPTS
+    """Attempts at a command while its failure may pass."""
 
     def live_jobs(self, prefix: str) -> list[LiveJob]:
         """Return this user's jobs whose names start with `prefix`, without those that have ended.
 
         If the queue does not answer, nothing is known, and `CommandFailed` is raised.
         """
-        jobs = self.read_listing(run([*self.listing, str(os.getuid())]))
+        jobs = self.read_listing(run([*self.listing, str(os.getuid())], attempts=self.attempts))
         return [job for job in jobs if job.name.startswith(prefix)]
 
     def submit(self, script: str, name: str) -> str:
@@ -214,18 +270,19 @@ class Queue:
         A command that did not answer may have succeeded: it is repeated only when the queue shows no such
         job. `CommandFailed` is raised if the queue refuses, or does not answer.
         """
-        attempts = ATTEMPTS
+        number = 0
         while True:
+            number += 1
             try:
                 return self.read_number(run([*self.submission, script], attempts=1))
             except CommandFailed as error:
-                attempts -= 1
                 if not error.transient or ending.is_set():
                     raise
-                ending.wait(PAUSE)
+                is_last = error.is_last(number, self.attempts)
+                error.pause(number, 1 if is_last else self.attempts)
                 if numbers := [job.number for job in self.live_jobs(name) if job.name == name]:
                     return numbers[0]
-                if not attempts:
+                if is_last:
                     raise
 
     def cancel(self, numbers: Iterable[str]) -> None:
@@ -265,7 +322,7 @@ class Queue:
 
     def requeue(self, number: str) -> None:
         """Put a job that runs back into the queue as it was submitted; `CommandFailed` if that is refused."""
-        run([*self.requeuing, number], attempts=10)
+        run([*self.requeuing, number], attempts=6)
 
     def other_head(self, folder: RunFolder) -> str | None:
         """Return words for a head of this run whose job is in the queue, None if there is none."""

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -213,10 +214,11 @@ def head_command(request: Request) -> list[str]:
 def _queue(request: Request, options: SlurmQueue) -> int:
     """Hand the head to the queue."""
     run = request.sweep.run
+    queue = replace(queues.SLURM, attempts=queues.PATIENT_ATTEMPTS)
     # The queue is asked before the lease is taken, too: a suspended head would be ended by its loss.
-    other = queues.SLURM.other_head(run)
+    other = queue.other_head(run)
     with nullcontext() if other else _exclusive(request.sweep.cube):
-        if other := other or queues.SLURM.other_head(run):
+        if other := other or queue.other_head(run):
             logger.error("%s", other)
             return INTERNAL
         withdraw_cancel(run)
@@ -225,7 +227,18 @@ def _queue(request: Request, options: SlurmQueue) -> int:
             run.script.write_text(script, encoding="utf-8")
         # The time is from before the job can start: an older head record belongs to an earlier run.
         at = time.time()
-        number = queues.SLURM.submit(str(run.script), queues.head_name(run))
+        try:
+            number = queue.submit(str(run.script), queues.head_name(run))
+        except KeyboardInterrupt:
+            queues.ending.set()  # the queue is asked once
+            n_jobs = queue.cancel_all(queues.head_name(run))
+            logger.warning(
+                "%s; if job %s appears in the queue later, sweep cancel %s ends it",
+                "the head was ended" if n_jobs else "nothing was submitted",
+                queues.head_name(run),
+                shlex.quote(str(request.sweep.cube)),
+            )
+            raise
         Submission(system="slurm", job=number, host=socket.gethostname(), at=at).write(run.submission)
     logger.info("the head is job %s (%s); its script is %s", number, queues.head_name(run), run.script)
     return COMPLETE

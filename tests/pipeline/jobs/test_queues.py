@@ -4,6 +4,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,11 @@ def count(calls: Path) -> int:
         ("echo 'error: Invalid partition' >&2; exit 1", "scontrol: error: Invalid partition", 1),
         ("exit 7", "scontrol: exit code 7", 1),
         ("exec sleep 60", r"no answer within 0\.\d s", 2),
+        (
+            "echo sleeping and retrying >&2; exec sleep 60",
+            r"no answer within 0\.\d s sleeping and retrying$",
+            2,
+        ),
     ],
 )
 def test_what_may_pass_is_tried_again(command: Command, body: str, says: str, calls: int) -> None:
@@ -136,6 +142,63 @@ def test_no_command_reads_the_variables_of_a_shell(command: Command, monkeypatch
     with pytest.raises(CommandFailed) as failure:
         SLURM.submit("job.sh", "sweep-a-1")
     assert {name for name in hidden | kept if f" {name}=set" in str(failure.value)} == kept
+
+
+POLICY = "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"
+
+
+@pytest.mark.parametrize(
+    ("refusal", "words"),
+    [
+        (f"sbatch: error: {POLICY}", queues.SITE_LIMIT),
+        (f"sbatch: error: QOSMaxSubmitJobPerUserLimit sbatch: error: {POLICY}", queues.SITE_LIMIT),
+        (f"sbatch: error: AssocGrpSubmitJobsLimit sbatch: error: {POLICY}", queues.SITE_LIMIT),
+        # one job less does not make it shorter
+        (f"sbatch: error: QOSMaxWallDurationPerJobLimit sbatch: error: {POLICY}", ""),
+        ("job rejected: only 3 jobs are allowed per user (current job count: 3)", queues.SITE_LIMIT),
+        ("qsub: would exceed queue workq's per-user limit", queues.SITE_LIMIT),
+        ("Maximum number of jobs already in queue for user", queues.SITE_LIMIT),
+        ("sbatch: error: Batch job submission failed: Unexpected message received", queues.BUSY),
+        ("sbatch: error: Batch job submission failed: Socket timed out on send/recv operation", queues.BUSY),
+        ("Slurm temporarily unable to accept job, sleeping and retrying.", queues.BUSY),
+        ("sbatch: error: Resource temporarily unavailable", queues.BUSY),
+        ("sbatch: error: Batch job submission failed: Zero Bytes were transmitted or received", queues.BUSY),
+        ("Unable to contact slurm controller (connect failure)", queues.BUSY),
+        ("sbatch: no answer within 30.0 s", queues.BUSY),
+        ("Batch job submission failed: Requested node configuration is not available", queues.NO_NODE),
+        ("sbatch: error: invalid partition specified: nowhere", ""),
+        ("sbatch: error: Batch job submission failed: Requested time limit is invalid", ""),
+    ],
+)
+def test_what_a_refusal_waits_for(refusal: str, words: str) -> None:
+    assert queues.obstacle(refusal) == words
+
+
+def test_who_waits_at_the_terminal_is_told(command: Command, caplog: pytest.LogCaptureFixture) -> None:
+    patient = replace(SLURM, attempts=queues.PATIENT_ATTEMPTS)
+    command("squeue", f"[ $calls -ge 4 ] && true || {{ {BUSY}; }}")
+    sent = command("sbatch", f"[ $calls -ge 6 ] && echo 43 || {{ {BUSY}; }}")
+    assert patient.submit("job.sh", "sweep-a-1") == "43"
+    assert count(sent) == 6
+    assert len(caplog.messages) == 3 + 5
+    assert caplog.messages[0].endswith(
+        "Socket timed out on send/recv operation; attempt 2 of 12 follows in 0 s"
+    )
+    caplog.clear()
+    # what may be impossible is tried less often
+    sent = command("sbatch", "echo 'Requested node configuration is not available' >&2; exit 1")
+    with pytest.raises(CommandFailed, match="Requested node configuration"):
+        patient.submit("job.sh", "sweep-a-1")
+    assert count(sent) - 6 == queues.DOUBTFUL_ATTEMPTS
+    assert caplog.messages[-1].endswith("attempt 5 of 5 follows in 0 s")
+
+
+def test_pauses_grow(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses = list[float]()
+    monkeypatch.setattr(queues.ending, "wait", pauses.append)
+    with pytest.raises(CommandFailed, match="Socket timed out"):
+        queues.run(["sh", "-c", BUSY], attempts=8)
+    assert pauses == [2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0]
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,14 @@
 
 import json
 import os
+import signal
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 from processes.commandline import sweep
-from processes.sweeping import TINY, wait_until, write_spec
+from processes.sweeping import TINY, start, wait_until, write_spec
 from rich.console import Console
 
 from sweep_clustering.pipeline.jobs import queues
@@ -18,7 +19,7 @@ from sweep_clustering.pipeline.monitor.status import read_run_state
 from sweep_clustering.pipeline.run.request import Options, Request
 from sweep_clustering.pipeline.submit import submission
 from sweep_clustering.pipeline.submit.submission import submit
-from sweep_clustering.storage.runfolder.folder import RunFolder
+from sweep_clustering.storage.runfolder.folder import RunFolder, Submission
 from sweep_clustering.sweeps.errors import InputError, present
 
 SMALL = TINY.replace("restarts = 5", "restarts = 1").replace("replicates = 2", "replicates = 1")
@@ -85,6 +86,56 @@ def test_a_head_in_the_queue_keeps_its_lease(tmp_path: Path, monkeypatch: pytest
     assert done.exit_code == 1
     assert "its head is job 7 already: running (n1)" in done.stderr
     assert not (tmp_path / "tiny.run").exists()
+
+
+BUSY = "echo 'sbatch: error: Batch job submission failed: Unexpected message received' >&2; exit 1"
+
+
+def put(folder: Path, **programs: str) -> tuple[object, ...]:
+    """Make programs that stand in for those of SLURM, and return options that submit to it."""
+    for name, says in programs.items():
+        (folder / name).write_text(f"#!/bin/sh\n{says}\n")
+        (folder / name).chmod(0o755)
+    (folder / "cluster.yaml").write_text(PROFILES)
+    return "--detach", "--results", folder, "--cluster", folder / "cluster.yaml", "--profile", "queue"
+
+
+def test_a_head_is_handed_over_when_the_queue_is_less_busy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setattr(queues, "PAUSE", 0.0)
+    calls = tmp_path / "calls"
+    accepts = f"echo x >> {calls}; [ $(wc -l < {calls}) -ge 6 ] && echo 9 || {{ {BUSY}; }}"
+    done = sweep("submit", write_spec(tmp_path), *put(tmp_path, squeue="true", sbatch=accepts))
+    assert done.exit_code == 0, done.stderr
+    assert "Unexpected message received; attempt 6 of 12 follows in 0 s" in done.stderr
+    assert present(Submission.read(RunFolder(tmp_path / "tiny.zarr").submission)).job == "9"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("has_job", [True, False])
+def test_nothing_is_left_of_a_head_that_waits_for_a_busy_queue(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_job: bool
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    run = RunFolder(tmp_path / "tiny.zarr")
+    # the queue has taken it, though it did not say so, and shows it only later
+    row = f"[ -e {tmp_path}/shown ] && echo '7|{head_name(run)}|PENDING||0:00|None'" if has_job else "true"
+    options = put(tmp_path, squeue=f"{row}; true", sbatch=BUSY, scancel=f"echo $@ > {tmp_path}/cancelled")
+    with start(write_spec(tmp_path), tmp_path, *map(str, options)) as process:
+        line = present(process.stderr).readline()
+        while "attempt 3 of 12 follows in 4 s" not in line:
+            line = present(process.stderr).readline()
+        (tmp_path / "shown").touch()
+        process.send_signal(signal.SIGINT)
+        _, rest = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert ("the head was ended" if has_job else "nothing was submitted") in rest
+    assert f"if job {head_name(run)} appears in the queue later, sweep cancel" in rest
+    assert "Traceback" not in rest
+    assert (tmp_path / "cancelled").exists() is has_job
+    assert not run.submission.exists()
 
 
 @pytest.mark.parametrize(
