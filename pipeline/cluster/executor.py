@@ -34,6 +34,7 @@ from sweep_clustering.pipeline.jobs.queues import ComputeClusterError
 from sweep_clustering.pipeline.methods.process import PATIENCE, START_LIMIT
 from sweep_clustering.pipeline.work.records import BatchLost, Results, Task
 from sweep_clustering.pipeline.work.tasks import Ended, NextTask, Outcome, load_kernels, run_task
+from sweep_clustering.storage.runfolder.lease import own_job
 from sweep_clustering.sweeps.inputs import Source
 from sweep_clustering.sweeps.plan import Cell
 
@@ -43,7 +44,7 @@ BATCH = "run_batch"
 # A batch is begun if so many times its predicted seconds are left: predictions err.
 MARGIN = 2.0
 
-# Seconds before the end of a SLURM job in which nothing is begun: results are still to be handed in.
+# Seconds before the end of a job in which nothing is begun: results are still to be handed in.
 RESERVE = 10.0
 
 # Seconds between two looks whether the last result was fetched.
@@ -114,13 +115,13 @@ def end_of_time(worker: Worker) -> float | None:
     """Return when a worker must have left, in seconds since the epoch; None if nobody gave it a lifetime.
 
     dask counts the lifetime of each process from its own start. A process that a nanny started again would
-    outlive its job: SLURM says when that ends.
+    outlive its job; a queueing system may say when that ends.
     """
     if not worker.lifetime:
         return None
     ends = [psutil.Process().create_time() + worker.lifetime]
-    if "SLURM_JOB_END_TIME" in os.environ:
-        ends.append(float(os.environ["SLURM_JOB_END_TIME"]) - RESERVE)
+    if (end := own_job().end) is not None:
+        ends.append(end - RESERVE)
     return float(min(ends))
 
 
@@ -158,7 +159,7 @@ def run_watched(task: Task, source: Source, key: str, limit: float) -> Results:
         raise Reschedule
 
     where = {"worker": worker.address, "nanny": worker.nanny, "node": socket.gethostname()}
-    where["job"] = os.environ.get("SLURM_JOB_ID", "")
+    where["job"] = own_job().number
 
     def report(what: str) -> None:
         """Return when the report is on its way to the scheduler: this process may end right after."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-import os
 import re
 import secrets
 import shlex
@@ -40,10 +39,10 @@ from distributed.security import Security
 
 from sweep_clustering.pipeline.common import duration, plural
 from sweep_clustering.pipeline.jobs import queues
-from sweep_clustering.pipeline.jobs.keys import JobQueue, SlurmQueue, cluster_class
+from sweep_clustering.pipeline.jobs.keys import JobQueue, KnownQueue, cluster_class
 from sweep_clustering.storage.files import LeaseLost
 from sweep_clustering.storage.runfolder.folder import GenerationFolder, JobListFile, JobRecord, RunFolder
-from sweep_clustering.storage.runfolder.lease import Lease
+from sweep_clustering.storage.runfolder.lease import Lease, own_job
 from sweep_clustering.sweeps.errors import InputError, Problem
 
 logger = logging.getLogger(__name__)
@@ -617,9 +616,8 @@ def job_keys(options: JobQueue, run: RunFolder, security: Security | None) -> di
     keys = options.keys
     extra = keys.pop("worker_extra_args", [])
     prologue = keys.pop("job_script_prologue", [])
-    if options.kind == "slurm":
-        # The watch replaces a lost job. SLURM would let it wait for minutes, or hold it until somebody comes.
-        keys["job_extra_directives"] = ["--no-requeue", *keys.get("job_extra_directives", [])]
+    if (queue := queues.QUEUES.get(options.kind)) is not None:
+        keys["job_extra_directives"] = [*queue.worker_directives, *keys.get("job_extra_directives", [])]
     ends = lifetime(options)
     if ends is not None and not any(argument.split("=")[0] == "--lifetime" for argument in extra):
         extra = ["--lifetime", f"{ends[0]:.0f}s", "--lifetime-stagger", f"{ends[1]:.0f}s", *extra]
@@ -672,7 +670,7 @@ def _cluster_class(system: str, check: Callable[[], None]) -> Any:
     return type("WorkerJobs", (KeptCluster, cluster_class(system)), {"job_cls": _job_class(system, check)})
 
 
-# The job of a detached head in SLURM's queue: its script, and how it resumes after its walltime.
+# The job of a detached head in a queue: its script, and how it resumes after its walltime.
 
 # Time before its walltime at which the head gets a signal; SLURM may send it a minute earlier.
 WARNING_SECONDS = 180.0
@@ -680,18 +678,20 @@ WARNING_SECONDS = 180.0
 
 @dataclass(frozen=True)
 class HeadJob:
-    """The job whose head this process is: its number in the queue, and how often it was queued again."""
+    """The job whose head this process is: its queue and number, and how often it was queued again."""
 
+    queue: queues.Queue
     number: str
     restarts: int
 
     @classmethod
     def current(cls, run: RunFolder) -> HeadJob | None:
         """Return the job that this process is the head of, None outside of one."""
-        number = os.environ.get("SLURM_JOB_ID")
-        if not number or os.environ.get("SLURM_JOB_NAME") != queues.head_name(run):
+        job = own_job()
+        queue = queues.QUEUES.get(job.system)
+        if queue is None or job.name != queues.head_name(run):
             return None
-        return cls(number, int(os.environ.get("SLURM_RESTART_COUNT") or 0))
+        return cls(queue, job.number, job.restarts)
 
     def continues(self, number: int) -> bool:
         """Whether a signal means that the job is to start again, and not that a user wants the head to end.
@@ -702,47 +702,42 @@ class HeadJob:
         """
         if number == signal.SIGUSR1:
             return True
-        return number == signal.SIGTERM and (queues.SLURM.is_out_of_time(self.number) or self._waits_again())
+        return number == signal.SIGTERM and (self.queue.is_out_of_time(self.number) or self._waits_again())
 
     def requeue(self) -> bool:
-        """Queue this job again, which ends this process; return False if SLURM refuses."""
+        """Queue this job again, which ends this process; return False if that is refused."""
         try:
             if not self._waits_again():
-                queues.SLURM.requeue(self.number)
+                self.queue.requeue(self.number)
         except queues.CommandFailed as error:
             logger.error("the head was not queued again (%s); submit again to resume", error)
             return False
         return True
 
     def _waits_again(self) -> bool:
-        return queues.SLURM.details(self.number).restarts > self.restarts
+        return self.queue.details(self.number).restarts > self.restarts
 
 
-def head_script(options: SlurmQueue, run: RunFolder, arguments: Sequence[str]) -> str:
+def head_script(options: KnownQueue, run: RunFolder, arguments: Sequence[str]) -> str:
     """Return the script of the head's job, which runs `sweep` with these arguments."""
-    head, keys = options.head, options.keys
+    queue, head, keys = queues.QUEUES[options.kind], options.head, options.keys
     walltime = head.walltime or keys.get("walltime")
-    seconds = queues.walltime_seconds("slurm", walltime or "") or math.inf
-    warning = max(1.0, min(WARNING_SECONDS, seconds / 4))
-    directives = {
-        "-J": queues.head_name(run),
-        "-o": str(run.head_log.resolve()),
-        "-p": head.queue or keys.get("queue"),
-        "-A": head.account or keys.get("account"),
-        "-n": 1,
-        "--cpus-per-task": head.cores,
-        "--mem": f"{math.ceil(head.memory / 2**20)}M",
-        "-t": walltime,
-        "--open-mode": "append",
-        "--signal": f"B:USR1@{int(warning)}",
-    }
-    texts = [
-        f"{key}{'=' if key.startswith('--') else ' '}{value}" for key, value in directives.items() if value
-    ]
+    seconds = queues.walltime_seconds(options.kind, walltime or "") or math.inf
+    demand = queues.HeadDemand(
+        name=queues.head_name(run),
+        log=str(run.head_log.resolve()),
+        cores=head.cores,
+        memory=head.memory,
+        walltime=walltime,
+        warning=int(max(1.0, min(WARNING_SECONDS, seconds / 4))),
+        queue=head.queue or keys.get("queue"),
+        account=head.account or keys.get("account"),
+    )
+    directives = [*queue.head_directives(demand), *head.job_extra_directives]
     python = keys.get("python", sys.executable)
     lines = [
         "#!/usr/bin/env bash",
-        *(f"#SBATCH {text}" for text in (*texts, "--requeue", *head.job_extra_directives)),
+        *(f"{queue.marker} {directive}" for directive in directives),
         # Until the head listens, a warning must not end it.
         "trap '' USR1",
         *keys.get("job_script_prologue", []),

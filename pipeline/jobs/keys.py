@@ -14,7 +14,7 @@ import yaml
 from dask.utils import parse_bytes, parse_timedelta
 from pydantic import Field, ValidationInfo, create_model, field_validator
 
-from sweep_clustering.pipeline.jobs.queues import walltime_seconds
+from sweep_clustering.pipeline.jobs.queues import QUEUES, walltime_seconds
 from sweep_clustering.sweeps.records import Checked, Given, Record, Whole, refusal
 
 # Types of the values in a profile: how each is checked, and what schema and messages say it should be.
@@ -64,9 +64,15 @@ def walltime(system: str, value: Any) -> str:
     # YAML 1.1 reads an unquoted 10:00:00 as the number 36000, which SLURM would take for minutes.
     if not isinstance(value, str):
         raise refusal('a time in quotes, such as "10:00:00"')
-    if system == "slurm" and walltime_seconds(system, value) is None:
-        raise refusal('a time such as "10:00:00" or "2-00:00:00"')
+    if system in QUEUES and walltime_seconds(system, value) is None:
+        raise refusal("a time such as " + " or ".join(f'"{text}"' for text in walltime_examples(system)))
     return str(plain(value))
+
+
+def walltime_examples(system: str) -> list[str]:
+    """Return walltimes as the system may write them."""
+    has_days = system in QUEUES and "-::" in QUEUES[system].walltimes
+    return ["10:00:00", "2-00:00:00"] if has_days else ["10:00:00"]
 
 
 def lines(value: Any) -> list[str]:
@@ -117,10 +123,8 @@ Pairs = Annotated[dict[str, Any], Checked(pairs, {"type": "object"})]
 Label = Annotated[str, Checked(name, {"type": ["string", "integer"]})]
 Plain = Annotated[Any, Checked(plain, {"type": ["string", "number", "boolean"]})]
 OptionalWord = Annotated[Annotated[str, Checked(word, TEXT)] | None, Given()]
-SlurmTime = Annotated[
-    str, Checked(partial(walltime, "slurm"), {**TEXT, "examples": ["10:00:00", "2-00:00:00"]})
-]
 OtherTime = Annotated[str, Checked(partial(walltime, ""), {**TEXT, "examples": ["10:00:00"]})]
+
 
 # Names of dask-jobqueue's classes by short name.
 CLASSES = {
@@ -163,14 +167,15 @@ THEIRS: dict[str, tuple[Any, str]] = {
 }
 
 
+HEAD_WALLTIME = "Default: that of the worker jobs. The job is queued again before its end."
+
+
 class HeadResources(Record):
     """Resources of the job of a detached head, which schedules and writes, and solves nothing."""
 
     cores: Count = Field(1, description="Cores.")
     memory: Size = Field(2 * 2**30, description="Memory; default: 2GiB.")
-    walltime: Annotated[SlurmTime | None, Given()] = Field(
-        None, description="Default: that of the worker jobs. The job is queued again before its end."
-    )
+    walltime: Annotated[OtherTime | None, Given()] = Field(None, description=HEAD_WALLTIME)
     queue: OptionalWord = Field(None, description="Default: that of the worker jobs.")
     account: OptionalWord = Field(None, description="Default: that of the worker jobs.")
     job_extra_directives: Lines = Field([], description="Lines of its script; default: none.")
@@ -214,8 +219,8 @@ class JobQueue(Record):
         return None if text is None else walltime_seconds(self.kind, text)
 
 
-class SlurmQueue(JobQueue):
-    """Worker processes in jobs of SLURM."""
+class KnownQueue(JobQueue):
+    """Worker processes in jobs of a queueing system whose commands are known, which can have a head's job."""
 
     head: HeadResources = Field(default_factory=HeadResources, description="The job of a detached head.")
 
@@ -224,16 +229,26 @@ class SlurmQueue(JobQueue):
 def job_queue(kind: str) -> type[JobQueue]:
     """Return the record of profiles of a queueing system, with the keys of the installed dask-jobqueue."""
     added: dict[str, Any] = {"kind": (Literal[kind], Field(description="Queueing system."))}
+    schema = {**TEXT, "examples": walltime_examples(kind)}
+    time = Annotated[str, Checked(partial(walltime, kind), schema)]
     for key in known_keys(kind):
         type_, meaning = THEIRS.get(key, (Plain, f"A key of dask-jobqueue's {CLASSES[kind]}."))
-        if (kind, key) == ("slurm", "walltime"):
-            type_ = SlurmTime
+        if key == "walltime":
+            type_ = time
         if (kind, key) == ("htcondor", "job_extra_directives"):
             type_ = Pairs
         default = _packaged_defaults()[kind]["walltime"] if key == "walltime" else None
         if key not in JobQueue.model_fields:
             added[key] = (Annotated[type_ | None, Given()], Field(default=default, description=meaning))
-    base = SlurmQueue if kind == "slurm" else JobQueue
+    if kind in QUEUES:
+        head = create_model(
+            "HeadResources",
+            __base__=HeadResources,
+            __doc__=HeadResources.__doc__,
+            walltime=(Annotated[time | None, Given()], Field(None, description=HEAD_WALLTIME)),
+        )
+        added["head"] = (head, Field(default_factory=head, description="The job of a detached head."))
+    base = KnownQueue if kind in QUEUES else JobQueue
     return create_model(CLASSES[kind], __base__=base, __doc__=f"Workers in jobs of {kind}.", **added)
 
 

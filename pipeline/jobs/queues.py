@@ -11,15 +11,14 @@ import re
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from sweep_clustering.storage.runfolder.folder import RunFolder
+from sweep_clustering.storage.runfolder.folder import HeadRecord, RunFolder, Submission
 
-# Walltimes as queueing systems write them.
-
-# Seconds of each number in a walltime, by the marks between the numbers.
-UNITS = {
+# Walltimes as queueing systems write them: the seconds of each number, by the marks between the numbers.
+CLOCK: dict[str, tuple[int, ...]] = {"::": (3600, 60, 1)}
+SLURM_TIMES = {
     "": (60,),
     ":": (60, 1),
     "::": (3600, 60, 1),
@@ -32,11 +31,10 @@ UNITS = {
 def walltime_seconds(system: str, text: str) -> float | None:
     """Return the seconds of a walltime as the system writes it, None if it has no number.
 
-    SLURM reads `minutes`, `minutes:seconds`, `hours:minutes:seconds`, `days-hours[:minutes[:seconds]]`; of
-    the other systems only `hours:minutes:seconds` is understood.
+    Only `hours:minutes:seconds` is understood if the system has no row here.
     """
     numbers, marks = re.findall(r"\d+", text), re.sub(r"\d+", "", text.strip())
-    units = UNITS.get(marks, ()) if system == "slurm" or marks == "::" else ()
+    units = (QUEUES[system].walltimes if system in QUEUES else CLOCK).get(marks, ())
     if not units or len(units) != len(numbers):
         return None
     return float(sum(unit * int(number) for unit, number in zip(units, numbers, strict=True)))
@@ -66,7 +64,7 @@ LONGEST_PAUSE = 60.0
 # Seconds that a command may take, and only once, while a head ends early.
 HURRY_SECONDS = 10.0
 
-# Set while a head ends early: SLURM kills it soon, or `sweep cancel` waits for it.
+# Set while a head ends early: the queue kills it soon, or `sweep cancel` waits for it.
 ending = threading.Event()
 
 # Messages of a queue when its controller is away or busy; any other error would come again.
@@ -226,8 +224,27 @@ class JobDetails:
 
 
 @dataclass(frozen=True)
+class HeadDemand:
+    """The job of a detached head: what the lines at the top of its script ask for."""
+
+    name: str
+    log: str
+    cores: int
+    memory: int
+    """Bytes."""
+    walltime: str | None
+    warning: int
+    """Seconds before the end of the walltime at which the head is to get a signal."""
+    queue: str | None
+    account: str | None
+
+
+@dataclass(frozen=True)
 class Queue:
-    """A queueing system: its commands, and how their output is read."""
+    """A queueing system: its commands, how their output is read, and the lines of its scripts.
+
+    The variables in the environment of its jobs are a row of `storage.runfolder.lease.JOB_VARIABLES`.
+    """
 
     kind: str
     """Kind of the profiles that use it."""
@@ -249,6 +266,14 @@ class Queue:
     """Command that ends the jobs whose numbers follow it."""
     requeuing: tuple[str, ...]
     """Command that puts the job whose number follows it back into the queue."""
+    walltimes: Mapping[str, tuple[int, ...]]
+    """Seconds of each number in a walltime, by the marks between the numbers."""
+    marker: str
+    """Start of a line of a script that is a directive."""
+    head_directives: Callable[[HeadDemand], list[str]]
+    """Returns the directives of the script of a head, which may run again from its start."""
+    worker_directives: tuple[str, ...] = ()
+    """Directives of each worker job beside those of dask-jobqueue."""
     variables: tuple[str, ...] = ()
     """Starts of the names of variables that its commands read as if they were arguments."""
     addresses: frozenset[str] = frozenset()
@@ -358,6 +383,25 @@ def _slurm_details(output: str) -> JobDetails:
     return JobDetails(fields.get("JobState", ""), int(restarts) if restarts.isdecimal() else 0, used, limit)
 
 
+def _slurm_head(job: HeadDemand) -> list[str]:
+    directives = {
+        "-J": job.name,
+        "-o": job.log,
+        "-p": job.queue,
+        "-A": job.account,
+        "-n": 1,
+        "--cpus-per-task": job.cores,
+        "--mem": f"{math.ceil(job.memory / 2**20)}M",
+        "-t": job.walltime,
+        "--open-mode": "append",
+        "--signal": f"B:USR1@{job.warning}",
+    }
+    texts = [
+        f"{key}{'=' if key.startswith('--') else ' '}{value}" for key, value in directives.items() if value
+    ]
+    return [*texts, "--requeue"]
+
+
 SLURM = Queue(
     kind="slurm",
     title="SLURM",
@@ -369,6 +413,11 @@ SLURM = Queue(
     read_details=_slurm_details,
     cancellation=("scancel",),
     requeuing=("scontrol", "requeue"),
+    walltimes=SLURM_TIMES,
+    marker="#SBATCH",
+    head_directives=_slurm_head,
+    # The watch replaces a lost job. SLURM would let it wait for minutes, or hold it until somebody comes.
+    worker_directives=("--no-requeue",),
     # Those of a shell override the lines of a script and hide jobs from `squeue` and `scancel`; those of a
     # job in which somebody submits would bind the processes of the new one, too.
     variables=("SBATCH_", "SLURM_", "SQUEUE_", "SCANCEL_", "SCONTROL_", "SINFO_"),
@@ -379,6 +428,17 @@ SLURM = Queue(
 
 # Queueing systems whose commands are known, by the kind of a profile.
 QUEUES = {queue.kind: queue for queue in (SLURM,)}
+
+
+def used_queue(run: RunFolder) -> Queue | None:
+    """Return the queue of the last head of a run that used one, or of the head that waits to start.
+
+    It is None if the run used none, or one whose commands are not known.
+    """
+    heads = [HeadRecord.read(generation.head) for generation in run.generations()]
+    records = [record for record in (*heads, Submission.read(run.submission)) if record is not None]
+    systems = [record.system for record in sorted(records, key=lambda record: record.at)]
+    return next((QUEUES[system] for system in reversed(systems) if system in QUEUES), None)
 
 
 def left_out() -> list[str]:

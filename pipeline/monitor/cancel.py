@@ -43,35 +43,39 @@ def cancel(cube: Path, echo: Echo) -> None:
     state = read_run_state(cube)
     if run.path.is_dir():
         StopRequest(host=socket.gethostname(), at=time.time()).write(run.stop)
-    jobs = _jobs(run, state)
+    queue = queues.used_queue(run)
+    jobs = None if queue is None else _jobs(run, state, queue)
     if state.holder is None and not jobs:
         _forget(cube, state)
         echo(f"{cube} is not running: nothing to cancel")
         return
     heads = [job.number for job in jobs or [] if job.name == queues.head_name(run)]
-    if heads:
-        queues.SLURM.cancel(heads)
+    if queue is not None and heads:
+        queue.cancel(heads)
         echo(f"ended the head, job {', '.join(heads)}")
     _end_process(cube, echo)
     _wait_for_the_lease(run, echo)
-    if jobs is not None:
-        _end_jobs(run, echo)
+    if queue is not None and jobs is not None:
+        _end_jobs(run, queue, echo)
     _forget(cube, read_run_state(cube))
     echo(f"what was finished is kept in {cube}; submit again to resume")
 
 
-def _jobs(run: RunFolder, state: RunState) -> list[queues.LiveJob] | None:
-    """Return the jobs of this run in the queue, None if it uses no queue."""
+def _jobs(run: RunFolder, state: RunState, queue: queues.Queue) -> list[queues.LiveJob] | None:
+    """Return the jobs of this run in its queue, None if it has made none."""
     holder, submission = state.holder, state.submission
     has_job = state.waiting is not None or (holder is not None and bool(holder.process.job_id))
-    if not (has_job or run.job_logs.is_dir() or (submission is not None and submission.system == "slurm")):
+    if not (has_job or run.job_logs.is_dir() or (submission is not None and submission.system == queue.kind)):
         return None
-    if shutil.which("squeue") is None:
+    command = queue.listing[0]
+    if shutil.which(command) is None:
         if has_job:
-            raise CannotCancel("it has a job in a queue, but there is no squeue here: cancel it elsewhere")
+            raise CannotCancel(
+                f"it has a job in a queue, but there is no {command} here: cancel it elsewhere"
+            )
         return None
     try:
-        return queues.SLURM.live_jobs(queues.job_prefix(run))
+        return queue.live_jobs(queues.job_prefix(run))
     except queues.CommandFailed as error:
         raise CannotCancel(f"nothing was cancelled, the queue does not answer: {error}") from error
 
@@ -119,19 +123,19 @@ def _end_process(cube: Path, echo: Echo) -> None:
         echo(f"ended process {driver.pid} and {len(family) - 1} child processes")
 
 
-def _end_jobs(run: RunFolder, echo: Echo) -> None:
+def _end_jobs(run: RunFolder, queue: queues.Queue, echo: Echo) -> None:
     """End worker jobs, until the queue has none twice in a row."""
     prefix, numbers, n_clear = queues.job_prefix(run), set[str](), 0
     deadline = time.monotonic() + END_SECONDS
     while n_clear < 2:
         try:
-            left = queues.SLURM.live_jobs(prefix)
+            left = queue.live_jobs(prefix)
         except queues.CommandFailed as error:
             raise CannotCancel(f"jobs named {prefix}... may be left: {error}") from error
         if left and time.monotonic() > deadline:
             names = ", ".join(f"{job.number} ({job.state.lower()})" for job in left)
             raise CannotCancel(f"still in the queue: {names}")
-        queues.SLURM.cancel(job.number for job in left)
+        queue.cancel(job.number for job in left)
         numbers |= {job.number for job in left}
         n_clear = 0 if left else n_clear + 1
         time.sleep(POLL_SECONDS)

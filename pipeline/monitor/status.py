@@ -522,9 +522,9 @@ def follow(path: Path, cube: Path, *, lines: int) -> Iterator[str]:
         if state.waiting is None:
             n_missed = 0
         elif time.monotonic() - asked_at >= QUEUE_SECONDS:
-            asked_at = time.monotonic()
+            asked_at, queue = time.monotonic(), queues.used_queue(run)
             try:
-                n_missed = n_missed + 1 if queues.SLURM.other_head(run) is None else 0
+                n_missed = n_missed + 1 if queue is not None and queue.other_head(run) is None else 0
             except queues.CommandFailed:
                 n_missed = 0
         # Twice: a job that has just started is no longer waiting, but its files may appear late.

@@ -28,7 +28,7 @@ from sweep_clustering.pipeline.cluster.connect import connect, dashboard_address
 from sweep_clustering.pipeline.cluster.executor import DaskExecutor
 from sweep_clustering.pipeline.cluster.pages import published
 from sweep_clustering.pipeline.jobs.cluster import HeadJob
-from sweep_clustering.pipeline.jobs.queues import SLURM, CommandFailed, ComputeClusterError
+from sweep_clustering.pipeline.jobs.queues import QUEUES, CommandFailed, ComputeClusterError
 from sweep_clustering.pipeline.live.site import Crew, Feed, Site, State
 from sweep_clustering.pipeline.monitor.status import failed_causes, read_status
 from sweep_clustering.pipeline.run import signals
@@ -52,6 +52,7 @@ from sweep_clustering.storage.runfolder.lease import (
     Lease,
     LeaseHeld,
     inherit,
+    own_job,
     this_process,
 )
 from sweep_clustering.sweeps.errors import present
@@ -443,10 +444,11 @@ def run_head(request: Request, console: Console) -> int:
         return report_done(request)
     run = request.sweep.run
     job = HeadJob.current(run)
-    if job is None and request.profile is not None and request.profile.options.kind == "slurm":
+    system = "" if request.profile is None else request.profile.options.kind
+    if job is None and (queue := QUEUES.get(system)) is not None:
         # submitting the worker jobs meets an error of the queue as well, and reports it
         with suppress(CommandFailed):
-            if (other := SLURM.other_head(run)) is not None:
+            if (other := queue.other_head(run)) is not None:
                 logger.error("%s", other)
                 return common.INTERNAL
     record: folder.HeadRecord | None = None
@@ -464,9 +466,10 @@ def run_head(request: Request, console: Console) -> int:
                 spec=str(request.spec.resolve()),
                 data_dir=None if data_dir is None else str(data_dir.resolve()),
                 job=this_process().job_id,
-                node=os.environ.get("SLURMD_NODENAME") or socket.gethostname(),
+                node=own_job().node or socket.gethostname(),
                 restarts=0 if job is None else job.restarts,
                 where=request.options.where(),
+                system=system,
             ).now(folder.RUNNING)
             record.write(lease.generation.head, lease.files)
             try:
@@ -521,7 +524,7 @@ def _ended_by(error: BaseException, job: HeadJob | None) -> End:
         return End(CANCELLED, "cancelled")
     if isinstance(error, signals.Stopped):
         signals.ignore_signals()
-        # Asked once: SLURM's answer to a SIGTERM changes as the job ends.
+        # Asked once: the queue's answer to a SIGTERM changes as the job ends.
         again = job is not None and job.continues(error.number)
         then = "the head resumes when its job starts again" if again else "submit again to resume"
         logger.error("stopped by %s; what was finished is kept, %s", error, then)

@@ -21,13 +21,13 @@ from sweep_clustering.pipeline.cluster.profiles import load_profile
 from sweep_clustering.pipeline.common import COMPLETE, INTERNAL, at_hand, duration, own_names, plural, span
 from sweep_clustering.pipeline.jobs import queues
 from sweep_clustering.pipeline.jobs.cluster import head_script, job_problems, job_script
-from sweep_clustering.pipeline.jobs.keys import JobQueue, SlurmQueue
+from sweep_clustering.pipeline.jobs.keys import JobQueue, KnownQueue
 from sweep_clustering.pipeline.monitor.status import last_lines, read_run_state
 from sweep_clustering.pipeline.run.head import DETACHED, report_done, run_head, withdraw_cancel
 from sweep_clustering.pipeline.run.request import Options, Request, Selection, Sweep, is_settled, prepare
 from sweep_clustering.pipeline.submit import overview
 from sweep_clustering.storage.files import StorageError, storage_errors
-from sweep_clustering.storage.runfolder.folder import Submission
+from sweep_clustering.storage.runfolder.folder import RunFolder, Submission
 from sweep_clustering.storage.runfolder.lease import Lease, LeaseHeld
 from sweep_clustering.sweeps.errors import InputError, Problem, collecting
 from sweep_clustering.sweeps.plan import find_cells
@@ -79,7 +79,7 @@ def submit(
     if profile is not None and isinstance(jobs := profile.options, JobQueue):
         n_jobs = options.workers or jobs.workers
         lines += ["", *job_lines(jobs, sweep, where=profile.where, n_jobs=n_jobs)]
-        if options.detach and isinstance(jobs, SlurmQueue):
+        if options.detach and isinstance(jobs, KnownQueue):
             script = head_script(jobs, sweep.run, head_command(request))
             lines += ["", "the head would be a job of this script:", "", *script.splitlines()]
     for line in lines:
@@ -105,10 +105,11 @@ def _checked(path: Path, options: Options) -> Request:
     with collecting(problems):
         profile = None if options.workers == 0 else load_profile(options.profile, options.cluster_file)
     if options.detach and profile is not None and isinstance(profile.options, JobQueue):
-        if not isinstance(profile.options, SlurmQueue):
+        if not isinstance(profile.options, KnownQueue):
             value = f"profile {profile.name!r} of kind {profile.options.kind}"
             hint = "leave out --detach, and run it under tmux, or in a job of your own"
-            problems.append(Problem("--detach", value, "a profile of kind slurm, local or address", hint))
+            kinds = ", ".join([*queues.QUEUES, "local or address"])
+            problems.append(Problem("--detach", value, f"a profile of kind {kinds}", hint))
         elif not options.dry_run and not problems:  # a dry run shows these as warnings
             problems = job_problems(profile.options, profile.where, sweep.run)
     if problems:
@@ -188,7 +189,7 @@ def detach(request: Request) -> int:
         return report_done(request)
     queue = None if request.profile is None else request.profile.options
     try:
-        code = _queue(request, queue) if isinstance(queue, SlurmQueue) else _spawn(request)
+        code = _queue(request, queue) if isinstance(queue, KnownQueue) else _spawn(request)
     except (StorageError, LeaseHeld, queues.CommandFailed) as error:
         logger.error("%s", error)
         return INTERNAL
@@ -211,10 +212,10 @@ def head_command(request: Request) -> list[str]:
     return ["submit", str(request.spec.resolve()), "--results", results, *flags]
 
 
-def _queue(request: Request, options: SlurmQueue) -> int:
+def _queue(request: Request, options: KnownQueue) -> int:
     """Hand the head to the queue."""
     run = request.sweep.run
-    queue = replace(queues.SLURM, attempts=queues.PATIENT_ATTEMPTS)
+    queue = replace(queues.QUEUES[options.kind], attempts=queues.PATIENT_ATTEMPTS)
     # The queue is asked before the lease is taken, too: a suspended head would be ended by its loss.
     other = queue.other_head(run)
     with nullcontext() if other else _exclusive(request.sweep.cube):
@@ -239,7 +240,7 @@ def _queue(request: Request, options: SlurmQueue) -> int:
                 shlex.quote(str(request.sweep.cube)),
             )
             raise
-        Submission(system="slurm", job=number, host=socket.gethostname(), at=at).write(run.submission)
+        Submission(system=queue.kind, job=number, host=socket.gethostname(), at=at).write(run.submission)
     logger.info("the head is job %s (%s); its script is %s", number, queues.head_name(run), run.script)
     return COMPLETE
 
@@ -254,7 +255,9 @@ def _exclusive(cube: Path) -> Iterator[None]:
         lease = Lease.acquire(cube)
     except LeaseHeld as error:
         job = error.holder.process.job_id if error.holder is not None else ""
-        if error.silent is None or not job or any(live.number == job for live in queues.SLURM.live_jobs("")):
+        queue = queues.used_queue(RunFolder(cube))
+        has_ended = queue is not None and all(live.number != job for live in queue.live_jobs(""))
+        if error.silent is None or not job or not has_ended:
             raise
         logger.info("job %s, which ran it, has ended", job)
         yield

@@ -5,7 +5,6 @@ A worker calls `run_task` alone, and an executor decides which worker does. `Ser
 
 from __future__ import annotations
 
-import os
 import socket
 import time
 import traceback
@@ -26,6 +25,7 @@ from sweep_clustering.pipeline.methods.loading import MethodCall
 from sweep_clustering.pipeline.methods.process import MethodFailed, MethodProcess, Unsolved
 from sweep_clustering.pipeline.work import records
 from sweep_clustering.pipeline.work.records import Answers, Chosen, Science, Solved, Span
+from sweep_clustering.storage.runfolder.lease import own_job
 from sweep_clustering.sweeps import seeds
 from sweep_clustering.sweeps.errors import InputError, Problem, cause_of, collecting, present
 from sweep_clustering.sweeps.file.methods import Method
@@ -68,7 +68,7 @@ def run_task(task: records.Task, source: Source) -> list[records.Done | records.
             cause, trace = cause_of(error), traceback.format_exc()
             if isinstance(error, MethodFailed):  # the error was raised in the process of the method
                 cause, trace = str(error), error.traceback
-            job = os.environ.get("SLURM_JOB_ID", "")
+            job = own_job().number
             results.append(records.Failed(running, cause, socket.gethostname(), job, trace))
     return results
 

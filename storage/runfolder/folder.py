@@ -296,6 +296,8 @@ class HeadRecord(FileRecord):
     spec: str  # absolute path of the sweep file
     data_dir: str | None = None
     where: list[str] = []  # options of `sweep submit` that choose the compute cluster
+    # Kind of the profile, empty without workers; folders without it are from when SLURM was the only queue.
+    system: str = "slurm"
     job: str = ""  # number in the queue
     node: Line = ""
     restarts: int = 0  # how often its job was queued again
@@ -312,7 +314,7 @@ class HeadRecord(FileRecord):
 class Submission(FileRecord):
     """A head that was started detached."""
 
-    system: str  # `slurm`, or `process` for a process of this machine
+    system: str  # kind of its queue, or `process` for a process of this machine
     job: str  # number of the job or process
     host: str
     at: float  # unix time

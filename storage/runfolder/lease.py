@@ -29,9 +29,6 @@ from sweep_clustering.storage.runfolder import folder
 logger = logging.getLogger(__name__)
 
 PROC = Path("/proc")
-JOB_VARIABLES = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID")
-# Other systems do not count restarts: there a restarted job waits like any other process.
-RESTARTS_VARIABLE = "SLURM_RESTART_COUNT"
 
 # Seconds between heartbeats.
 BEAT_EVERY = 10.0
@@ -50,6 +47,59 @@ KEPT = 8
 
 # Errors of file systems without hard links.
 NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
+
+
+@dataclass(frozen=True)
+class JobVariables:
+    """Names of variables in the environment of a job, empty for what its queueing system does not tell."""
+
+    number: str
+    name: str = ""
+    # Without it, a restarted job waits for the lease like any other process.
+    restarts: str = ""
+    end: str = ""  # seconds since the epoch
+    node: str = ""
+
+
+# The variables of each queueing system, by the kind of its profiles. The first whose number is set counts,
+# because any program may have set a variable with as plain a name as Grid Engine's.
+JOB_VARIABLES = {
+    "slurm": JobVariables(
+        "SLURM_JOB_ID", "SLURM_JOB_NAME", "SLURM_RESTART_COUNT", "SLURM_JOB_END_TIME", "SLURMD_NODENAME"
+    ),
+    "pbs": JobVariables("PBS_JOBID", "PBS_JOBNAME"),
+    "lsf": JobVariables("LSB_JOBID", "LSB_JOBNAME"),
+    "sge": JobVariables("JOB_ID", "JOB_NAME", "RESTARTED"),
+}
+
+
+@dataclass(frozen=True)
+class OwnJob:
+    """The job that this process runs in, with empty values outside of one, and for what it is not told."""
+
+    system: str = ""
+    number: str = ""
+    name: str = ""
+    restarts: int = 0
+    end: float | None = None  # seconds since the epoch
+    node: str = ""
+
+
+def own_job() -> OwnJob:
+    """Return the job that this process runs in, according to its environment."""
+    for system, names in JOB_VARIABLES.items():
+        if number := os.environ.get(names.number):
+            restarts, end = os.environ.get(names.restarts, ""), os.environ.get(names.end)
+            return OwnJob(
+                system=system,
+                number=number,
+                name=os.environ.get(names.name, ""),
+                restarts=int(restarts) if restarts.isdecimal() else 0,
+                end=float(end) if end else None,
+                node=os.environ.get(names.node, ""),
+            )
+    return OwnJob()
+
 
 OnLost = Callable[[files.LeaseLost], None]
 
@@ -72,15 +122,15 @@ class ProcessIdentity(folder.Record):
 
 def this_process() -> ProcessIdentity:
     """Return the identity of the calling process."""
-    restarts = os.environ.get(RESTARTS_VARIABLE, "")
+    job = own_job()
     return ProcessIdentity(
         host=socket.gethostname(),
         boot_id=boot_id(),
         pid_namespace=_pid_namespace(),
         pid=os.getpid(),
         process_start=process_start(os.getpid()) or "",
-        job_id=next((os.environ[name] for name in JOB_VARIABLES if os.environ.get(name)), ""),
-        job_restarts=int(restarts) if restarts.isdecimal() else 0,
+        job_id=job.number,
+        job_restarts=job.restarts,
     )
 
 

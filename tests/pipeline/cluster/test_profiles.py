@@ -21,7 +21,7 @@ from sweep_clustering.pipeline.cluster.profiles import (
     load_profile,
     read_entries,
 )
-from sweep_clustering.pipeline.jobs.keys import HeadResources, SlurmQueue
+from sweep_clustering.pipeline.jobs.keys import HeadResources, KnownQueue
 from sweep_clustering.sweeps.errors import InputError
 
 PROFILES = (ROOT / "cluster.yaml").read_text(encoding="utf-8")
@@ -114,13 +114,13 @@ def test_shipped_file_and_its_commented_examples(tmp_path: Path) -> None:
     wanted = Address(address="tls://scheduler.example.org:8786", tls=tls)
     assert load_profile("lab", path).options == wanted
     jobs = load_profile("slurm", path).options
-    assert isinstance(jobs, SlurmQueue)
+    assert isinstance(jobs, KnownQueue)
     assert jobs.workers == 4
     assert jobs.cores == 8
     assert jobs.walltime_seconds == 86_400.0
     assert jobs.head.memory == 4_000_000_000
     assert [key for key in HeadResources.model_fields if not getattr(jobs.head, key)] == []
-    documented = {*jobs.keys, *SlurmQueue.model_fields}
+    documented = {*jobs.keys, *KnownQueue.model_fields}
     assert all(f"{key}:" in PROFILES for key in documented - {"processes"})
 
 

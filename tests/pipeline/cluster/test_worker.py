@@ -156,6 +156,7 @@ def test_a_last_batch_is_handed_in_late(client: Client, monkeypatch: pytest.Monk
 
 
 def test_when_the_time_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
     monkeypatch.delenv("SLURM_JOB_END_TIME", raising=False)
     own = psutil.Process(os.getpid()).create_time()
     endless, limited = Mock(lifetime=None), Mock(lifetime=500.0)

@@ -397,7 +397,7 @@ def test_only_the_job_of_a_head_is_its_own(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("SLURM_JOB_NAME", head_name(run))
     assert HeadJob.current(run) is None
     monkeypatch.setenv("SLURM_JOB_ID", "5")
-    assert HeadJob.current(run) == HeadJob("5", 2)
+    assert HeadJob.current(run) == HeadJob(queues.SLURM, "5", 2)
     monkeypatch.setenv("SLURM_JOB_NAME", "something-else")
     assert HeadJob.current(run) is None
 

@@ -15,7 +15,7 @@ from pydantic_core import PydanticCustomError
 from sweep_clustering.pipeline.cluster.profiles import load_profile
 from sweep_clustering.pipeline.jobs import keys
 from sweep_clustering.pipeline.jobs.cluster import job_problems, job_script, lifetime
-from sweep_clustering.pipeline.jobs.keys import SlurmQueue
+from sweep_clustering.pipeline.jobs.keys import KnownQueue
 from sweep_clustering.pipeline.jobs.queues import job_prefix
 from sweep_clustering.storage.runfolder.folder import RunFolder
 from sweep_clustering.sweeps.errors import InputError
@@ -110,12 +110,12 @@ def test_the_reference_explains_our_keys_and_the_example_of_the_guide_is_one(tmp
     guide = (ROOT / "docs" / "guides" / "cluster.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"^<!-- cluster.yaml -->\n```yaml\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL)
     options = read(tmp_path, yaml.safe_dump(yaml.safe_load(example)["slurm"], default_flow_style=True)[1:-2])
-    assert isinstance(options, SlurmQueue)
+    assert isinstance(options, KnownQueue)
     assert options.cores == 2
     assert options.workers == 2
     assert options.walltime_seconds == 3600.0
     section = (ROOT / "docs" / "reference" / "profiles.md").read_text(encoding="utf-8")
-    assert {*SlurmQueue.model_fields} - {"kind"} <= set(re.findall(r"`(\w+)`", section))
+    assert {*KnownQueue.model_fields} - {"kind"} <= set(re.findall(r"`(\w+)`", section))
     assert all(f"`{system}`" in section or f"kind: {system}" in section for system in keys.CLASSES)
 
 

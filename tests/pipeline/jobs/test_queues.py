@@ -11,7 +11,8 @@ import pytest
 
 from sweep_clustering.pipeline.jobs import queues
 from sweep_clustering.pipeline.jobs.cluster import HeadJob
-from sweep_clustering.pipeline.jobs.queues import SLURM, CommandFailed, LiveJob, walltime_seconds
+from sweep_clustering.pipeline.jobs.queues import SLURM, CommandFailed, LiveJob, used_queue, walltime_seconds
+from sweep_clustering.storage.runfolder.folder import GenerationFolder, HeadRecord, RunFolder, Submission
 
 Command = Callable[[str, str], Path]
 
@@ -213,7 +214,7 @@ def test_pauses_grow(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_why_a_job_ended(command: Command, answer: str, again: bool, out_of_time: bool) -> None:
     """SLURM counts a restart before it ends the job for it, on a lost node or for a job that comes first."""
     asked = command("scontrol", f"echo '{answer}'")
-    head = HeadJob("7", 1)
+    head = HeadJob(SLURM, "7", 1)
     assert head.continues(signal.SIGTERM) is (again or out_of_time)
     assert head.continues(signal.SIGUSR1)
     assert not head.continues(signal.SIGINT)
@@ -232,3 +233,29 @@ def test_walltimes() -> None:
     assert {text: walltime_seconds("slurm", text) for text in wanted} == wanted
     assert walltime_seconds("pbs", "01:00:00") == 3600
     assert walltime_seconds("lsf", "00:30") is None
+
+
+def test_the_records_of_a_run_say_which_queue_it_uses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = replace(SLURM, kind="other")
+    monkeypatch.setattr(queues, "QUEUES", {"slurm": SLURM, "other": other})
+    run = RunFolder(tmp_path / "tiny.zarr")
+    assert used_queue(run) is None
+    run.make()
+    generations = [GenerationFolder(run, number) for number in (1, 2, 3)]
+    for generation in generations:
+        generation.path.mkdir()
+    HeadRecord(spec="s", system="local", at=1.0).write(generations[0].head)
+    assert used_queue(run) is None
+    HeadRecord(spec="s", system="other", at=2.0).write(generations[1].head)
+    HeadRecord(spec="s", system="local", at=3.0).write(generations[2].head)
+    assert used_queue(run) is other  # its jobs may be left
+    Submission(system="slurm", job="1", host="here", at=4.0).write(run.submission)
+    assert used_queue(run) is SLURM
+    text = generations[1].head.read_text(encoding="utf-8").replace('"system": "other",', "")
+    generations[2].head.write_text(text, encoding="utf-8")
+    run.submission.unlink()
+    generations[1].head.unlink()
+    assert '"system"' not in text
+    assert used_queue(run) is SLURM  # a folder from before it was recorded
