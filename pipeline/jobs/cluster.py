@@ -734,7 +734,6 @@ def head_script(options: KnownQueue, run: RunFolder, arguments: Sequence[str]) -
         account=head.account or keys.get("account"),
     )
     directives = [*queue.head_directives(demand), *head.job_extra_directives]
-    python = keys.get("python", sys.executable)
     lines = [
         "#!/usr/bin/env bash",
         *(f"{queue.marker} {directive}" for directive in directives),
@@ -745,6 +744,6 @@ def head_script(options: KnownQueue, run: RunFolder, arguments: Sequence[str]) -
         "export PYTHONSAFEPATH=1",
         f"cd {shlex.quote(str(Path.cwd()))}",
         # In place of the shell, so that it is python that gets the signals.
-        f"exec {python} -m sweep_clustering {shlex.join(arguments)}",
+        f"exec {keys['python']} -m sweep_clustering {shlex.join(arguments)}",
     ]
     return "\n".join(lines) + "\n"

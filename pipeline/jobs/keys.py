@@ -3,7 +3,9 @@
 import inspect
 import math
 import re
+import shlex
 import signal
+import sys
 from collections.abc import Callable
 from functools import cache, partial
 from importlib import import_module, resources
@@ -196,6 +198,9 @@ class JobQueue(Record):
         3, description="Give up when a job died at once this many times in a row."
     )
     insecure: bool = Field(False, description="No TLS: who reaches the scheduler's port can run code as you.")
+    worker_prefix: Lines = Field(
+        [], description="Words before the Python of workers and head, such as those that enter a container."
+    )
 
     @field_validator("processes", mode="before", check_fields=False)
     @classmethod
@@ -208,9 +213,12 @@ class JobQueue(Record):
 
     @property
     def keys(self) -> dict[str, Any]:
-        """Arguments of dask-jobqueue's class: those of the profile, and the number of processes."""
+        """Arguments of dask-jobqueue, with the number of processes and the Python behind its prefix."""
         values = {key: getattr(self, key) for key in known_keys(self.kind)}
-        return {key: value for key, value in values.items() if value is not None} | {"processes": self.cores}
+        values = {key: value for key, value in values.items() if value is not None}
+        python = values.get("python", sys.executable)
+        command = " ".join(filter(None, (shlex.join(self.worker_prefix), python)))
+        return values | {"python": command, "processes": self.cores}
 
     @property
     def walltime_seconds(self) -> float | None:

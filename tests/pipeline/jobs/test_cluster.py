@@ -327,6 +327,44 @@ def test_variables_of_a_shell_within_a_job_change_nothing(
     sweeping.wait_until(lambda: SLURM.live_jobs("sweep-a-") == [])
 
 
+# Only there it can be run: a folder that is empty elsewhere is the Python of these tests.
+CONTAINER = """#!/bin/sh
+[ "$1" = "an image" ] || exit 3
+shift
+exec unshare --mount sh -c 'mount --bind {prefix} {image} && export INSIDE=container && exec "$@"' - "$@"
+"""
+
+
+@pytest.mark.slow
+def test_workers_and_head_run_in_a_container(cluster_file: Path, tmp_path: Path) -> None:
+    """A wrapper that mounts a folder for its command alone stands in for apptainer."""
+    cube, image, enter = tmp_path / "tiny.zarr", tmp_path / "image", tmp_path / "enter"
+    image.mkdir()
+    enter.write_text(CONTAINER.format(prefix=sys.prefix, image=image))
+    enter.chmod(0o755)
+    if subprocess.run([enter, "an image", "true"], capture_output=True).returncode:
+        pytest.skip("no folder can be mounted for one process here")
+    inside = f"worker_prefix: [{enter}, an image], python: {image}/bin/python"
+    cluster_file.write_text(PROFILES.replace("slurm: {", f"slurm: {{{inside}, ", 1))
+    spec = sweeping.write_spec(tmp_path, LONG)
+    places = ("--results", tmp_path, "--cluster", cluster_file, "--profile", "slurm")
+    assert sweep("submit", spec, "--detach", *places).exit_code == 0
+    of_head = rf"{image}/bin/python -m sweep_clustering submit"
+    of_worker = rf"{image}/bin/python -m distributed\.cli\.dask_worker"
+
+    def environments(command: str) -> list[str]:
+        processes = psutil.process_iter(["cmdline"])
+        lines = [(process, " ".join(process.info["cmdline"] or ())) for process in processes]
+        return [process.environ().get("INSIDE", "") for process, line in lines if re.match(command, line)]
+
+    sweeping.wait_until(lambda: len(environments(of_worker)) == 2)
+    assert environments(of_worker) == ["container", "container"]
+    assert environments(of_head) == ["container"]
+    sweeping.wait_until(lambda: slurm_site.queue() == [])
+    assert json.loads(sweep("status", cube, "--json").stdout)["complete"]
+    assert not any(image.iterdir())
+
+
 # The head in a job of its own: it outlasts its walltime, and leaves nothing when ended.
 
 LONGER = sweeping.TINY.replace("restarts = 5", "restarts = 300")

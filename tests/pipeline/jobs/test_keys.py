@@ -2,6 +2,7 @@
 
 import re
 import signal
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -78,7 +79,10 @@ def test_keys_and_defaults_are_those_of_the_installed_package_alone(tmp_path: Pa
 @pytest.mark.parametrize("system", keys.CLASSES)
 def test_every_system_prints_its_script(system: str, tmp_path: Path) -> None:
     needed = {"htcondor": ", disk: 1GB", "oar": ", memory_per_core_property_name: mem_core"}.get(system, "")
-    script = script_of(tmp_path, f"kind: {system}, cores: 4, memory: 8GB, interface: lo{needed}")
+    prefix = "worker_prefix: [enter, --bind, /a b, 'it''s.sif']"
+    script = script_of(tmp_path, f"kind: {system}, cores: 4, memory: 8GB, interface: lo, {prefix}{needed}")
+    words = """enter --bind '/a b' 'it'"'"'s.sif' """ + f"{sys.executable} -m distributed"
+    assert words in (script.replace("''", "'").replace('""', '"') if system == "htcondor" else script)
     wanted = "export PYTHONSAFEPATH=1", "distributed.cli.dask_worker tls://SCHEDULER:PORT ", "--nthreads 1 "
     key = f"--tls-key {tmp_path}/some.run/generation.1/tls/key.pem"
     assert [text for text in (*wanted, "--nworkers 4 ", key) if text not in script] == []
