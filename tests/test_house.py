@@ -193,9 +193,9 @@ MOST = {
     "statements with several constants": 1,
     "calls with splats": 120,
     "uses of Any": 606,
-    "modules with code": 152,
+    "modules with code": 150,
     "lines of code": 30_866,
-    "lines of imports": 2_967,
+    "lines of imports": 2_945,
     "lines of docstrings for 100 lines of code": 27,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""

@@ -10,8 +10,8 @@ from numpy.random import SeedSequence
 from numpy.typing import NDArray
 
 from sweep_clustering.kernels.fits import Fit, Floats
-from sweep_clustering.kernels.solver.clusters import CHAINS
 from sweep_clustering.kernels.solver.contract import Effort, Solver
+from sweep_clustering.kernels.solver.prepare import CHAINS
 from sweep_clustering.pipeline.common import plural
 
 EFFORT = Effort(n_draws=1000, burn_in=250, thin=4)

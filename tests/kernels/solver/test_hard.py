@@ -11,9 +11,8 @@ from sweep_clustering.kernels.partition.objective import objective_terms
 from sweep_clustering.kernels.problem.data import CANNOT, HARD, MUST, Layer
 from sweep_clustering.kernels.scores import adjusted_rand
 from sweep_clustering.kernels.settings import TERMS, settings_of
-from sweep_clustering.kernels.solver.clusters import Clusters
 from sweep_clustering.kernels.solver.contract import Effort, Model
-from sweep_clustering.kernels.solver.prepare import Hard, prepare
+from sweep_clustering.kernels.solver.prepare import Clusters, Hard, prepare
 from sweep_clustering.kernels.structure import COVARIANCES
 
 N_SAMPLES = 48

@@ -20,7 +20,7 @@ from sweep_clustering.kernels.fits import Gaussians
 from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer, estimate_accuracies
 from sweep_clustering.kernels.settings import settings_of
 from sweep_clustering.kernels.solver.contract import Model
-from sweep_clustering.kernels.solver.unions import REFINED, Unions
+from sweep_clustering.kernels.solver.prepare import REFINED, Unions
 from sweep_clustering.kernels.unions import race as structures
 from sweep_clustering.kernels.unions import table as tables
 from sweep_clustering.kernels.unions.race import (

@@ -18,9 +18,9 @@ from sweep_clustering.kernels.problem.data import link
 from sweep_clustering.kernels.problem.problem import layers_from_annotations
 from sweep_clustering.kernels.search import genetic
 from sweep_clustering.kernels.settings import Settings
-from sweep_clustering.kernels.solver import unions
 from sweep_clustering.kernels.solver.contract import Choice
 from sweep_clustering.kernels.structure import AVERAGE
+from sweep_clustering.kernels.unions import race
 from sweep_clustering.pipeline.asking import belief as beliefs
 from sweep_clustering.pipeline.asking import strategies
 from sweep_clustering.pipeline.asking.belief import OF_CHAINS, Belief, believe, share_at
@@ -85,7 +85,7 @@ def test_classes_of_any_shape_are_chosen_from_some_rows_of_many(monkeypatch: pyt
     layers = layers_from_annotations(
         np.column_stack([pairs, CLASSES[pairs[:, 0]] != CLASSES[pairs[:, 1]]]), 0.9
     )
-    with mock.patch.object(unions, "choose_structure", wraps=unions.choose_structure) as chosen:
+    with mock.patch.object(race, "choose_structure", wraps=race.choose_structure) as chosen:
         found = believe(X, layers, n_clusters=2, accuracy=0.9, seed=SEED, covariance="any")
     table, between = chosen.call_args.args
     assert table.X.shape == (30, 2)

@@ -17,9 +17,8 @@ from sweep_clustering.kernels.problem.problem import CANNOT, MUST, Layer
 from sweep_clustering.kernels.search import genetic
 from sweep_clustering.kernels.search.genetic import run_restart
 from sweep_clustering.kernels.settings import ObjectiveSettings, Settings
-from sweep_clustering.kernels.solver.clusters import CHAINS, REACH, distinct_fits
 from sweep_clustering.kernels.solver.contract import Model, Solver
-from sweep_clustering.kernels.solver.prepare import prepare
+from sweep_clustering.kernels.solver.prepare import CHAINS, REACH, distinct_fits, prepare
 from sweep_clustering.pipeline.fit import confidence, inputs, solve
 from sweep_clustering.pipeline.fit.alarms import Annotated, contradictions
 from sweep_clustering.pipeline.fit.confidence import EFFORT

@@ -18,9 +18,8 @@ from sweep_clustering import AnnotatedClustering
 from sweep_clustering.kernels.problem.data import CANNOT, MUST
 from sweep_clustering.kernels.problem.problem import Layer
 from sweep_clustering.kernels.settings import settings_of
-from sweep_clustering.kernels.solver import unions
 from sweep_clustering.kernels.structure import Structure
-from sweep_clustering.kernels.unions import table
+from sweep_clustering.kernels.unions import race, table
 from sweep_clustering.pipeline.commands.main import main
 from sweep_clustering.pipeline.fit.solve import fit, to_json
 
@@ -153,7 +152,7 @@ def test_fit_that_falls_short_of_its_folds_is_not_taken(monkeypatch: pytest.Monk
     whole = settings_of({})
     first = fit(X, given, n_clusters=2, model="conditional-any", restarts=2, settings=whole, seed=0)
     refused = first.structure
-    short = unions.race.falls_short
+    short = race.falls_short
 
     def judged(union: Any, layers: Any, expected: Any) -> str:
         return short(union, layers, expected) or (
@@ -161,7 +160,7 @@ def test_fit_that_falls_short_of_its_folds_is_not_taken(monkeypatch: pytest.Monk
         )
 
     seen: list[int] = []
-    monkeypatch.setattr(unions.race, "falls_short", judged)
+    monkeypatch.setattr(race, "falls_short", judged)
     second = fit(X, given, n_clusters=2, model="conditional-any", restarts=2, settings=whole, seed=0)
     assert second.structure == list(first.held_out)[1] != refused
     assert any(refused in note and "fell short" in note for note in second.notes)

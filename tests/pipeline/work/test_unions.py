@@ -15,10 +15,10 @@ from scipy.stats import multivariate_normal
 from sweep_clustering.kernels.fits import Fit, Gaussians
 from sweep_clustering.kernels.problem.problem import layers_from_annotations
 from sweep_clustering.kernels.settings import settings_of
-from sweep_clustering.kernels.solver import unions
 from sweep_clustering.kernels.solver.contract import Model
 from sweep_clustering.kernels.solver.prepare import prepare
 from sweep_clustering.kernels.structure import STRUCTURE, Structure
+from sweep_clustering.kernels.unions import race
 from sweep_clustering.pipeline.check import verify
 from sweep_clustering.pipeline.commands.main import main
 from sweep_clustering.pipeline.fit.solve import fit
@@ -117,7 +117,7 @@ def test_restarts_of_any_split_have_the_same_bits_and_one_choice(monkeypatch: py
     arrays["structure"][0, 1] = 0
     with pytest.raises(ValueError, match="codes"):
         from_record(header, arrays)
-    monkeypatch.setattr(unions.race, "choose_structure", None)
+    monkeypatch.setattr(race, "choose_structure", None)
     (rest,) = solve(Span(ANY, 1, 4, chosen=first.chosen))
     assert np.concatenate([first.objectives, rest.objectives]).tobytes() == whole.objectives.tobytes()
     assert str(structure)
