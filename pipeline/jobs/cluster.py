@@ -732,11 +732,16 @@ def head_script(options: KnownQueue, run: RunFolder, arguments: Sequence[str]) -
         warning=int(max(1.0, min(WARNING_SECONDS, seconds / 4))),
         queue=head.queue or keys.get("queue"),
         account=head.account or keys.get("account"),
+        mail=options.mail,
     )
-    directives = [*queue.head_directives(demand), *head.job_extra_directives]
+    lines_of_head = [f"{queue.marker} {directive}" for directive in queue.head_directives(demand)]
+    directives = [
+        line for line in lines_of_head if not any(text in line for text in head.job_directives_skip)
+    ]
     lines = [
         "#!/usr/bin/env bash",
-        *(f"{queue.marker} {directive}" for directive in directives),
+        *directives,
+        *(f"{queue.marker} {directive}" for directive in head.job_extra_directives),
         # Until the head listens, a warning must not end it.
         "trap '' USR1",
         *keys.get("job_script_prologue", []),

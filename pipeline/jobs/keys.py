@@ -181,6 +181,9 @@ class HeadResources(Record):
     queue: OptionalWord = Field(None, description="Default: that of the worker jobs.")
     account: OptionalWord = Field(None, description="Default: that of the worker jobs.")
     job_extra_directives: Lines = Field([], description="Lines of its script; default: none.")
+    job_directives_skip: Lines = Field(
+        [], description="Directives to leave out of its script, by a part of their text; default: none."
+    )
 
 
 class JobQueue(Record):
@@ -231,6 +234,9 @@ class KnownQueue(JobQueue):
     """Worker processes in jobs of a queueing system whose commands are known, which can have a head's job."""
 
     head: HeadResources = Field(default_factory=HeadResources, description="The job of a detached head.")
+    mail: OptionalWord = Field(
+        None, description="Address to which the queue writes when the head's job ends."
+    )
 
 
 @cache

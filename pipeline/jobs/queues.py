@@ -237,6 +237,8 @@ class HeadDemand:
     """Seconds before the end of the walltime at which the head is to get a signal."""
     queue: str | None
     account: str | None
+    mail: str | None
+    """Address that hears of the end of the job."""
 
 
 @dataclass(frozen=True)
@@ -274,12 +276,22 @@ class Queue:
     """Returns the directives of the script of a head, which may run again from its start."""
     worker_directives: tuple[str, ...] = ()
     """Directives of each worker job beside those of dask-jobqueue."""
+    queue_listing: tuple[str, ...] = ()
+    """Command that shows the names of the queues to choose from; without it they are not checked."""
     variables: tuple[str, ...] = ()
     """Starts of the names of variables that its commands read as if they were arguments."""
     addresses: frozenset[str] = frozenset()
     """Variables with such a name that say where the queue is."""
     attempts: int = ATTEMPTS
     """Attempts at a command while its failure may pass."""
+
+    def queue_names(self) -> list[str]:
+        """Return the names of the queues of the site; none if they are not known now."""
+        try:
+            return run(self.queue_listing, timeout=5, attempts=2).split() if self.queue_listing else []
+        except CommandFailed as error:
+            logger.debug("%s", error)
+            return []
 
     def live_jobs(self, prefix: str) -> list[LiveJob]:
         """Return this user's jobs whose names start with `prefix`, without those that have ended.
@@ -395,6 +407,8 @@ def _slurm_head(job: HeadDemand) -> list[str]:
         "-t": job.walltime,
         "--open-mode": "append",
         "--signal": f"B:USR1@{job.warning}",
+        "--mail-user": job.mail,
+        "--mail-type": job.mail and "END,FAIL",
     }
     texts = [
         f"{key}{'=' if key.startswith('--') else ' '}{value}" for key, value in directives.items() if value
@@ -418,6 +432,7 @@ SLURM = Queue(
     head_directives=_slurm_head,
     # The watch replaces a lost job. SLURM would let it wait for minutes, or hold it until somebody comes.
     worker_directives=("--no-requeue",),
+    queue_listing=("sinfo", "--all", "--noheader", "--format=%R"),
     # Those of a shell override the lines of a script and hide jobs from `squeue` and `scancel`; those of a
     # job in which somebody submits would bind the processes of the new one, too.
     variables=("SBATCH_", "SLURM_", "SQUEUE_", "SCANCEL_", "SCONTROL_", "SINFO_"),

@@ -104,6 +104,8 @@ def _checked(path: Path, options: Options) -> Request:
         own_names()
     with collecting(problems):
         profile = None if options.workers == 0 else load_profile(options.profile, options.cluster_file)
+    if profile is not None and isinstance(profile.options, KnownQueue):
+        problems += queue_problems(profile.options, profile.where)
     if options.detach and profile is not None and isinstance(profile.options, JobQueue):
         if not isinstance(profile.options, KnownQueue):
             value = f"profile {profile.name!r} of kind {profile.options.kind}"
@@ -134,6 +136,15 @@ def job_lines(options: JobQueue, sweep: Sweep, *, where: str, n_jobs: int) -> li
     names = ", ".join(queues.left_out() if options.kind in queues.QUEUES else ())
     notes = [f"variables of this shell that no job gets: {names}"] if names else []
     return [head, "", *script, "", *notes, *(f"WARNING: {warning}" for warning in warnings)]
+
+
+def queue_problems(options: KnownQueue, where: str) -> Iterator[Problem]:
+    """Yield the queues of a profile, for workers or head, that the site does not have."""
+    choices = {"queue": options.keys.get("queue"), "head.queue": options.head.queue}
+    names = set(queues.QUEUES[options.kind].queue_names() if any(choices.values()) else ())
+    for key, text in choices.items():
+        if names and text and not names.issuperset(text.split(",")):
+            yield Problem(f"{where} {key}", repr(text), "one of " + ", ".join(sorted(names)))
 
 
 def slurm_warnings(options: JobQueue, n_jobs: int) -> Iterator[str]:

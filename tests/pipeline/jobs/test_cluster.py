@@ -160,7 +160,9 @@ pair: {kind: slurm, cores: 2, memory: 2GB, walltime: "00:10:00", interface: lo}
 slurm: {kind: slurm, cores: 1, memory: 1GB, walltime: "00:10:00", interface: lo, workers: 2}
 dies: {kind: slurm, cores: 1, memory: 1GB, interface: lo, failed_starts: 2, start_timeout: 60s,
        job_script_prologue: ["echo this node lacks the module >&2; exit 3"]}
-refused: {kind: slurm, cores: 1, memory: 1GB, queue: nowhere, interface: lo, failed_starts: 2}
+refused: {kind: slurm, cores: 1, memory: 1GB, interface: lo, failed_starts: 2,
+          job_extra_directives: [--nodelist=nowhere]}
+elsewhere: {kind: slurm, cores: 1, memory: 1GB, queue: nowhere, head: {queue: "main,gone"}}
 waits: {kind: slurm, cores: 1, memory: 1GB, queue: closed, interface: lo, start_timeout: 4s}
 short: {kind: slurm, cores: 3, memory: 2GB, queue: short, walltime: "00:07:00", job_mem: 4G, interface: lo}
 """
@@ -207,7 +209,7 @@ def test_a_cancelled_job_is_replaced_and_the_bits_are_the_same(cluster_file: Pat
     ("profile", "says"),
     [
         ("dies", r"worker jobs die at once: 2 times in a row[\s\S]*\.err:\s+this node lacks the module"),
-        ("refused", r"cannot be submitted: 2 times in a row[\s\S]*invalid partition specified: nowhere"),
+        ("refused", r"cannot be submitted: 2 times in a row[\s\S]*[iI]nvalid node name specified"),
         ("waits", r"no worker for 0:00:04 \(start_timeout\): 1 pending \(PartitionDown\)"),
     ],
 )
@@ -363,6 +365,17 @@ def test_workers_and_head_run_in_a_container(cluster_file: Path, tmp_path: Path)
     sweeping.wait_until(lambda: slurm_site.queue() == [])
     assert json.loads(sweep("status", cube, "--json").stdout)["complete"]
     assert not any(image.iterdir())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["--dry-run", "--detach", "--verbose"])
+def test_a_partition_that_does_not_exist_is_bad_input(how: str, cluster_file: Path, tmp_path: Path) -> None:
+    places = "--results", tmp_path / "r", "--profile", "elsewhere", "--cluster", cluster_file
+    done = sweep("submit", sweeping.write_spec(tmp_path), *places, how)
+    assert done.exit_code == 2
+    assert "elsewhere: queue: found 'nowhere', expected one of closed, main, short" in done.stderr
+    assert "elsewhere: head.queue: found 'main,gone', expected one of closed, main, short" in done.stderr
+    assert not (tmp_path / "r").exists()
 
 
 # The head in a job of its own: it outlasts its walltime, and leaves nothing when ended.

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from processes.sweeping import TINY, start, wait_until, write_spec
 from rich.console import Console
 
 from sweep_clustering.pipeline.jobs import queues
+from sweep_clustering.pipeline.jobs.cluster import head_script
 from sweep_clustering.pipeline.jobs.keys import JobQueue, job_queue
 from sweep_clustering.pipeline.jobs.queues import CommandFailed, head_name
 from sweep_clustering.pipeline.monitor.status import read_run_state
@@ -214,6 +216,16 @@ def test_a_dry_run_starts_nothing_and_shows_scripts(tmp_path: Path, requests: li
     assert [text for text in lines if text not in head] == []
     assert requests == []
     assert not (tmp_path / "r").exists()
+
+
+def test_directives_of_a_head_are_added_and_left_out(tmp_path: Path) -> None:
+    head = {"job_directives_skip": ["--mem", " -n "], "job_extra_directives": ["--mem-per-cpu=700M"]}
+    options = profile(1, "1GiB", head=head, mail="me@example.org")
+    lines = head_script(options, RunFolder(tmp_path / "a.zarr"), []).splitlines()
+    directives = [line.removeprefix("#SBATCH ") for line in lines if line.startswith("#SBATCH")]
+    names = ["-J", "-o", "--cpus-per-task", "-t", "--open-mode", "--signal", "--mail-user", "--mail-type"]
+    assert [re.split("[= ]", text)[0] for text in directives] == [*names, "--requeue", "--mem-per-cpu"]
+    assert {"--mail-user=me@example.org", "--mail-type=END,FAIL"} <= {*directives}
 
 
 # What is said of worker jobs that cannot work, with SLURM's answers made up.
