@@ -194,7 +194,7 @@ MOST = {
     "calls with splats": 120,
     "uses of Any": 606,
     "modules with code": 150,
-    "lines of code": 30_898,
+    "lines of code": 30_962,
     "lines of imports": 2_945,
     "lines of docstrings for 100 lines of code": 27,
 }

@@ -205,18 +205,27 @@ def cancel(cube_or_spec: Path, results: Path) -> None:
 @click.argument("cell", required=False, shell_complete=arguments.complete_cells)
 @arguments.json_option
 def why(cube_or_spec: Path, cell: str | None, results: Path, as_json: bool) -> None:
-    """Show the state of CELL, why it failed, and how to run it alone; without CELL, list the failed cells."""
-    from sweep_clustering.pipeline.monitor.status import explain, failed_causes
+    """Show the state of CELL, why it failed, and how to run it alone.
+
+    Without CELL, list the failed cells, and say what became of worker jobs.
+    """
+    from sweep_clustering.pipeline.monitor.status import explain, failed_causes, job_remarks
 
     with output.reported():
-        cube = arguments.find_cube(cube_or_spec, results)
+        find = arguments.find_run if cell is None else arguments.find_cube
+        cube = find(cube_or_spec, results)
         if cell is not None:
             spec = cube_or_spec if cube_or_spec.suffix == ".toml" else None
             output.tell(explain(cube, cell, spec), as_json)
             return
-        causes = failed_causes(cube)
+        causes = failed_causes(cube) if cube.is_dir() else {}
+        remarks = job_remarks(cube)
     if as_json:
         output.show(causes)
         return
-    output.show([f"{name}: {cause}" for name, cause in causes.items()] or ["no cell is marked failed"])
-    output.next_step(*(("why", cube, next(iter(causes))) if causes else ("report", cube)))
+    lines = [f"{name}: {cause}" for name, cause in causes.items()] or ["no cell is marked failed"]
+    output.show([*lines, *remarks])
+    if causes:
+        output.next_step("why", cube, next(iter(causes)))
+    else:
+        output.next_step("status" if remarks else "report", cube)

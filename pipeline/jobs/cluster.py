@@ -83,6 +83,13 @@ class Slot:
     workers: int = 0
     node: str = ""
     ended: str = ""
+    refused: bool = False
+
+    @property
+    def obstacle(self) -> str:
+        """Words for what a refused job waits for, empty if the queue has accepted it or never will."""
+        is_refused = self.job.refusal and self.replace_at is None
+        return queues.obstacle(self.job.refusal) if is_refused else ""
 
     def update(self, workers: int, now: float) -> None:
         """Note how many workers the job has."""
@@ -118,6 +125,57 @@ class Slot:
         return self.absent >= 2
 
 
+# Seconds before a refused job is submitted again, which double up to `LONGEST_BACKOFF`.
+REFUSED_PAUSES = {queues.SITE_LIMIT: 60.0, queues.BUSY: 4.0, queues.NO_NODE: 4.0}
+
+# Refusals in a row after which a request that no node fits is one that none will ever fit.
+MOST_DOUBTFUL = 6
+
+
+class RefusedJobs:
+    """Jobs that the queue does not take now and may take later, which is no death.
+
+    One of them is submitted again after pauses that grow, and the others follow when it is accepted. `words`
+    say why, and how many jobs there are.
+    """
+
+    def __init__(self, n_jobs: int) -> None:
+        self.words = self._reason = ""
+        self._n_jobs = n_jobs
+        self._n_refusals = 0
+        self._next_at = math.inf
+        self._next = ""
+
+    def look(self, slots: Mapping[str, Slot], now: float) -> set[str]:
+        """Return the names of refused jobs, after setting `replace_at` where one is to be submitted again."""
+        refused = {name: slot for name, slot in slots.items() if slot.obstacle}
+        if self._n_refusals >= MOST_DOUBTFUL:
+            refused = {name: slot for name, slot in refused.items() if slot.obstacle != queues.NO_NODE}
+        again, seconds = list[Slot](), 0.0
+        if self._next in slots and self._next not in refused and slots[self._next].replace_at is None:
+            again = list(refused.values())
+            self._n_refusals = 0 if slots[self._next].job.job_id else self._n_refusals
+            self._next = ""
+        elif new := [slot for slot in refused.values() if not slot.refused]:
+            for slot in new:
+                slot.refused = True
+            self._n_refusals += 1
+            self._next = ""
+            seconds = min(REFUSED_PAUSES[new[0].obstacle] * 2 ** (self._n_refusals - 1), LONGEST_BACKOFF)
+            self._next_at = now + seconds
+            self._reason = f"{new[0].obstacle} ({' '.join(new[0].job.refusal.split())})"
+        elif refused and now >= self._next_at:
+            self._next, self._next_at = min(refused), math.inf
+            again = [refused[self._next]]
+        n_accepted = sum(bool(slot.job.job_id) and slot.replace_at is None for slot in slots.values())
+        self.words = f"{n_accepted} of {self._n_jobs} jobs: {self._reason}" if refused else ""
+        if seconds:
+            logger.warning("%s; trying again in %.0f s", self.words, seconds)
+        for slot in again:
+            slot.replace_at = now
+        return set(refused)
+
+
 # Seconds between two looks at the workers, which are connected to this process.
 LOOK_SECONDS = 0.5
 
@@ -151,6 +209,7 @@ class JobWatch:
         self._logs = generation.run.job_logs
         self._list = JobListFile(generation.jobs, n_jobs, generation.files)
         self._slots: dict[str, Slot] = {}
+        self._refused = RefusedJobs(n_jobs)
         self._queue = queues.QUEUES.get(options.kind)
         self._live: Live | None = None if self._queue is None else {}
         self._ask_at = self._place_at = 0.0
@@ -182,8 +241,10 @@ class JobWatch:
             if job is not slot.job:
                 slot = self._slots[name] = Slot(job, slot.deaths, slot.early_ends)
             slot.update(workers, now)
-        waiting = {name: slot for name, slot in self._slots.items() if not slot.workers}
-        if len(waiting) < len(self._slots):
+        refused = self._refused.look(self._slots, now)
+        idle = {name: slot for name, slot in self._slots.items() if not slot.workers}
+        waiting = {name: slot for name, slot in idle.items() if name not in refused}
+        if len(idle) < len(self._slots):
             self._alive_at = now
             self._ready.set()
         # `sweep status` shows where a job is that works
@@ -193,14 +254,14 @@ class JobWatch:
             self._ask_queue(waiting, now)
         if not waiting:
             self._ask_at, self._pause = now, FIRST_PAUSE
-        due = [name for name, slot in waiting.items() if now >= (slot.replace_at or math.inf)]
+        due = [name for name, slot in idle.items() if now >= (slot.replace_at or math.inf)]
         if due:
             self._cluster.sync(self._cluster.drop, due)
             for name in due:
                 self._slots[name].replace_at = math.inf  # once: what stands there next is another job
             self._ask_at, self._pause = now + FIRST_PAUSE, FIRST_PAUSE
-        self._list.show([self._record(name) for name in self._slots])
-        if len(waiting) == len(self._slots):
+        self._list.show([self._record(name) for name in self._slots], self._refused.words)
+        if len(idle) == len(self._slots):
             self._give_up(now)
 
     def _record(self, name: str) -> JobRecord:
@@ -276,8 +337,9 @@ class JobWatch:
             times = f"{plural(dead.deaths, 'time')} in a row, and no worker is left"
             message = f"worker jobs {how}: {times}\n{self._cause_of_end(dead)}"
         elif now - self._alive_at > self._options.start_timeout:
-            states = self._states(self._slots.values()) or "nothing is known of the jobs"
-            message = f"no worker for {duration(self._options.start_timeout)} (start_timeout): {states}"
+            states = [self._refused.words, self._states(self._slots.values())]
+            reason = "; ".join(filter(None, states)) or "nothing is known of the jobs"
+            message = f"no worker for {duration(self._options.start_timeout)} (start_timeout): {reason}"
         else:
             return
         self.failure = queues.ComputeClusterError(message)

@@ -316,6 +316,7 @@ class Status:
 
         return [
             f"worker jobs: {counts}; {plural(self.jobs.workers, 'worker')}",
+            *filter(None, [self.jobs.refusal and f"  {self.jobs.refusal}"]),
             *(f"{place(job)}{job.workers:>3} workers  {job.state:<24}{job.name}" for job in self.jobs.jobs),
             *(f"{place(job)}{job.how:<36}{job.name}" for job in self.jobs.lost[-5:]),
         ]
@@ -677,3 +678,11 @@ def failed_causes(cube: Path) -> dict[str, str]:
     of_paths = {cell: causes.get(str(AskedPath.of(cell))) for cell in cells if asks(cell.design)}
     unknown = RunFolder(cube).closed or NO_FAILURE
     return {str(cell): causes.get(str(cell)) or of_paths.get(cell) or unknown for cell in cells}
+
+
+def job_remarks(cube: Path) -> list[str]:
+    """Return lines on the worker jobs of the last run that say why it has few, from files only."""
+    jobs = JobList.read(RunFolder(cube).last_run.jobs)
+    if jobs is None:
+        return []
+    return [jobs.refusal] if jobs.refusal and read_run_state(cube).holder is not None else []

@@ -359,6 +359,7 @@ class JobList(FileRecord):
     n_lost: int
     lost: tuple[LostJob, ...]  # the last `KEPT` of them
     at: float  # unix time of the last change
+    refusal: Line = ""  # number of accepted jobs, and why the queue takes no more for a while
 
     @property
     def running(self) -> int:
@@ -388,10 +389,16 @@ class JobListFile:
         job = record.model_dump(include={"name", "job", "node"})
         self._lost.append(LostJob(**job, how=how, at=time.time()))
 
-    def show(self, jobs: Sequence[JobRecord]) -> None:
+    def show(self, jobs: Sequence[JobRecord], refusal: str = "") -> None:
         """Write the list if it has changed; an error of the disk is only logged."""
-        n_lost, lost = len(self._lost), tuple(self._lost[-KEPT:])
-        job_list = JobList(n_jobs=self._n_jobs, jobs=tuple(jobs), n_lost=n_lost, lost=lost, at=time.time())
+        job_list = JobList(
+            n_jobs=self._n_jobs,
+            jobs=tuple(jobs),
+            n_lost=len(self._lost),
+            lost=tuple(self._lost[-KEPT:]),
+            at=time.time(),
+            refusal=one_line(refusal),
+        )
         if self._written is None or self._written != job_list.model_copy(update={"at": self._written.at}):
             try:
                 job_list.write(self._path, self._files)

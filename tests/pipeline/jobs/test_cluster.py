@@ -454,6 +454,8 @@ def test_only_the_job_of_a_head_is_its_own(tmp_path: Path, monkeypatch: pytest.M
 
 
 NAME = "sweep-tiny-"
+NO_NODE = "sbatch: error: Batch job submission failed: Requested node configuration is not available"
+LIMIT = "sbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job submit limit)"
 
 
 @dataclass
@@ -468,10 +470,19 @@ class Job:
 class Site:
     """A watch without its thread, a queue and jobs without processes: time passes when a test says so."""
 
-    def __init__(self, generation: GenerationFolder, n_jobs: int = 1, kind: str = "slurm", **options: Any):
+    def __init__(
+        self,
+        generation: GenerationFolder,
+        n_jobs: int = 1,
+        kind: str = "slurm",
+        limit: int = 100,
+        refusal: str = "",
+        **options: Any,
+    ):
         self.queue, self.ends, self.jobs = dict[str, LiveJob](), dict[str, str](), dict[str, Job]()
         self.futures, self.cancelled = {"batch-1": None, "batch-2": None}, dict[str, str]()
-        self.answers, self.refusal, self.dropped = True, "", list[str]()
+        self.answers, self.refusal, self.dropped = True, refusal, list[str]()
+        self.limit = limit
         self.asked = self.asked_for_ends = 0
         self._numbers = count(1)
         for number in range(n_jobs):
@@ -499,8 +510,9 @@ class Site:
 
     def submit(self, name: str) -> None:
         number = str(next(self._numbers))
-        self.jobs[name] = Job(None if self.refusal else number, self.refusal)
-        if not self.refusal:
+        refusal = self.refusal or (LIMIT if len(self.queue) >= self.limit else "")
+        self.jobs[name] = Job(None if refusal else number, refusal)
+        if not refusal:
             self.put(number)
 
     def sync(self, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -707,6 +719,62 @@ def test_nothing_is_given_up_while_a_worker_is_left(make: MakeSite) -> None:
     assert not site.failure
     site.wait(10)
     assert site.failure == "no worker for 0:01:00 (start_timeout): 2 running (None)"
+
+
+def test_what_a_limit_leaves_is_kept_and_the_rest_is_tried_slowly(
+    make: MakeSite, caplog: pytest.LogCaptureFixture
+) -> None:
+    site = make(n_jobs=8, limit=3, failed_starts=1)
+    site.wait(1)
+    assert site.listed.refusal == f"3 of 8 jobs: limit of the site ({LIMIT})"
+    assert [job.state for job in site.listed.jobs][2:4] == ["starting", "refused"]
+    assert caplog.messages[0] == f"{site.listed.refusal}; trying again in 60 s"
+    for number in range(3):
+        site.job(number).workers = 1
+    site.wait(58)
+    assert site.dropped == []
+    site.wait(1000)
+    assert site.dropped == [f"{NAME}3"] * 5, "one job at a time, after 1, 2, 4, 5 and 5 minutes"
+    pauses = [text.rpartition(" in ")[2] for text in caplog.messages if "trying again" in text]
+    assert pauses == ["60 s", "120 s", "240 s", "300 s", "300 s", "300 s"]
+    assert site.listed.lost == ()
+    assert not site.failure
+    site.end(0)
+    site.limit = 2  # another run of this user has begun
+    site.wait(10)
+    assert site.listed.refusal.startswith("2 of 8 jobs: limit")
+    assert [job.job for job in site.listed.lost] == ["1"]
+    site.limit = 8
+    site.wait(310)
+    assert all(site.job(number).job_id for number in range(8)), "all of them follow the first"
+    site.wait(1)
+    assert site.listed.refusal == ""
+    assert not site.failure
+
+
+def test_a_limit_that_admits_no_job_ends_the_run_in_time(make: MakeSite) -> None:
+    site = make(n_jobs=2, limit=0, failed_starts=1, start_timeout=3600.0)
+    site.wait(3590)
+    assert not site.failure
+    assert len(site.dropped) == 13
+    site.wait(15)
+    assert site.failure == f"no worker for 1:00:00 (start_timeout): 0 of 2 jobs: limit of the site ({LIMIT})"
+
+
+@pytest.mark.parametrize(("refusal", "ends"), [("Unexpected message received", False), (NO_NODE, True)])
+def test_a_busy_queue_is_waited_for_and_an_impossible_request_is_not(
+    make: MakeSite, refusal: str, ends: bool
+) -> None:
+    site = make(n_jobs=2, refusal=refusal, failed_starts=3)
+    site.wait(100)
+    assert not site.failure
+    assert len(site.dropped) <= 5
+    assert refusal in site.listed.refusal
+    for _ in range(300):
+        if not site.failure:
+            site.wait(1)
+    expected = "worker jobs cannot be submitted: 3 times in a row, and no worker is left\n" + refusal
+    assert site.failure == (expected if ends else "")
 
 
 @pytest.mark.parametrize("known", [True, False])

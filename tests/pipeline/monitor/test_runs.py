@@ -250,6 +250,10 @@ def test_a_run_in_progress_tells_its_pace_and_its_jobs(cube: Path) -> None:
     document = json.loads(json.dumps(found.to_dict()))
     assert document["jobs"]["running"] == 1
     assert document["run"]["restarts"] == 1500
+    words = "1 of 2 jobs: limit of the site (job rejected)"
+    limited = replace(found, jobs=jobs.model_copy(update={"refusal": words}))
+    assert f"  {words}" in limited.lines()
+    assert limited.to_dict()["jobs"]["refusal"] == words
     # The jobs of an ended run no longer exist.
     assert not any("worker jobs" in line for line in replace(found, run=RunState(None, HEAD, None)).lines())
     # that of an earlier run is not shown
@@ -260,6 +264,8 @@ def test_a_run_in_progress_tells_its_pace_and_its_jobs(cube: Path) -> None:
     with Lease.acquire(cube) as lease:
         assert read_status(cube).progress is not None
         records.HeadRecord(spec="s", at=2.0).write(lease.generation.head)
+        jobs.model_copy(update={"refusal": words}).write(lease.generation.jobs)
+        assert sweep("why", cube).stdout.splitlines()[1:] == [words]
         assert read_status(cube).lines()[-1].startswith("run by process ")
 
 
