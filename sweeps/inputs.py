@@ -14,13 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sweep_clustering.sweeps.annotations.draw import (
-    draw_accuracies,
-    draw_annotations,
-    draw_biased,
-    draw_crowd,
-    draw_near,
-)
+from sweep_clustering.sweeps.annotations import draw
 from sweep_clustering.sweeps.annotations.files import PairFile, Pool, pool_checksum, read_pool
 from sweep_clustering.sweeps.annotations.numbering import numbering_of
 from sweep_clustering.sweeps.annotations.samples import MOST_ROWS, Samples
@@ -463,15 +457,15 @@ def cell_annotations(seed: int, cell: Cell, source: Source, crowd: Crowd) -> NDA
     X, labels = source.arrays(cell.mixture)
     labels_true = present(labels)
     if cell.design == NEAR:
-        return draw_near(rng, labels_true, X, p=cell.p, m=m)
+        return draw.draw_near(rng, labels_true, X, p=cell.p, m=m)
     if cell.design == BIASED:
         of_order = order_seed(seed, cell.dataset, mixture=cell.mixture, replicate=replicate)
         order = np.random.default_rng(of_order).permutation(len(labels_true))
-        return draw_biased(rng, labels_true, order, p=cell.p, m=m)
+        return draw.draw_biased(rng, labels_true, order, p=cell.p, m=m)
     if cell.design == CROWD:
         accuracies = cell_accuracies(seed, cell, crowd)
-        return draw_crowd(rng, labels_true, accuracies, answers=crowd.answers, unsure=crowd.unsure, m=m)
-    return draw_annotations(rng, labels_true, p=cell.p, m=m)
+        return draw.draw_crowd(rng, labels_true, accuracies, answers=crowd.answers, unsure=crowd.unsure, m=m)
+    return draw.draw_annotations(rng, labels_true, p=cell.p, m=m)
 
 
 def cell_accuracies(seed: int, cell: Cell, crowd: Crowd) -> NDArray[np.float64]:
@@ -479,4 +473,4 @@ def cell_accuracies(seed: int, cell: Cell, crowd: Crowd) -> NDArray[np.float64]:
     count, replicate = -(-present(cell.m) // crowd.answers), present(cell.replicate)
     where = order_seed(seed, cell.dataset, mixture=cell.mixture, replicate=replicate)
     rng, p = np.random.default_rng(where), present(cell.p)
-    return draw_accuracies(rng, count, quantiles=crowd.accuracies, leaning=crowd.leaning, p=p)
+    return draw.draw_accuracies(rng, count, quantiles=crowd.accuracies, leaning=crowd.leaning, p=p)

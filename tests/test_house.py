@@ -195,7 +195,7 @@ MOST = {
     "uses of Any": 606,
     "modules with code": 150,
     "lines of code": 30_962,
-    "lines of imports": 2_945,
+    "lines of imports": 2_934,
     "lines of docstrings for 100 lines of code": 27,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""

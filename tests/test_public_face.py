@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from checkout import ROOT
-from cubes.small import SPEC, draw_inputs, fill, make_plan, with_unions
+from cubes.small import SPEC, draw_inputs, filled, make_plan, with_unions
 
 import sweep_clustering
 from sweep_clustering.storage.cube.growth import create
@@ -47,8 +47,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     create(folder / "results" / "quick.zarr", plans, draw_inputs, SPEC)
     grid = {"m": (75,), "n_samples": 150, "n_features": 4, "n_clusters": 3}
     shapes = with_unions(make_plan("iris", models=("conditional-any",), **grid))
-    create(folder / "results" / "shapes.zarr", [shapes], draw_inputs, SPEC)
-    fill(folder / "results" / "shapes.zarr", [shapes])
+    filled(folder / "results" / "shapes.zarr", [shapes])
     return folder
 
 

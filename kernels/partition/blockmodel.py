@@ -9,13 +9,8 @@ import math
 import numpy as np
 
 from sweep_clustering.kernels.jit import jit_part
+from sweep_clustering.kernels.partition import statistics
 from sweep_clustering.kernels.partition.state import State
-from sweep_clustering.kernels.partition.statistics import (
-    array_log,
-    prior_rate,
-    proportions_gain,
-    sum_of_squares,
-)
 from sweep_clustering.kernels.problem.data import LARGEST_ACCURACY, LIKELIHOOD, POSTERIOR, Data, Floats
 
 # Block models (equations (22) and (23) of docs/model.md).
@@ -47,12 +42,12 @@ def refresh_size_terms(data: Data, state: State) -> None:
     state.slack[:] = 0.0
     for s in range(data.n_clusters):
         for t in range(data.n_clusters):
-            state.base[s, t] = proportions_gain(data, state.sizes[s], state.sizes[t])
+            state.base[s, t] = statistics.proportions_gain(data, state.sizes[s], state.sizes[t])
     for layer in range(data.totals.shape[0]):
         if data.model == LIKELIHOOD:
             add_likelihood_base(data, state, layer)
         elif data.model == POSTERIOR:
-            rate = prior_rate(data, layer, sum_of_squares(state.sizes))
+            rate = statistics.prior_rate(data, layer, statistics.sum_of_squares(state.sizes))
             set_logs(data, state, layer, rate)
             add_posterior_base(data, state, layer, rate)
 
@@ -101,7 +96,7 @@ def set_logs(data: Data, state: State, layer: int, rate: float) -> None:
         values[SWAP, r, r] = 1.0
         values[RATE, r, r] = 1.0
     size = 5 * n_clusters * n_clusters
-    array_log(values.reshape(size), state.logs[layer].reshape(size))
+    statistics.array_log(values.reshape(size), state.logs[layer].reshape(size))
     for table in range(RATE):
         for r in range(n_clusters):
             for c in range(n_clusters):

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from checkout import ROOT
-from click.testing import CliRunner
+from processes.commandline import sweep
 
 from sweep_clustering.kernels.choice.held_out import label_probabilities
 from sweep_clustering.kernels.interrupt import (
@@ -28,7 +28,6 @@ from sweep_clustering.kernels.interrupt import (
 )
 from sweep_clustering.kernels.problem.problem import build_problem
 from sweep_clustering.kernels.search.sampling import Length, run_chain
-from sweep_clustering.pipeline.commands.main import main
 from sweep_clustering.pipeline.fit.estimator import AnnotatedClustering
 
 
@@ -93,7 +92,7 @@ def test_the_command_ends_with_130(tmp_path: Path) -> None:
     table = tmp_path / "table.npy"
     np.save(table, X[:20_000, :10])
     with interrupted(1.0):
-        done = CliRunner().invoke(main, ["fit", str(table), "-k", "2..8", "--out", str(tmp_path / "labels")])
+        done = sweep("fit", table, "-k", "2..8", "--out", tmp_path / "labels")
     assert done.exit_code == 130, done.output
     assert [path.name for path in tmp_path.iterdir()] == ["table.npy"]
 

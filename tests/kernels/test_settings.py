@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from processes.commandline import sweep
 from processes.sweeping import TINY, write_spec
 from sklearn.datasets import load_iris
 
@@ -26,7 +26,6 @@ from sweep_clustering.kernels.settings import (
     settings_of,
 )
 from sweep_clustering.kernels.structure import COVARIANCES
-from sweep_clustering.pipeline.commands.main import main
 from sweep_clustering.pipeline.fit.estimator import AnnotatedClustering
 from sweep_clustering.sweeps.errors import InputError
 from sweep_clustering.sweeps.file.reading import load_sweep
@@ -162,7 +161,7 @@ def test_every_door_refuses_in_the_same_words(case: str, tmp_path: Path) -> None
     assert str(of_estimator.value) == f"{name}: {problem}"
     np.savetxt(tmp_path / "x", X)
     options = [f"--{key.replace('_', '-')}={value}" for key, value in choices.items()]
-    command = CliRunner().invoke(main, ["fit", str(tmp_path / "x"), "-k", "2", *options])
+    command = sweep("fit", tmp_path / "x", "-k", "2", *options)
     assert command.exit_code == 2
     assert command.stderr.splitlines()[1:] == [f"  {setting.option}: {problem}"]
 
@@ -210,13 +209,13 @@ def test_every_door_refuses_a_table_in_the_same_words(name: str, tmp_path: Path)
     X, words = BAD[name]
     table, entry = tmp_path / "own.npy", '{name = "own", path = "own.npy", n_clusters = 3}'
     np.save(table, X)
-    sweep = write_spec(tmp_path, TINY.replace('"iris"', entry))
+    spec = write_spec(tmp_path, TINY.replace('"iris"', entry))
     for command in (
         ["fit", table, "-k", "2"],
         ["ask", table, "-k", "2", "--out", tmp_path / "q.csv"],
-        ["submit", sweep, "--workers", "0", "--results", tmp_path],
+        ["submit", spec, "--workers", "0", "--results", tmp_path],
     ):
-        done = CliRunner().invoke(main, list(map(str, command)))
+        done = sweep(*command)
         assert done.exit_code == 2, done.output
         assert f"own.npy: {words}" in done.output
     build = partial(build_problem, n_clusters=2, model="unsupervised")

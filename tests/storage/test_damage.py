@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 from cubes.rot import kinds, turn_bit
-from cubes.small import SPEC, draw_block, draw_inputs, files, fill, make_plan
+from cubes.small import draw_block, draw_inputs, files, fill, filled, make_plan
 
 from sweep_clustering.storage.cube.blocks import BlockStore, CellMismatch
-from sweep_clustering.storage.cube.growth import create
 from sweep_clustering.storage.cube.manifest import Manifest, append_run
 from sweep_clustering.storage.cube.schema import DONE, PENDING
 from sweep_clustering.storage.damage import CHANGED, Repair, repair, scan
@@ -30,10 +29,7 @@ REMADE = {"X", "labels_true", "p", "m", "m_over_n", "model", "field", "replicate
 
 @pytest.fixture(scope="module")
 def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("good") / "tiny.zarr"
-    create(path, PLANS, draw_inputs, SPEC)
-    fill(path, PLANS)
-    return path
+    return filled(tmp_path_factory.mktemp("good") / "tiny.zarr", PLANS)
 
 
 @pytest.fixture

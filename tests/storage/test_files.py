@@ -18,13 +18,12 @@ from unittest.mock import Mock
 
 import fsspec
 import pytest
-from click.testing import CliRunner
 from cubes import toy
 from cubes.reported import make
 from cubes.rot import turn_bit
+from processes.commandline import sweep
 from processes.crash import crash_everywhere
 
-from sweep_clustering.pipeline.commands.main import main
 from sweep_clustering.storage import files
 from sweep_clustering.storage.cube.growth import open_cube
 from sweep_clustering.storage.cube.manifest import read_manifest
@@ -139,12 +138,11 @@ def test_other_errors_of_a_directory_are_errors(
         sync_directory(tmp_path)
 
 
-def test_a_directory_that_is_gone_is_an_error(tmp_path: Path) -> None:
+def test_a_directory_that_is_gone_or_has_no_permission_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(FileNotFoundError):
         sync_directory(tmp_path / "gone")
-
-
-def test_a_directory_without_permission_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     refuse(monkeypatch, "open", errno.EACCES)
     monkeypatch.setattr(os, "access", lambda *_: False)
     with pytest.raises(PermissionError):
@@ -355,7 +353,7 @@ def test_a_report_asks_for_no_file_twice(
     address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    result = CliRunner().invoke(main, ["report", address])
+    result = sweep("report", address)
     assert result.exit_code == 0, result.output
     assert " cells are done, " in result.stdout
     files = [request.removeprefix("GET ") for request in Quiet.requests]
@@ -373,7 +371,7 @@ def test_all_arrays_show_the_moment_at_which_the_status_was_read(cube: Path) -> 
 
 def last_line(arguments: list[str]) -> tuple[int, str]:
     """Exit code of a command that fails, and the last line of its words."""
-    result = CliRunner().invoke(main, arguments)
+    result = sweep(*arguments)
     assert isinstance(result.exception, SystemExit), result.exception
     assert "Traceback" not in result.output
     return result.exit_code, result.stderr.strip().splitlines()[-1]
@@ -420,11 +418,11 @@ def test_a_chunk_that_is_cut_short_is_one_error_too(cube: Path, monkeypatch: pyt
 def test_what_is_made_is_written_here(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    result = CliRunner().invoke(main, ["export", address])
+    result = sweep("export", address)
     assert result.exit_code == 0, result.output
     assert f"next: sweep report {address}" in result.stderr
     assert [path.name for path in Path().iterdir()] == ["toy.export"]
-    refused = CliRunner().invoke(main, ["repair", address])
+    refused = sweep("repair", address)
     assert refused.exit_code == 2
     assert f"{address}: found an address, expected a cube on this machine" in refused.stderr
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import zarr
 from cubes.rot import kinds
-from cubes.small import draw_inputs, fill, make_plan, make_spec
+from cubes.small import draw_inputs, fill, filled, make_plan, make_spec
 
 from sweep_clustering.storage.cube.blocks import BlockStore
 from sweep_clustering.storage.cube.chunks import chunk_position
@@ -28,10 +28,7 @@ SPACING = 15
 
 @pytest.fixture(scope="module")
 def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("good") / "tiny.zarr"
-    create(path, PLANS, draw_inputs, SPEC)
-    fill(path, PLANS)
-    return path
+    return filled(tmp_path_factory.mktemp("good") / "tiny.zarr", PLANS, SPEC)
 
 
 @pytest.fixture

@@ -28,13 +28,6 @@ SPEC = tiny(3, datasets=["iris"], m=["0.5N"], replicates=1, models=["unsupervise
 Log = pytest.LogCaptureFixture
 
 
-@pytest.fixture(scope="module")
-def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("reference")
-    assert run(write_spec(folder, SPEC), folder) == 0
-    return folder / "tiny.zarr"
-
-
 def goes_on(spec: Path, results: Path, reference: Path) -> None:
     """Nothing was marked failed, and the same command finishes."""
     cube = results / "tiny.zarr"

@@ -22,13 +22,6 @@ def cell(p: int, replicate: int) -> str:
     return f"iris/p={p}/m=150/replicate={replicate}/posterior"
 
 
-@pytest.fixture(scope="module")
-def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("reference")
-    assert run(write_spec(folder, SPEC), folder) == 0
-    return folder / "tiny.zarr"
-
-
 def sabotaged(folder: Path, faults: list[tuple[str, str]], *arguments: str) -> tuple[int, str]:
     """Submit in a process of its own whose workers have these faults."""
     (folder / "cluster.yaml").write_text(LIMITED)

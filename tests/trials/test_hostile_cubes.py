@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cubes.small import SPEC, draw_inputs, fill, make_plan
+from cubes.small import SPEC, draw_inputs, filled, make_plan
 
 from sweep_clustering.storage.cube.blocks import BlockStore
-from sweep_clustering.storage.cube.growth import create, grow, open_cube
+from sweep_clustering.storage.cube.growth import grow, open_cube
 from sweep_clustering.storage.cube.manifest import ROOT_FILE, append_run, read_manifest
 from sweep_clustering.storage.files import read_regular
 from sweep_clustering.storage.provenance import RunRecord
@@ -28,10 +28,7 @@ Document = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("good") / "tiny.zarr"
-    create(path, [PLAN], draw_inputs, SPEC)
-    fill(path, [PLAN])
-    return path
+    return filled(tmp_path_factory.mktemp("good") / "tiny.zarr", [PLAN])
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 from processes import sabotage
 from processes.killing import VICTIMS, Site, trials
-from processes.sweeping import assert_same_bits, run, start, tiny, write_spec
+from processes.sweeping import assert_same_bits, start, tiny, write_spec
 
 from sweep_clustering.storage.cube.growth import open_cube
 from sweep_clustering.storage.cube.schema import DONE
@@ -19,13 +19,6 @@ SPEC = tiny(11, datasets=MIXTURES, m=["1N"], replicates=3, restarts=4)
 
 LONGEST = 0.8
 """Seconds from the first work to the kill; the sweep lasts some seconds, a batch half of one."""
-
-
-@pytest.fixture(scope="module")
-def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("reference")
-    assert run(write_spec(folder, SPEC), folder) == 0
-    return folder / "tiny.zarr"
 
 
 def killed(folder: Path, reference: Path, count: int, seed: int) -> tuple[dict[str, int], Site]:

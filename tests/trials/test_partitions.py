@@ -17,7 +17,7 @@ import pytest
 from hosts.namespaces import network
 from hosts.queueing import cluster
 from hosts.trial import LOOK_EVERY, Look, Trial
-from processes.sweeping import run, tiny, write_spec
+from processes.sweeping import tiny, write_spec
 
 MIXTURES = [{"mixture": {"n_clusters": [2, 3], "count": 2, "n_samples": 30, "n_features": 3}}]
 SPEC = tiny(17, datasets=MIXTURES, p=[0.8, 0.9, 1.0], m=["0.5N", "1N", "2N"], restarts=80)
@@ -31,13 +31,6 @@ SETTLED = 45
 
 ENOUGH = 5
 """Blocks that are written before anything is done to the sweep, of twenty."""
-
-
-@pytest.fixture(scope="module")
-def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("reference")
-    assert run(write_spec(folder, SPEC), folder) == 0
-    return folder / "tiny.zarr"
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from sweep_clustering.kernels.fits import Gaussians
 from sweep_clustering.kernels.structure import Structure
 from sweep_clustering.storage.cube.blocks import BlockStore
 from sweep_clustering.storage.cube.chunks import chunk_position
+from sweep_clustering.storage.cube.growth import create
 from sweep_clustering.storage.cube.schema import DONE, VARIABLES, room
 from sweep_clustering.sweeps.errors import present
 from sweep_clustering.sweeps.file import spec as sweepfile
@@ -163,6 +164,13 @@ def fill(path: Path, plans: Iterable[DatasetPlan]) -> None:
     for plan in plans:
         for block in plan.blocks():
             store.write(block, draw_block(plan, block))
+
+
+def filled(path: Path, plans: Iterable[DatasetPlan], spec: sweepfile.SweepSpec = SPEC) -> Path:
+    """Make a cube with every block written."""
+    create(path, plans, draw_inputs, spec)
+    fill(path, plans)
+    return path
 
 
 def files(path: Path) -> dict[str, str]:

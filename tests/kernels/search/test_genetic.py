@@ -17,18 +17,14 @@ from sweep_clustering.kernels.partition.objective import objective_terms
 from sweep_clustering.kernels.partition.state import new_state
 from sweep_clustering.kernels.problem.problem import MUST, Layer, Problem, build_problem
 from sweep_clustering.kernels.search import genetic
-from sweep_clustering.kernels.search.genetic import (
-    Population,
-    SearchSettings,
-    new_population,
-    run_restart,
-)
 from sweep_clustering.kernels.search.sampling import new_matching
 
 
 def restart_of(problem: Problem, seed: int = 0, start: object = None, **settings: object) -> Fit:
     first = None if start is None else np.array(start, np.int16)
-    return run_restart(problem, SearchSettings(**settings), np.random.default_rng(seed), first)  # type: ignore[arg-type]
+    return genetic.run_restart(
+        problem, genetic.SearchSettings(**settings), np.random.default_rng(seed), first
+    )  # type: ignore[arg-type]
 
 
 def two_clusters(n_samples: int) -> Problem:
@@ -42,9 +38,9 @@ def same(first: Fit, second: Fit) -> bool:
 # What a restart keeps: stored copies, clones, survivors.
 
 
-def population(objectives: object, smaller: object) -> Population:
+def population(objectives: object, smaller: object) -> genetic.Population:
     """Of two clusters of 40 samples together."""
-    made = new_population(two_clusters(40).data, 8)
+    made = genetic.new_population(two_clusters(40).data, 8)
     made.objectives[:] = objectives
     made.sizes[:] = np.column_stack([smaller, np.subtract(40, smaller)])
     return made
@@ -63,7 +59,7 @@ def test_survivors_of_random_populations() -> None:
 
 def test_stored_solutions_are_copies_with_sorted_sizes() -> None:
     problem = build_problem(np.random.default_rng(0).normal(size=(12, 2)), n_clusters=4, model="unsupervised")
-    made = new_population(problem.data, 3)
+    made = genetic.new_population(problem.data, 3)
     made.ranking[:] = [2, 0, 1]
     state = collected(problem.data, np.repeat([3, 0, 2, 1], [1, 5, 2, 4]))
     labels, means = state.labels.tolist(), state.means.copy()

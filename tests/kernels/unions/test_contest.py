@@ -200,16 +200,6 @@ def test_groups_of_one_variance_have_its_criteria(skewed: Rows) -> None:
     assert found.classification + found.surprise == pytest.approx(likelihood)
 
 
-def test_structures_have_words() -> None:
-    several, single = Structure(METRIC, 9, AVERAGE), Structure(NONE, 1, AVERAGE)
-    assert str(several) == "average linkage, 9 a class, in a metric from the answers"
-    assert (
-        several.words
-        == "groups merged by average linkage, several centers a class, in a metric from the answers"
-    )
-    assert single.words == "groups merged by average linkage, one center a class"
-
-
 def test_numbers_of_classes_grow_by_a_ratio() -> None:
     assert cut_counts(20) == [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 18, 20]
     assert cut_counts(2_000)[-1] > 1_700
@@ -312,13 +302,6 @@ def test_accuracies_are_tried_only_if_none_is_given(skewed: Rows) -> None:
     }
     assert odds[0.9] == {0.0}
     assert odds[None] == {0.0, *ODDS} - {UNKNOWN}
-
-
-def test_an_assumed_accuracy_has_words() -> None:
-    assert str(Structure(NONE, 2, "full", odds=3.0)) == "2 full, answers 95% right"
-    signed = Structure(METRIC, 1, SIGNED, odds=1.5)
-    assert str(signed) == "signed graph, 1 a class, in a metric from the answers, answers 82% right"
-    assert signed.words == "classes by the answers first, in a metric from the answers, answers 82% right"
 
 
 def test_rows_without_answers_are_plain_average_linkage() -> None:

@@ -402,14 +402,6 @@ def test_a_fit_that_agrees_less_than_its_folds_predicted_is_named() -> None:
     assert "where its folds predicted" in structures.falls_short(bad, annotations, expected)
 
 
-def test_a_structure_reads_as_words() -> None:
-    first = Structure(5, 4, "diagonal")
-    assert str(first) == "4 diagonal in 5 principal components"
-    along = Structure(DISCRIMINATIVE, 1, "full", "equal", first=first)
-    assert str(along) == f"1 full along discriminative directions of {first}, equal"
-    assert str(Structure(NONE, 1, KMEANS, annotated=False)) == "k-means"
-
-
 def test_the_best_must_be_ahead_of_one_with_fewer_components() -> None:
     def held(*logs: float) -> HeldOut:
         shape = np.ones(len(logs))

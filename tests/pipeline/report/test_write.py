@@ -13,12 +13,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from click.testing import CliRunner
 from contests import cell, table
 from cubes import toy
 from cubes.reported import content, make, tables
+from processes.commandline import sweep
 
-from sweep_clustering.pipeline.commands.main import main
 from sweep_clustering.pipeline.report import cell as cell_room
 from sweep_clustering.pipeline.report import effort, elements, scores, write
 from sweep_clustering.pipeline.report.cell import CellFigure, choose_cell, draw_matrix, named_cell, read_cell
@@ -53,8 +52,8 @@ def test_every_bad_input_is_said_at_once_with_exit_code_2(tmp_path: Path) -> Non
     cube = make(tmp_path, toy.plan("iris", models=(), p=(), m=()))
     table = tmp_path / "theirs.csv"
     table.write_text("p,m\n")
-    options = ["--against", str(table), "--cell", "irys/unsupervised", "--out", str(table)]
-    result = CliRunner().invoke(main, ["report", str(cube), *options])
+    options = ["--against", table, "--cell", "irys/unsupervised", "--out", table]
+    result = sweep("report", cube, *options)
     assert result.exit_code == 2
     for words in ("a folder to write to", "one column 'metric'", "did you mean 'iris'?"):
         assert words in result.stderr
@@ -294,7 +293,7 @@ def test_names_with_hyphens_stay_whole_at_the_end_of_a_line(monkeypatch: pytest.
 
 
 def compare(*arguments: object) -> tuple[int, str, str]:
-    result = CliRunner().invoke(main, ["compare", *map(str, arguments)])
+    result = sweep("compare", *arguments)
     return result.exit_code, result.stdout, result.stderr
 
 
@@ -406,12 +405,12 @@ def test_nothing_is_overwritten_unasked(cube: Path, tmp_path: Path) -> None:
         with pytest.raises(InputError, match=found):
             write_export(cube, folder, how)
     assert (out / "cells.csv").read_text() == file.read_text() == "mine"
-    result = CliRunner().invoke(main, ["export", str(cube), "--out", str(out), "--force"])
+    result = sweep("export", cube, "--out", out, "--force")
     assert result.exit_code == 0, result.output
     assert str(out / "cells.csv") in result.stdout
     assert (out / "cells.csv").read_text() != "mine"
     assert not list(tmp_path.glob(".*"))
-    both = CliRunner().invoke(main, ["export", str(cube), "--scores", "--force"])
+    both = sweep("export", cube, "--scores", "--force")
     assert both.exit_code == 2
     assert "--force: found --scores as well, expected one of them" in both.stderr
 

@@ -5,13 +5,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from click.testing import CliRunner
 from cubes.small import result_files
+from processes.commandline import sweep
 from processes.sweeping import assert_same_bits, run, write_spec
 
 from sweep_clustering.kernels.problem.data import CANNOT, MUST
 from sweep_clustering.pipeline.check import verify
-from sweep_clustering.pipeline.commands.main import main
 from sweep_clustering.pipeline.methods.contract import merged_links
 from sweep_clustering.pipeline.report.cell import crowd_words, read_cell
 from sweep_clustering.pipeline.scoring.scores import scores
@@ -96,7 +95,7 @@ def test_a_crowd_joins_the_designs_of_a_cube(tmp_path: Path) -> None:
 
 def test_a_report_says_who_annotated_a_cell_and_a_plan_who_will(tmp_path: Path) -> None:
     spec = write_spec(tmp_path, PEOPLE.replace(', "conditional-any"', ""))
-    lines = CliRunner().invoke(main, ["plan", str(spec), "--results", str(tmp_path)]).output.splitlines()
+    lines = sweep("plan", spec, "--results", tmp_path).output.splitlines()
     (words,) = (line for line in lines if line.startswith("crowd p="))
     assert words == (
         "crowd p=0.7: accuracies of at most 10 % 0.50, 25 % 0.60, 50 % 0.70, 75 % 0.77, 100 % 0.90;"

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
-from click.testing import CliRunner
 from cubes.small import make_plan, result_files
+from processes.commandline import sweep
 from processes.sweeping import TINY, assert_same_bits, run, write_spec
 from scipy.stats import multivariate_normal
+from solving.same import assert_same_gaussians
 
-from sweep_clustering.kernels.fits import Fit, Gaussians
+from sweep_clustering.kernels.fits import Fit
 from sweep_clustering.kernels.problem.problem import layers_from_annotations
 from sweep_clustering.kernels.settings import settings_of
 from sweep_clustering.kernels.solver.contract import Model
@@ -20,7 +21,6 @@ from sweep_clustering.kernels.solver.prepare import prepare
 from sweep_clustering.kernels.structure import STRUCTURE, Structure
 from sweep_clustering.kernels.unions import race
 from sweep_clustering.pipeline.check import verify
-from sweep_clustering.pipeline.commands.main import main
 from sweep_clustering.pipeline.fit.solve import fit
 from sweep_clustering.pipeline.report.cell import solution_of
 from sweep_clustering.pipeline.scoring.scores import components
@@ -45,18 +45,6 @@ SCIENCE = Science(11, (Search(),), 3)
 
 SIZES = {"n_samples": 60, "n_clusters": 3, "m": (60,), "restarts": 4}
 PLAN = make_plan("blobs", models=("conditional-any", "conditional-full"), **SIZES)
-ARRAYS = ("class_of", "weights", "means", "covariances", "center", "axes")
-
-
-def assert_same_gaussians(found: Gaussians | None, expected: Gaussians | None) -> None:
-    assert found is not None
-    assert expected is not None
-    assert found.structure == expected.structure
-    for one, other in ((getattr(found, name), getattr(expected, name)) for name in ARRAYS):
-        assert (one is None) == (other is None)
-        if one is not None:
-            assert one.shape == other.shape
-            assert one.tobytes() == other.tobytes()
 
 
 def settled(cell: Cell, science: Science, restarts: int, source: Any = SOURCE) -> Fit:
@@ -159,24 +147,6 @@ def test_named_components_are_those_of_every_restart() -> None:
     assert len(plain.solution.weights) == 9
 
 
-@pytest.mark.parametrize("code", range(8))
-def test_structures_have_codes(code: int) -> None:
-    first = Structure("none", 4, "diagonal")
-    every = [
-        Structure(5, 2, "full"),
-        Structure("none", 1, "k-means", annotated=False),
-        Structure("none", 1, "tied", proportions="equal", annotated=False),
-        Structure("discriminative", 4, "spherical", first=first),
-    ]
-    for each in every:
-        assert len(each.codes) == len(STRUCTURE)
-        assert Structure.of(each.codes) == each
-    wrong = list(every[-1].codes)
-    wrong[code] = -7
-    with pytest.raises((ValueError, IndexError)):
-        Structure.of(wrong)
-
-
 def test_sweep_grows_by_classes_of_any_shape_and_is_verified_and_shown(tmp_path: Path) -> None:
     text = TINY.replace('["unsupervised", "likelihood", "posterior"]', '["posterior"]')
     for key, few in (
@@ -205,13 +175,11 @@ def test_sweep_grows_by_classes_of_any_shape_and_is_verified_and_shown(tmp_path:
     found = structure.sel(model="conditional-any").values.reshape(-1, len(STRUCTURE))
     assert all(Structure.of(codes).codes == tuple(codes) for codes in found.tolist())
     assert (structure.sel(model="posterior").values == -1).all()
-    verified = CliRunner().invoke(main, ["verify", str(whole / "tiny.zarr")], catch_exceptions=False)
+    verified = sweep("verify", whole / "tiny.zarr")
     assert verified.exit_code == 0
     assert "same bits" in verified.output
     cell = "mixtures_k2/mixture=0/p=0.9/m=30/replicate=0/conditional-any"
-    command = ["report", str(whole / "tiny.zarr"), "--cell", cell]
-    shown = CliRunner().invoke(main, command, catch_exceptions=False)
-    assert shown.exit_code == 0
+    assert sweep("report", whole / "tiny.zarr", "--cell", cell).exit_code == 0
     assert "What classes are made of" in (whole / "tiny.report" / "report.txt").read_text(encoding="utf-8")
     assert (whole / "tiny.report" / "structures.csv").exists()
     page = (whole / "tiny.report" / "report.html").read_text(encoding="utf-8")
@@ -307,6 +275,6 @@ def test_what_has_no_place_in_a_sweep_is_refused(
 ) -> None:
     text = TINY.replace('["unsupervised", "likelihood", "posterior"]', str(models).replace("'", '"'))
     spec = write_spec(tmp_path, text + search + "\n")
-    found = CliRunner().invoke(main, ["plan", str(spec)])
+    found = sweep("plan", spec)
     assert found.exit_code == 2
     assert expected in found.output

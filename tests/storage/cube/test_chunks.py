@@ -6,13 +6,13 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 import zarr
-from cubes.small import SPEC, draw_inputs, files, fill, make_plan
+from cubes.small import draw_inputs, files, filled, make_plan
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numcodecs import Zstd
 
 from sweep_clustering.storage.cube import chunks as chunk_files
-from sweep_clustering.storage.cube.growth import create, render
+from sweep_clustering.storage.cube.growth import render
 from sweep_clustering.storage.cube.schema import VARIABLES, array_specs, coordinate_values
 from sweep_clustering.sweeps.plan import DatasetPlan, MethodPlan
 
@@ -84,8 +84,7 @@ def test_zarr_writes_the_same_bytes(tmp_path: Path) -> None:
     """Each array as zarr reads it, written back: also in chunks that the array ends within."""
     grid = {"p": (0.9, 0.8), "m": (6, 4), "replicates": 3, "replicate_chunk": 2}
     plans = [make_plan("a", **grid, feature_names=("é", "y")), make_plan("b", mixtures=4, mixture_chunk=2)]
-    create(tmp_path / "x.zarr", plans, draw_inputs, SPEC)
-    fill(tmp_path / "x.zarr", plans)
+    filled(tmp_path / "x.zarr", plans)
     before = files(tmp_path)
     with zarr.config.set({"array.write_empty_chunks": True}):
         for plan in plans:

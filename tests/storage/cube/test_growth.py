@@ -15,6 +15,7 @@ from cubes.small import (
     draw_inputs,
     files,
     fill,
+    filled,
     make_plan,
     make_spec,
     read_whole,
@@ -107,8 +108,7 @@ def test_gaussians_come_with_what_is_new(tmp_path: Path) -> None:
     cube = tmp_path / "tiny.zarr"
     other = make_plan("b", n_samples=20)
     old = [SHAPES, other]  # of format 2: cells of any shape without Gaussians, and others
-    create(cube, old, draw_inputs, SPEC)
-    fill(cube, old)
+    filled(cube, old)
     before = result_files(cube)
     more = [replace(SHAPES, p=(0.9, 0.8)), replace(other, models=("likelihood", "conditional-any"))]
     asked = list(map(with_unions, [*more, replace(SHAPES, name="c")]))
@@ -131,8 +131,7 @@ def test_gaussians_come_with_what_is_new(tmp_path: Path) -> None:
     assert nodes == {"a": set(), "b": names, "c": names}
     assert not any(path.name.startswith("c.0.0.0.0") for path in (cube / "b" / "base_rate").iterdir())
     whole = tmp_path / "whole.zarr"
-    create(whole, asked[1:], draw_inputs, SPEC)
-    fill(whole, asked[1:])
+    filled(whole, asked[1:])
     for name in names:
         assert read_whole(whole)["c"][name].identical(read_whole(cube)["c"][name])
 
@@ -316,8 +315,7 @@ BASELINES = ("unsupervised-common", "unsupervised")
 )
 def test_grown_it_is_as_made_at_once(tmp_path: Path, first: DatasetPlan, changes: dict[str, Any]) -> None:
     cube, at_once = tmp_path / "grown.zarr", tmp_path / "at_once.zarr"
-    create(cube, [first], draw_inputs, SPEC)
-    fill(cube, [first])
+    filled(cube, [first])
     if "baselines" in changes:
         changes = changes | {"baselines": tuple(dict.fromkeys([*first.baselines, *changes["baselines"]]))}
     (large,) = align(read_manifest(cube), [replace(first, **changes)])

@@ -13,16 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from own_tables import problems, read, write
 
+from sweep_clustering.sweeps.data import reading
 from sweep_clustering.sweeps.data import reading as module
 from sweep_clustering.sweeps.data.lines import MOST_SINGLE, read_lines, split_cells, to_number
-from sweep_clustering.sweeps.data.reading import (
-    load_table,
-    read_text_table,
-    rows_of,
-    scale,
-    scaling_of,
-    separator_of,
-)
 from sweep_clustering.sweeps.data.table import (
     LabelledTable,
     TableChoice,
@@ -56,7 +49,7 @@ def test_checksum_sees_values_shape_and_labels() -> None:
 
 def test_scaling() -> None:
     X = np.random.default_rng(3).normal(5, [1, 100, 0.01], size=(50, 3))
-    standard, minmax, untouched = (scale(X, how) for how in ("standard", "minmax", "none"))
+    standard, minmax, untouched = (reading.scale(X, how) for how in ("standard", "minmax", "none"))
     np.testing.assert_allclose(standard.mean(axis=0), 0, atol=1e-12)
     np.testing.assert_allclose(standard * X.std(axis=0) + X.mean(axis=0), X)
     assert minmax.min(axis=0).tolist() == [0] * 3
@@ -65,8 +58,8 @@ def test_scaling() -> None:
     assert not np.shares_memory(untouched, X)
     # the computed standard deviation of 0.1 repeated 150 times is 2.8e-17, not 0
     constant = np.column_stack([np.full(150, 0.1), np.arange(150.0)])
-    assert not any(scale(constant, how)[:, 0].any() for how in ("standard", "minmax"))
-    np.testing.assert_allclose(scale(X * 1e-200, "standard"), standard, rtol=1e-6)
+    assert not any(reading.scale(constant, how)[:, 0].any() for how in ("standard", "minmax"))
+    np.testing.assert_allclose(reading.scale(X * 1e-200, "standard"), standard, rtol=1e-6)
 
 
 def test_what_seems_to_have_one_unit_is_left_alone_by_the_scale_auto() -> None:
@@ -81,19 +74,19 @@ def test_what_seems_to_have_one_unit_is_left_alone_by_the_scale_auto() -> None:
         "still": np.column_stack([lengths, [[3.0]] * 50]),
     }
     for name, X in tables.items():
-        assert np.array_equal(scale(X, "auto"), X), name
-    assert np.array_equal(scale(mixed, "auto"), scale(mixed, "standard"))
+        assert np.array_equal(reading.scale(X, "auto"), X), name
+    assert np.array_equal(reading.scale(mixed, "auto"), reading.scale(mixed, "standard"))
     # beside columns of 0 and 1, numbers of one unit are not those of the words
-    both = scale(np.column_stack([words, 10 * lengths]), "auto")
-    assert np.array_equal(both, np.column_stack([words, scale(10 * lengths, "standard")]))
+    both = reading.scale(np.column_stack([words, 10 * lengths]), "auto")
+    assert np.array_equal(both, np.column_stack([words, reading.scale(10 * lengths, "standard")]))
 
 
 @pytest.mark.parametrize("how", ["none", "standard", "minmax", "auto"])
 def test_other_rows_are_scaled_as_those_of_the_fit(how: str) -> None:
     rng = np.random.default_rng(4)
     X = np.column_stack([rng.normal(5, [1, 100, 0.01], size=(50, 3)), np.full(50, 0.1), rng.random(50) < 0.5])
-    scaling = scaling_of(X, how)
-    assert np.array_equal(scaling.of(X), scale(X, how))
+    scaling = reading.scaling_of(X, how)
+    assert np.array_equal(scaling.of(X), reading.scale(X, how))
     np.testing.assert_allclose(scaling.back(scaling.of(X)), X)
     assert np.array_equal(scaling.of(X[3:5]), scaling.of(X)[3:5])
 
@@ -197,11 +190,11 @@ def test_codes_follow_the_sorted_classes(values: list[str]) -> None:
 
 def test_own_table_becomes_a_data_set(tmp_path: Path) -> None:
     path = write(tmp_path, "a,b,kind\n1,2,x\n3,4,y\n5,6.5,x\n")
-    data = load_table(path, TableChoice(label_column="kind"))
+    data = reading.load_table(path, TableChoice(label_column="kind"))
     assert data.X.tolist() == [[1, 2], [3, 4], [5, 6.5]]
     assert data.n_clusters == 2
     assert data.source == f"file {path}"
-    assert load_table(path, TableChoice(label_column=2), n_clusters=3).n_clusters == 3
+    assert reading.load_table(path, TableChoice(label_column=2), n_clusters=3).n_clusters == 3
     path = write(tmp_path, "1 2\n1 2\n3 4\n")
     for n_clusters, found in (
         (None, "neither classes nor n_clusters"),
@@ -209,7 +202,7 @@ def test_own_table_becomes_a_data_set(tmp_path: Path) -> None:
         (3, "3 for 2 distinct"),
     ):
         with pytest.raises(InputError, match=found):
-            load_table(path, TableChoice(), n_clusters=n_clusters)
+            reading.load_table(path, TableChoice(), n_clusters=n_clusters)
 
 
 PATH = Path("own.csv")
@@ -223,7 +216,7 @@ def test_lines_and_cells_and_separators(tmp_path: Path) -> None:
     for case in (*CASES["cells"], {"text": too_long, "cells": [too_long]}):
         assert split_cells(case["text"]) == case["cells"]
     for case in CASES["separator"]:
-        assert separator_of(PATH, case["text"].encode()) == case["separator"], case
+        assert reading.separator_of(PATH, case["text"].encode()) == case["separator"], case
     assert [to_number(cell) for cell in ("", "1_000", "1,5", "one", "0x10", "1 2", "--1")] == [None] * 7
 
 
@@ -240,7 +233,7 @@ def test_what_is_written_comes_back_and_as_pandas_reads_it(rows: list[list[str]]
         lines.append(text.getvalue().count("\n") + 1)
         for file in (text, plain):
             csv.writer(file, delimiter=separator, quoting=csv.QUOTE_ALL, lineterminator="\n").writerow(row)
-    found = list(rows_of(PATH, text.getvalue().encode(), separator))
+    found = list(reading.rows_of(PATH, text.getvalue().encode(), separator))
     assert found == [
         ([cell.strip().replace("\n", " ") for cell in row], line, "".join(row).count("\n") + 1)
         for row, line in zip(rows, lines, strict=True)
@@ -327,7 +320,7 @@ def test_numbers_taken_many_at_once_are_those_of_the_cells(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "select", lambda frame, *_: frames.append(frame))
         patch.setattr(module, "separator_of", lambda *_: separator)
-        read_text_table(path, TableChoice())
+        reading.read_text_table(path, TableChoice())
     (frame,) = frames
     found = frame.numbers([1, 0])
     expected = [[number(second), number(first)] for first, second in rows]
@@ -340,7 +333,7 @@ def test_numbers_taken_many_at_once_are_those_of_the_cells(
 def test_millions_of_problems_are_made_once_and_cut_short(tmp_path: Path) -> None:
     path = write(tmp_path, "1,2\n" + "nan,inf\n" * 50_000)
     with pytest.raises(InputError) as caught:
-        read_text_table(path, TableChoice())
+        reading.read_text_table(path, TableChoice())
     assert len(caught.value.problems) == 2 * (MOST_SINGLE + 1)
     assert caught.value.n_problems == 100_000
     expected = "column {}: found '{}', expected a finite number"

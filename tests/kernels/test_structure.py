@@ -1,0 +1,62 @@
+"""What classes are made of: in words, and as the codes of a cube."""
+
+import pytest
+
+from sweep_clustering.kernels.structure import (
+    AVERAGE,
+    DISCRIMINATIVE,
+    KMEANS,
+    LINKAGES,
+    METRIC,
+    NONE,
+    ODDS,
+    SIGNED,
+    STRUCTURE,
+    WEIGHTS,
+    Structure,
+)
+
+FIRST = Structure(5, 4, "diagonal")
+WORDS = {
+    FIRST: "4 diagonal in 5 principal components",
+    Structure(DISCRIMINATIVE, 1, "full", "equal", first=FIRST): (
+        f"1 full along discriminative directions of {FIRST}, equal"
+    ),
+    Structure(NONE, 1, KMEANS, annotated=False): "k-means",
+    Structure(NONE, 2, "full", odds=3.0): "2 full, answers 95% right",
+    Structure(METRIC, 9, AVERAGE): "average linkage, 9 a class, in a metric from the answers",
+    Structure(METRIC, 1, SIGNED, odds=1.5): (
+        "signed graph, 1 a class, in a metric from the answers, answers 82% right"
+    ),
+}
+SENTENCES = {
+    Structure(NONE, 1, AVERAGE): "groups merged by average linkage, one center a class",
+    Structure(METRIC, 9, AVERAGE): (
+        "groups merged by average linkage, several centers a class, in a metric from the answers"
+    ),
+    Structure(METRIC, 1, SIGNED, odds=1.5): (
+        "classes by the answers first, in a metric from the answers, answers 82% right"
+    ),
+}
+
+
+def test_a_structure_reads_as_words() -> None:
+    assert {structure: str(structure) for structure in WORDS} == WORDS
+    assert {structure: structure.words for structure in SENTENCES} == SENTENCES
+
+
+def test_codes_give_back_the_structure() -> None:
+    several = [Structure(NONE, 1, "tied", proportions="equal", annotated=False)]
+    several += [Structure(space, 8, linkage) for space in (NONE, METRIC, WEIGHTS) for linkage in LINKAGES]
+    several += [each._replace(odds=odds) for each in (*WORDS, *several) for odds in (0.0, *ODDS)]
+    for each in several:
+        assert len(each.codes) == len(STRUCTURE)
+        assert Structure.of(each.codes) == each
+
+
+@pytest.mark.parametrize("code", range(len(STRUCTURE)))
+def test_codes_that_cannot_be_are_refused(code: int) -> None:
+    wrong = list(Structure(DISCRIMINATIVE, 4, "spherical", first=FIRST).codes)
+    wrong[code] = -7
+    with pytest.raises((ValueError, IndexError)):
+        Structure.of(wrong)
