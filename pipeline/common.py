@@ -136,33 +136,47 @@ def core_count(root: Path = Path("/")) -> int:
     return min(count or 1, *(max(1, math.ceil(quota)) for quota in _cpu_quotas(root)), sys.maxsize)
 
 
+def memory_limit(root: Path = Path("/")) -> float:
+    """Return the least limit, in bytes, of the control groups of this process; infinity if they have none."""
+    limit = math.inf
+    for folder, version in _control_groups("memory", root):
+        with suppress(OSError, ValueError):  # "max" is no limit
+            name = "memory.limit_in_bytes" if version == 1 else "memory.max"
+            limit = min(limit, int((folder / name).read_text()))
+    return limit
+
+
 def _cpu_quotas(root: Path) -> Iterator[float]:
-    """Yield quotas, in cores, for the control groups (versions 1 and 2) of this process and all groups
-    above.
-    """
+    """Yield the quotas of this process, in cores."""
+    for folder, version in _control_groups("cpu", root):
+        with suppress(OSError, ValueError, ZeroDivisionError):
+            if version == 1:
+                files = (folder / f"cpu.cfs_{name}_us" for name in ("quota", "period"))
+                quota, period = (float(file.read_text()) for file in files)
+            else:
+                quota, period = map(float, (folder / "cpu.max").read_text().split())
+            if quota > 0.0:  # -1 in version 1, and "max" in version 2, are no quota
+                yield quota / period
+
+
+def _control_groups(controller: str, root: Path) -> Iterator[tuple[Path, int]]:
+    """Yield folders of the control groups, also those above, that this process is in, with their versions."""
     mounted = root / "sys/fs/cgroup"
     try:
         lines = (root / "proc/self/cgroup").read_text().splitlines()
         # Version 1 has cpu,cpuacct, cpuacct,cpu or cpu alone, and links from one to another.
-        of_version_1 = [folder for folder in mounted.iterdir() if "cpu" in folder.name.split(",")]
+        of_version_1 = [folder for folder in mounted.iterdir() if controller in folder.name.split(",")]
     except OSError:  # no Linux
         return
     for line in lines:
         _, controllers, path = line.split(":", 2)
-        if controllers and "cpu" not in controllers.split(","):
+        if controllers and controller not in controllers.split(","):
             continue
         group = PurePosixPath(path.strip("/"))
         for mount in of_version_1 if controllers else (mounted, mounted / "unified"):
             # A container that sees the path of its host has its own group at the top.
-            for folder in (mount / path for path in (group, *group.parents)):
-                with suppress(OSError, ValueError, ZeroDivisionError):
-                    if controllers:
-                        files = (folder / f"cpu.cfs_{name}_us" for name in ("quota", "period"))
-                        quota, period = (float(file.read_text()) for file in files)
-                    else:
-                        quota, period = map(float, (folder / "cpu.max").read_text().split())
-                    if quota > 0.0:  # -1 in version 1, and "max" in version 2, are no quota
-                        yield quota / period
+            for place in (group, *group.parents):
+                yield mount / place, 1 if controllers else 2
 
 
 # Pages of a run answer under these names alone, because the name of a stranger's page may lead here. They are

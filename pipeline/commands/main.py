@@ -26,6 +26,10 @@ COMMANDS = {
     "cancel": ("runs:cancel", "End the run of a cube, head and workers; what was finished is kept."),
     "compare": ("results:compare", "Compare the cells of CUBE_B with the same cells of CUBE_A."),
     "datasets": ("known:datasets", "List, fetch and check the data sets known by name."),
+    "doctor": (
+        "runs:doctor",
+        "Try a compute cluster with one worker: queue, versions, clock, network, limits and shared folder.",
+    ),
     "export": ("results:export", "Write labels, scores and summaries of CUBE for other programs."),
     "fit": ("fit:fit_command", "Cluster the rows of FEATURES, with annotations or without."),
     "logs": ("runs:logs", "Show the end of the driver's log, or of another log of a run."),

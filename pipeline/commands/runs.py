@@ -1,10 +1,11 @@
 """Commands on sweeps and their runs: `submit` and `plan`; `status`, `logs` and `why` show a run, `cancel`
-ends it.
+ends it. `doctor` tries a compute cluster without a sweep.
 """
 
 import os
 import sys
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import click
 
 from sweep_clustering.pipeline.commands import arguments, output
 from sweep_clustering.pipeline.commands.arguments import flag
-from sweep_clustering.pipeline.common import COMPLETE, FAILED_CELLS
+from sweep_clustering.pipeline.common import COMPLETE, FAILED_CELLS, INTERNAL
 from sweep_clustering.sweeps.errors import InputError, Problem, collecting
 
 
@@ -51,7 +52,7 @@ def submit(spec: Path, as_json: bool, **choices: Any) -> None:
     """Run the sweep file SPEC, or resume it where it stopped."""
     from rich.console import Console
 
-    from sweep_clustering.pipeline.monitor.status import read_status
+    from sweep_clustering.pipeline.monitor.status import doctor_words, read_status
     from sweep_clustering.pipeline.run.request import Options
     from sweep_clustering.pipeline.submit.submission import submit as run
     from sweep_clustering.pipeline.work.merge import Mismatch
@@ -78,6 +79,8 @@ def submit(spec: Path, as_json: bool, **choices: Any) -> None:
         output.next_step("status" if chosen.detach else "report", cube)
     elif code == FAILED_CELLS:
         output.next_step("why", cube)
+    elif code == INTERNAL and (words := doctor_words(cube)):
+        output.next_step(*words)
     elif code > output.INTERRUPTS:
         output.next_step(*output.as_typed(submit))
     sys.exit(code)
@@ -137,6 +140,54 @@ def plan(
     output.show(overview if as_json else plan_lines(prepared, overview))
     if not as_json:
         output.next_step(*output.as_typed(submit))
+
+
+@click.command()
+@click.option("--profile", default="local", help="Compute cluster to try, named in cluster.yaml.")
+@arguments.path_option("--cluster", "cluster_file", help="This cluster.yaml, instead of searching for one.")
+@click.option(
+    "--workers", type=click.IntRange(min=1), help="Number of workers of a run.  [default: the profile's]"
+)
+@arguments.results_option
+@click.option(
+    "--wait",
+    type=arguments.SECONDS,
+    default=60.0,
+    metavar="SECONDS",
+    help="Give a job up that has no worker after this time.",
+)
+@arguments.json_option
+def doctor(
+    profile: str,
+    cluster_file: Path | None,
+    workers: int | None,
+    results: Path,
+    wait: float,
+    as_json: bool,
+) -> None:
+    """Try a compute cluster with one worker: queue, versions, clock, network, limits and shared folder."""
+    from sweep_clustering.pipeline.cluster.profiles import load_profile
+    from sweep_clustering.pipeline.run.signals import Stopped
+    from sweep_clustering.pipeline.submit import doctor as room
+
+    checks: list[room.Check] = []
+
+    def note(check: room.Check) -> None:
+        checks.append(check)
+        if not as_json:
+            output.show(check.lines())
+
+    with output.reported():
+        site = load_profile(profile, cluster_file)
+        try:
+            room.examine(site, results, note, workers=workers, wait=wait)
+        except Stopped as stop:
+            click.echo(f"stopped by {stop}", err=True)
+            sys.exit(output.INTERRUPTS + stop.number)
+    if as_json:
+        about = {"profile": site.name, "kind": site.options.kind, "results": str(results)}
+        output.show(about | {"checks": list(map(asdict, checks))})
+    sys.exit(INTERNAL if any(check.level == room.FAILURE for check in checks) else COMPLETE)
 
 
 @click.command()

@@ -141,6 +141,14 @@ def submit_words(cube: Path, *options: str, spec: Path | None = None) -> list[st
     return ["sweep", "submit", file, *where, *options, *cluster, *data_dir]
 
 
+def doctor_words(cube: Path) -> tuple[str, ...]:
+    """Return the command that tries the compute cluster of the last head, no words if it had workers."""
+    head = HeadRecord.read(RunFolder(cube).last_run.head)
+    if head is None or not head.lacked_workers:
+        return ()
+    return ("doctor", *head.where, "--results", str(cube.resolve().parent))
+
+
 def part_words(cube: Path) -> list[str]:
     """Return the option that names the part of a sweep that a cube holds; no words for a whole sweep."""
     part = part_named(cube.stem)
@@ -302,6 +310,8 @@ class Status:
             return text, ("why" if total.failed else "report", self.cube)
         if run.closed:
             return f"whether it runs cannot be seen: {run.closed}", ("report", self.cube)
+        if words := doctor_words(self.cube):
+            return "not running: submit again to resume once its compute cluster has workers", words
         again = () if run.head is None else ("submit", run.head.spec, *part_words(self.cube), *run.head.where)
         return "not running: submit again to resume", again
 

@@ -426,11 +426,12 @@ LEASE_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class End:
-    """How a run ended: exit code, description, and whether its job is to be queued again."""
+    """How a run ended: exit code, description, whether its job is to be queued again, or it had no worker."""
 
     code: int
     how: str
     again: bool = False
+    lacked_workers: bool = False
 
 
 def run_head(request: Request, console: Console) -> int:
@@ -483,7 +484,8 @@ def run_head(request: Request, console: Console) -> int:
                 # A full disk has been reported already, and who lost the lease has nothing to say any more.
                 with suppress(StorageError, LeaseLost):
                     state = folder.REQUEUED if end.again else folder.ENDED
-                    record.now(state, end.how).write(lease.generation.head, lease.files)
+                    final = record.now(state, end.how, lacked_workers=end.lacked_workers)
+                    final.write(lease.generation.head, lease.files)
     except ENDINGS as error:
         end = _ended_by(error, job)
     if job is not None and end.again and not job.requeue() and record is not None:
@@ -530,7 +532,7 @@ def _ended_by(error: BaseException, job: HeadJob | None) -> End:
         logger.error("stopped by %s; what was finished is kept, %s", error, then)
         return End(128 + error.number, f"stopped by {error}", again)
     logger.error("%s", error)
-    return End(common.INTERNAL, str(error))
+    return End(common.INTERNAL, str(error), lacked_workers=isinstance(error, ComputeClusterError))
 
 
 def _conclude(request: Request) -> End:

@@ -305,10 +305,12 @@ class HeadRecord(FileRecord):
     state: str = RUNNING
     at: float = 0.0  # unix time of the state
     how: Line = ""
+    lacked_workers: bool = False  # whether it ended because its compute cluster had none
 
-    def now(self, state: str, how: str = "") -> HeadRecord:
+    def now(self, state: str, how: str = "", *, lacked_workers: bool = False) -> HeadRecord:
         """Return the record of the same driver in another state."""
-        return self.model_copy(update={"state": state, "how": one_line(how), "at": time.time()})
+        changes = {"state": state, "how": one_line(how), "lacked_workers": lacked_workers, "at": time.time()}
+        return self.model_copy(update=changes)
 
 
 class Submission(FileRecord):
