@@ -137,7 +137,7 @@ def core_count(root: Path = Path("/")) -> int:
 
 
 def memory_limit(root: Path = Path("/")) -> float:
-    """Return the least limit, in bytes, of the control groups of this process; infinity if they have none."""
+    """Return the bytes that the control groups of this process allow it, infinity if they have no limit."""
     limit = math.inf
     for folder, version in _control_groups("memory", root):
         with suppress(OSError, ValueError):  # "max" is no limit

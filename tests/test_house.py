@@ -156,6 +156,7 @@ OWN_FILES = {
     "pipeline/report/write.py": "written",
     "pipeline/report/elements.py": "files of the package",
     "pipeline/run/signals.py": "the null device",
+    "pipeline/submit/doctor.py": "files of its own",
 }
 """Where files are opened that no user names, or not to be read."""
 

@@ -101,18 +101,15 @@ class Node:
     def current(cls) -> Node:
         """Return the node of this process."""
         numbers = {name: float(text) for name, text in os.environ.items() if text.isdecimal()}
-        rlimits = {
-            "memory": ("ulimit -v", resource.RLIMIT_AS),
-            "walltime": ("ulimit -t", resource.RLIMIT_CPU),
-        }
         limits = {
             "cores": {"affinity and control groups": float(core_count())}
-            | {name: numbers[name] for name in CORES if name in numbers},
+            | {name: numbers[name] for name in CORES if numbers.get(name)},
             "memory": {"the machine": float(psutil.virtual_memory().total), "control groups": memory_limit()}
-            | {name: numbers[name] * 2**20 for name in MEMORY if name in numbers},
+            | {name: numbers[name] * 2**20 for name in MEMORY if numbers.get(name)},
             "walltime": {"no limit is seen": math.inf},
         }
-        for name, (source, number) in rlimits.items():
+        ulimits = ("memory", "ulimit -v", resource.RLIMIT_AS), ("walltime", "ulimit -t", resource.RLIMIT_CPU)
+        for name, source, number in ulimits:
             if (soft := resource.getrlimit(number)[0]) != resource.RLIM_INFINITY:
                 limits[name][source] = float(soft)
         software = fingerprint() | {name: version(name) for name in PACKAGES}
@@ -185,18 +182,11 @@ LOCKS = 50
 
 
 def write(folder: Path, name: str, text: str) -> float:
-    """Write a file durably, and return the seconds that it took."""
+    """Put a file in place durably, or replace it, and return the seconds that it took."""
     began = time.monotonic()
-    files.write_new(folder / name, text.encode())
+    files.PLAIN.put(folder / name, text.encode())
     files.sync_directory(folder)
     return time.monotonic() - began
-
-
-def replace(folder: Path, name: str, text: str) -> float:
-    """Replace a file by another one in one step, and return the seconds that it took."""
-    seconds = write(folder, name + files.PARTIAL, text)
-    os.replace(folder / (name + files.PARTIAL), folder / name)
-    return seconds
 
 
 def syncs_names(folder: Path) -> bool:
@@ -234,12 +224,12 @@ def take_locks(folder: Path, name: str) -> set[int]:
 def folder_checks(here: Side, there: Side, folder: Path) -> Iterator[Check]:
     """Compare what both sides see of a folder: files, renames, syncs and locks of the other one."""
     sync = 0.0
-    for name, change in (("files", write), ("renames", replace)):
+    for name in ("files", "renames"):  # a new file first, and then another one in its place
         delays = {}
         for place, writer, reader in (("the node", here, there), ("here", there, here)):
             file, text = place, f"{name} {time.time_ns()}"
             reader(wait_for, folder, file, "", 0.0)  # a file system may remember what it saw
-            sync = max(sync, writer(change, folder, file, text))
+            sync = max(sync, writer(write, folder, file, text))
             delays[place] = reader(wait_for, folder, file, text, FILE_PATIENCE)
         value = ", ".join(
             f"{place} {'never' if math.isinf(delay) else f'after {delay:.2f} s'}"

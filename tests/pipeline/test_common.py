@@ -1,12 +1,13 @@
 """Numbers and times in words, and lines of a log that are ours alone."""
 
 import logging
+import math
 import os
 from pathlib import Path
 
 import pytest
 
-from sweep_clustering.pipeline.common import PlainFormatter, core_count, duration, plural, span
+from sweep_clustering.pipeline.common import PlainFormatter, core_count, duration, memory_limit, plural, span
 
 FORGED = "12:00 INFO done"
 
@@ -99,3 +100,22 @@ def test_a_system_without_affinity_has_all_cores_of_the_machine(
     monkeypatch.setattr(os, "cpu_count", lambda: cores)
     monkeypatch.setattr(os, "process_cpu_count", os.cpu_count, raising=False)
     assert core_count(tmp_path) == count
+
+
+@pytest.mark.parametrize(
+    ("groups", "files", "limit"),
+    [
+        (V2, {"a/b/memory.max": "max\n"}, math.inf),
+        (V2, {"a/b/memory.max": "4096\n", "a/memory.max": "2048\n"}, 2048),
+        (V2, {"other/memory.max": "4096\n"}, math.inf),
+        (V1, {"memory/a/memory.limit_in_bytes": "8192\n"}, 8192),
+    ],
+)
+def test_limits_of_control_groups_bound_the_memory(
+    tmp_path: Path, groups: str, files: dict[str, str], limit: float
+) -> None:
+    assert memory_limit(system(tmp_path, groups.format("/a/b"), files)) == limit
+
+
+def test_a_system_without_control_groups_has_no_limit_of_memory(tmp_path: Path) -> None:
+    assert memory_limit(tmp_path) == math.inf

@@ -107,6 +107,18 @@ def test_a_run_is_recorded_from_its_begin_to_its_end(tmp_path: Path, monkeypatch
     assert "no worker for an hour" in ended.stderr
 
 
+def test_a_run_without_workers_points_to_the_doctor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(head, "_run", Mock(side_effect=ComputeClusterError("no worker for an hour")))
+    following = f"next: sweep doctor --workers 0 --results {tmp_path.resolve()}"
+    assert submit(tmp_path).stderr.splitlines()[-1] == following
+    shown = sweep("status", tmp_path / "tiny.zarr")
+    assert shown.stderr.splitlines()[-1] == following
+    assert "once its compute cluster has workers" in shown.stdout
+    monkeypatch.setattr(head, "_run", Mock(side_effect=StorageError(tmp_path, "room", "full")))
+    assert "doctor" not in submit(tmp_path).stderr
+    assert "doctor" not in sweep("status", tmp_path / "tiny.zarr").stderr
+
+
 REFUSED = CommandFailed(["scontrol"], "Requested operation is presently disabled", transient=False)
 TERM, USR1 = Stopped(signal.SIGTERM), Stopped(signal.SIGUSR1)
 BY_TERM, BY_USR1, AGAIN = "stopped by SIGTERM", "stopped by SIGUSR1", "resumes when its job starts again"
