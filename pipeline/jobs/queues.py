@@ -3,7 +3,6 @@
 Their answers never decide whether a run succeeded.
 """
 
-import getpass
 import hashlib
 import logging
 import math
@@ -14,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 
 from sweep_clustering.storage.runfolder.folder import HeadRecord, RunFolder, Submission
 
@@ -286,10 +284,6 @@ class Queue:
     """Variables with such a name that say where the queue is."""
     attempts: int = ATTEMPTS
     """Attempts at a command while its failure may pass."""
-    quota: Callable[[str], tuple[str, ...]] | None = None
-    """Returns the command that shows how many jobs a user may have, if there is one."""
-    quota_line: str = ""
-    """Pattern of a limit in its output: its name and a number, which is 0 if there is none."""
 
     def queue_names(self) -> list[str]:
         """Return the names of the queues of the site; none if they are not known now."""
@@ -357,15 +351,6 @@ class Queue:
             # That a job is not known any more is an answer.
             logger.log(logging.WARNING if error.transient else logging.DEBUG, "%s", error)
             return JobDetails()
-
-    def job_limits(self) -> dict[str, int]:
-        """Return by name how many jobs this user may have; `CommandFailed` if the queue does not answer."""
-        if self.quota is None:
-            return {}
-        output = run(self.quota(getpass.getuser()))
-        limits = [(name, int(number)) for name, number in re.findall(self.quota_line, output, re.MULTILINE)]
-        # the largest first: of limits with one name the least counts
-        return {name: number for name, number in sorted(limits, key=itemgetter(1), reverse=True) if number}
 
     def is_out_of_time(self, number: str) -> bool:
         """Whether a job has used up its walltime; False also if the queue does not answer."""
@@ -454,8 +439,6 @@ SLURM = Queue(
     addresses=frozenset(
         ("SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_CLUSTERS", "SLURM_JWT", "SLURM_SACK_SOCKET")
     ),
-    quota=lambda user: ("scontrol", "show", "assoc_mgr", "flags=assoc", f"users={user}"),
-    quota_line=r"\b((?:Grp|Max)(?:Submit)?Jobs)=(\d+)",
 )
 
 # Queueing systems whose commands are known, by the kind of a profile.

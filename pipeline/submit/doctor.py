@@ -32,10 +32,10 @@ from sweep_clustering.installation import InstallationError
 from sweep_clustering.pipeline.cluster.connect import connect
 from sweep_clustering.pipeline.cluster.profiles import Address, Local, Profile
 from sweep_clustering.pipeline.common import core_count, duration, memory_limit, plural
-from sweep_clustering.pipeline.jobs.keys import JobQueue
-from sweep_clustering.pipeline.jobs.queues import QUEUES, CommandFailed, ComputeClusterError
+from sweep_clustering.pipeline.jobs.keys import JobQueue, KnownQueue
+from sweep_clustering.pipeline.jobs.queues import QUEUES, ComputeClusterError
 from sweep_clustering.pipeline.run import signals
-from sweep_clustering.pipeline.submit.submission import slurm_warnings
+from sweep_clustering.pipeline.submit.submission import queue_problems, slurm_warnings
 from sweep_clustering.storage import files
 from sweep_clustering.storage.provenance import PACKAGES, fingerprint, software_differences
 from sweep_clustering.storage.runfolder.folder import GenerationFolder, JobList, cube_path
@@ -260,12 +260,12 @@ PATIENCE = 30.0
 SLOW_MESSAGE = 0.1
 ROUNDS = 10
 
-# Expectation and keys for a job without a worker, by the first word of its state.
+# Words for a job without a worker, expectation and keys, by the first word of its state.
 LOST = {
-    "refused": ("a queue that takes the job", "queue, account, memory, cores, walltime"),
-    "gone": ("a job whose worker starts", "python, job_script_prologue"),
-    "starting": ("a worker that reaches the scheduler", "interface"),
-    "running": ("a worker that stays", "memory, walltime"),
+    "refused": ("was refused", "a queue that takes the job", "queue, account, memory, cores, walltime"),
+    "gone": ("died at once", "a job whose worker starts", "python, job_script_prologue"),
+    "starting": ("runs and has no worker", "a worker that reaches the scheduler", "interface"),
+    "running": ("lost its worker", "a worker that stays", "memory, walltime"),
 }
 
 
@@ -292,15 +292,21 @@ def examine(
         # one death is an answer
         options = options.model_copy(update={"start_timeout": wait, "failed_starts": 1})
     single = Profile(profile.name, options, profile.origin)
+    count = workers if isinstance(options, Address) else 1
     with (
         signals.stop_on_signal() as interrupt,
         _temporary(results) as folder,
         Lease.acquire(cube_path(folder, "doctor"), on_lost=interrupt) as lease,
     ):
-        for check in limit_checks(profile, workers):
-            note(check)
-        began, count = time.time(), workers if isinstance(options, Address) else 1
         try:
+            if isinstance(options, KnownQueue) and (problems := list(queue_problems(options, profile.where))):
+                raise InputError(problems)
+            if isinstance(options, JobQueue) and options.kind == "slurm":
+                n_jobs = workers or options.workers
+                value = "\n".join(slurm_warnings(options, n_jobs))
+                expected, keys = f"room for {plural(n_jobs, 'job')}", "workers, cores, memory, walltime"
+                note(Check("limits", WARNING if value else OK, value or expected, expected, keys))
+            began = time.time()
             with connect(single, n_workers=count, lease=lease) as client:
                 for check in _worker_checks(client, profile, workers, lease.generation, began):
                     note(check)
@@ -310,7 +316,7 @@ def examine(
         except InstallationError as error:
             note(Check("software", FAILURE, str(error), "packages that fit together", "python"))
         except (ComputeClusterError, CancelledError, KilledWorker) as error:
-            note(_lost(str(error), lease.generation, wait))
+            note(_lost(str(error), lease.generation))
 
 
 @contextmanager
@@ -334,40 +340,21 @@ def _temporary(results: Path) -> Iterator[Path]:
                 path.rmdir()
 
 
-def limit_checks(profile: Profile, workers: int | None) -> Iterator[Check]:
-    """Compare the number of jobs of a run, and their size, with the limits of the queue."""
-    options = profile.options
-    if not isinstance(options, JobQueue) or (queue := QUEUES.get(options.kind)) is None:
-        return
-    n_jobs, limits = workers or options.workers, dict[str, int]()
-    warnings = list(slurm_warnings(options, n_jobs)) if options.kind == "slurm" else []
-    try:
-        limits = queue.job_limits()
-    except CommandFailed as error:
-        warnings.append(f"the limits of this user were not read: {error}")
-    warnings += [f"{name} is {limit} for this user" for name, limit in limits.items() if limit < n_jobs]
-    value = "\n".join(warnings) or "none is seen below that"
-    keys = "workers, queue, cores, memory, walltime"
-    yield Check("limits", WARNING if warnings else OK, value, f"room for {plural(n_jobs, 'job')}", keys)
-
-
-def _lost(reason: str, generation: GenerationFolder, wait: float) -> Check:
+def _lost(reason: str, generation: GenerationFolder) -> Check:
     """Return the check of a worker that did not come, or did not stay."""
-    jobs = JobList.read(generation.jobs)
+    jobs, logs = JobList.read(generation.jobs), generation.run.job_logs
     if jobs is None or not jobs.jobs:
         return Check("worker", FAILURE, reason, "a worker process", "workers")
-    job, logs = jobs.jobs[0], generation.run.job_logs
-    name, word = f"job {job.job}" if job.job else "the job", job.state.partition(" ")[0]
-    if word == "gone" and not any(logs.glob("*")):
-        value = f"{name} died at once and wrote no log into the folder of the results"
-        return Check("worker", FAILURE, value, "a folder that the nodes share", "--results")
-    ways = {"refused": "was refused", "gone": "died at once", "running": "lost its worker"}
-    ways["starting"] = f"runs, and has no worker after {wait:g} s"
+    state, number = jobs.jobs[0].state, jobs.jobs[0].job
+    waits = (f"is still {state}", "a job that starts in time", "queue, account, walltime, or --wait")
+    words, expected, key = LOST.get(state.partition(" ")[0], waits)
+    details = [jobs.refusal] if jobs.refusal else reason.splitlines()[1:]
+    if state == "gone" and not any(logs.glob("*")):
+        details, expected, key = ["it left no log"], "a folder that the nodes share", "--results"
     # the logs are gone soon
-    details = [line.strip() for line in reason.splitlines()[1:] if str(logs) not in line]
-    value = "\n".join([f"{name} {ways.get(word, f'is still {job.state} after {wait:g} s')}", *details])
-    waiting = (f"a job that starts within {wait:g} s", "queue, account, walltime, or --wait")
-    return Check("worker", FAILURE, value, *LOST.get(word, waiting))
+    lines = [line.strip() for line in details if str(logs) not in line]
+    value = "\n".join([f"job {number} {words}" if number else f"the job {words}", *lines])
+    return Check("worker", FAILURE, value, expected, key)
 
 
 def _worker_checks(

@@ -1,5 +1,6 @@
 """The submit command: everything is checked, then the sweep is run, handed over, or only shown."""
 
+import getpass
 import logging
 import os
 import re
@@ -8,7 +9,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -179,6 +180,11 @@ def slurm_warnings(options: JobQueue, n_jobs: int) -> Iterator[str]:
         yield f"{n_jobs} jobs of {job_cores} cores are more than the {total} of {name}: the others will wait"
     if job_limit is not None and n_jobs > int(job_limit[1]):
         yield f"{n_jobs} jobs are more than the {job_limit[1]} that SLURM takes"
+    with suppress(queues.CommandFailed):  # it has these limits only with a database of users
+        user = ["scontrol", "show", "assoc_mgr", "flags=assoc", f"users={getpass.getuser()}"]
+        for key, most_jobs in re.findall(r"\b((?:Grp|Max)(?:Submit)?Jobs)=(\d+)", queues.run(user)):
+            if 0 < int(most_jobs) < n_jobs:
+                yield f"{n_jobs} jobs are more than the {most_jobs} that this user may have ({key})"
 
 
 # Detached runs: the head is started as a job of its own, or as a process that outlives the terminal.

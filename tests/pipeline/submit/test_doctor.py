@@ -269,7 +269,6 @@ def examine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Examine:
 
         checks: list[Check] = []
         monkeypatch.setattr(doctor, "connect", connect)
-        monkeypatch.setattr(doctor, "limit_checks", lambda profile, workers: ())
         site = profile_of(**{"kind": "local", "workers": 1} | keys)
         doctor.examine(site, tmp_path / "results" / "deep", checks.append, workers=None, wait=15.0)
         assert list(tmp_path.iterdir()) == []
@@ -312,11 +311,11 @@ def test_what_a_worker_finds_is_judged(examine: Examine, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("state", "reason", "log", "value", "key"),
     [
-        ("pending (Priority)", "no worker", "", "job 12 is still pending (Priority) after 15 s", "queue, "),
-        ("starting", "no worker", "", "job 12 runs, and has no worker after 15 s", "interface"),
+        ("pending (Priority)", "no worker", "", "job 12 is still pending (Priority)", "queue, "),
+        ("starting", "no worker", "", "job 12 runs and has no worker", "interface"),
         ("refused", "cannot\nsbatch: limit", "", "job 12 was refused\nsbatch: limit", "queue, account"),
         ("gone", "die at once\n  no python", "no python", "job 12 died at once\nno python", "python, "),
-        ("gone", "die at once", "", "job 12 died at once and wrote no log", "--results"),
+        ("gone", "die at once", "", "job 12 died at once\nit left no log", "--results"),
         ("running (None)", "no worker", "", "job 12 lost its worker", "memory"),
         ("", "no process can be started", "", "no process can be started", "workers"),
     ],
@@ -338,27 +337,17 @@ def test_packages_that_do_not_fit_are_a_failure(examine: Examine) -> None:
     )
 
 
-def test_a_limit_below_the_jobs_of_a_run_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    shown = """
-ClusterName=c Account=lab UserName= Partition= ID=2
-    GrpJobs=N(0) GrpSubmitJobs=N(0) MaxJobs=N(0) MaxSubmitJobs=40(0) MaxWallPJ=
-ClusterName=c Account=lab UserName=a(1000) Partition= ID=3
-    GrpJobs=N(0) GrpSubmitJobs=N(0) MaxJobs=8(2) MaxSubmitJobs=3(2) MaxWallPJ=
-"""
-    monkeypatch.setattr(queues, "run", lambda command, **_: shown)
-    monkeypatch.setattr(
-        doctor, "slurm_warnings", lambda options, n_jobs: ["2 jobs are too many"][: n_jobs - 9]
-    )
-    assert queues.SLURM.job_limits() == {"MaxSubmitJobs": 3, "MaxJobs": 8}
-    for workers, level, value in (
-        (None, OK, "none is seen below that"),
-        (4, WARNING, "MaxSubmitJobs is 3 for this user"),
-    ):
-        (check,) = doctor.limit_checks(profile_of(), workers)
-        assert check.level == level
-        assert check.value == value
-    assert "workers" in check.key
-    assert list(doctor.limit_checks(profile_of(kind="local"), 4)) == []
+@pytest.mark.parametrize("warnings", [[], ["2 jobs are more than the 1 that SLURM takes", "another"]])
+def test_limits_of_the_queue_are_shown_first(
+    warnings: list[str], examine: Examine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor, "slurm_warnings", lambda options, n_jobs: iter(warnings))
+    monkeypatch.setattr(doctor, "queue_problems", lambda options, where: iter(()))
+    limits, worker = examine(error=ComputeClusterError("none"), kind="slurm")
+    assert limits.level == (WARNING if warnings else OK)
+    assert limits.value.splitlines() == (warnings or ["room for 1 job"])
+    assert "workers" in limits.key
+    assert worker.level == FAILURE
 
 
 def test_rows_fit_into_a_terminal() -> None:
@@ -418,7 +407,8 @@ PROFILES = """
 slurm: {kind: slurm, cores: 2, memory: 2GB, walltime: "00:10:00", interface: lo}
 waits: {kind: slurm, cores: 1, memory: 1GB, interface: lo, queue: closed}
 dies: {kind: slurm, cores: 1, memory: 1GB, interface: lo, python: /nowhere/python}
-refused: {kind: slurm, cores: 1, memory: 1GB, interface: lo, queue: nowhere}
+refused: {kind: slurm, cores: 1, memory: 1GB, interface: lo, job_extra_directives: [--constraint=none]}
+nowhere: {kind: slurm, cores: 1, memory: 1GB, interface: lo, queue: nowhere}
 alone: {kind: slurm, cores: 1, memory: 1GB, interface: lo, job_script_prologue: ["sleep 60"]}
 """
 
@@ -448,15 +438,18 @@ def test_a_real_queue_is_tried(site: Path, tmp_path: Path) -> None:
     assert code == 0
     assert checks["limits"]["level"] == WARNING
     for profile, words, key in (
-        ("waits", "is still pending (PartitionDown) after 5 s", "--wait"),
+        ("waits", "is still pending (PartitionDown)", "--wait"),
         ("dies", "died at once\n", "python"),
         ("refused", "the job was refused\n", "queue"),
-        ("alone", "runs, and has no worker after 5 s", "interface"),
+        ("alone", "runs and has no worker", "interface"),
     ):
         code, checks = tried(profile, "--wait", 5)
         assert code == 1, profile
         assert words in checks["worker"]["value"]
         assert key in checks["worker"]["key"]
+    code, checks = tried("nowhere")
+    assert code == 1
+    assert checks["profile"]["key"].endswith("nowhere: queue")
 
 
 @pytest.mark.slow
@@ -505,7 +498,7 @@ def test_a_folder_of_one_node_is_found() -> None:
                 assert "10.77.0." in checks["network"]["value"]
             else:
                 assert checks["worker"]["key"] == "--results"
-                assert "wrote no log" in checks["worker"]["value"]
+                assert "it left no log" in checks["worker"]["value"]
             assert hosts.login.run("ls", folder.parent).split().count("results") == 0
             assert hosts.queue() == {}
 

@@ -243,10 +243,15 @@ CONFIG = "MaxArraySize = 1001\nMaxJobCount             = 100\n"
 
 def test_the_limits_of_slurm(monkeypatch: pytest.MonkeyPatch) -> None:
     def warnings(
-        options: Any = OPTIONS, n_jobs: int = 4, partition: str = PARTITION, sinfo: str = "4096 4\n8192+ 8\n"
+        options: Any = OPTIONS,
+        n_jobs: int = 4,
+        partition: str = PARTITION,
+        sinfo: str = "4096 4\n8192+ 8\n",
+        user: str = "",
     ) -> list[str]:
         def run(command: list[str]) -> str:
             answers = {"show partition": partition, "sinfo": sinfo, "show config": CONFIG}
+            answers["show assoc_mgr"] = user
             (answer,) = (text for key, text in answers.items() if key in " ".join(command))
             if not partition:
                 raise CommandFailed(command, "Unable to contact", transient=True)
@@ -264,6 +269,10 @@ def test_the_limits_of_slurm(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found[1] == "walltime 1:00:00 is above the 00:30:00 of partition short"
     assert [text.partition(" ")[0] for text in found[2:]] == ["memory", "cores", "101", "101"]
     assert found[-1] == "101 jobs are more than the 100 that SLURM takes"
+    user = (
+        "Account=lab UserName=\n  GrpJobs=N(0) MaxJobs=4(1)\nUserName=a(1)\n  MaxJobs=8(1) MaxSubmitJobs=3(1)"
+    )
+    assert warnings(user=user) == ["4 jobs are more than the 3 that this user may have (MaxSubmitJobs)"]
     # limits for each node are below its size
     found = warnings(partition="PartitionName=short State=UP MaxMemPerNode=2048 MaxCPUsPerNode=2")
     sizes = [f"{size} of a node of short" for size in ("2.00 GiB", 2)]
