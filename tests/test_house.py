@@ -193,10 +193,10 @@ MOST = {
     "tuples of three": 2,
     "statements with several constants": 1,
     "calls with splats": 120,
-    "uses of Any": 608,
-    "modules with code": 151,
-    "lines of code": 31_286,
-    "lines of imports": 2_974,
+    "uses of Any": 609,
+    "modules with code": 152,
+    "lines of code": 31_399,
+    "lines of imports": 2_991,
     "lines of docstrings for 100 lines of code": 27,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""

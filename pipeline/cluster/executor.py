@@ -392,9 +392,9 @@ class DaskExecutor:
 
     @property
     def connected(self) -> int:
-        """Workers that are connected now; with a scheduler of another process, a moment ago."""
+        """Workers that are connected now; a scheduler of another process has to be asked."""
         cluster = self.client.cluster
-        return self._workers if cluster is None else len(cluster.scheduler.workers)
+        return len(self.client.nthreads() if cluster is None else cluster.scheduler.workers)
 
     def at_work(self) -> Iterator[tuple[Task, Mapping[str, str], float]]:
         """Yield tasks that a worker has begun, with the place and the unix time; for any thread."""

@@ -125,7 +125,7 @@ class Kind(Record, extra="ignore"):
     kind: Annotated[str, Choice(("local", "address", *CLASSES))]
 
 
-class Local(Record):
+class Local(keys.AnyCluster):
     """Worker processes on this machine."""
 
     kind: Literal["local"] = Field(default="local", description="What the profile is.")
@@ -157,7 +157,7 @@ class Tls(Record):
         return Path(path)
 
 
-class Address(Record):
+class Address(keys.AnyCluster):
     """A scheduler that is already running, with its workers."""
 
     kind: Literal["address"] = Field(default="address", description="What the profile is.")

@@ -107,6 +107,17 @@ def name(value: Any) -> str:
     return str(plain(value))
 
 
+def command(value: Any) -> list[str]:
+    """Return the words of a command, which may be written as one text."""
+    try:
+        words = lines(shlex.split(value) if isinstance(value, str) else value)
+    except ValueError as error:  # a quote that is not closed
+        raise refusal("a command, as a text or a list of texts") from error
+    if not words:
+        raise refusal("a command, as a text or a list of texts")
+    return words
+
+
 def word(value: Any) -> str:
     """Return a text without blanks, because it becomes part of a line of a script."""
     if not isinstance(value, str) or not value.isprintable() or value.split() != [value]:
@@ -121,6 +132,7 @@ PORT_WANTED = "Port wanted for the dashboard; a free one is taken when it is bus
 Size = Annotated[int, Checked(size, {"type": ["string", "integer"], "examples": ["4GiB"]})]
 TimeSpan = Annotated[float, Checked(time_span, {"type": ["string", "number"], "examples": ["30min", "12h"]})]
 Lines = Annotated[list[str], Checked(lines, {"type": "array", "items": TEXT})]
+Command = Annotated[list[str], Checked(command, {"type": ["string", "array"], "items": TEXT})]
 Pairs = Annotated[dict[str, Any], Checked(pairs, {"type": "object"})]
 Label = Annotated[str, Checked(name, {"type": ["string", "integer"]})]
 Plain = Annotated[Any, Checked(plain, {"type": ["string", "number", "boolean"]})]
@@ -186,7 +198,15 @@ class HeadResources(Record):
     )
 
 
-class JobQueue(Record):
+class AnyCluster(Record):
+    """Keys of every profile."""
+
+    notify: Annotated[Command | None, Given()] = Field(
+        None, description="Command that runs when a run ends, fails or waits for long; default: none."
+    )
+
+
+class JobQueue(AnyCluster):
     """Worker processes in jobs of a queueing system; `job_queue` adds the keys of dask-jobqueue."""
 
     kind: str = Field(description="Queueing system.")

@@ -33,6 +33,7 @@ from sweep_clustering.pipeline.live.site import Crew, Feed, Site, State
 from sweep_clustering.pipeline.monitor.status import failed_causes, read_status
 from sweep_clustering.pipeline.run import signals
 from sweep_clustering.pipeline.run.ledger import Collector, Work, next_wave
+from sweep_clustering.pipeline.run.notices import Notices
 from sweep_clustering.pipeline.run.request import Request, Selection, Sweep, align_with_cube, is_settled
 from sweep_clustering.pipeline.work.merge import Mismatch
 from sweep_clustering.pipeline.work.records import Failed, Science, Span, Task, checked
@@ -433,6 +434,12 @@ class End:
     again: bool = False
     lacked_workers: bool = False
 
+    @property
+    def event(self) -> str:
+        """The end in one word."""
+        finished = self.code in (common.COMPLETE, common.FAILED_CELLS)
+        return "finished" if finished else "failed" if self.code == common.INTERNAL else "stopped"
+
 
 def run_head(request: Request, console: Console) -> int:
     """Run what is left of a sweep in this process, and return the exit code of
@@ -452,7 +459,14 @@ def run_head(request: Request, console: Console) -> int:
             if (other := queue.other_head(run)) is not None:
                 logger.error("%s", other)
                 return common.INTERNAL
-    record: folder.HeadRecord | None = None
+    command = None if request.profile is None else request.profile.options.notify
+    with Notices(command, run) as notices:
+        return _lead(request, job, console, notices).code
+
+
+def _lead(request: Request, job: HeadJob | None, console: Console, notices: Notices) -> End:
+    """Run what is left of a sweep as its only head, and return how that ended."""
+    run, record = request.sweep.run, None
     end = End(common.INTERNAL, "ended by an error")
     try:
         with (
@@ -470,14 +484,15 @@ def run_head(request: Request, console: Console) -> int:
                 node=own_job().node or socket.gethostname(),
                 restarts=0 if job is None else job.restarts,
                 where=request.options.where(),
-                system=system,
+                system="" if request.profile is None else request.profile.options.kind,
             ).now(folder.RUNNING)
             record.write(lease.generation.head, lease.files)
+            notices.begin(is_resumed=job is not None and job.restarts > 0)
             try:
                 if job is None and DETACHED not in os.environ:
                     withdraw_cancel(run)
                 lease.check()  # a head that was started detached obeys a cancel that came before its start
-                end = _run(request, record, lease, console)
+                end = _run(request, record, lease, console, notices)
             except ENDINGS as error:
                 end = _ended_by(error, job)
             finally:
@@ -492,7 +507,10 @@ def run_head(request: Request, console: Console) -> int:
         how = f"{end.how}, and not queued again"
         with suppress(LeaseLost):  # it was given back: the next head may have it
             record.now(folder.ENDED, how).write(lease.generation.head, lease.files)
-    return end.code
+        end = End(end.code, how)
+    if notices.event:
+        notices.event, notices.how = "" if end.again else end.event, end.how
+    return end
 
 
 def withdraw_cancel(run: folder.RunFolder) -> None:
@@ -507,13 +525,17 @@ def report_done(request: Request) -> int:
     return _conclude(request).code
 
 
-def _run(request: Request, record: folder.HeadRecord, lease: Lease, console: Console) -> End:
+def _run(
+    request: Request, record: folder.HeadRecord, lease: Lease, console: Console, notices: Notices
+) -> End:
     with (
         # Workers before the cube: a compute cluster that is not available leaves nothing behind.
         _executor(request, record, lease, console) as executor,
         open_sweep(request.sweep, lease, request.selection) as collector,
         _page(request.sweep, collector, executor),
     ):
+        if isinstance(executor, DaskExecutor):
+            notices.connected = lambda: executor.connected
         Driver(collector, lease, executor, console, request.options.time_limit).run()
         keep_causes(request.sweep.cube, failed_causes(request.sweep.cube), lease.files)
         return _conclude(request)

@@ -101,6 +101,7 @@ class RunFolder:
         self.script = path / "head.sh"  #           the head's job script     submit           the queue
         self.head_log = path / "head.log"  #        what a head prints        detached head    submit, monitor
         self.submission = path / "submission.json"  # a detached head         submit           monitor
+        self.notified = path / "notified"  #        a long wait was reported head             next head
         self.stop = path / "stop.json"  #           asks every head to end    cancel, submit   head, job watch
 
     def lease(self, number: int | str) -> Path:

@@ -110,7 +110,9 @@ def test_shipped_file_and_its_commented_examples(tmp_path: Path) -> None:
         (tmp_path / "tls" / name).touch()
     tls = Tls(**{key: tmp_path / "tls" / name for key, name in names.items()})
     path = write(tmp_path, EXAMPLES)
-    assert load_profile("local", path).options == Local(workers=4, memory_limit=4 * 2**30)
+    assert load_profile("local", path).options == Local(
+        workers=4, memory_limit=4 * 2**30, notify="mail -s sweep me@example.org"
+    )
     wanted = Address(address="tls://scheduler.example.org:8786", tls=tls)
     assert load_profile("lab", path).options == wanted
     jobs = load_profile("slurm", path).options

@@ -36,6 +36,7 @@ TIMES = {"12h": 43_200.0, "90 s": 90.0, 2.5: 2.5}
         (keys.name, {"a b": "a b", 8: "8"}, [None, [], "", " ", "a\nb", True, 1.5, float("nan")]),
         (keys.plain, {"a b": "a b", True: True, 0: 0}, [None, [], "", " ", "a\nb", "a\x1b[0m"]),
         (keys.word, {"long": "long"}, [1, "", "a b", " a", "a\nb"]),
+        (keys.command, {"a 'b c'": ["a", "b c"]}, ["", [], "a 'b", 1, None, ["a\n"]]),
         (keys.lines, {}, ["--exclusive", [1], ["a\nb"], [""], None]),
         (keys.pairs, {}, [["a"], {"a": None}, {"a": "b\nc"}, {"": 1}]),
     ],

@@ -78,7 +78,7 @@ def test_a_file_of_the_run_is_named_here_and_nowhere_else() -> None:
     run = RunFolder(Path("a.zarr"))
     files = [*vars(run).items(), *vars(GenerationFolder(run, 1)).items()]
     names = {file.name for key, file in files if isinstance(file, Path) and key not in ("cube", "path")}
-    assert len(names) == 18
+    assert len(names) == 19
     # one with an ending anywhere, `log` and the like where a path is made
     words = "|".join(rf'{"" if "." in name else "/ "}"{re.escape(name)}"' for name in names)
     paths = [path for package in ("pipeline", "storage", "sweeps") for path in (ROOT / package).rglob("*.py")]
