@@ -195,8 +195,8 @@ MOST = {
     "calls with splats": 120,
     "uses of Any": 609,
     "modules with code": 152,
-    "lines of code": 31_399,
-    "lines of imports": 2_991,
+    "lines of code": 31_403,
+    "lines of imports": 2_993,
     "lines of docstrings for 100 lines of code": 27,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""

@@ -1,10 +1,12 @@
 """The submit command: everything is checked, then the sweep is run, handed over, or only shown."""
 
+import fnmatch
 import getpass
 import logging
 import os
 import re
 import shlex
+import shutil
 import socket
 import sys
 import time
@@ -67,6 +69,9 @@ def submit(
         logger.warning("%s", without)
     for warning in overview.memory_warnings(sweep, profile, options.workers):
         logger.warning("%s", warning)
+    notify = None if profile is None else profile.options.notify
+    if profile is not None and notify and shutil.which(notify[0]) is None:
+        logger.warning("%s notify: there is no command %r on this machine", profile.where, notify[0])
     if not options.dry_run:
         for line in overview.note_lines(overview.search_notes(sweep.spec), overview.sweep_notes(sweep)):
             logger.warning(line)
@@ -144,7 +149,9 @@ def queue_problems(options: KnownQueue, where: str) -> Iterator[Problem]:
     choices = {"queue": options.keys.get("queue"), "head.queue": options.head.queue}
     names = set(queues.QUEUES[options.kind].queue_names() if any(choices.values()) else ())
     for key, text in choices.items():
-        if names and text and not names.issuperset(text.split(",")):
+        # Grid Engine also takes patterns, and a queue on one host.
+        patterns = [part.partition("@")[0] for part in (text or "").split(",")]
+        if names and text and not all(fnmatch.filter(names, pattern) for pattern in patterns):
             yield Problem(f"{where} {key}", repr(text), "one of " + ", ".join(sorted(names)))
 
 

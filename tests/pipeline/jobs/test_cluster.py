@@ -387,6 +387,8 @@ LONGER = sweeping.TINY.replace("restarts = 5", "restarts = 300")
 def test_a_head_ended_and_one_after_its_walltime(cluster_file: Path, tmp_path: Path) -> None:
     cube, run = tmp_path / "tiny.zarr", RunFolder(tmp_path / "tiny.zarr")
     spec, places = sweeping.write_spec(tmp_path, LONGER), ("--results", tmp_path, "--cluster", cluster_file)
+    notices, notify = tmp_path / "notices", f"notify: [sh, -c, 'head -n 1 >> {tmp_path}/notices']"
+    cluster_file.write_text(PROFILES.replace("\nslurm: {", f"\nslurm: {{{notify}, "))
 
     def detach() -> tuple[int, str]:
         done = sweep("submit", spec, "--detach", *places, "--profile", "slurm")
@@ -438,6 +440,9 @@ def test_a_head_ended_and_one_after_its_walltime(cluster_file: Path, tmp_path: P
     found = status()
     assert found["complete"]
     assert found["head"]["restarts"] == 1
+    stopped, finished = notices.read_text().splitlines()  # and none of the head that was queued again
+    assert stopped.startswith(("tiny: stopped by SIGTERM", "tiny: cancelled"))
+    assert finished.startswith("tiny: finished; ")
     assert sweep("verify", cube, "--sample", 3).exit_code == 0
 
 

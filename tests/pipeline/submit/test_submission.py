@@ -29,6 +29,7 @@ PROFILES = """
 remote: {kind: pbs, cores: 1, memory: 1GB}
 broken: {kind: slurm, cores: 1, memory: 1GB, head: {core: 1, memory: much, walltime: 3600, queue: a b}}
 queue: {kind: slurm, cores: 2, memory: 2GB, interface: lo, workers: 3, head: {queue: long}}
+typo: {kind: local, notify: mial me@example.org}
 unknown: {kind: slurm, cores: 1, memory: 1GB, interface: eth99}
 """
 
@@ -207,6 +208,8 @@ def test_a_dry_run_starts_nothing_and_shows_scripts(tmp_path: Path, requests: li
     file.write_text(PROFILES)
     arguments = ("submit", write_spec(tmp_path), "--results", tmp_path / "r", "--dry-run")
     assert "mixtures_k3" in sweep(*arguments).output
+    warned = sweep(*arguments, "--profile", "typo", "--cluster", file).stderr
+    assert "typo: notify: there is no command 'mial' on this machine" in warned
     shown = sweep(*arguments, "--profile", "queue", "--cluster", file, "--detach")
     assert shown.exit_code == 0, shown.output
     jobs, head = shown.stderr.split("the head would be a job of this script:")
@@ -226,6 +229,21 @@ def test_directives_of_a_head_are_added_and_left_out(tmp_path: Path) -> None:
     names = ["-J", "-o", "--cpus-per-task", "-t", "--open-mode", "--signal", "--mail-user", "--mail-type"]
     assert [re.split("[= ]", text)[0] for text in directives] == [*names, "--requeue", "--mem-per-cpu"]
     assert {"--mail-user=me@example.org", "--mail-type=END,FAIL"} <= {*directives}
+
+
+def test_queues_that_do_not_exist(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ["main", "all.q"]
+    monkeypatch.setattr(queues.Queue, "queue_names", lambda queue: names)
+
+    def problems(queue: str) -> list[str]:
+        options = profile(1, "1GiB", queue=queue, head={"queue": queue})
+        return [str(problem) for problem in submission.queue_problems(options, "big:")]
+
+    assert [problems(queue) for queue in ("main", "main,all.q", "all.q@n1", "*.q")] == [[]] * 4
+    expected = "found 'main,gone', expected one of all.q, main"
+    assert problems("main,gone") == [f"big: queue: {expected}", f"big: head.queue: {expected}"]
+    names.clear()  # the queue does not answer
+    assert problems("gone") == []
 
 
 # What is said of worker jobs that cannot work, with SLURM's answers made up.
