@@ -193,10 +193,10 @@ MOST = {
     "tuples of three": 2,
     "statements with several constants": 1,
     "calls with splats": 120,
-    "uses of Any": 609,
+    "uses of Any": 610,
     "modules with code": 152,
-    "lines of code": 31_403,
-    "lines of imports": 2_993,
+    "lines of code": 31_551,
+    "lines of imports": 2_995,
     "lines of docstrings for 100 lines of code": 27,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""

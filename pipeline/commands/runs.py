@@ -219,7 +219,13 @@ def status(cubes_or_spec: tuple[Path, ...], results: Path, as_json: bool) -> Non
 @click.option("-n", "--lines", type=click.IntRange(min=0), default=20)
 @flag("-f", "--follow", help="Keep showing what is added, until the run ends.")
 @flag("--head", help="Show the output of a detached head, in place of the driver's log.")
-@click.option("--job", metavar="ID", help="Logs of a worker job, by number or name.")
+@click.option(
+    "--job",
+    metavar="[ID]",
+    is_flag=False,
+    flag_value="",
+    help="Logs of a worker job, by number or name; without ID, the list of the jobs.",
+)
 def logs(cube_or_spec: Path, results: Path, lines: int, follow: bool, head: bool, job: str | None) -> None:
     """Show the end of the driver's log, or of another log of a run."""
     from sweep_clustering.pipeline.monitor import status as runs
@@ -228,6 +234,9 @@ def logs(cube_or_spec: Path, results: Path, lines: int, follow: bool, head: bool
         raise click.UsageError("--head and --job exclude each other")
     with output.reported():
         cube = arguments.find_run(cube_or_spec, results)
+        if job == "":
+            output.show(runs.job_lines(cube))
+            return
         paths = runs.find_logs(cube, head=head, job=job)
     for path in paths[: 1 if follow else None]:
         click.echo(f"==> {path} <==", err=True)
@@ -279,4 +288,4 @@ def why(cube_or_spec: Path, cell: str | None, results: Path, as_json: bool) -> N
     if causes:
         output.next_step("why", cube, next(iter(causes)))
     else:
-        output.next_step("status" if remarks else "report", cube)
+        output.next_step(*(("logs", cube, "--job") if remarks else ("report", cube)))

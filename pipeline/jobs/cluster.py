@@ -83,6 +83,7 @@ class Slot:
     workers: int = 0
     node: str = ""
     ended: str = ""
+    end: str = ""
     refused: bool = False
 
     @property
@@ -112,7 +113,8 @@ class Slot:
         self.replace_at = now + backoff
         early = "could not be submitted" if self.job.refusal else "died at once"
         how = "was cancelled" if self.ended == "CANCELLED" else "was lost" if excused else early
-        return how, backoff
+        end = self.end.removeprefix("cancelled ")
+        return ": ".join(filter(None, [how, end])), backoff
 
     def is_gone(self, live: Live | None, now: float) -> bool:
         """Whether the job has ended; `live` is None if the queue does not answer."""
@@ -176,6 +178,36 @@ class RefusedJobs:
         return set(refused)
 
 
+# Jobs of one node that die in a row before it is excluded.
+MOST_FAULTS = 3
+
+
+class NodeFaults:
+    """Jobs that died at once, by node, and nodes whose workers stayed."""
+
+    def __init__(self) -> None:
+        self._deaths = Counter[str]()
+        self._sound = set[str]()
+
+    def clear(self, node: str) -> None:
+        """Note a worker that has stayed on a node."""
+        self._sound.add(node)
+        self._deaths.pop(node, None)
+
+    def note(self, node: str) -> bool:
+        """Note a death, and return whether it is one too many for its node."""
+        self._deaths[node] += bool(node)
+        return self._deaths[node] == MOST_FAULTS
+
+    def may_exclude(self, node: str, excluded: Sequence[str], n_nodes: int) -> bool:
+        """Whether a node may be excluded, besides those that are."""
+        # If everything dies, the nodes are not at fault. So one is excluded, and one more for each other node
+        # whose workers stayed. A node must be left, also if their number is not known.
+        n_sound = len(self._sound.difference([node, *excluded]))
+        is_left = len(excluded) + 1 < n_nodes if n_nodes else n_sound > 0
+        return is_left and len(excluded) <= n_sound
+
+
 # Seconds between two looks at the workers, which are connected to this process.
 LOOK_SECONDS = 0.5
 
@@ -210,6 +242,8 @@ class JobWatch:
         self._list = JobListFile(generation.jobs, n_jobs, generation.files)
         self._slots: dict[str, Slot] = {}
         self._refused = RefusedJobs(n_jobs)
+        self._faults = NodeFaults()
+        self._excluded: list[str] = client.cluster.job_cls.excluded
         self._queue = queues.QUEUES.get(options.kind)
         self._live: Live | None = None if self._queue is None else {}
         self._ask_at = self._place_at = 0.0
@@ -241,6 +275,8 @@ class JobWatch:
             if job is not slot.job:
                 slot = self._slots[name] = Slot(job, slot.deaths, slot.early_ends)
             slot.update(workers, now)
+            if slot.settled and slot.workers and slot.node:
+                self._faults.clear(slot.node)
         refused = self._refused.look(self._slots, now)
         idle = {name: slot for name, slot in self._slots.items() if not slot.workers}
         waiting = {name: slot for name, slot in idle.items() if name not in refused}
@@ -260,7 +296,7 @@ class JobWatch:
             for name in due:
                 self._slots[name].replace_at = math.inf  # once: what stands there next is another job
             self._ask_at, self._pause = now + FIRST_PAUSE, FIRST_PAUSE
-        self._list.show([self._record(name) for name in self._slots], self._refused.words)
+        self._list.show([self._record(name) for name in self._slots], self._refused.words, self._excluded)
         if len(idle) == len(self._slots):
             self._give_up(now)
 
@@ -303,14 +339,17 @@ class JobWatch:
                 self._live = None
                 logger.warning("the queue does not answer: %s", error)
         for slot in self._slots.values():
-            if slot.workers and (job := (self._live or {}).get(slot.job.job_id)):
+            if job := (self._live or {}).get(slot.job.job_id):
                 slot.node = job.node
         for name, slot in waiting.items():
             if slot.replace_at is None and slot.is_gone(self._live, now) and self._has_ended(slot):
+                deaths = slot.deaths
                 how, backoff = slot.mark_ended(now)
                 self._list.lose(self._record(name), how)
                 number = slot.job.job_id
                 logger.warning("worker job %s (%s) %s; another one in %.0f s", name, number, how, backoff)
+                if slot.deaths > deaths and self._faults.note(slot.node):
+                    self._exclude(slot.node)
         states = self._states(waiting.values())
         if states and states != self._logged:
             logger.info("worker jobs without workers: %s", states)
@@ -321,10 +360,28 @@ class JobWatch:
 
     def _has_ended(self, slot: Slot) -> bool:
         """Whether the end of a job is known, and how it came if that matters."""
-        if slot.settled or slot.job.job_id is None or self._queue is None:
+        if slot.job.job_id is None or self._queue is None:
             return True
-        slot.ended = self._queue.details(slot.job.job_id).state
-        return slot.ended != "COMPLETING" or slot.absent >= MOST_ABSENT
+        details = self._queue.end_of(slot.job.job_id)
+        slot.ended, slot.end, slot.node = details.state, details.end, slot.node or details.node
+        return slot.settled or slot.ended != "COMPLETING" or slot.absent >= MOST_ABSENT
+
+    def _exclude(self, node: str) -> None:
+        """Keep later jobs from a node, unless none would be left for them; the deaths so far are its own."""
+        if self._queue is None or self._queue.exclusion is None:
+            return
+        try:
+            n_nodes = self._queue.count_nodes(getattr(self._options, "queue", None))
+        except queues.CommandFailed as error:
+            n_nodes = 0
+            logger.debug("%s", error)
+        if self._faults.may_exclude(node, self._excluded, n_nodes):
+            self._excluded.append(node)
+            for slot in self._slots.values():
+                slot.deaths = 0
+            logger.warning(
+                "node %s is excluded from later jobs: %d jobs died there in a row", node, MOST_FAULTS
+            )
 
     def _give_up(self, now: float) -> None:
         """End the run if no worker is to be expected; it has none now."""
@@ -490,6 +547,9 @@ class NamedJob:
 
     # Raises `LeaseLost` when nothing may be submitted any more.
     check: Callable[[], None]
+    queue: queues.Queue | None
+    excluded: list[str]  # nodes
+    job_header: str
 
     def __init__(self, scheduler: str | None = None, name: str | None = None, **keys: Any) -> None:
         self.refusal = ""
@@ -501,6 +561,9 @@ class NamedJob:
         try:
             # A head that another has replaced, or that is to end, must leave no job behind.
             await asyncio.to_thread(self.check)
+            if self.excluded and self.queue is not None and self.queue.exclusion is not None:
+                directive = self.queue.exclusion(self.job_header, self.excluded)
+                self.job_header = f"{self.job_header}\n{self.queue.marker} {directive}"
             await super().start()  # type: ignore[misc]
         except (RuntimeError, OSError, ValueError, LeaseLost) as error:
             self.refusal = str(error)
@@ -724,7 +787,7 @@ def lifetime(options: JobQueue) -> tuple[float, float] | None:
 def _job_class(system: str, check: Callable[[], None]) -> Any:
     queue = queues.QUEUES.get(system)
     commands = () if queue is None else (QueueCommands,)
-    members = {"check": staticmethod(check), "queue": queue}
+    members: dict[str, Any] = {"check": staticmethod(check), "queue": queue, "excluded": []}
     return type("WorkerJob", (*commands, NamedJob, cluster_class(system).job_cls), members)
 
 

@@ -12,6 +12,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from sweep_clustering.storage.runfolder.folder import HeadRecord, RunFolder, Submission
@@ -214,13 +215,16 @@ def head_name(run: RunFolder) -> str:
 class JobDetails:
     """The details that a queue shows of one job: empty, 0 or None if it does not tell.
 
-    `state` is the queue's own word, `used` and `limit` are the seconds that the job has run and may run.
+    `state` is the queue's own word, `used` and `limit` are the seconds that the job has run and may run, and
+    `end` has words for how it ended.
     """
 
     state: str = ""
     restarts: int = 0
     used: float | None = None
     limit: float | None = None
+    end: str = ""
+    node: str = ""
 
 
 @dataclass(frozen=True)
@@ -282,6 +286,12 @@ class Queue:
     """Starts of the names of variables that its commands read as if they were arguments."""
     addresses: frozenset[str] = frozenset()
     """Variables with such a name that say where the queue is."""
+    accounting: tuple[str, ...] = ()
+    """Command that shows the job whose number follows it after its end, if the inspection forgets it."""
+    exclusion: Callable[[str, Sequence[str]], str] | None = None
+    """Returns the directive that keeps a job from nodes, for a script that has some directives already."""
+    count_nodes: Callable[[str | None], int] = lambda _name: 0
+    """Returns the number of nodes of a queue, or of the default one; 0 if it is not known."""
     attempts: int = ATTEMPTS
     """Attempts at a command while its failure may pass."""
 
@@ -352,6 +362,18 @@ class Queue:
             logger.log(logging.WARNING if error.transient else logging.DEBUG, "%s", error)
             return JobDetails()
 
+    def end_of(self, number: str) -> JobDetails:
+        """Return the details of a job that has ended, from the accounting of the site where that knows more.
+
+        Only the accounting says who cancelled a job, and many sites have none.
+        """
+        job = self.details(number)
+        if self.accounting and job.state in ("", "CANCELLED"):
+            with suppress(CommandFailed):
+                record = self.read_details(run([*self.accounting, number], timeout=5, attempts=1))
+                job = record if record.state else job
+        return job
+
     def is_out_of_time(self, number: str) -> bool:
         """Whether a job has used up its walltime; False also if the queue does not answer."""
         job = self.details(number)
@@ -388,11 +410,55 @@ def _slurm_jobs(output: str) -> list[LiveJob]:
     return jobs
 
 
+# Words for ends of jobs, by the states and reasons of SLURM. A job whose node is being cleaned has a reason.
+SLURM_ENDS = {
+    **dict.fromkeys(("OUT_OF_MEMORY", "OutOfMemory"), "out of memory"),
+    **dict.fromkeys(("TIMEOUT", "TimeLimit"), "time limit"),
+    **dict.fromkeys(("NODE_FAIL", "BOOT_FAIL", "NodeDown"), "node failure"),
+    **dict.fromkeys(("PREEMPTED", "Preempted"), "other jobs came first"),
+    "DEADLINE": "deadline",
+}
+
+
+def _slurm_end(state: str, user: str, reason: str, code: str) -> str:
+    """Return how a job ended, by its state, the number of who cancelled it, its reason and its exit code."""
+    if user:
+        by_others = "by an administrator" if int(user) != os.getuid() else "by its user"
+        return f"cancelled {by_others} (user number {user})"
+    number, _, signal = code.partition(":")
+    how = f"signal {signal}" if signal not in ("", "0") else f"exit code {number}" if number else ""
+    has_ended = state in ("FAILED", "COMPLETED", "COMPLETING")
+    return SLURM_ENDS.get(state) or SLURM_ENDS.get(reason) or (how if has_ended else "")
+
+
 def _slurm_details(output: str) -> JobDetails:
+    """Return the details of a job as `scontrol` shows them, or `sacct` with bars between four fields."""
     fields = dict(re.findall(r"(\w+)=(\S*)", output))
-    restarts = fields.get("Restarts", "")
+    if (record := re.match(r"(\w+)(?: by \d+)?\|(.*)\|(.*)$", output, re.MULTILINE)) is not None:
+        fields = dict(zip(("JobState", "ExitCode", "NodeList"), record.groups(), strict=True))
+    user = re.match(r"CANCELLED by (\d+)", output)
+    state, restarts, node = (fields.get(key, "") for key in ("JobState", "Restarts", "NodeList"))
     used, limit = (walltime_seconds("slurm", fields.get(key, "")) for key in ("RunTime", "TimeLimit"))
-    return JobDetails(fields.get("JobState", ""), int(restarts) if restarts.isdecimal() else 0, used, limit)
+    reason, code = fields.get("Reason", ""), fields.get("ExitCode", "")
+    return JobDetails(
+        state,
+        int(restarts) if restarts.isdecimal() else 0,
+        used,
+        limit,
+        end=_slurm_end(state, user[1] if user else "", reason, code),
+        node="" if node in ("(null)", "None assigned") else node,
+    )
+
+
+def _slurm_exclusion(header: str, nodes: Sequence[str]) -> str:
+    # The last directive of a kind counts, and the profile may have one.
+    others = re.findall(r"^#SBATCH\s+(?:--exclude[=\s]|-x\s*)(\S+)", header, re.MULTILINE)
+    return f"--exclude={','.join([*others[-1:], *nodes])}"
+
+
+def _slurm_nodes(name: str | None) -> int:
+    number = partition(name).get("TotalNodes", "")
+    return int(number) if number.isdecimal() else 0
 
 
 def _slurm_head(job: HeadDemand) -> list[str]:
@@ -435,7 +501,13 @@ SLURM = Queue(
     queue_listing=("sinfo", "--all", "--noheader", "--format=%R"),
     # Those of a shell override the lines of a script and hide jobs from `squeue` and `scancel`; those of a
     # job in which somebody submits would bind the processes of the new one, too.
-    variables=("SBATCH_", "SLURM_", "SQUEUE_", "SCANCEL_", "SCONTROL_", "SINFO_"),
+    variables=("SBATCH_", "SLURM_", "SQUEUE_", "SCANCEL_", "SCONTROL_", "SINFO_", "SACCT_"),
+    accounting=(
+        *("sacct", "--noheader", "--parsable2", "--allocations", "--format=State,ExitCode,NodeList"),
+        "--jobs",
+    ),
+    exclusion=_slurm_exclusion,
+    count_nodes=_slurm_nodes,
     addresses=frozenset(
         ("SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_CLUSTERS", "SLURM_JWT", "SLURM_SACK_SOCKET")
     ),

@@ -305,12 +305,12 @@ for (const each of ["dataset", "score"]) byId(each).addEventListener("change", s
 const headed = (names) => h("thead", {}, h("tr", {}, names.map(([text, kind]) => h("th", { class: kind || null, scope: "col" }, text))));
 const workers = () => {
   const { crew, status } = head, run = status.run;
-  const refusal = run && status.jobs && status.jobs.refusal ? h("p", { class: "note" }, status.jobs.refusal) : null;
+  const remarks = (run && status.jobs ? status.jobs.remarks : []).map((text) => h("p", { class: "note" }, text));
   if (!crew) {
     const jobs = status.jobs, there = status.dashboard;
     put("workers", h("p", { class: "note" }, !run ? "Nothing runs." : several(run.workers, "worker") + " connected." +
       (there ? ` What each is at is on the page of the run itself: ${there}` : "")),
-    run && jobs ? h("p", { class: "note" }, `worker jobs: ${jobs.wanted} wanted, ${jobs.running} running`) : null, refusal);
+    run && jobs ? h("p", { class: "note" }, `worker jobs: ${jobs.wanted} wanted, ${jobs.running} running`) : null, ...remarks);
     return;
   }
   const now = Date.now() / 1000 + shift, more = crew.busy - crew.rows.length;
@@ -319,7 +319,7 @@ const workers = () => {
     h("tbody", {}, crew.rows.map(([worker, node, job, task, since]) => h("tr", {},
       h("td", {}, job ? `${node}, job ${job}` : `${node} ${worker.split(":").pop()}`), h("td", { class: "long" }, task),
       h("td", { class: "number" }, brief(Math.max(0, now - since)))))))) : h("p", { class: "note" }, "Nobody is at work."),
-  more > 0 ? h("p", { class: "note" }, `and ${count(more)} more, which began later`) : null, refusal);
+  more > 0 ? h("p", { class: "note" }, `and ${count(more)} more, which began later`) : null, ...remarks);
 };
 const failures = () => {
   const { cells, records, earlier, last } = head.failures;

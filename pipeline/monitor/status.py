@@ -10,6 +10,7 @@ import os
 import re
 import shlex
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, astuple, dataclass, replace
 from datetime import datetime
@@ -326,7 +327,7 @@ class Status:
 
         return [
             f"worker jobs: {counts}; {plural(self.jobs.workers, 'worker')}",
-            *filter(None, [self.jobs.refusal and f"  {self.jobs.refusal}"]),
+            *(f"  {remark}" for remark in self.jobs.remarks),
             *(f"{place(job)}{job.workers:>3} workers  {job.state:<24}{job.name}" for job in self.jobs.jobs),
             *(f"{place(job)}{job.how:<36}{job.name}" for job in self.jobs.lost[-5:]),
         ]
@@ -691,8 +692,40 @@ def failed_causes(cube: Path) -> dict[str, str]:
 
 
 def job_remarks(cube: Path) -> list[str]:
-    """Return lines on the worker jobs of the last run that say why it has few, from files only."""
+    """Return lines on the worker jobs of the last run: what keeps them from running, and how they ended."""
     jobs = JobList.read(RunFolder(cube).last_run.jobs)
     if jobs is None:
         return []
-    return [jobs.refusal] if jobs.refusal and read_run_state(cube).holder is not None else []
+    last, counts = {job.how: job for job in jobs.lost}, Counter(job.how for job in jobs.lost)
+    remarks = jobs.remarks if read_run_state(cube).holder is not None else []
+    for how, job in last.items():
+        where = f"the last is job {job.job} on {job.node or UNKNOWN}" if job.job else "none has a number"
+        times = f", {counts[how]} times" if counts[how] > 1 else ""
+        remarks.append(f"a worker job {how}{times}; {where}")
+    return remarks
+
+
+def job_lines(cube: Path) -> list[str]:
+    """Return a line for each worker job of a cube: its number and node, how it is or ended, and its log."""
+    run = RunFolder(cube)
+    if run.closed:
+        raise InputError([Problem(str(cube), run.closed, "a run of your own")])
+    jobs, is_over = JobList.read(run.last_run.jobs), read_run_state(cube).over
+    logs: dict[str, str] = {}
+    paths = [(path, match) for path in run.job_logs.glob("*") if (match := JOB_LOG.fullmatch(path.name))]
+    for path, match in sorted(paths, key=lambda item: item[0].stat().st_size):
+        logs[match["number"]] = str(path)  # the fullest one is last
+    rows = dict.fromkeys(logs, (UNKNOWN, "ended in an earlier run, or forgotten"))
+    if jobs is not None:
+        rows |= {job.job or f"none, {job.name}": (job.node or UNKNOWN, job.how) for job in jobs.lost}
+        rows |= {
+            job.job: (job.node or UNKNOWN, f"{job.state} when the run ended" if is_over else job.state)
+            for job in jobs.jobs
+            if job.job and job.job not in {lost.job for lost in jobs.lost}
+        }
+    if not rows:
+        return ["no worker job is recorded"]
+    order = sorted(rows.items(), key=lambda row: (len(row[0]), row[0]))
+    lines = [(number, node, how, logs.get(number, "no log")) for number, (node, how) in order]
+    widths = [max(len(line[column]) for line in lines) for column in range(3)]
+    return ["  ".join([*map(str.ljust, line, widths), line[-1]]) for line in lines]

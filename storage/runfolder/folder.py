@@ -331,7 +331,7 @@ class StopRequest(FileRecord):
 
 
 # Jobs that ended and are still listed.
-KEPT = 20
+KEPT = 100
 
 
 class JobRecord(Record):
@@ -363,6 +363,7 @@ class JobList(FileRecord):
     lost: tuple[LostJob, ...]  # the last `KEPT` of them
     at: float  # unix time of the last change
     refusal: Line = ""  # number of accepted jobs, and why the queue takes no more for a while
+    excluded: tuple[str, ...] = ()  # nodes on which jobs died
 
     @property
     def running(self) -> int:
@@ -374,9 +375,20 @@ class JobList(FileRecord):
         """Number of worker processes of all jobs."""
         return sum(job.workers for job in self.jobs)
 
+    @property
+    def remarks(self) -> list[str]:
+        """Lines on what keeps jobs from running."""
+        nodes = f"excluded nodes, on which jobs died: {', '.join(self.excluded)}" if self.excluded else ""
+        return [*filter(None, (self.refusal, nodes))]
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        return {**self.model_dump(), "running": self.running, "workers": self.workers}
+        return {
+            **self.model_dump(),
+            "running": self.running,
+            "workers": self.workers,
+            "remarks": self.remarks,
+        }
 
 
 class JobListFile:
@@ -392,7 +404,7 @@ class JobListFile:
         job = record.model_dump(include={"name", "job", "node"})
         self._lost.append(LostJob(**job, how=how, at=time.time()))
 
-    def show(self, jobs: Sequence[JobRecord], refusal: str = "") -> None:
+    def show(self, jobs: Sequence[JobRecord], refusal: str = "", excluded: Sequence[str] = ()) -> None:
         """Write the list if it has changed; an error of the disk is only logged."""
         job_list = JobList(
             n_jobs=self._n_jobs,
@@ -401,6 +413,7 @@ class JobListFile:
             lost=tuple(self._lost[-KEPT:]),
             at=time.time(),
             refusal=one_line(refusal),
+            excluded=tuple(excluded),
         )
         if self._written is None or self._written != job_list.model_copy(update={"at": self._written.at}):
             try:

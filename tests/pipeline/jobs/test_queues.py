@@ -1,5 +1,6 @@
 """SLURM's commands when they hang, fail for a while, or refuse: small programs stand in for them."""
 
+import os
 import signal
 import threading
 import time
@@ -225,6 +226,46 @@ def test_why_a_job_ended(command: Command, answer: str, again: bool, out_of_time
     assert not head.continues(signal.SIGTERM)
     assert not head.requeue()
     assert SLURM.details("7").state == ""
+
+
+@pytest.mark.parametrize(
+    ("scontrol", "sacct", "state", "end"),
+    [
+        ("JobState=OUT_OF_MEMORY Reason=OutOfMemory ExitCode=0:125", "", "OUT_OF_MEMORY", "out of memory"),
+        ("JobState=TIMEOUT Reason=TimeLimit ExitCode=0:15", "", "TIMEOUT", "time limit"),
+        ("JobState=NODE_FAIL Reason=NodeDown ExitCode=1:0", "", "NODE_FAIL", "node failure"),
+        ("JobState=COMPLETING Reason=TimeLimit ExitCode=0:15", "", "COMPLETING", "time limit"),
+        ("JobState=PREEMPTED Reason=None ExitCode=0:15", "", "PREEMPTED", "other jobs came first"),
+        ("JobState=FAILED Reason=NonZeroExitCode ExitCode=3:0", "", "FAILED", "exit code 3"),
+        ("JobState=FAILED Reason=None ExitCode=0:9", "", "FAILED", "signal 9"),
+        ("JobState=RUNNING Reason=None ExitCode=0:0", "", "RUNNING", ""),
+        ("JobState=CANCELLED Reason=None ExitCode=0:15", "", "CANCELLED", ""),  # accounting is not at hand
+        (
+            "JobState=CANCELLED Reason=None ExitCode=0:15",
+            "CANCELLED by 12|0:0|n1",
+            "CANCELLED",
+            "cancelled by an administrator (user number 12)",
+        ),
+        (
+            "JobState=CANCELLED Reason=None ExitCode=0:15",
+            f"CANCELLED by {os.getuid()}|0:0|n1",
+            "CANCELLED",
+            f"cancelled by its user (user number {os.getuid()})",
+        ),
+        ("", "OUT_OF_MEMORY|0:125|n1", "OUT_OF_MEMORY", "out of memory"),  # SLURM has forgotten it
+        ("", "", "", ""),
+    ],
+)
+def test_how_a_job_ended(command: Command, scontrol: str, sacct: str, state: str, end: str) -> None:
+    forgotten = "echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1"
+    disabled = "echo 'Slurm accounting storage is disabled' >&2; exit 1"
+    command("scontrol", f"echo 'JobId=7 {scontrol} NodeList=n1'" if scontrol else forgotten)
+    asked = command("sacct", f"echo '{sacct}'" if sacct else disabled)
+    details = SLURM.end_of("7")
+    assert details.state == state
+    assert details.end == end
+    assert details.node == ("n1" if state else "")
+    assert count(asked) == (state in ("", "CANCELLED") or not scontrol)
 
 
 def test_walltimes() -> None:

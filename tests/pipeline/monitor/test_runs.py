@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import shutil
 import threading
@@ -150,6 +151,38 @@ def test_a_job_s_log_by_number_and_by_name(begun: Path) -> None:
         (jobs / name).unlink()
 
 
+def test_worker_jobs_are_listed_with_how_they_ended(begun: Path) -> None:
+    assert sweep("logs", begun, "--job").stdout == "no worker job is recorded\n"
+    logs = begun.with_name("a.run") / "jobs"
+    for name in ("sweep-a-0b1c-1-9.err", "sweep-a-0b1c-1-103.err", "sweep-a-0b1c-0-101.err"):
+        (logs / name).write_text("words\n")
+    lost = [
+        records.LostJob(name="sweep-a-0b1c-1", job=job, node=node, how=how, at=0.0)
+        for job, node, how in (
+            ("102", "n2", "died at once: exit code 7"),
+            ("103", "n1", "was lost: time limit"),
+        )
+    ]
+    running = records.JobRecord(name="sweep-a-0b1c-0", job="101", node="n1", state="running", workers=1)
+    jobs = records.JobList(n_jobs=2, jobs=(running,), n_lost=2, lost=tuple(lost), at=0.0, excluded=("n2",))
+    with Lease.acquire(begun) as lease:
+        records.HeadRecord(spec="s", at=time.time()).write(lease.generation.head)
+        jobs.write(lease.generation.jobs)
+        assert sweep("why", begun).stdout.splitlines() == [
+            "no cell is marked failed",
+            "excluded nodes, on which jobs died: n2",
+            "a worker job died at once: exit code 7; the last is job 102 on n2",
+            "a worker job was lost: time limit; the last is job 103 on n1",
+        ]
+        lines = sweep("logs", begun, "--job").stdout.splitlines()
+    assert [line.split()[0] for line in lines] == ["9", "101", "102", "103"]
+    assert "ended in an earlier run, or forgotten" in lines[0]
+    assert re.fullmatch(rf"101 +n1 +running +{logs}/sweep-a-0b1c-0-101.err", lines[1])
+    assert re.fullmatch(r"102 +n2 +died at once: exit code 7 +no log", lines[2])
+    assert "  running when the run ended  " in sweep("logs", begun, "--job").stdout
+    assert len(sweep("why", begun).stdout.splitlines()) == 3, "no node is excluded any more"
+
+
 def test_what_a_log_holds_does_nothing_to_a_terminal_and_lines_stay_whole(
     begun: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -265,7 +298,10 @@ def test_a_run_in_progress_tells_its_pace_and_its_jobs(cube: Path) -> None:
         assert read_status(cube).progress is not None
         records.HeadRecord(spec="s", at=2.0).write(lease.generation.head)
         jobs.model_copy(update={"refusal": words}).write(lease.generation.jobs)
-        assert sweep("why", cube).stdout.splitlines()[1:] == [words]
+        assert sweep("why", cube).stdout.splitlines()[1:] == [
+            words,
+            "a worker job was cancelled, 9 times; the last is job 3 on n2",
+        ]
         assert read_status(cube).lines()[-1].startswith("run by process ")
 
 
