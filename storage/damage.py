@@ -32,7 +32,7 @@ from sweep_clustering.storage.files import (
 )
 from sweep_clustering.storage.runfolder.folder import RunFolder, merged_lines
 from sweep_clustering.storage.runfolder.lease import Lease
-from sweep_clustering.sweeps.errors import InputError, Problem, plural
+from sweep_clustering.sweeps.errors import InputError, Problem, plural, raise_all
 from sweep_clustering.sweeps.inputs import load_inputs
 from sweep_clustering.sweeps.plan import Block, DatasetPlan
 
@@ -297,8 +297,7 @@ def repair_cube(cube: Path, *, data_dir: Path | None, dry_run: bool, progress: P
             for field in SAME
             if getattr(new, field) != getattr(plan, field)
         ]
-        if problems:
-            raise InputError(problems)
+        raise_all(problems)
         return loaded.stored(plan)
 
     if dry_run:

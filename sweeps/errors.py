@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -159,12 +159,17 @@ def collecting(problems: list[Problem]) -> Iterator[None]:
         problems += error.problems
 
 
+def raise_all(problems: Sequence[Problem]) -> None:
+    """Raise an `InputError` of all problems, if there are any."""
+    if problems:
+        raise InputError(problems)
+
+
 def collected(function: Callable[[S], T], items: Iterable[S]) -> list[T]:
     """Return the values of a function; the problems of all items are one InputError."""
     values, problems = list[T](), list[Problem]()
     for item in items:
         with collecting(problems):
             values.append(function(item))
-    if problems:
-        raise InputError(problems)
+    raise_all(problems)
     return values

@@ -19,7 +19,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from sweep_clustering.kernels.settings import OFFERED, PARAMETERS, Setting
-from sweep_clustering.sweeps.errors import InputError, Problem, collecting, refused
+from sweep_clustering.sweeps.errors import InputError, Problem, collecting, raise_all, refused
 from sweep_clustering.sweeps.files import shipped_files
 
 if TYPE_CHECKING:
@@ -224,8 +224,7 @@ def sweep_of(spec: Path, methods: Sequence[str]) -> SweepSpec:
             entries.append(entry_of(text))
     with collecting(problems):
         sweep = load_sweep(find_spec(spec)[0], entries)
-    if problems:
-        raise InputError(problems)
+    raise_all(problems)
     return sweep
 
 
@@ -302,8 +301,7 @@ def _with_parts(paths: Sequence[Path], results: Path, find: Callable[[Path, Path
     for path in paths:
         with collecting(problems):
             places += _parts_of(path, results) or [find(path, results)]
-    if problems:
-        raise InputError(problems)
+    raise_all(problems)
     return tuple(dict.fromkeys(places))
 
 

@@ -17,7 +17,7 @@ from sweep_clustering.pipeline.commands import arguments as shared
 from sweep_clustering.pipeline.commands.arguments import flag, json_option
 from sweep_clustering.pipeline.commands.output import next_step, progress_bar, reported, show
 from sweep_clustering.pipeline.common import COMPLETE, FAILED_CELLS, INTERNAL, plural
-from sweep_clustering.sweeps.errors import InputError, Problem, collecting, did_you_mean, refused
+from sweep_clustering.sweeps.errors import InputError, Problem, collecting, did_you_mean, raise_all, refused
 from sweep_clustering.sweeps.words import SHIPPED
 
 if TYPE_CHECKING:
@@ -241,8 +241,7 @@ def check_method(method: str, options: str, uses: str | None, time_limit: float,
     with reported():
         with collecting(problems):
             source = read_source(method)
-        if problems:
-            raise InputError(problems)
+        raise_all(problems)
         try:
             call = MethodCall(method, method, source, keywords, time_limit)
             report = check(call, annotations)  # type: ignore[arg-type]

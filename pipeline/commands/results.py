@@ -15,7 +15,7 @@ from sweep_clustering.pipeline.commands import arguments
 from sweep_clustering.pipeline.commands.arguments import flag, path_option
 from sweep_clustering.pipeline.commands.output import next_step, progress_bar, reported, show, tell
 from sweep_clustering.pipeline.common import COMPLETE, INTERNAL
-from sweep_clustering.sweeps.errors import InputError, Problem, collecting, not_one_of
+from sweep_clustering.sweeps.errors import Problem, collecting, not_one_of, raise_all
 
 if TYPE_CHECKING:
     from sweep_clustering.storage.files import Place
@@ -170,8 +170,7 @@ def export(
                 problems.append(Problem("CUBE...", f"{len(parts)} cubes", expected))
             elif only_scores:
                 local = arguments.find_cube(cubes[0], results)
-        if problems:
-            raise InputError(problems)
+        raise_all(problems)
         path = arguments.whole_of(parts)
         if local is not None:
             from sweep_clustering.pipeline.scoring.scores import store_scores
@@ -225,8 +224,7 @@ def compare(
         for path in (cube_a, cube_b):
             with collecting(problems):
                 cubes.append(arguments.find_place(path, results))
-        if problems:
-            raise InputError(problems)
+        raise_all(problems)
         first, second = cubes
         folder = out or arguments.beside(second, ".compare").with_name(
             f"{Path(second).stem}-against-{Path(first).stem}.compare"
@@ -285,8 +283,7 @@ def verify(
         ]
         if is_table and sweep is None:
             problems.append(Problem("--sweep", "nothing", "the sweep file whose cells these are"))
-        if problems:
-            raise InputError(problems)
+        raise_all(problems)
         outcome: Any
         following: tuple[object, ...] = ()
         if sweep is not None:
@@ -297,8 +294,7 @@ def verify(
                 spec = arguments.sweep_of(sweep, methods)
             with collecting(problems):
                 table = read_raw(cube)
-            if problems:
-                raise InputError(problems)
+            raise_all(problems)
             outcome = verify_scores(table, spec, sweep.name, sample=sample, seed=seed, data_dir=data_dir)
         else:
             path = arguments.find_cube(cube, results)

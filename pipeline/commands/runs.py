@@ -14,7 +14,7 @@ import click
 from sweep_clustering.pipeline.commands import arguments, output
 from sweep_clustering.pipeline.commands.arguments import flag
 from sweep_clustering.pipeline.common import COMPLETE, FAILED_CELLS, INTERNAL
-from sweep_clustering.sweeps.errors import InputError, Problem, collecting
+from sweep_clustering.sweeps.errors import InputError, Problem, collecting, raise_all
 
 
 @click.command()
@@ -116,8 +116,7 @@ def plan(
             problems = [Problem("--part", "--resolved as well", "one of them")] if paths["part"] else []
             with collecting(problems):
                 sweep = load_sweep(arguments.find_spec(spec)[0])
-            if problems:
-                raise InputError(problems)
+            raise_all(problems)
         output.show(as_file(sweep) if as_json else as_toml(sweep).splitlines())
         return
     from sweep_clustering.pipeline.cluster.profiles import load_profile
@@ -132,8 +131,7 @@ def plan(
             prepared = prepare(arguments.find_spec(spec)[0], **paths)
         with collecting(problems):
             site = load_profile(profile, cluster_file)
-        if problems:
-            raise InputError(problems)
+        raise_all(problems)
         for warning in memory_warnings(prepared, site, workers):
             click.echo(warning, err=True)
         overview = plan_overview(prepared, workers=workers or site.process_count(), pilot=pilot)

@@ -28,7 +28,7 @@ from sweep_clustering.pipeline.scoring.tables import cell_table, titled, with_va
 from sweep_clustering.storage.cube.growth import open_cube
 from sweep_clustering.storage.cube.manifest import Manifest, read_manifest
 from sweep_clustering.storage.files import Place, storage_errors
-from sweep_clustering.sweeps.errors import InputError, Problem, collecting
+from sweep_clustering.sweeps.errors import Problem, collecting, raise_all
 from sweep_clustering.sweeps.file.search import BY_METHOD, HELD_OUT
 from sweep_clustering.sweeps.file.spec import SweepSpec
 
@@ -122,8 +122,7 @@ def write_comparison(
             manifests.append(read_manifest(cube))
     with collecting(problems):
         elements.check_folder(folder)
-    if problems:
-        raise InputError(problems)
+    raise_all(problems)
     a, b = manifests
     searches = search_called(a.spec, b.spec), search_called(b.spec, a.spec)
     cells = [cell_table(open_cube(manifest.path), manifest.plans) for manifest in manifests]

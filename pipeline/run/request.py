@@ -17,7 +17,7 @@ from sweep_clustering.storage.cube.manifest import read_manifest, size_problems
 from sweep_clustering.storage.cube.schema import ANSWERED, FAILED
 from sweep_clustering.storage.damage import changed_root
 from sweep_clustering.storage.runfolder.folder import CUBE_SUFFIX, RunFolder, cube_path
-from sweep_clustering.sweeps.errors import InputError, Problem, collecting
+from sweep_clustering.sweeps.errors import InputError, Problem, collecting, raise_all
 from sweep_clustering.sweeps.file.reading import load_sweep
 from sweep_clustering.sweeps.file.spec import Mixtures, SweepSpec
 from sweep_clustering.sweeps.inputs import Inputs, load_inputs, table_problems
@@ -117,8 +117,7 @@ def _part(spec: SweepSpec, text: str, results: Path) -> SweepSpec:
                 where = f"{manifest.path}: data set {entry.name}, mixtures"
                 expected = f"a multiple of {plan.mixture_chunk}, the length at creation"
                 problems.append(Problem(where, f"{entry.count} of {spec.name}", expected))
-    if problems:
-        raise InputError(problems)
+    raise_all(problems)
     return chosen
 
 
@@ -135,8 +134,7 @@ def align_with_cube(sweep: Sweep) -> Sweep:
         raise InputError([Problem(str(where), f"a file that {damage.problem}", "as it was written", hint)])
     manifest = read_manifest(sweep.cube)
     problems = differences(manifest, sweep.spec, sweep.inputs.plans)
-    if problems:
-        raise InputError(problems)
+    raise_all(problems)
     plans = tuple(align(manifest, sweep.inputs.plans))
     return replace(sweep, inputs=replace(sweep.inputs, plans=plans))
 

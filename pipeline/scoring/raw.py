@@ -20,7 +20,7 @@ from sweep_clustering.pipeline.scoring.scores import CATALOGUE
 from sweep_clustering.pipeline.scoring.tables import cell_table
 from sweep_clustering.storage.cube.schema import STATUS_WORDS
 from sweep_clustering.sweeps.data.lines import MOST_BYTES, Lines, read_text, read_typed, shortened
-from sweep_clustering.sweeps.errors import InputError, Problem, collecting, short_text
+from sweep_clustering.sweeps.errors import InputError, Problem, collecting, raise_all, short_text
 from sweep_clustering.sweeps.file.spec import SweepSpec
 from sweep_clustering.sweeps.plan import AXES, Cell, DatasetPlan
 from sweep_clustering.sweeps.records import Choice, Expected, Given, Real, Record, Text, Whole, read
@@ -165,8 +165,7 @@ def _head(path: Path, content: bytes) -> dict[str, Any]:
             values[key.strip()] = json.loads(text)
         except (ValueError, RecursionError):
             problems.append(Problem(f"{path}, line {number}", short_text(line), "# key: JSON value"))
-    if problems:
-        raise InputError(problems)
+    raise_all(problems)
     return values
 
 

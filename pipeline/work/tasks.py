@@ -27,7 +27,7 @@ from sweep_clustering.pipeline.work import records
 from sweep_clustering.pipeline.work.records import Answers, Chosen, Science, Solved, Span
 from sweep_clustering.storage.runfolder.lease import own_job
 from sweep_clustering.sweeps import seeds
-from sweep_clustering.sweeps.errors import InputError, Problem, cause_of, collecting, present
+from sweep_clustering.sweeps.errors import InputError, Problem, cause_of, collecting, present, raise_all
 from sweep_clustering.sweeps.file.methods import Method
 from sweep_clustering.sweeps.file.spec import Stop
 from sweep_clustering.sweeps.inputs import Arrays, Source, cell_annotations
@@ -246,8 +246,7 @@ def method_calls(where: str, methods: Iterable[Method], *, loaded: bool = False)
                 except (ValueError, MethodFailed) as error:
                     expected = "code that is as it was, and can be imported"
                     problems.append(Problem(f"{where}: method {method.name}", str(error), expected))
-    if problems:
-        raise InputError(problems)
+    raise_all(problems)
     return tuple(calls)
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sweep_clustering.sweeps.data import formats
 from sweep_clustering.sweeps.data.lines import MOST_LINES, Lines, read_lines
 from sweep_clustering.sweeps.data.table import LONGEST_TEXTS, Codes, Coding, coding_of
-from sweep_clustering.sweeps.errors import InputError, Problem, collecting, refused
+from sweep_clustering.sweeps.errors import Problem, collecting, raise_all, refused
 from sweep_clustering.sweeps.files import bounded, opened
 
 # Bytes of a file.
@@ -158,8 +158,7 @@ def read_columns(path: Path) -> Columns:
         if sum(map(len, texts)) > LONGEST_TEXTS:
             fault = f"more than {LONGEST_TEXTS:,} characters of different texts"
             problems.append(Problem(f"{path}, column {name[:60]!r}", fault, "fewer"))
-    if problems:
-        raise InputError(problems)
+    raise_all(problems)
     if not codings:
         raise refused(path, "no columns", "i, j and the others of an annotation file")
     lengths = {name: len(codes) for name, (codes, _) in codings.items()}
@@ -211,8 +210,7 @@ def _check_size(path: Path, n_rows: int, n_bytes: int, n_columns: int) -> None:
     if n_bytes > MOST_UNPACKED:
         fault = f"{n_bytes:,} bytes once unpacked"
         problems.append(Problem(str(path), fault, f"at most {MOST_UNPACKED:,}"))
-    if problems:
-        raise InputError(problems)
+    raise_all(problems)
 
 
 def _no_column(header: formats.Header) -> str:
