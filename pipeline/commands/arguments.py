@@ -173,6 +173,10 @@ paths_argument = functools.partial(click.argument, type=PATH, nargs=-1, required
 takes_cubes = stacked(paths_argument("cubes", metavar="CUBE..."), results_option)
 takes_runs = stacked(paths_argument("cubes_or_spec", metavar="CUBE...|SPEC"), results_option)
 takes_run = stacked(click.argument("cube_or_spec", metavar="CUBE|SPEC", type=PATH), results_option)
+takes_profile = stacked(
+    click.option("--profile", default="local", help="Compute cluster, named in cluster.yaml."),
+    path_option("--cluster", "cluster_file", help="This cluster.yaml, instead of searching for one."),
+)
 takes_spec = stacked(click.argument("spec", type=PATH), results_option)
 # Options that describe the columns of a table.
 takes_table = stacked(

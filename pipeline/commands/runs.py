@@ -19,8 +19,7 @@ from sweep_clustering.sweeps.errors import InputError, Problem, collecting, rais
 
 @click.command()
 @arguments.takes_spec
-@click.option("--profile", default="local", help="Compute cluster to use, named in cluster.yaml.")
-@arguments.path_option("--cluster", "cluster_file", help="This cluster.yaml, instead of searching for one.")
+@arguments.takes_profile
 @click.option(
     "--workers",
     type=click.IntRange(min=0),
@@ -91,8 +90,7 @@ def submit(spec: Path, as_json: bool, **choices: Any) -> None:
 @click.option(
     "--workers", type=click.IntRange(min=1), help="Number of workers to plan for.  [default: the profile's]"
 )
-@click.option("--profile", default="local", help="Compute cluster to plan for, named in cluster.yaml.")
-@arguments.path_option("--cluster", "cluster_file", help="This cluster.yaml, instead of searching for one.")
+@arguments.takes_profile
 @flag("--pilot", help="Time a few restarts and predict core-hours.")
 @flag("--resolved", help="Print SPEC as it is understood, defaults filled in; load no data.")
 @arguments.json_option
@@ -141,8 +139,7 @@ def plan(
 
 
 @click.command()
-@click.option("--profile", default="local", help="Compute cluster to try, named in cluster.yaml.")
-@arguments.path_option("--cluster", "cluster_file", help="This cluster.yaml, instead of searching for one.")
+@arguments.takes_profile
 @click.option(
     "--workers", type=click.IntRange(min=1), help="Number of workers of a run.  [default: the profile's]"
 )
@@ -175,13 +172,13 @@ def doctor(
         if not as_json:
             output.show(check.lines())
 
-    with output.reported():
-        site = load_profile(profile, cluster_file)
-        try:
+    try:
+        with output.reported():
+            site = load_profile(profile, cluster_file)
             room.examine(site, results, note, workers=workers, wait=wait)
-        except Stopped as stop:
-            click.echo(f"stopped by {stop}", err=True)
-            sys.exit(output.INTERRUPTS + stop.number)
+    except Stopped as stop:
+        click.echo(f"stopped by {stop}", err=True)
+        sys.exit(output.INTERRUPTS + stop.number)
     if as_json:
         about = {"profile": site.name, "kind": site.options.kind, "results": str(results)}
         output.show(about | {"checks": list(map(asdict, checks))})

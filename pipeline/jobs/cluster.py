@@ -688,7 +688,7 @@ def connect_jobs(options: JobQueue, *, where: str, n_jobs: int, lease: Lease) ->
         watch = JobWatch(client, options, name=name, generation=generation, n_jobs=n_jobs)
         stack.enter_context(watch)
         cluster.adapt(minimum_jobs=n_jobs, maximum_jobs=n_jobs, interval=ADAPT_SECONDS)
-        logger.info("%d worker jobs named %s-... wanted", n_jobs, name)
+        logger.info("%s named %s-... wanted", plural(n_jobs, "worker job"), name)
         try:
             watch.wait_for_worker()
             yield client

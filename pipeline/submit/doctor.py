@@ -304,7 +304,7 @@ def examine(
             if isinstance(options, JobQueue) and options.kind == "slurm":
                 n_jobs = workers or options.workers
                 value = "\n".join(slurm_warnings(options, n_jobs))
-                expected, keys = f"room for {plural(n_jobs, 'job')}", "workers, cores, memory, walltime"
+                expected, keys = f"room for {plural(n_jobs, 'job')}", "workers, queue, cores, memory, walltime"
                 note(Check("limits", WARNING if value else OK, value or expected, expected, keys))
             began = time.time()
             with connect(single, n_workers=count, lease=lease) as client:
