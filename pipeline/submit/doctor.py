@@ -142,8 +142,7 @@ def clock_check(offset: float, trip: float) -> Check:
     """Judge by how many seconds the clock of a worker is ahead; a message there and back took `trip`."""
     # from the higher limit on, the heartbeat of a living head looks stale
     level = _graded(abs(offset) - trip / 2, CLOCKS_DIFFER, STALE_AFTER)
-    direction = "ahead of" if offset > 0 else "behind"
-    value = f"{abs(offset):.3f} s {direction} the clock here (± {trip / 2:.3f} s)"
+    value = f"{abs(offset):.3f} s {'ahead of' if offset > 0 else 'behind'} the clock here, ± {trip / 2:.3f} s"
     return Check("clock", level, value, f"at most {CLOCKS_DIFFER:g} s", "queue, or the clock of the node")
 
 
@@ -248,9 +247,8 @@ def folder_checks(here: Side, there: Side, folder: Path) -> Iterator[Check]:
         numbers, others = (race.result() for race in races)
     both, neither = len(numbers & others), LOCKS - len(numbers | others)
     value = f"{len(numbers)} of {LOCKS} here, {len(others)} on the node"
-    value += f"; {both} on both sides, {neither} on none" if both or neither else ""
-    level = FAILURE if both or neither else OK
-    yield Check("locks", level, value, "hard links that only one side can make", "--results")
+    level, more = (FAILURE, f"; {both} on both sides, {neither} on none") if both or neither else (OK, "")
+    yield Check("locks", level, value + more, "hard links that only one side can make", "--results")
 
 
 # The whole examination.
@@ -259,6 +257,9 @@ def folder_checks(here: Side, there: Side, folder: Path) -> Iterator[Check]:
 PATIENCE = 30.0
 SLOW_MESSAGE = 0.1
 ROUNDS = 10
+
+# Keys that limits of a queue are about.
+LIMITED = "workers, queue, cores, memory, walltime"
 
 # Words for a job without a worker, expectation and keys, by the first word of its state.
 LOST = {
@@ -304,8 +305,8 @@ def examine(
             if isinstance(options, JobQueue) and options.kind == "slurm":
                 n_jobs = workers or options.workers
                 value = "\n".join(slurm_warnings(options, n_jobs))
-                expected, keys = f"room for {plural(n_jobs, 'job')}", "workers, queue, cores, memory, walltime"
-                note(Check("limits", WARNING if value else OK, value or expected, expected, keys))
+                level, expected = WARNING if value else OK, f"room for {plural(n_jobs, 'job')}"
+                note(Check("limits", level, value or expected, expected, LIMITED))
             began = time.time()
             with connect(single, n_workers=count, lease=lease) as client:
                 for check in _worker_checks(client, profile, workers, lease.generation, began):
@@ -392,9 +393,8 @@ def _worker_checks(
     yield from software_checks(Node.current(), node)
     yield clock_check(offset, trip)
     scheduler = client.cluster.scheduler_address if client.cluster else client.scheduler.address
-    value = f"{address} reaches {scheduler}, {1000 * trip:.1f} ms there and back"
-    level = _graded(trip, SLOW_MESSAGE)
-    yield Check("network", level, value, f"at most {1000 * SLOW_MESSAGE:.0f} ms", "interface")
+    value = f"{address} reaches {scheduler}, {trip:.3f} s there and back"
+    yield Check("network", _graded(trip, SLOW_MESSAGE), value, f"at most {SLOW_MESSAGE:g} s", "interface")
     yield from resource_checks(node, profile, workers)
     if not isinstance(options, Address):  # whose workers share no file
         try:

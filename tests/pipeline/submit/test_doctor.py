@@ -85,7 +85,7 @@ def test_a_package_that_a_node_lacks_is_found() -> None:
 @pytest.mark.parametrize(
     ("offset", "trip", "level", "words"),
     [
-        (0.5, 0.01, OK, "0.500 s ahead of the clock here (± 0.005 s)"),
+        (0.5, 0.01, OK, "0.500 s ahead of the clock here, ± 0.005 s"),
         (10.0, 0.01, WARNING, "10.000 s ahead of"),
         (-10.0, 0.01, WARNING, "10.000 s behind"),
         (-300.0, 0.01, FAILURE, "300.000 s behind"),
