@@ -195,7 +195,7 @@ MOST = {
     "calls with splats": 120,
     "uses of Any": 610,
     "modules with code": 152,
-    "lines of code": 31_535,
+    "lines of code": 31_538,
     "lines of imports": 2_995,
     "lines of docstrings for 100 lines of code": 27,
 }

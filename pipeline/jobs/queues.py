@@ -68,6 +68,9 @@ HURRY_SECONDS = 10.0
 # Set while a head ends early: the queue kills it soon, or `sweep cancel` waits for it.
 ending = threading.Event()
 
+# Ends of a message of `sbatch` after which it tries again by itself, for two minutes.
+WAITS = ("retrying", "retrying.")
+
 # Messages of a queue when its controller is away or busy; any other error would come again.
 #
 # These patterns are not of one row: a kind without a row refuses jobs, too.
@@ -183,12 +186,14 @@ def _once(command: Sequence[str], timeout: float) -> str:
                 if ending.is_set():
                     hurried = min(hurried, time.monotonic() + HURRY_SECONDS)
                 left = min(began + timeout, hurried) - time.monotonic()
+                if errors.endswith(WAITS):
+                    raise CommandFailed(command, errors, transient=True)
                 if left <= 0:
                     reason = f"no answer within {time.monotonic() - began:.1f} s {errors}".strip()
                     raise CommandFailed(command, reason, transient=True)
                 try:
                     output, errors = process.communicate(timeout=min(SLICE_SECONDS, left))
-                except subprocess.TimeoutExpired as late:  # sbatch tries again by itself, and says why
+                except subprocess.TimeoutExpired as late:
                     errors = " ".join((late.stderr or b"").decode(errors="replace").split())
         except BaseException:  # also a signal, which is an exception here
             process.kill()
@@ -326,7 +331,7 @@ class Queue:
                 if not error.transient or ending.is_set():
                     raise
                 is_last = error.is_last(number, self.attempts)
-                error.pause(number, 1 if is_last else self.attempts)
+                error.pause(1 if is_last else number, 1 if is_last else self.attempts)
                 if numbers := [job.number for job in self.live_jobs(name) if job.name == name]:
                     return numbers[0]
                 if is_last:

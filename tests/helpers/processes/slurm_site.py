@@ -42,8 +42,8 @@ COMMON = {
 
 
 @contextmanager
-def slurm_site() -> Iterator[Path]:
-    """Run the daemons; `SLURM_CONF` points at the site meanwhile. Yields its folder.
+def slurm_site(**settings: object) -> Iterator[Path]:
+    """Run the daemons, with more settings; `SLURM_CONF` points at the site meanwhile. Yields its folder.
 
     Skips the test where SLURM is not installed, needs another user, or does not start.
     """
@@ -51,7 +51,7 @@ def slurm_site() -> Iterator[Path]:
     home = Path(tempfile.mkdtemp(prefix="slurm-"))
     home.chmod(0o755)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SLURM_CONF", str(_configure(home)))
+        patch.setenv("SLURM_CONF", str(_configure(home, settings)))
         try:
             try:
                 _start(home)
@@ -110,13 +110,14 @@ def cancel(name: str) -> None:
     _run("scancel", f"--name={name}")
 
 
-def _configure(home: Path) -> Path:
+def _configure(home: Path, more: Mapping[str, object]) -> Path:
     host = socket.gethostname().split(".")[0]
     controller, *daemons = _free_ports(1 + len(NODES))
     settings = {
         "SlurmctldHost": f"{host}(127.0.0.1)",
         "SlurmctldPort": controller,
         "SelectTypeParameters": "CR_Core_Memory",
+        **more,
     }
     nodes = [
         f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} {SHAPE}"

@@ -209,6 +209,23 @@ def test_jobs_that_bring_no_worker_end_the_run(
 
 
 @pytest.mark.slow
+def test_a_run_goes_on_with_the_jobs_that_a_full_queue_takes(cluster_file: Path, tmp_path: Path) -> None:
+    spec, cube = sweeping.write_spec(tmp_path, LONG), tmp_path / "tiny.zarr"
+    where = "--profile", "slurm", "--cluster", str(cluster_file), "--workers", "4"
+    with (
+        slurm_site.slurm_site(MaxJobCount=3, MinJobAge=600),
+        sweeping.start(spec, tmp_path, *where) as process,
+    ):
+        sweeping.wait_until(lambda: reported_done(cube), process)
+        (remark,) = json.loads(sweep("status", cube, "--json").stdout)["jobs"]["remarks"]
+        assert re.match("2 of 4 jobs: the queue is busy .*temporarily unable to accept job", remark)
+        assert remark in sweep("why", cube).stdout
+        _, log = process.communicate(timeout=120)
+    assert process.returncode == 0, log
+    assert f"{remark}; trying again in 4 s" in log
+
+
+@pytest.mark.slow
 def test_how_jobs_of_a_real_queue_ended(site: Path, tmp_path: Path) -> None:
     assert SLURM.count_nodes(None) == SLURM.count_nodes("short") == 2
     script = tmp_path / "job.sh"

@@ -50,8 +50,8 @@ def count(calls: Path) -> int:
         ("exit 7", "scontrol: exit code 7", 1),
         ("exec sleep 60", r"no answer within 0\.\d s", 2),
         (
-            "echo sleeping and retrying >&2; exec sleep 60",
-            r"no answer within 0\.\d s sleeping and retrying$",
+            "echo please wait >&2; exec sleep 60",
+            r"no answer within 0\.\d s please wait$",
             2,
         ),
     ],
@@ -193,6 +193,18 @@ def test_who_waits_at_the_terminal_is_told(command: Command, caplog: pytest.LogC
         patient.submit("job.sh", "sweep-a-1")
     assert count(sent) - 6 == queues.DOUBTFUL_ATTEMPTS
     assert caplog.messages[-1].endswith("attempt 5 of 5 follows in 0 s")
+
+
+def test_a_queue_that_is_full_is_known_at_once(command: Command) -> None:
+    """`sbatch` would wait for two minutes, and no other job would be looked after meanwhile."""
+    full = "sbatch: error: Slurm temporarily unable to accept job, sleeping and retrying"
+    sent = command("sbatch", f"echo '{full}' >&2; exec sleep 60")
+    command("squeue", "true")
+    started = time.monotonic()
+    with pytest.raises(CommandFailed, match=f"^{full}$"):
+        SLURM.submit("job.sh", "sweep-a-1")
+    assert count(sent) == queues.ATTEMPTS
+    assert time.monotonic() - started < 10
 
 
 def test_pauses_grow(monkeypatch: pytest.MonkeyPatch) -> None:
