@@ -672,7 +672,7 @@ def connect_jobs(options: JobQueue, *, where: str, n_jobs: int, lease: Lease) ->
         if options.insecure:
             logger.warning("insecure: who reaches the scheduler's port can run code as you")
         else:
-            security = stack.enter_context(fresh_credentials(generation.tls))
+            security = stack.enter_context(fresh_credentials(generation.tls.resolve()))
         lease.check()  # a head that was suspended here would end the jobs of the next one
         if (queue := queues.QUEUES.get(options.kind)) is not None:
             if n_orphans := queue.cancel_all(prefix, keep=queues.head_name(run)):

@@ -398,6 +398,6 @@ def _worker_checks(
     yield from resource_checks(node, profile, workers)
     if not isinstance(options, Address):  # whose workers share no file
         try:
-            yield from folder_checks(operator.call, there, generation.path)
+            yield from folder_checks(operator.call, there, generation.path.resolve())
         except OSError as error:
             yield Check("files", FAILURE, cause_of(error), "a folder that the nodes share", "--results")

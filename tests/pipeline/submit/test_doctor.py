@@ -409,6 +409,7 @@ waits: {kind: slurm, cores: 1, memory: 1GB, interface: lo, queue: closed}
 dies: {kind: slurm, cores: 1, memory: 1GB, interface: lo, python: /nowhere/python}
 refused: {kind: slurm, cores: 1, memory: 1GB, interface: lo, job_extra_directives: [--constraint=none]}
 nowhere: {kind: slurm, cores: 1, memory: 1GB, interface: lo, queue: nowhere}
+elsewhere: {kind: slurm, cores: 1, memory: 1GB, interface: lo, job_extra_directives: [--chdir=/]}
 alone: {kind: slurm, cores: 1, memory: 1GB, interface: lo, job_script_prologue: ["sleep 60"]}
 """
 
@@ -450,6 +451,15 @@ def test_a_real_queue_is_tried(site: Path, tmp_path: Path) -> None:
     code, checks = tried("nowhere")
     assert code == 1
     assert checks["profile"]["key"].endswith("nowhere: queue")
+
+
+@pytest.mark.slow
+def test_a_job_that_starts_in_another_folder_finds_its_credentials(
+    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, checks = doctored(Path(), "--profile", "elsewhere", "--cluster", site / "cluster.yaml")
+    assert code == 0, checks
 
 
 @pytest.mark.slow
