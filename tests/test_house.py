@@ -189,14 +189,14 @@ MOST = {
     "each": 0,
     "told, said": 0,
     "descriptions with Of or What": 0,
-    "docstring longer than body": 80,
+    "docstring longer than body": 79,
     "tuples of three": 2,
     "statements with several constants": 1,
     "calls with splats": 120,
     "uses of Any": 610,
-    "modules with code": 152,
-    "lines of code": 31_538,
-    "lines of imports": 2_995,
+    "modules with code": 153,
+    "lines of code": 31_696,
+    "lines of imports": 3_018,
     "lines of docstrings for 100 lines of code": 27,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""

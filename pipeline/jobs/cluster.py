@@ -12,7 +12,6 @@ import re
 import secrets
 import shlex
 import shutil
-import signal
 import socket
 import sys
 import threading
@@ -41,8 +40,13 @@ from sweep_clustering.pipeline.common import duration, plural
 from sweep_clustering.pipeline.jobs import queues
 from sweep_clustering.pipeline.jobs.keys import JobQueue, KnownQueue, cluster_class
 from sweep_clustering.storage.files import LeaseLost
-from sweep_clustering.storage.runfolder.folder import GenerationFolder, JobListFile, JobRecord, RunFolder
-from sweep_clustering.storage.runfolder.lease import Lease, own_job
+from sweep_clustering.storage.runfolder.folder import (
+    GenerationFolder,
+    JobListFile,
+    JobRecord,
+    RunFolder,
+)
+from sweep_clustering.storage.runfolder.lease import Lease
 from sweep_clustering.sweeps.errors import InputError, Problem
 
 logger = logging.getLogger(__name__)
@@ -85,6 +89,7 @@ class Slot:
     ended: str = ""
     end: str = ""
     refused: bool = False
+    reason: str = ""
 
     @property
     def obstacle(self) -> str:
@@ -122,6 +127,9 @@ class Slot:
             return bool(self.job.refusal)
         if live is None:
             return self.lost is not None and now - self.lost > LOST_SECONDS
+        if (job := live.get(self.job.job_id)) is not None and job.state == "ERROR":
+            self.reason = job.reason
+            return True
         # Twice, because one answer may be from before the job entered the queue.
         self.absent = 0 if self.job.job_id in live else self.absent + 1
         return self.absent >= 2
@@ -312,7 +320,7 @@ class JobWatch:
         elif live is None:
             state = "submitted"
         else:
-            state = "starting" if live.state == "RUNNING" else f"{live.state.lower()} ({live.reason})"
+            state = "starting" if live.state == "RUNNING" else live.words
         number = slot.job.job_id or ""
         return JobRecord(name=name, job=number, node=slot.node, state=state, workers=slot.workers)
 
@@ -406,7 +414,7 @@ class JobWatch:
         """Count the states of jobs in the queue, with their reasons."""
         live = self._live or {}
         jobs = [live[slot.job.job_id] for slot in slots if slot.job.job_id in live]
-        counts = Counter(f"{job.state.lower()} ({job.reason})" for job in jobs)
+        counts = Counter(job.words for job in jobs)
         return ", ".join(f"{count} {text}" for text, count in sorted(counts.items()))
 
     def _cause_of_end(self, slot: Slot) -> str:
@@ -415,7 +423,8 @@ class JobWatch:
             return str(slot.job.refusal)
         logs = [path for path in self._logs.glob(f"*{slot.job.job_id}*") if path.stat().st_size]
         if not logs:
-            return f"job {slot.job.job_id} left no log in {self._logs}"
+            reason = f" ({slot.reason})" if slot.reason else ""
+            return f"job {slot.job.job_id} left no log in {self._logs}{reason}"
         log = max(logs, key=lambda path: path.stat().st_mtime)
         tail = log.read_text(encoding="utf-8", errors="replace").splitlines()[-TAIL_LINES:]
         return "\n".join([f"the end of {log}:", *(f"  {line}" for line in tail)])
@@ -742,7 +751,10 @@ def job_keys(options: JobQueue, run: RunFolder, security: Security | None) -> di
     extra = keys.pop("worker_extra_args", [])
     prologue = keys.pop("job_script_prologue", [])
     if (queue := queues.QUEUES.get(options.kind)) is not None:
-        keys["job_extra_directives"] = [*queue.worker_directives, *keys.get("job_extra_directives", [])]
+        directives = [*queue.worker_directives, *keys.get("job_extra_directives", [])]
+        if isinstance(options, KnownQueue) and options.environment is not None and options.cores > 1:
+            directives.insert(0, f"-pe {options.environment} {options.cores}")
+        keys["job_extra_directives"] = directives
     ends = lifetime(options)
     if ends is not None and not any(argument.split("=")[0] == "--lifetime" for argument in extra):
         extra = ["--lifetime", f"{ends[0]:.0f}s", "--lifetime-stagger", f"{ends[1]:.0f}s", *extra]
@@ -793,87 +805,3 @@ def _job_class(system: str, check: Callable[[], None]) -> Any:
 
 def _cluster_class(system: str, check: Callable[[], None]) -> Any:
     return type("WorkerJobs", (KeptCluster, cluster_class(system)), {"job_cls": _job_class(system, check)})
-
-
-# The job of a detached head in a queue: its script, and how it resumes after its walltime.
-
-# Time before its walltime at which the head gets a signal; SLURM may send it a minute earlier.
-WARNING_SECONDS = 180.0
-
-
-@dataclass(frozen=True)
-class HeadJob:
-    """The job whose head this process is: its queue and number, and how often it was queued again."""
-
-    queue: queues.Queue
-    number: str
-    restarts: int
-
-    @classmethod
-    def current(cls, run: RunFolder) -> HeadJob | None:
-        """Return the job that this process is the head of, None outside of one."""
-        job = own_job()
-        queue = queues.QUEUES.get(job.system)
-        if queue is None or job.name != queues.head_name(run):
-            return None
-        return cls(queue, job.number, job.restarts)
-
-    def continues(self, number: int) -> bool:
-        """Whether a signal means that the job is to start again, and not that a user wants the head to end.
-
-        SLURM sends SIGUSR1 before the walltime, as the script asks. It sends SIGTERM at the walltime, when
-        the job is cancelled, and when it has put the job back into the queue: its node was lost, or others
-        come first.
-        """
-        if number == signal.SIGUSR1:
-            return True
-        return number == signal.SIGTERM and (self.queue.is_out_of_time(self.number) or self._waits_again())
-
-    def requeue(self) -> bool:
-        """Queue this job again, which ends this process; return False if that is refused."""
-        try:
-            if not self._waits_again():
-                self.queue.requeue(self.number)
-        except queues.CommandFailed as error:
-            logger.error("the head was not queued again (%s); submit again to resume", error)
-            return False
-        return True
-
-    def _waits_again(self) -> bool:
-        return self.queue.details(self.number).restarts > self.restarts
-
-
-def head_script(options: KnownQueue, run: RunFolder, arguments: Sequence[str]) -> str:
-    """Return the script of the head's job, which runs `sweep` with these arguments."""
-    queue, head, keys = queues.QUEUES[options.kind], options.head, options.keys
-    walltime = head.walltime or keys.get("walltime")
-    seconds = queues.walltime_seconds(options.kind, walltime or "") or math.inf
-    demand = queues.HeadDemand(
-        name=queues.head_name(run),
-        log=str(run.head_log.resolve()),
-        cores=head.cores,
-        memory=head.memory,
-        walltime=walltime,
-        warning=int(max(1.0, min(WARNING_SECONDS, seconds / 4))),
-        queue=head.queue or keys.get("queue"),
-        account=head.account or keys.get("account"),
-        mail=options.mail,
-    )
-    lines_of_head = [f"{queue.marker} {directive}" for directive in queue.head_directives(demand)]
-    directives = [
-        line for line in lines_of_head if not any(text in line for text in head.job_directives_skip)
-    ]
-    lines = [
-        "#!/usr/bin/env bash",
-        *directives,
-        *(f"{queue.marker} {directive}" for directive in head.job_extra_directives),
-        # Until the head listens, a warning must not end it.
-        "trap '' USR1",
-        *keys.get("job_script_prologue", []),
-        # The directory a job starts in must not stand before the installed packages.
-        "export PYTHONSAFEPATH=1",
-        f"cd {shlex.quote(str(Path.cwd()))}",
-        # In place of the shell, so that it is python that gets the signals.
-        f"exec {keys['python']} -m sweep_clustering {shlex.join(arguments)}",
-    ]
-    return "\n".join(lines) + "\n"

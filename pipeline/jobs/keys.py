@@ -181,6 +181,7 @@ THEIRS: dict[str, tuple[Any, str]] = {
 }
 
 
+PE_WANTED = "Parallel environment of the site, for jobs of several cores: `-pe NAME cores`."
 HEAD_WALLTIME = "Default: that of the worker jobs. The job is queued again before its end."
 
 
@@ -258,6 +259,11 @@ class KnownQueue(JobQueue):
         None, description="Address to which the queue writes when the head's job ends."
     )
 
+    @property
+    def environment(self) -> str | None:
+        """Parallel environment of jobs of several cores, which only some systems have."""
+        return getattr(self, "pe", None)
+
 
 @cache
 def job_queue(kind: str) -> type[JobQueue]:
@@ -276,11 +282,13 @@ def job_queue(kind: str) -> type[JobQueue]:
             added[key] = (Annotated[type_ | None, Given()], Field(default=default, description=meaning))
     if kind in QUEUES:
         head = create_model(
-            "HeadResources",
+            CLASSES[kind].replace("Cluster", "Head"),
             __base__=HeadResources,
             __doc__=HeadResources.__doc__,
             walltime=(Annotated[time | None, Given()], Field(None, description=HEAD_WALLTIME)),
         )
+        if QUEUES[kind].environments:
+            added["pe"] = (OptionalWord, Field(None, description=PE_WANTED))
         added["head"] = (head, Field(default_factory=head, description="The job of a detached head."))
     base = KnownQueue if kind in QUEUES else JobQueue
     return create_model(CLASSES[kind], __base__=base, __doc__=f"Workers in jobs of {kind}.", **added)

@@ -7,13 +7,17 @@ import hashlib
 import logging
 import math
 import os
+import pwd
 import re
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from xml.etree import ElementTree
+
+import psutil
 
 from sweep_clustering.storage.runfolder.folder import HeadRecord, RunFolder, Submission
 
@@ -77,7 +81,7 @@ WAITS = ("retrying", "retrying.")
 TRANSIENT = re.compile(
     r"timed out|no answer within|unable to contact|connection (?:refused|reset)|temporarily|try again|"
     r"zero bytes|communication connection failure|unable to establish|unexpected message received|"
-    r"server is busy|cannot connect to (?:pbs )?server",
+    r"server is busy|commlib error|cannot connect to (?:pbs )?server",
     re.IGNORECASE,
 )
 
@@ -106,6 +110,10 @@ def obstacle(refusal: str) -> str:
         return SITE_LIMIT
     return BUSY if TRANSIENT.search(refusal) else NO_NODE if DOUBTFUL.search(refusal) else ""
 
+
+# States of jobs that do not run, and about how many of them at a time a queue is asked why.
+STUCK = {"PENDING", "HELD", "ERROR"}
+MOST_REASONS = 20
 
 # Seconds between two looks whether the head has begun to end.
 SLICE_SECONDS = 0.5
@@ -143,6 +151,11 @@ class LiveJob:
     state: str
     node: str
     reason: str
+
+    @property
+    def words(self) -> str:
+        """State in lower case, with its reason."""
+        return f"{self.state.lower()} ({self.reason})" if self.reason else self.state.lower()
 
 
 def run(command: Sequence[str], *, timeout: float = TIMEOUT, attempts: int = ATTEMPTS) -> str:
@@ -248,6 +261,8 @@ class HeadDemand:
     account: str | None
     mail: str | None
     """Address that hears of the end of the job."""
+    pe: str | None
+    """Parallel environment, which Grid Engine needs for more than one core."""
 
 
 @dataclass(frozen=True)
@@ -266,7 +281,7 @@ class Queue:
     read_number: Callable[[str], str]
     """Returns the number of the job out of its output."""
     listing: tuple[str, ...]
-    """Command that shows the jobs of the user who follows it."""
+    """Command that shows the jobs of a user, with the name or the number in braces."""
     read_listing: Callable[[str], list[LiveJob]]
     """Returns the jobs that have not ended out of its output."""
     inspection: tuple[str, ...]
@@ -276,7 +291,10 @@ class Queue:
     cancellation: tuple[str, ...]
     """Command that ends the jobs whose numbers follow it."""
     requeuing: tuple[str, ...]
-    """Command that puts the job whose number follows it back into the queue."""
+    """Command that puts the job whose number follows it back into the queue, if one is to be trusted.
+
+    Without it a head that continues submits its script as another job.
+    """
     walltimes: Mapping[str, tuple[int, ...]]
     """Seconds of each number in a walltime, by the marks between the numbers."""
     marker: str
@@ -287,6 +305,12 @@ class Queue:
     """Directives of each worker job beside those of dask-jobqueue."""
     queue_listing: tuple[str, ...] = ()
     """Command that shows the names of the queues to choose from; without it they are not checked."""
+    explanation: tuple[str, ...] = ()
+    """Command that shows why jobs wait, whose numbers follow with commas, if the listing does not tell."""
+    read_reasons: Callable[[str], dict[str, str]] = lambda _output: {}
+    """Returns reasons by the number of the job out of its output."""
+    environments: tuple[str, ...] = ()
+    """Command that lists what the key `pe` may name, if a job of several cores needs one."""
     variables: tuple[str, ...] = ()
     """Starts of the names of variables that its commands read as if they were arguments."""
     addresses: frozenset[str] = frozenset()
@@ -313,14 +337,22 @@ class Queue:
 
         If the queue does not answer, nothing is known, and `CommandFailed` is raised.
         """
-        jobs = self.read_listing(run([*self.listing, str(os.getuid())], attempts=self.attempts))
-        return [job for job in jobs if job.name.startswith(prefix)]
+        command = [part.format(uid=os.getuid(), user=_user()) for part in self.listing]
+        listing = self.read_listing(run(command, attempts=self.attempts))
+        jobs = [job for job in listing if job.name.startswith(prefix)]
+        stuck = [job.number for job in jobs if job.state in STUCK and not job.reason][:MOST_REASONS]
+        if not self.explanation or not stuck:
+            return jobs
+        reasons = {}
+        with suppress(CommandFailed):  # a job may have started meanwhile
+            reasons = self.read_reasons(run([*self.explanation, ",".join(stuck)], attempts=1))
+        return [replace(job, reason=reasons.get(job.number, job.reason)) for job in jobs]
 
-    def submit(self, script: str, name: str) -> str:
+    def submit(self, script: str, name: str, *, besides: str = "") -> str:
         """Return the number of the job made from a script, or of the job of that name in the queue.
 
-        A command that did not answer may have succeeded: it is repeated only when the queue shows no such
-        job. `CommandFailed` is raised if the queue refuses, or does not answer.
+        A command that did not answer may have succeeded: it is repeated only when the queue shows no such job
+        `besides` an older one. `CommandFailed` is raised if the queue refuses, or does not answer.
         """
         number = 0
         while True:
@@ -332,7 +364,8 @@ class Queue:
                     raise
                 is_last = error.is_last(number, self.attempts)
                 error.pause(1 if is_last else number, 1 if is_last else self.attempts)
-                if numbers := [job.number for job in self.live_jobs(name) if job.name == name]:
+                jobs = [job for job in self.live_jobs(name) if job.name == name]
+                if numbers := [job.number for job in jobs if job.number != besides]:
                     return numbers[0]
                 if is_last:
                     raise
@@ -380,9 +413,10 @@ class Queue:
         return job
 
     def is_out_of_time(self, number: str) -> bool:
-        """Whether a job has used up its walltime; False also if the queue does not answer."""
+        """Whether the job of this process has used up its walltime; False if the queue does not answer."""
         job = self.details(number)
-        return job.limit is not None and job.used is not None and job.used >= job.limit
+        used = time.time() - psutil.Process().create_time() if job.used is None else job.used
+        return job.limit is not None and used >= job.limit
 
     def requeue(self, number: str) -> None:
         """Put a job that runs back into the queue as it was submitted; `CommandFailed` if that is refused."""
@@ -396,6 +430,14 @@ class Queue:
                 where = job.node or job.reason
                 return f"its head is job {job.number} already: {job.state.lower()} ({where})"
         return None
+
+
+def _user() -> str:
+    """Return the name of this user, or the number of one without a name."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
 
 
 def _slurm_jobs(output: str) -> list[LiveJob]:
@@ -492,7 +534,7 @@ SLURM = Queue(
     title="SLURM",
     submission=("sbatch", "--parsable"),
     read_number=lambda output: output.strip().split(";")[0],
-    listing=("squeue", "--noheader", "--format=%i|%j|%T|%N|%M|%r", "--user"),
+    listing=("squeue", "--noheader", "--format=%i|%j|%T|%N|%M|%r", "--user", "{uid}"),
     read_listing=_slurm_jobs,
     inspection=("scontrol", "--oneliner", "show", "job"),
     read_details=_slurm_details,
@@ -518,8 +560,115 @@ SLURM = Queue(
     ),
 )
 
+
+# The first of these letters in a state of Grid Engine says what it means; a lone R means "has run before".
+SGE_STATES = {
+    "d": "ENDING",
+    "E": "ERROR",
+    "s": "SUSPENDED",
+    "S": "SUSPENDED",
+    "T": "SUSPENDED",
+    "N": "SUSPENDED",
+    "P": "SUSPENDED",
+    "h": "HELD",
+    "r": "RUNNING",
+    "t": "RUNNING",
+    "q": "PENDING",
+}
+
+
+def _sge_jobs(output: str) -> list[LiveJob]:
+    jobs = []
+    for job in ElementTree.fromstring(output).iter("job_list"):
+        letters = job.findtext("state", "")
+        state = next((word for letter, word in SGE_STATES.items() if letter in letters), letters.upper())
+        node = job.findtext("queue_name", "").rpartition("@")[2]
+        jobs.append(LiveJob(job.findtext("JB_job_number", ""), job.findtext("JB_name", ""), state, node, ""))
+    return jobs
+
+
+def _sge_reasons(output: str) -> dict[str, str]:
+    """Return the error of each job, or the last words of the scheduler about it."""
+    reasons = {}
+    for text in re.split(r"^=+$", output, flags=re.MULTILINE):
+        number = re.search(r"^job_number: +(\d+)", text, re.MULTILINE)
+        error = re.search(r"^error reason +\d+: +\S+ \S+ (?:\[\S+ )?(.+)", text, re.MULTILINE)
+        info = re.search(r"^scheduling info: +(.+(?:\n {20,}.+)*)", text, re.MULTILINE)
+        if number and error:
+            reasons[number[1]] = f"it waits until somebody clears it, {error[1].strip()}"
+        elif number and info:
+            reasons[number[1]] = info[1].splitlines()[-1].strip()
+    return reasons
+
+
+def _sge_details(output: str) -> JobDetails:
+    """Return the details of a job that `qstat` shows, or `qacct` after its end."""
+    fields = dict(re.findall(r"^(failed|exit_status|hostname) +(.*?) *$", output, re.MULTILINE))
+    if "failed" in fields:
+        code, failure = (
+            fields.get("exit_status", "").split(" ")[0],
+            fields["failed"].partition(":")[2].strip(),
+        )
+        words = ", ".join(filter(None, (failure, f"exit code {code}")))
+        return JobDetails("ENDED", end=words, node=fields.get("hostname", ""))
+    limit = re.search(r"\bs_rt=(\d+)", output)
+    return JobDetails(limit=float(limit[1]) if limit else None)
+
+
+def _sge_head(job: HeadDemand) -> list[str]:
+    directives = [
+        f"-N {job.name}",
+        f"-o {job.log}",
+        "-j y",
+        # A site's shell may be another one, and its jobs do not find the commands of the queue.
+        "-S /bin/bash",
+        "-v PATH",
+        # SIGUSR2 comes before the end of a job that is deleted.
+        "-notify",
+        # After the loss of its node; it then ends at its first warning, after SIGUSR2.
+        "-r y",
+    ]
+    if job.queue:
+        directives.append(f"-q {job.queue}")
+    if job.account:
+        directives.append(f"-P {job.account}")
+    if job.pe and job.cores > 1:
+        directives.append(f"-pe {job.pe} {job.cores}")
+    if job.mail:
+        directives += ["-m ea", f"-M {job.mail}"]
+    seconds = walltime_seconds("sge", job.walltime or "")
+    if seconds is not None:
+        directives.append(f"-l h_rt={seconds:.0f},s_rt={max(1.0, seconds - job.warning):.0f}")
+    return directives
+
+
+SGE = Queue(
+    kind="sge",
+    title="Grid Engine",
+    submission=("qsub", "-terse"),
+    read_number=lambda output: output.split()[-1] if output.split() else "",
+    listing=("qstat", "-xml", "-u", "{user}"),
+    read_listing=_sge_jobs,
+    explanation=("qstat", "-j"),
+    read_reasons=_sge_reasons,
+    inspection=("qstat", "-j"),
+    accounting=("qacct", "-j"),
+    read_details=_sge_details,
+    cancellation=("qdel",),
+    # It can put a job back, but ends it at its second warning.
+    requeuing=(),
+    walltimes={"": (1,), **CLOCK},
+    marker="#$",
+    head_directives=_sge_head,
+    worker_directives=("-S /bin/bash", "-r n"),
+    environments=("qconf", "-spl"),
+    exclusion=lambda _header, nodes: f"-l hostname=!({'|'.join(nodes)})",
+    count_nodes=lambda _name: len(run(["qconf", "-sel"], timeout=5, attempts=2).split()),
+    queue_listing=("qconf", "-sql"),
+)
+
 # Queueing systems whose commands are known, by the kind of a profile.
-QUEUES = {queue.kind: queue for queue in (SLURM,)}
+QUEUES = {queue.kind: queue for queue in (SLURM, SGE)}
 
 
 def used_queue(run: RunFolder) -> Queue | None:

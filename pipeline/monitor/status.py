@@ -69,12 +69,10 @@ class RunState:
         """Number of the head's job in the queue, if it has not started according to its files."""
         if self.holder is not None:
             return None
-        if self.head is not None and self.head.state == REQUEUED:
-            return self.head.job
-        submission = self.submission
-        if submission is None or (self.head is not None and self.head.at >= submission.at):
-            return None
-        return submission.job if submission.system != "process" else None
+        head, submission = self.head, self.submission
+        if submission is not None and (head is None or head.at < submission.at):
+            return submission.job if submission.system != "process" else None
+        return head.job if head is not None and head.state == REQUEUED else None
 
     @property
     def dashboard(self) -> str | None:

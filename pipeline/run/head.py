@@ -27,7 +27,7 @@ from sweep_clustering.pipeline import common
 from sweep_clustering.pipeline.cluster.connect import connect, dashboard_address
 from sweep_clustering.pipeline.cluster.executor import DaskExecutor
 from sweep_clustering.pipeline.cluster.pages import published
-from sweep_clustering.pipeline.jobs.cluster import HeadJob
+from sweep_clustering.pipeline.jobs.heads import HeadJob
 from sweep_clustering.pipeline.jobs.queues import QUEUES, CommandFailed, ComputeClusterError
 from sweep_clustering.pipeline.live.site import Crew, Feed, Site, State
 from sweep_clustering.pipeline.monitor.status import failed_causes, read_status
@@ -503,7 +503,7 @@ def _lead(request: Request, job: HeadJob | None, console: Console, notices: Noti
                     final.write(lease.generation.head, lease.files)
     except ENDINGS as error:
         end = _ended_by(error, job)
-    if job is not None and end.again and not job.requeue() and record is not None:
+    if job is not None and end.again and not job.requeue(run) and record is not None:
         how = f"{end.how}, and not queued again"
         with suppress(LeaseLost):  # it was given back: the next head may have it
             record.now(folder.ENDED, how).write(lease.generation.head, lease.files)

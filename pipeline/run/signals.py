@@ -18,7 +18,8 @@ import psutil
 from sweep_clustering.pipeline.common import PlainFormatter
 from sweep_clustering.storage.files import StorageError, storage_errors
 
-# Sent by Ctrl-C, a machine that shuts down, a queue before the walltime, and a terminal that closes.
+# Sent by Ctrl-C, a machine that shuts down, a queue before the walltime, and a terminal that closes. Grid
+# Engine also sends the signal of an interrupt, below.
 NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)
 
 
@@ -91,11 +92,9 @@ def stop_on_signal() -> Iterator[Interrupt]:
 
     def stop(number: int, frame: FrameType | None) -> None:
         nonlocal raised
-        if number == INTERRUPT:
-            # A signal without a reason was sent by somebody else, and means nothing.
-            if reasons:
-                raise reasons.pop()
-            return
+        # One without a reason is from outside: Grid Engine sends it before it ends a job.
+        if number == INTERRUPT and reasons:
+            raise reasons.pop()
         _note(number)
         if number == signal.SIGHUP:
             _discard_output()
@@ -127,7 +126,7 @@ def ignore_signals() -> None:
     if threading.current_thread() is not threading.main_thread():
         return
     signal.signal(signal.SIGINT, _count)
-    for number in (signal.SIGTERM, signal.SIGUSR1):
+    for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(number, signal.SIG_IGN)
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         signal.signal(signal.SIGHUP, lambda number, frame: _discard_output())

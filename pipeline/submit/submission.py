@@ -23,7 +23,8 @@ from sweep_clustering.installation import check_numpy
 from sweep_clustering.pipeline.cluster.profiles import load_profile
 from sweep_clustering.pipeline.common import COMPLETE, INTERNAL, at_hand, duration, own_names, plural, span
 from sweep_clustering.pipeline.jobs import queues
-from sweep_clustering.pipeline.jobs.cluster import head_script, job_problems, job_script
+from sweep_clustering.pipeline.jobs.cluster import job_problems, job_script
+from sweep_clustering.pipeline.jobs.heads import head_script
 from sweep_clustering.pipeline.jobs.keys import JobQueue, KnownQueue
 from sweep_clustering.pipeline.monitor.status import last_lines, read_run_state
 from sweep_clustering.pipeline.run.head import DETACHED, report_done, run_head, withdraw_cancel
@@ -145,9 +146,22 @@ def job_lines(options: JobQueue, sweep: Sweep, *, where: str, n_jobs: int) -> li
 
 
 def queue_problems(options: KnownQueue, where: str) -> Iterator[Problem]:
-    """Yield the queues of a profile, for workers or head, that the site does not have."""
+    """Yield the queues and the parallel environment of a profile that the site does not have."""
+    queue = queues.QUEUES[options.kind]
+    directives = options.keys.get("job_extra_directives", []) + options.head.job_extra_directives
+    n_cores = max(options.cores, options.head.cores)
+    if queue.environments and n_cores > 1 and not any(line.startswith("-pe ") for line in directives):
+        try:
+            environments = queues.run(queue.environments, timeout=5, attempts=2).split()
+        except queues.CommandFailed:
+            environments = []
+        name = options.environment
+        if name is None or (environments and name not in environments):
+            fault = f"none for jobs of {n_cores} cores" if name is None else repr(name)
+            expected = ", ".join(environments) or "qconf -spl lists them"
+            yield Problem(f"{where} pe", fault, f"a parallel environment of the site: {expected}")
     choices = {"queue": options.keys.get("queue"), "head.queue": options.head.queue}
-    names = set(queues.QUEUES[options.kind].queue_names() if any(choices.values()) else ())
+    names = set(queue.queue_names() if any(choices.values()) else ())
     for key, text in choices.items():
         # Grid Engine also takes patterns, and a queue on one host.
         patterns = [part.partition("@")[0] for part in (text or "").split(",")]

@@ -112,7 +112,7 @@ def cancel(name: str) -> None:
 
 def _configure(home: Path, more: Mapping[str, object]) -> Path:
     host = socket.gethostname().split(".")[0]
-    controller, *daemons = _free_ports(1 + len(NODES))
+    controller, *daemons = free_ports(1 + len(NODES))
     settings = {
         "SlurmctldHost": f"{host}(127.0.0.1)",
         "SlurmctldPort": controller,
@@ -151,8 +151,13 @@ def _start(home: Path) -> None:
 
 def _stop(home: Path) -> None:
     subprocess.run(["scancel", "--user=root"], capture_output=True, check=False, timeout=30)
+    end_daemons([*home.glob("slurmd.*.pid"), home / "slurmctld.pid", home / "munge" / "pid"])
+
+
+def end_daemons(files: Iterable[Path], patience: float = 10.0) -> None:
+    """End the daemons whose numbers are in these files."""
     daemons = []
-    for file in (*home.glob("slurmd.*.pid"), home / "slurmctld.pid", home / "munge" / "pid"):
+    for file in files:
         with suppress(OSError, ValueError, psutil.NoSuchProcess):
             daemons.append(psutil.Process(int(file.read_text())))
     # A daemon's parent may not reap it: a zombie is as good as gone.
@@ -160,12 +165,13 @@ def _stop(home: Path) -> None:
     for number in (signal.SIGTERM, signal.SIGKILL):
         for daemon in filter(lives, daemons):
             daemon.send_signal(number)
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + patience
         while time.monotonic() < deadline and any(map(lives, daemons)):
             time.sleep(0.05)
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
+    """Ports of loopback that nobody listens on."""
     with ExitStack() as stack:
         probes = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
         return [probe.getsockname()[1] for probe in probes]

@@ -24,9 +24,7 @@ from processes.stranger import listening
 from sweep_clustering.pipeline.cluster.connect import connect, dashboard_address
 from sweep_clustering.pipeline.cluster.profiles import load_profile
 from sweep_clustering.pipeline.jobs import cluster, queues
-from sweep_clustering.pipeline.jobs.cluster import (
-    HeadJob,
-)
+from sweep_clustering.pipeline.jobs.heads import HeadJob
 from sweep_clustering.pipeline.jobs.queues import (
     SLURM,
     JobDetails,

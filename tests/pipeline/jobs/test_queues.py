@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sweep_clustering.pipeline.jobs import queues
-from sweep_clustering.pipeline.jobs.cluster import HeadJob
+from sweep_clustering.pipeline.jobs.heads import HeadJob
 from sweep_clustering.pipeline.jobs.queues import SLURM, CommandFailed, LiveJob, used_queue, walltime_seconds
 from sweep_clustering.storage.runfolder.folder import GenerationFolder, HeadRecord, RunFolder, Submission
 
@@ -224,7 +224,9 @@ def test_pauses_grow(monkeypatch: pytest.MonkeyPatch) -> None:
         ("slurm_load_jobs error: Invalid job id specified", False, False),
     ],
 )
-def test_why_a_job_ended(command: Command, answer: str, again: bool, out_of_time: bool) -> None:
+def test_why_a_job_ended(
+    command: Command, answer: str, again: bool, out_of_time: bool, tmp_path: Path
+) -> None:
     """SLURM counts a restart before it ends the job for it, on a lost node or for a job that comes first."""
     asked = command("scontrol", f"echo '{answer}'")
     head = HeadJob(SLURM, "7", 1)
@@ -232,11 +234,12 @@ def test_why_a_job_ended(command: Command, answer: str, again: bool, out_of_time
     assert head.continues(signal.SIGUSR1)
     assert not head.continues(signal.SIGINT)
     assert SLURM.details("7").state == (answer[9:].split()[0] if "=" in answer else "")
-    assert head.requeue()
+    run = RunFolder(tmp_path / "tiny.zarr")
+    assert head.requeue(run)
     assert ("requeue 7" in asked.read_text()) is not again
     command("scontrol", "echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1")
     assert not head.continues(signal.SIGTERM)
-    assert not head.requeue()
+    assert not head.requeue(run)
     assert SLURM.details("7").state == ""
 
 

@@ -14,7 +14,7 @@ from processes.sweeping import TINY, start, wait_until, write_spec
 from rich.console import Console
 
 from sweep_clustering.pipeline.jobs import queues
-from sweep_clustering.pipeline.jobs.cluster import head_script
+from sweep_clustering.pipeline.jobs.heads import head_script
 from sweep_clustering.pipeline.jobs.keys import JobQueue, job_queue
 from sweep_clustering.pipeline.jobs.queues import CommandFailed, head_name
 from sweep_clustering.pipeline.monitor.status import read_run_state
@@ -144,7 +144,7 @@ def test_nothing_is_left_of_a_head_that_waits_for_a_busy_queue(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("remote", "--detach"), ["kind pbs", "expected a profile of kind slurm, local or address"]),
+        (("remote", "--detach"), ["kind pbs", "expected a profile of kind slurm, sge, local or address"]),
         (("broken", "--detach"), ["unknown key 'core'", "found 'much'", "in quotes", "without blanks"]),
         (("unknown", "--detach"), ["unknown: interface: found 'eth99', expected one of this machine's: "]),
         (("lcoal",), ["no profile 'lcoal'", "2 problems, nothing was started", "seed: found -1"]),
