@@ -7,6 +7,7 @@ in it as `Gaussians`, so that labels, memberships, draws and predictions are tho
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
@@ -17,12 +18,14 @@ from numpy.typing import NDArray
 from sweep_clustering.kernels.fits import Gaussians
 from sweep_clustering.kernels.groups.linear import linear_classes
 from sweep_clustering.kernels.groups.merging import (
+    Partitions,
     answer_odds,
     average_odds,
     cut,
     divided,
     means_of,
     merge,
+    shares_together,
     small_groups,
     ward_odds,
 )
@@ -36,7 +39,7 @@ from sweep_clustering.kernels.groups.metric import (
 from sweep_clustering.kernels.groups.refinement import bound_of, normalised, refine, scatter_of, settle
 from sweep_clustering.kernels.groups.signed import signed_classes
 from sweep_clustering.kernels.problem.data import UNSURE, Floats, Links, row_numbers
-from sweep_clustering.kernels.structure import AVERAGE, METRIC, ROWS, SIGNED, WARD, Structure, n_groups
+from sweep_clustering.kernels.structure import AVERAGE, METRIC, MOST_ROWS, ROWS, SIGNED, Structure, n_groups
 
 # Log odds, nats, for answers whose accuracy is not given, if the structure has none.
 UNKNOWN = 1.5
@@ -92,9 +95,9 @@ def fit_groups(
         if not is_annotated:
             answers = answers.some(np.arange(0))
         if kind == ROWS:
-            labels = cut(tree_of(Z, np.arange(len(Z)), answers, AVERAGE), n_classes)
-            parts = divided(Z, labels, many, rng)
-            return Start(parts, labels[np.unique(parts, return_index=True)[1]], answers)
+            rows = np.arange(len(Z)) if len(Z) <= MOST_ROWS else groups
+            merges = tree_of(Z, rows, answers, AVERAGE)
+            return _of_classes(Z, cut(merges, n_classes)[rows], answers, rng)
         if kind == SIGNED:
             return Start(signed_classes(Z, answers, plain, rng), np.arange(n_classes), answers)
         merges = tree_of(Z, groups, answers, kind, scatter)
@@ -108,13 +111,32 @@ def fit_groups(
     ]
 
 
+def _of_classes(Z: Floats, labels: NDArray[np.int64], answers: Answers, rng: Generator) -> Start:
+    """Divide classes into small groups."""
+    parts = divided(Z, labels, n_groups(len(Z), int(labels.max()) + 1), rng)
+    return Start(parts, labels[np.unique(parts, return_index=True)[1]], answers)
+
+
+def fit_average(
+    Z: Floats, links: Links, structure: Structure, partitions: Partitions, n_classes: int, rng: Generator
+) -> Gaussians:
+    """Merge rows by the weighted share of partitions that have them together, and refine the classes."""
+    groups = small_groups(Z, len(Z) if len(Z) <= MOST_ROWS else n_groups(len(Z), n_classes), rng)
+    shares = shares_together(groups, partitions)
+    merges = merge(shares, np.zeros_like(shares), np.bincount(groups), False)
+    start = _of_classes(Z, cut(merges, n_classes)[groups], answers_of(links, structure.odds), rng)
+    scatter = scatter_of(Z, small_groups(Z, n_classes, rng))
+    of_rows = structure._replace(components=2, covariance=ROWS)
+    return replace(_gaussians(Z, links, start, scatter, of_rows), structure=structure)
+
+
 def tree_of(
     Z: Floats, groups: NDArray[np.int64], answers: Answers, linkage: str, scatter: float = 1.0
 ) -> NDArray[np.int64]:
     """Return the merges of small groups by distance and answers; Ward's linkage needs the scatter."""
     sizes = np.bincount(groups)
     centers, between = means_of(Z, groups, len(sizes)), answer_odds(groups, len(sizes), answers)
-    if linkage == WARD:
+    if linkage != AVERAGE:
         return merge(ward_odds(centers, sizes, scatter), between, sizes, True)
     squares = np.square(Z[answers.pairs[:, 0]] - Z[answers.pairs[:, 1]]).sum(axis=1)
     relation = logistic(squares, answers) if len(squares) else Logistic(0.0, 1.0)

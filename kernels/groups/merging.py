@@ -6,9 +6,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from sweep_clustering.kernels.groups.metric import Answers, Logistic
 from sweep_clustering.kernels.jit import jit, jit_part
@@ -16,9 +19,10 @@ from sweep_clustering.kernels.problem.data import row_numbers
 
 Floats = NDArray[np.float64]
 
-# Rows of a group on average, and groups at most; steps of k-means that finds them.
-ROWS = 3
-MOST_GROUPS = 900
+# Partitions with their weights.
+Partitions = Sequence[tuple[NDArray[np.integer], float]]
+
+# Steps of k-means that finds groups.
 LLOYD = 6
 
 # Share of the log odds of an answer that counts for groups, which are not pure.
@@ -98,6 +102,16 @@ def squared_distances(centers: Floats) -> Floats:
 def average_odds(centers: Floats, relation: Logistic) -> Floats:
     """Return the log odds of the distance of each two groups."""
     return np.asarray(relation.intercept - relation.slope * squared_distances(centers))
+
+
+def shares_together(groups: NDArray[np.int64], partitions: Partitions) -> Floats:
+    """Return the weighted share of partitions that have rows of each two groups in one class."""
+    sizes = np.bincount(groups)
+    total = np.zeros((len(sizes), len(sizes)))
+    for labels, weight in partitions:
+        members = csr_array((1.0 / sizes[groups], (groups, labels)))
+        total += weight * (members @ members.T).toarray()
+    return np.asarray(total / sum(weight for _, weight in partitions))
 
 
 def ward_odds(centers: Floats, sizes: NDArray[np.int64], variance: float) -> Floats:

@@ -29,9 +29,7 @@ AT_ONCE = 4096
 class Merged(NamedTuple):
     """A soft partition whose classes are unions of groups of one variance."""
 
-    class_of: NDArray[np.int64]  # (n_groups,)
     centers: Floats  # (n_groups, n_dims)
-    variance: float  # variance of rows about the center of their group, in each direction
     classes: Floats  # (n_samples, n_classes): shares
     features: float  # log-likelihood and entropy, nats
     annotations: float  # log-likelihood of the answers, nats
@@ -80,8 +78,7 @@ def refine(
 ) -> Merged:
     """Move rows between classes until distances and answers agree, and groups to their rows."""
     annotated = np.unique(answers.pairs)
-    centers, empty = means_of(Z, groups, len(class_of)), np.bincount(groups, minlength=len(class_of)) == 0
-    classes = class_of[groups]
+    centers, classes = means_of(Z, groups, len(class_of)), class_of[groups]
     n_classes = int(class_of.max()) + 1
     for _ in range(ROUNDS):
         logs = class_logs(Z, centers, class_of, variance)
@@ -94,7 +91,7 @@ def refine(
         centers = np.where(empty[:, None], centers, means_of(Z, groups, len(class_of)))
     constant = 0.5 * Z.shape[1] * math.log(2.0 * math.pi * variance)
     features, annotations = bound_of(logs, answers, shares)
-    return Merged(class_of, centers, variance, shares, features - constant * len(Z), annotations)
+    return Merged(centers, shares, features - constant * len(Z), annotations)
 
 
 def bound_of(logs: Floats, answers: Answers, shares: Floats) -> tuple[float, float]:

@@ -296,6 +296,10 @@ class Solver(ABC):
     def criteria(self, fit: Fit) -> Criteria:
         """Return the criteria by which fits of other numbers of clusters compare."""
 
+    def averaged(self, choice: Choice, streams: Sequence[SeedSequence]) -> Choice:
+        """Return a choice whose fits are averaged with those of other candidates, if that helps."""
+        return choice
+
     def solve(
         self,
         streams: Sequence[SeedSequence],
@@ -307,7 +311,7 @@ class Solver(ABC):
         """Choose, and fit with every stream; the first fit may begin with a partition."""
         choice = self.choose(streams, predict=predict, part=part)
         if choice.fits:
-            return choice
+            return self.averaged(choice, streams)
 
         def fit(number: int) -> Fit:
             return self.restart(streams[number], None if number else start)

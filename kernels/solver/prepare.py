@@ -34,6 +34,7 @@ from sweep_clustering.kernels.structure import (
     MERGED,
     NONE,
     ONE_GAUSSIAN,
+    SIGNED,
     UNION,
     Structure,
     merged_structures,
@@ -181,6 +182,12 @@ REFINED = 2
 
 # Restarts that merge groups: they differ little, and by chance. A large table has one.
 MERGES = 3
+
+# Structures of merged groups that are averaged at most; standard errors behind the best at which one has the
+# weight exp(-1/2); and the least weight.
+AVERAGED = 8
+SPREAD = 2.0
+LEAST_WEIGHT = 0.02
 
 # Divisor of the log-probabilities that speak for a structure: predictions of held-out annotations share their
 # fits, so that they are not independent.
@@ -335,6 +342,32 @@ class Unions(Solver):
             is_interrupted=is_cut,
         )
 
+    def averaged(self, choice: Choice, streams: Sequence[SeedSequence]) -> Choice:
+        """Average merged groups of many classes with those that predict about as well (section 13)."""
+        scores = {
+            structure: score
+            for structure, score in self.ranking.candidates.items()
+            # distance would undo what the answers alone decide
+            if structure.covariance in MERGED and structure.covariance != SIGNED and structure.annotated
+        }
+        if self.n_clusters <= MANY or self.structure not in scores:
+            return choice
+        ranked = sorted(scores, key=lambda structure: scores[structure].log_loss)[:AVERAGED]
+        shares = {self.structure: 1.0}
+        for rival in ranked:
+            gain, error = scores[ranked[0]].gain_over(scores[rival])
+            share = float(np.exp(-0.5 * (gain / (SPREAD * error)) ** 2)) if error else 1.0
+            if share > LEAST_WEIGHT:
+                shares.setdefault(rival, share)
+        work = [(rival, stream) for rival in shares for stream in streams[: len(choice.fits)]]
+        labels = [fit.labels for fit in choice.fits]
+        labels += self.run(lambda pair: self._fit(*pair).labels, work[len(labels) :])
+        partitions = [(part, shares[rival]) for part, (rival, _) in zip(labels, work, strict=True)]
+        rng = default_rng(below(streams[0], 2))
+        fit = as_fit(self.X, self.table.average(self.structure, self.layers, partitions, rng))
+        note = f"the average of {len(partitions)} fits of {len(shares)} structures, by their predictions"
+        return replace(choice, fits=(fit,), notes=(*choice.notes, note))
+
     def restart(self, stream: SeedSequence, start: NDArray[np.int16] | None = None) -> Fit:
         """Fit the structure from one random start; partitions are ignored."""
         return self._fit(self.structure, stream)
@@ -488,6 +521,11 @@ class Hard(Solver):
     ) -> Choice:
         """Choose as the other solver does, and repair its fits."""
         return self._repaired(self.inner.choose(streams, predict=predict, part=part))
+
+    def averaged(self, choice: Choice, streams: Sequence[SeedSequence]) -> Choice:
+        """Average as the other solver does, and repair the average."""
+        average = self.inner.averaged(choice, streams)
+        return choice if average is choice else self._repaired(average)
 
     def restart(self, stream: SeedSequence, start: NDArray[np.int16] | None = None) -> Fit:
         """Fit once, and repair the fit."""

@@ -18,7 +18,8 @@ from threadpoolctl import ThreadpoolController
 from sweep_clustering.kernels.choice.criteria import Criteria
 from sweep_clustering.kernels.choice.held_out import HELD_OUT, UNSURE, below
 from sweep_clustering.kernels.fits import Fit, Gaussians, place
-from sweep_clustering.kernels.groups.fit import accuracies_of, answers_of, directions, fit_groups, fit_linear
+from sweep_clustering.kernels.groups import fit as groups
+from sweep_clustering.kernels.groups.merging import Partitions
 from sweep_clustering.kernels.groups.metric import Answers
 from sweep_clustering.kernels.problem.data import Floats, Layer, Links, link, row_numbers
 from sweep_clustering.kernels.settings import FOLDS
@@ -311,7 +312,9 @@ class Table:
         if last_layers is not layers:
             with one_thread():
                 moved = self.X - self.center
-                axes = directions(moved, space, answers, self.vectors[:, : min(self.rank, MOST_LEARNED)])
+                axes = groups.directions(
+                    moved, space, answers, self.vectors[:, : min(self.rank, MOST_LEARNED)]
+                )
             self._learned[space] = layers, axes
         return axes
 
@@ -325,11 +328,22 @@ class Table:
         """Fit structures of merged groups in one space, whose axes may be known, from the same groups."""
         links = self.links(layers)
         if axes is None:
-            axes = self.learned(structures[0].subspace, layers, answers_of(links))
+            axes = self.learned(structures[0].subspace, layers, groups.answers_of(links))
         with one_thread():
             Z = place(self.X, self.center, axes)
-            fits = fit_groups(Z, links, structures, self.n_classes, rng)
+            fits = groups.fit_groups(Z, links, structures, self.n_classes, rng)
         return [replace(fit, center=self.center, axes=axes) for fit in fits]
+
+    def average(
+        self, structure: Structure, layers: Sequence[Layer], partitions: Partitions, rng: Generator
+    ) -> Gaussians:
+        """Fit classes of rows that are together in partitions, in the space of a structure."""
+        links = self.links(layers)
+        axes = self.learned(structure.subspace, layers, groups.answers_of(links))
+        with one_thread():
+            Z = place(self.X, self.center, axes)
+            fit = groups.fit_average(Z, links, structure, partitions, self.n_classes, rng)
+        return replace(fit, center=self.center, axes=axes)
 
     def linear(
         self,
@@ -341,9 +355,11 @@ class Table:
         """Fit classes that linear functions tell apart, starting from a partition; axes may be known."""
         links = self.links(layers)
         if axes is None:
-            axes = self.learned(structure.subspace, layers, answers_of(links))
+            axes = self.learned(structure.subspace, layers, groups.answers_of(links))
         with one_thread():
-            fit = fit_linear(place(self.X, self.center, axes), links, structure, labels, self.n_classes)
+            fit = groups.fit_linear(
+                place(self.X, self.center, axes), links, structure, labels, self.n_classes
+            )
         return replace(fit, center=self.center, axes=axes)
 
     def lay_out(self, layers: Sequence[Layer]) -> None:
@@ -393,7 +409,7 @@ class Table:
             steps=steps,
         )
         if structure.odds:
-            gaussians = replace(gaussians, accuracies=accuracies_of(links, gaussians.classes))
+            gaussians = replace(gaussians, accuracies=groups.accuracies_of(links, gaussians.classes))
         return replace(gaussians, structure=structure, center=self.center, axes=axes)
 
 

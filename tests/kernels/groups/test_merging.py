@@ -13,6 +13,7 @@ from sweep_clustering.kernels.groups.merging import (
     divided,
     means_of,
     merge,
+    shares_together,
     small_groups,
     ward_odds,
 )
@@ -128,3 +129,16 @@ def test_parts_lie_in_one_class_and_are_at_most_so_many() -> None:
         assert 4 <= len(numbers) <= most
         assert all(len(set(labels[parts == part])) == 1 for part in numbers)
         assert len(numbers) > most // 2
+
+
+def test_partitions_say_how_often_rows_of_two_groups_are_together() -> None:
+    rng = np.random.default_rng(7)
+    groups = np.append(np.arange(4), rng.integers(4, size=16))
+    partitions, weights = [rng.integers(3, size=20) for _ in range(3)], [1.0, 0.5, 0.25]
+    shares = shares_together(groups, list(zip(partitions, weights, strict=True)))
+    for first in range(4):
+        for second in range(4):
+            together = [
+                (labels[groups == first][:, None] == labels[groups == second]).mean() for labels in partitions
+            ]
+            assert shares[first, second] == pytest.approx(np.average(together, weights=weights))

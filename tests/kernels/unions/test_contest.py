@@ -1,6 +1,7 @@
 """Merged groups beside structures: predictions beside distance, and who is taken."""
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from scipy.spatial.distance import pdist
 from scipy.stats import multivariate_normal
 
 from sweep_clustering.kernels.choice.held_out import list_annotations, without
+from sweep_clustering.kernels.groups import fit as groups
 from sweep_clustering.kernels.groups.fit import UNKNOWN, answers_of
 from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer, link
 from sweep_clustering.kernels.scores import adjusted_rand
@@ -155,7 +157,10 @@ def test_groups_win_where_classes_are_many_and_skewed(skewed: Rows, accuracy: fl
     solver = prepare(model, X, layers, n_classes, SeedSequence(0))
     solved = solver.solve([SeedSequence(0, spawn_key=(restart,)) for restart in range(10)])
     assert solved.name in map(str, choice.skills)
-    best = max(solved.fits, key=lambda fit: fit.objective)
+    (best,) = solved.fits
+    assert solved.notes[-1].startswith("the average of ")
+    assert best.gaussians is not None
+    assert str(best.gaussians.structure) == solved.name
     simple = table.fit_features(FEATURES.ranked[0])
     assert adjusted_rand(labels, best.labels) > adjusted_rand(labels, simple.labels) + 0.05
     assert best.gaussians is not None
@@ -164,6 +169,62 @@ def test_groups_win_where_classes_are_many_and_skewed(skewed: Rows, accuracy: fl
     assert (shares.argmax(axis=1) == best.labels).mean() > 0.9
     if accuracy is None:
         assert best.gaussians.accuracies[0] == pytest.approx((0.95, 0.95), abs=0.05)
+
+
+@pytest.mark.parametrize("most_rows", [4_000, 100])
+def test_the_average_of_partitions_that_each_are_half_wrong_is_right(
+    skewed: Rows, monkeypatch: pytest.MonkeyPatch, most_rows: int
+) -> None:
+    X, labels = skewed
+    monkeypatch.setattr(groups, "MOST_ROWS", most_rows)
+    rng, table = np.random.default_rng(8), Table(X, int(labels.max()) + 1, SeedSequence(0))
+    partitions = [np.where(rng.random(len(X)) < 0.5, labels, rng.permutation(labels)) for _ in range(9)]
+    structure = Structure(METRIC, 9, AVERAGE, proportions="equal")
+    layers = drawn(labels, 900, 0.95)
+    weighted = [(partition, 1.0) for partition in partitions]
+    fit = table.average(structure, layers, weighted, np.random.default_rng(0))
+    scores = [adjusted_rand(labels, partition) for partition in partitions]
+    assert adjusted_rand(labels, fit.labels) > max(scores) + 0.3
+    assert fit.structure == structure
+    assert fit.classes.sum(axis=1) == pytest.approx(1.0)
+    alone = [(partition, 0.0) for partition in partitions]
+    apart = table.average(structure, layers, [*alone, (labels, 1.0)], np.random.default_rng(0))
+    assert adjusted_rand(labels, apart.labels) > 0.8
+
+
+def test_rows_of_a_table_that_was_compared_on_a_part_are_not_merged_one_by_one(
+    skewed: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, labels = skewed
+    monkeypatch.setattr(groups, "MOST_ROWS", 100)
+    sizes, tree_of = list[int](), groups.tree_of
+
+    def counted(Z: Floats, parts: NDArray[np.int64], *rest: Any) -> NDArray[np.int64]:
+        sizes.append(int(parts.max()) + 1)
+        return tree_of(Z, parts, *rest)
+
+    monkeypatch.setattr(groups, "tree_of", counted)
+    table = Table(X, int(labels.max()) + 1, SeedSequence(0))
+    structure = Structure(NONE, 9, ROWS, proportions="equal")
+    fit = table.solve(structure, drawn(labels, 900, 0.95), np.random.default_rng(0))
+    assert sizes
+    assert max(sizes) <= n_groups(len(X), table.n_classes) < len(X)
+    assert adjusted_rand(labels, fit.labels) > 0.5
+
+
+@pytest.mark.slow
+def test_threads_do_not_change_an_average(skewed: Rows) -> None:
+    X, labels = skewed
+    model = Model("conditional", "any", settings_of({}), has_groups=True)
+    layers, n_classes = drawn(labels, 900, 0.95), int(labels.max()) + 1
+    with ThreadPoolExecutor(3) as pool:
+        one, many = (
+            prepare(model, X, layers, n_classes, SeedSequence(0), run=run).solve([SeedSequence(1)])
+            for run in (map, pool.map)
+        )
+    assert many.notes == one.notes
+    assert many.fits[0].objective == one.fits[0].objective
+    assert many.fits[0].labels.tolist() == one.fits[0].labels.tolist()
 
 
 def test_answers_by_chance_leave_the_choice_as_it_is(skewed: Rows) -> None:

@@ -107,7 +107,7 @@ def test_rows_of_linear_functions_give_back_the_same_bits(space: Any, first_spac
 
 
 def direct(X: Any, annotations: Any, cell: Any, seed: int, restarts: int) -> list[Fit]:
-    """Fits of a cell without anything of a sweep except its streams."""
+    """Fits of a cell without anything of a sweep except its streams, which a fit would average."""
     names = ("mixture", "p", "m", "replicate", "model")
     where = {name: getattr(cell, name) for name in names}
     solver = prepare(
@@ -118,7 +118,7 @@ def direct(X: Any, annotations: Any, cell: Any, seed: int, restarts: int) -> lis
         seeds.choice_seed(seed, cell.dataset, **where),
     )
     streams = [seeds.search_seed(seed, cell.dataset, **where, restart=restart) for restart in range(restarts)]
-    return list(solver.solve(streams).fits)
+    return list(solver.choose(streams).fits)
 
 
 def test_cell_of_a_sweep_is_a_direct_fit_and_can_be_fitted_again(tmp_path: Path, source: RealSource) -> None:
