@@ -205,7 +205,7 @@ class NodeFaults:
     def note(self, node: str) -> bool:
         """Note a death, and return whether it is one too many for its node."""
         self._deaths[node] += bool(node)
-        return self._deaths[node] == MOST_FAULTS
+        return self._deaths[node] >= MOST_FAULTS
 
     def may_exclude(self, node: str, excluded: Sequence[str], n_nodes: int) -> bool:
         """Whether a node may be excluded, besides those that are."""
@@ -213,7 +213,7 @@ class NodeFaults:
         # whose workers stayed. A node must be left, also if their number is not known.
         n_sound = len(self._sound.difference([node, *excluded]))
         is_left = len(excluded) + 1 < n_nodes if n_nodes else n_sound > 0
-        return is_left and len(excluded) <= n_sound
+        return node not in excluded and is_left and len(excluded) <= n_sound
 
 
 # Seconds between two looks at the workers, which are connected to this process.

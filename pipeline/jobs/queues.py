@@ -479,22 +479,17 @@ def _slurm_end(state: str, user: str, reason: str, code: str) -> str:
 
 
 def _slurm_details(output: str) -> JobDetails:
-    """Return the details of a job as `scontrol` shows them, or `sacct` with bars between four fields."""
+    """Return the details of a job as `scontrol` shows them, or `sacct` with bars between three of them."""
     fields = dict(re.findall(r"(\w+)=(\S*)", output))
     if (record := re.match(r"(\w+)(?: by \d+)?\|(.*)\|(.*)$", output, re.MULTILINE)) is not None:
         fields = dict(zip(("JobState", "ExitCode", "NodeList"), record.groups(), strict=True))
     user = re.match(r"CANCELLED by (\d+)", output)
-    state, restarts, node = (fields.get(key, "") for key in ("JobState", "Restarts", "NodeList"))
+    keys = ("JobState", "Restarts", "NodeList", "Reason", "ExitCode")
+    state, restarts, node, reason, code = (fields.get(key, "") for key in keys)
     used, limit = (walltime_seconds("slurm", fields.get(key, "")) for key in ("RunTime", "TimeLimit"))
-    reason, code = fields.get("Reason", ""), fields.get("ExitCode", "")
-    return JobDetails(
-        state,
-        int(restarts) if restarts.isdecimal() else 0,
-        used,
-        limit,
-        end=_slurm_end(state, user[1] if user else "", reason, code),
-        node="" if node in ("(null)", "None assigned") else node,
-    )
+    n_restarts = int(restarts) if restarts.isdecimal() else 0
+    end = _slurm_end(state, user[1] if user else "", reason, code)
+    return JobDetails(state, n_restarts, used, limit, end, "" if "(" in node or " " in node else node)
 
 
 def _slurm_exclusion(header: str, nodes: Sequence[str]) -> str:
@@ -549,10 +544,7 @@ SLURM = Queue(
     # Those of a shell override the lines of a script and hide jobs from `squeue` and `scancel`; those of a
     # job in which somebody submits would bind the processes of the new one, too.
     variables=("SBATCH_", "SLURM_", "SQUEUE_", "SCANCEL_", "SCONTROL_", "SINFO_", "SACCT_"),
-    accounting=(
-        *("sacct", "--noheader", "--parsable2", "--allocations", "--format=State,ExitCode,NodeList"),
-        "--jobs",
-    ),
+    accounting=("sacct", "-nPX", "--format=State,ExitCode,NodeList", "--jobs"),
     exclusion=_slurm_exclusion,
     count_nodes=_slurm_nodes,
     addresses=frozenset(

@@ -713,17 +713,14 @@ def job_lines(cube: Path) -> list[str]:
     paths = [(path, match) for path in run.job_logs.glob("*") if (match := JOB_LOG.fullmatch(path.name))]
     for path, match in sorted(paths, key=lambda item: item[0].stat().st_size):
         logs[match["number"]] = str(path)  # the fullest one is last
-    rows = dict.fromkeys(logs, (UNKNOWN, "ended in an earlier run, or forgotten"))
+    rows = dict.fromkeys(logs, ("", "ended in an earlier run, or forgotten"))
     if jobs is not None:
-        rows |= {job.job or f"none, {job.name}": (job.node or UNKNOWN, job.how) for job in jobs.lost}
-        rows |= {
-            job.job: (job.node or UNKNOWN, f"{job.state} when the run ended" if is_over else job.state)
-            for job in jobs.jobs
-            if job.job and job.job not in {lost.job for lost in jobs.lost}
-        }
-    if not rows:
-        return ["no worker job is recorded"]
-    order = sorted(rows.items(), key=lambda row: (len(row[0]), row[0]))
-    lines = [(number, node, how, logs.get(number, "no log")) for number, (node, how) in order]
-    widths = [max(len(line[column]) for line in lines) for column in range(3)]
-    return ["  ".join([*map(str.ljust, line, widths), line[-1]]) for line in lines]
+        end = " when the run ended" if is_over else ""
+        rows |= {job.job: (job.node, job.state + end) for job in jobs.jobs if job.job}
+        rows |= {job.job or f"none, {job.name}": (job.node, job.how) for job in jobs.lost}
+    lines = [(number, node or UNKNOWN, how) for number, (node, how) in rows.items()]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return [
+        "  ".join([*map(str.ljust, line, widths), logs.get(line[0], "no log")])
+        for line in sorted(lines, key=lambda line: (len(line[0]), line[0]))
+    ] or ["no worker job is recorded"]

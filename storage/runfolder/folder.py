@@ -383,12 +383,8 @@ class JobList(FileRecord):
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        return {
-            **self.model_dump(),
-            "running": self.running,
-            "workers": self.workers,
-            "remarks": self.remarks,
-        }
+        more = {"running": self.running, "workers": self.workers, "remarks": self.remarks}
+        return self.model_dump() | more
 
 
 class JobListFile:

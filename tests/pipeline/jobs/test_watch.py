@@ -477,7 +477,7 @@ def test_a_worker_that_stays_clears_its_node() -> None:
     faults = module.NodeFaults()
     assert [faults.note("n1") for _ in range(2)] == [False, False]
     faults.clear("n1")
-    assert [faults.note("n1") for _ in range(4)] == [False, False, True, False]
+    assert [faults.note("n1") for _ in range(4)] == [False, False, True, True]
     assert [faults.note("") for _ in range(4)] == [False] * 4  # no node is known
 
 
