@@ -603,8 +603,9 @@ def _sge_details(output: str) -> JobDetails:
         )
         words = ", ".join(filter(None, (failure, f"exit code {code}")))
         return JobDetails("ENDED", end=words, node=fields.get("hostname", ""))
-    limit = re.search(r"\bs_rt=(\d+)", output)
-    return JobDetails(limit=float(limit[1]) if limit else None)
+    limits = dict(re.findall(r"\b([hs]_rt)=(\d+)", output))
+    limit = limits.get("s_rt", limits.get("h_rt"))
+    return JobDetails(limit=float(limit) if limit else None)
 
 
 def _sge_head(job: HeadDemand) -> list[str]:

@@ -35,7 +35,7 @@ from sweep_clustering.pipeline.common import core_count, duration, memory_limit,
 from sweep_clustering.pipeline.jobs.keys import JobQueue, KnownQueue
 from sweep_clustering.pipeline.jobs.queues import QUEUES, ComputeClusterError
 from sweep_clustering.pipeline.run import signals
-from sweep_clustering.pipeline.submit.submission import queue_problems, slurm_warnings
+from sweep_clustering.pipeline.submit.submission import WARNINGS, queue_problems
 from sweep_clustering.storage import files
 from sweep_clustering.storage.provenance import PACKAGES, fingerprint, software_differences
 from sweep_clustering.storage.runfolder.folder import GenerationFolder, JobList, cube_path
@@ -302,9 +302,9 @@ def examine(
         try:
             if isinstance(options, KnownQueue) and (problems := list(queue_problems(options, profile.where))):
                 raise InputError(problems)
-            if isinstance(options, JobQueue) and options.kind == "slurm":
+            if isinstance(options, JobQueue) and options.kind in WARNINGS:
                 n_jobs = workers or options.workers
-                value = "\n".join(slurm_warnings(options, n_jobs))
+                value = "\n".join(WARNINGS[options.kind](options, n_jobs))
                 level, expected = WARNING if value else OK, f"room for {plural(n_jobs, 'job')}"
                 note(Check("limits", level, value or expected, expected, LIMITED))
             began = time.time()

@@ -132,11 +132,11 @@ def _checked(path: Path, options: Options) -> Request:
 def job_lines(options: JobQueue, sweep: Sweep, *, where: str, n_jobs: int) -> list[str]:
     """Return the script of the first worker job of a sweep, and warnings of what would fail.
 
-    No file is written, and no job submitted; SLURM's limits are read if its commands answer.
+    No file is written, and no job submitted; limits of the queue are read if its commands answer.
     """
     warnings = [
         *job_problems(options, where, sweep.run),
-        *(slurm_warnings(options, n_jobs) if options.kind == "slurm" else ()),
+        *(WARNINGS[options.kind](options, n_jobs) if options.kind in WARNINGS else ()),
     ]
     script = job_script(options, sweep.run).strip().splitlines()
     head = f"{plural(n_jobs, 'worker job')} of this script would be kept running:"
@@ -206,6 +206,21 @@ def slurm_warnings(options: JobQueue, n_jobs: int) -> Iterator[str]:
         for key, most_jobs in re.findall(r"\b((?:Grp|Max)(?:Submit)?Jobs)=(\d+)", queues.run(user)):
             if 0 < int(most_jobs) < n_jobs:
                 yield f"{n_jobs} jobs are more than the {most_jobs} that this user may have ({key})"
+
+
+def sge_warnings(options: JobQueue, n_jobs: int) -> Iterator[str]:
+    """Warn of more jobs than Grid Engine takes from a user."""
+    try:
+        limit = re.search(r"^max_u_jobs\s+(\d+)", queues.run(["qconf", "-sconf"]), re.MULTILINE)
+    except queues.CommandFailed as error:
+        yield f"the limits of Grid Engine were not checked: {error}"
+        return
+    if limit is not None and 0 < int(limit[1]) < n_jobs:
+        yield f"{n_jobs} jobs are more than the {limit[1]} that a user may have (max_u_jobs)"
+
+
+# Functions that warn of jobs beyond the limits of a queue, by the kind of a profile.
+WARNINGS = {"slurm": slurm_warnings, "sge": sge_warnings}
 
 
 # Detached runs: the head is started as a job of its own, or as a process that outlives the terminal.

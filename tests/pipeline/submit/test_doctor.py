@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from distributed import LocalCluster
 from hosts.queueing import cluster
-from processes import slurm_site, sweeping
+from processes import grid_engine, slurm_site, sweeping
 from processes.commandline import sweep
 
 from sweep_clustering.installation import InstallationError
@@ -341,7 +341,7 @@ def test_packages_that_do_not_fit_are_a_failure(examine: Examine) -> None:
 def test_limits_of_the_queue_are_shown_first(
     warnings: list[str], examine: Examine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(doctor, "slurm_warnings", lambda options, n_jobs: iter(warnings))
+    monkeypatch.setitem(doctor.WARNINGS, "slurm", lambda options, n_jobs: iter(warnings))
     monkeypatch.setattr(doctor, "queue_problems", lambda options, where: iter(()))
     limits, worker = examine(error=ComputeClusterError("none"), kind="slurm")
     assert limits.level == (WARNING if warnings else OK)
@@ -451,6 +451,25 @@ def test_a_real_queue_is_tried(site: Path, tmp_path: Path) -> None:
     code, checks = tried("nowhere")
     assert code == 1
     assert checks["profile"]["key"].endswith("nowhere: queue")
+
+
+@pytest.mark.slow
+def test_a_real_grid_engine_is_tried(tmp_path: Path) -> None:
+    file = tmp_path / "cluster.yaml"
+    file.write_text("""
+sge: {kind: sge, cores: 2, memory: 1GB, walltime: "00:10:00", interface: lo, pe: smp}
+waits: {kind: sge, cores: 1, memory: 1GB, interface: lo, job_extra_directives: ["-pe smp 9"]}
+""")
+    with grid_engine.grid_engine():
+        code, checks = doctored(tmp_path, "--profile", "sge", "--cluster", file)
+        assert code == 0, checks
+        assert {check["level"] for check in checks.values()} == {OK}
+        assert checks["cores"]["value"] == "2 (NSLOTS)"
+        assert checks["walltime"]["value"] == "0:10:00 (Grid Engine)"
+        code, checks = doctored(tmp_path, "--profile", "waits", "--cluster", file, "--wait", 5)
+        assert code == 1
+        assert "is still pending" in checks["worker"]["value"]
+        sweeping.wait_until(lambda: grid_engine.queue() == [], seconds=30)
 
 
 @pytest.mark.slow

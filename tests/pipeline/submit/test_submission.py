@@ -259,6 +259,25 @@ PARTITION = "PartitionName=short Default=NO State=UP MaxTime=02:00:00 TotalCPUs=
 CONFIG = "MaxArraySize = 1001\nMaxJobCount             = 100\n"
 
 
+@pytest.mark.parametrize(
+    ("limit", "said"),
+    [
+        ("0", []),
+        ("4", []),
+        ("3", ["4 jobs are more than the 3 that a user may have (max_u_jobs)"]),
+        ("", ["the limits of Grid Engine were not checked: qconf: no answer"]),
+    ],
+)
+def test_the_limit_of_grid_engine(limit: str, said: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(command: list[str]) -> str:
+        if not limit:
+            raise CommandFailed(command, "no answer", transient=True)
+        return f"#global:\nmax_aj_instances             2000\nmax_u_jobs                   {limit}\n"
+
+    monkeypatch.setattr(queues, "run", run)
+    assert list(submission.sge_warnings(OPTIONS, 4)) == said
+
+
 def test_the_limits_of_slurm(monkeypatch: pytest.MonkeyPatch) -> None:
     def warnings(
         options: Any = OPTIONS,
