@@ -73,6 +73,7 @@ TEXTS = [
     (NUMBA, CACHE, "numba.core.dispatcher", "self._cache.load_overload("),
     (NUMBA, CACHE, "numba.core.dispatcher", "self._cache.save_overload("),
     (JOBQUEUE, JOBS, "dask_jobqueue.core", "self.job_cls = default_job_cls"),
+    (JOBQUEUE, JOBS, "dask_jobqueue.core", '"job_header": self.job_header'),
     (DISTRIBUTED, JOBS, "distributed.deploy.spec", "async with self._lock:"),
     (DISTRIBUTED, JOBS, "distributed.core", "self.listeners = []"),
     (DISTRIBUTED, PAGES, "distributed.node", "self.http_application = RoutingApplication("),

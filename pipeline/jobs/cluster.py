@@ -186,6 +186,9 @@ class RefusedJobs:
         return set(refused)
 
 
+# Jobs at a time that are replaced only after the queue has told how they ended, though they had worked.
+MOST_ENDS = 20
+
 # Jobs of one node that die in a row before it is excluded.
 MOST_FAULTS = 3
 
@@ -349,8 +352,10 @@ class JobWatch:
         for slot in self._slots.values():
             if job := (self._live or {}).get(slot.job.job_id):
                 slot.node = job.node
+        n_asks = MOST_ENDS
         for name, slot in waiting.items():
-            if slot.replace_at is None and slot.is_gone(self._live, now) and self._has_ended(slot):
+            if slot.replace_at is None and slot.is_gone(self._live, now) and self._has_ended(slot, n_asks):
+                n_asks = n_asks - 1 if slot.ended else 0
                 deaths = slot.deaths
                 how, backoff = slot.mark_ended(now)
                 self._list.lose(self._record(name), how)
@@ -366,9 +371,9 @@ class JobWatch:
         is_doubtful = any(slot.absent == 1 for slot in waiting.values())
         self._ask_at = now + (FIRST_PAUSE if is_doubtful else self._pause)
 
-    def _has_ended(self, slot: Slot) -> bool:
+    def _has_ended(self, slot: Slot, n_asks: int) -> bool:
         """Whether the end of a job is known, and how it came if that matters."""
-        if slot.job.job_id is None or self._queue is None:
+        if slot.job.job_id is None or self._queue is None or (slot.settled and n_asks <= 0):
             return True
         details = self._queue.end_of(slot.job.job_id)
         slot.ended, slot.end, slot.node = details.state, details.end, slot.node or details.node

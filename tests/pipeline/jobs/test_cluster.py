@@ -142,6 +142,8 @@ pair: {kind: slurm, cores: 2, memory: 2GB, walltime: "00:10:00", interface: lo}
 slurm: {kind: slurm, cores: 1, memory: 1GB, walltime: "00:10:00", interface: lo, workers: 2}
 dies: {kind: slurm, cores: 1, memory: 1GB, interface: lo, failed_starts: 2, start_timeout: 60s,
        job_script_prologue: ["echo this node lacks the module >&2; exit 3"]}
+broken: {kind: slurm, cores: 1, memory: 1GB, interface: lo, start_timeout: 120s,
+         job_script_prologue: ['[ $SLURMD_NODENAME != n1 ] || exit 3']}
 refused: {kind: slurm, cores: 1, memory: 1GB, interface: lo, failed_starts: 2,
           job_extra_directives: [--nodelist=nowhere]}
 elsewhere: {kind: slurm, cores: 1, memory: 1GB, queue: nowhere, head: {queue: "main,gone"}}
@@ -204,6 +206,20 @@ def test_jobs_that_bring_no_worker_end_the_run(
     assert re.search(says, caplog.text)
     assert slurm_site.queue() == []
     assert not (tmp_path / "tiny.zarr").exists()
+
+
+@pytest.mark.slow
+def test_a_broken_node_is_left_out(
+    cluster_file: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    choices = "--results", tmp_path, "--profile", "broken", "--cluster", cluster_file
+    done = sweep("submit", sweeping.write_spec(tmp_path), *choices)
+    assert done.exit_code == 0
+    assert caplog.text.count("died at once: exit code 3") == 3
+    assert "node n1 is excluded from later jobs: 3 jobs died there in a row" in caplog.text
+    shown = sweep("logs", tmp_path / "tiny.zarr", "--job").stdout.splitlines()
+    assert [re.split("  +", line)[1] for line in shown] == ["n1", "n1", "n1", "n2"]
+    assert "a worker job died at once: exit code 3, 3 times" in sweep("why", tmp_path / "tiny.zarr").stdout
 
 
 @pytest.mark.slow

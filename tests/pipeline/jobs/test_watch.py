@@ -207,6 +207,19 @@ def test_a_lost_job_is_replaced_at_once_and_once(make: MakeSite, caplog: pytest.
     assert [(job.state, job.workers) for job in site.listed.jobs] == [("running", 1)] * 2
 
 
+def test_many_lost_jobs_are_replaced_before_all_ends_are_known(make: MakeSite) -> None:
+    for state, asked in (("NODE_FAIL", module.MOST_ENDS), ("", 1)):  # or the queue knows nothing
+        site = make(n_jobs=50)
+        for number in range(50):
+            site.job(number).workers = 1
+        site.wait(SETTLED_SECONDS + 1)
+        for number in range(50):
+            site.end(number, state)
+        site.wait(5)
+        assert len(site.dropped) == 50
+        assert site.asked_for_ends == asked
+
+
 def test_one_answer_without_the_job_says_nothing(make: MakeSite) -> None:
     site = make()
     site.settle()
