@@ -597,12 +597,12 @@ def _sge_details(output: str) -> JobDetails:
     """Return the details of a job that `qstat` shows, or `qacct` after its end."""
     fields = dict(re.findall(r"^(failed|exit_status|hostname) +(.*?) *$", output, re.MULTILINE))
     if "failed" in fields:
-        code, failure = (
-            fields.get("exit_status", "").split(" ")[0],
-            fields["failed"].partition(":")[2].strip(),
-        )
-        words = ", ".join(filter(None, (failure, f"exit code {code}")))
-        return JobDetails("ENDED", end=words, node=fields.get("hostname", ""))
+        failure = fields["failed"].partition(":")[2].strip()
+        code = int(fields.get("exit_status", "0").split()[0])
+        how = f"signal {code - 128}" if code > 128 else f"exit code {code}"
+        # "assumedly after job" is what it says about every end by a signal
+        words = [text for text in (failure, how) if text and not text.startswith("assumedly")]
+        return JobDetails("ENDED", end=", ".join(words), node=fields.get("hostname", ""))
     limits = dict(re.findall(r"\b([hs]_rt)=(\d+)", output))
     limit = limits.get("s_rt", limits.get("h_rt"))
     return JobDetails(limit=float(limit) if limit else None)

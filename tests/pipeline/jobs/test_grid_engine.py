@@ -107,7 +107,9 @@ def test_details_of_jobs_before_and_after_their_end() -> None:
     assert SGE.read_details("job_number: 4\n").limit is None
     ended = SGE.read_details(ACCOUNT)
     assert ended.node == "n1"
-    assert ended.end == "qmaster enforced h_rt, h_cpu, or h_vmem limit, exit code 137"
+    assert ended.end == "qmaster enforced h_rt, h_cpu, or h_vmem limit, signal 9"
+    cancelled = re.sub("failed.*", "failed       100 : assumedly after job", ACCOUNT)
+    assert SGE.read_details(cancelled).end == "signal 9"
     assert queues.walltime_seconds("sge", "600") == 600
     assert queues.walltime_seconds("sge", "1:00:00") == 3600
     assert queues.walltime_seconds("sge", "1-00:00:00") is None
@@ -142,7 +144,7 @@ def test_a_head_that_resumes_as_another_job_is_not_taken_for_it(
 
 PROFILES = """
 pair: {kind: sge, cores: 2, memory: 2GB, walltime: "00:10:00", interface: lo, pe: smp,
-       head: {walltime: "00:00:24"}}
+       head: {walltime: "00:00:20"}}
 none: {kind: sge, cores: 2, memory: 2GB, interface: lo, queue: main.q}
 wrong: {kind: sge, cores: 2, memory: 2GB, interface: lo, queue: other.q, pe: mpi}
 dies: {kind: sge, cores: 1, memory: 1GB, interface: lo, failed_starts: 1, start_timeout: 60s,
@@ -192,7 +194,7 @@ def test_a_head_resumes_as_another_job_and_leaves_nothing_when_cancelled(
     (job,) = shown["jobs"]["jobs"]
     assert job["workers"] == 2
     assert "distributed" in sweep("logs", cube, "--job", job["job"]).stdout
-    # The soft limit, 6 s before its walltime, brings the signal that the head waits for.
+    # The soft limit, 5 s before its walltime, brings the signal that the head waits for.
     state = lambda: read_run_state(cube)  # noqa: E731
     sweeping.wait_until(lambda: state().holder is not None and head() != number, seconds=90)
     sweeping.wait_until(lambda: status()["head"]["restarts"] == 1)
@@ -203,7 +205,7 @@ def test_a_head_resumes_as_another_job_and_leaves_nothing_when_cancelled(
     assert ended.exit_code == 0, ended.stderr
     assert f"ended the head, job {number}" in ended.stdout
     assert grid_engine.queue() == []
-    assert re.search("stopped by SIGUSR2|cancelled", run.log.read_text())
+    assert re.search(r"stopped by SIG(USR2|TERM)|cancelled", run.log.read_text())
     assert state().over
     assert not run.last_run.tls.exists()
 
