@@ -337,20 +337,20 @@ KEPT = 100
 class JobRecord(Record):
     """A worker job that runs or waits."""
 
-    name: str
-    job: str  # number in the queue; empty before it is submitted
-    node: str
-    state: str  # `running` once workers are connected; before that the word of the queue
+    name: Line
+    job: Line  # number in the queue; empty before it is submitted
+    node: Line
+    state: Line  # `running` once workers are connected; before that the word of the queue
     workers: int  # connected worker processes
 
 
 class LostJob(Record):
     """A worker job that ended and was replaced."""
 
-    name: str
-    job: str
-    node: str
-    how: str
+    name: Line
+    job: Line
+    node: Line
+    how: Line
     at: float  # unix time
 
 
@@ -363,7 +363,7 @@ class JobList(FileRecord):
     lost: tuple[LostJob, ...]  # the last `KEPT` of them
     at: float  # unix time of the last change
     refusal: Line = ""  # number of accepted jobs, and why the queue takes no more for a while
-    excluded: tuple[str, ...] = ()  # nodes on which jobs died
+    excluded: tuple[Line, ...] = ()  # nodes on which jobs died
 
     @property
     def running(self) -> int:
