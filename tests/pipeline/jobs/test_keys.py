@@ -16,6 +16,7 @@ from pydantic_core import PydanticCustomError
 from sweep_clustering.pipeline.cluster.profiles import load_profile
 from sweep_clustering.pipeline.jobs import keys
 from sweep_clustering.pipeline.jobs.cluster import job_problems, job_script, lifetime
+from sweep_clustering.pipeline.jobs.heads import head_script
 from sweep_clustering.pipeline.jobs.keys import KnownQueue
 from sweep_clustering.pipeline.jobs.queues import job_prefix
 from sweep_clustering.storage.runfolder.folder import RunFolder
@@ -122,6 +123,23 @@ def test_the_reference_explains_our_keys_and_the_example_of_the_guide_is_one(tmp
     section = (ROOT / "docs" / "reference" / "profiles.md").read_text(encoding="utf-8")
     assert {*KnownQueue.model_fields} - {"kind"} <= set(re.findall(r"`(\w+)`", section))
     assert all(f"`{system}`" in section or f"kind: {system}" in section for system in keys.CLASSES)
+
+
+def test_the_example_of_the_guide_to_grid_engine_is_one(tmp_path: Path) -> None:
+    guide = (ROOT / "docs" / "guides" / "grid-engine.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^```yaml\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL)
+    options = read(tmp_path, yaml.safe_dump(yaml.safe_load(example)["sge"], default_flow_style=True)[1:-2])
+    assert isinstance(options, KnownQueue)
+    script = job_script(options, RunFolder(tmp_path / "a.zarr"))
+    assert [line for line in script.splitlines() if line.startswith(("#$ -pe", "#$ -S", "#$ -l"))] == [
+        "#$ -l mem_free=2G",
+        "#$ -l h_rt=01:00:00",
+        "#$ -pe smp 2",
+        "#$ -S /bin/bash",
+    ]
+    script = head_script(options, RunFolder(tmp_path / "a.zarr"), ["submit", "a.toml"])
+    assert "#$ -l h_rt=3600,s_rt=3420\n" in script
+    assert "#$ -q main.q\n" in script
 
 
 def test_workers_are_gone_before_the_walltime(tmp_path: Path) -> None:
