@@ -69,6 +69,9 @@ LONGEST_PAUSE = 60.0
 # Seconds that a command may take, and only once, while a head ends early.
 HURRY_SECONDS = 10.0
 
+# Refusals are read, so they must not be translated. Other variables of the locale stay, for a job gets them.
+ENGLISH = {"LANGUAGE": "C"}
+
 # Set while a head ends early: the queue kills it soon, or `sweep cancel` waits for it.
 ending = threading.Event()
 
@@ -111,6 +114,9 @@ def obstacle(refusal: str) -> str:
     return BUSY if TRANSIENT.search(refusal) else NO_NODE if DOUBTFUL.search(refusal) else ""
 
 
+# Attempts at a command by what its failure waits for; any other failure is final.
+MOST_ATTEMPTS = {BUSY: PATIENT_ATTEMPTS, NO_NODE: DOUBTFUL_ATTEMPTS}
+
 # States of jobs that do not run, and about how many of them at a time a queue is asked why.
 STUCK = {"PENDING", "HELD", "ERROR"}
 MOST_REASONS = 20
@@ -122,22 +128,21 @@ SLICE_SECONDS = 0.5
 class CommandFailed(RuntimeError):
     """A command did not answer, or refused; `transient` if it may succeed later."""
 
-    def __init__(self, command: Sequence[str], reason: str, *, transient: bool) -> None:
+    def __init__(self, command: Sequence[str], reason: str) -> None:
         super().__init__(reason if reason.startswith(command[0]) else f"{command[0]}: {reason}")
-        self.transient = transient
-        self._most = PATIENT_ATTEMPTS if transient else 1
-        if DOUBTFUL.search(reason):
-            self._most = DOUBTFUL_ATTEMPTS
+        self._most = MOST_ATTEMPTS.get(obstacle(reason), 1)
+        self.transient = self._most > 1
 
     def is_last(self, number: int, attempts: int) -> bool:
         """Whether no attempt follows that of this number."""
-        return ending.is_set() or number >= min(attempts, self._most)
+        return number >= min(attempts, self._most)
 
     def pause(self, number: int, attempts: int) -> None:
         """Wait after the attempt of this number, and tell a person who waits."""
-        seconds = min(PAUSE * 2 ** (number - 1), LONGEST_PAUSE)
-        if attempts > ATTEMPTS:
-            most = min(attempts, self._most)
+        seconds, most = min(PAUSE * 2 ** (number - 1), LONGEST_PAUSE), min(attempts, self._most)
+        if number >= most:
+            seconds = PAUSE  # for a last look whether it has succeeded
+        elif attempts > ATTEMPTS:
             logger.warning("%s; attempt %d of %d follows in %.0f s", self, number + 1, most, seconds)
         ending.wait(seconds)
 
@@ -158,11 +163,18 @@ class LiveJob:
         return f"{self.state.lower()} ({self.reason})" if self.reason else self.state.lower()
 
 
-def run(command: Sequence[str], *, timeout: float = TIMEOUT, attempts: int = ATTEMPTS) -> str:
+def run(
+    command: Sequence[str],
+    *,
+    timeout: float = TIMEOUT,
+    attempts: int = ATTEMPTS,
+    find_effect: Callable[[], str] | None = None,
+) -> str:
     """Return the output of a command, tried again while its failure may pass.
 
-    No shell sees the command, and `timeout` is in seconds for each attempt. `CommandFailed` has the reason of
-    the last attempt.
+    No shell sees the command, and `timeout` is in seconds for each attempt. A command that did not answer may
+    have succeeded: it is repeated only if `find_effect` returns no text in place of its output.
+    `CommandFailed` has the reason of the last attempt.
     """
     number = 0
     while True:
@@ -170,14 +182,20 @@ def run(command: Sequence[str], *, timeout: float = TIMEOUT, attempts: int = ATT
         try:
             return _once(command, timeout)
         except CommandFailed as error:
-            if error.is_last(number, attempts):
+            is_last = error.is_last(number, attempts)
+            if ending.is_set() or (is_last and not (error.transient and find_effect)):
                 raise
             error.pause(number, attempts)
+            if find_effect is not None and (effect := find_effect()):
+                return effect
+            if is_last:
+                raise
 
 
 def _once(command: Sequence[str], timeout: float) -> str:
     """Return the output of a command, which has at most `HURRY_SECONDS` left once the head begins to end."""
     without = left_out()
+    environment = {name: value for name, value in os.environ.items() if name not in without}
     try:
         # In its own session, so that Ctrl-C in the terminal does not end a command half-way.
         process = subprocess.Popen(
@@ -188,10 +206,10 @@ def _once(command: Sequence[str], timeout: float) -> str:
             text=True,
             errors="replace",
             start_new_session=True,
-            env={name: value for name, value in os.environ.items() if name not in without},
+            env=environment | ENGLISH,
         )
     except OSError as error:
-        raise CommandFailed(command, error.strerror or str(error), transient=False) from error
+        raise CommandFailed(command, error.strerror or str(error)) from error
     began, hurried, output, errors = time.monotonic(), math.inf, "", ""
     with process:
         try:
@@ -200,10 +218,10 @@ def _once(command: Sequence[str], timeout: float) -> str:
                     hurried = min(hurried, time.monotonic() + HURRY_SECONDS)
                 left = min(began + timeout, hurried) - time.monotonic()
                 if errors.endswith(WAITS):
-                    raise CommandFailed(command, errors, transient=True)
+                    raise CommandFailed(command, errors)
                 if left <= 0:
                     reason = f"no answer within {time.monotonic() - began:.1f} s {errors}".strip()
-                    raise CommandFailed(command, reason, transient=True)
+                    raise CommandFailed(command, reason)
                 try:
                     output, errors = process.communicate(timeout=min(SLICE_SECONDS, left))
                 except subprocess.TimeoutExpired as late:
@@ -213,8 +231,7 @@ def _once(command: Sequence[str], timeout: float) -> str:
             raise
     if process.returncode:
         reason = " ".join(errors.split()) or f"exit code {process.returncode}"
-        is_transient = bool(TRANSIENT.search(reason) or DOUBTFUL.search(reason))
-        raise CommandFailed(command, reason, transient=is_transient)
+        raise CommandFailed(command, reason)
     return output
 
 
@@ -338,7 +355,11 @@ class Queue:
         If the queue does not answer, nothing is known, and `CommandFailed` is raised.
         """
         command = [part.format(uid=os.getuid(), user=_user()) for part in self.listing]
-        listing = self.read_listing(run(command, attempts=self.attempts))
+        output = run(command, attempts=self.attempts)
+        try:
+            listing = self.read_listing(output)
+        except SyntaxError as error:  # half of a document, or a message in its place
+            raise CommandFailed(command, f"its output cannot be read: {error}") from error
         jobs = [job for job in listing if job.name.startswith(prefix)]
         stuck = [job.number for job in jobs if job.state in STUCK and not job.reason][:MOST_REASONS]
         if not self.explanation or not stuck:
@@ -351,24 +372,19 @@ class Queue:
     def submit(self, script: str, name: str, *, besides: str = "") -> str:
         """Return the number of the job made from a script, or of the job of that name in the queue.
 
-        A command that did not answer may have succeeded: it is repeated only when the queue shows no such job
-        `besides` an older one. `CommandFailed` is raised if the queue refuses, or does not answer.
+        It is submitted again only when the queue shows no such job `besides` an older one. `CommandFailed` is
+        raised if the queue refuses, or does not answer.
         """
-        number = 0
-        while True:
-            number += 1
-            try:
-                return self.read_number(run([*self.submission, script], attempts=1))
-            except CommandFailed as error:
-                if not error.transient or ending.is_set():
-                    raise
-                is_last = error.is_last(number, self.attempts)
-                error.pause(1 if is_last else number, 1 if is_last else self.attempts)
-                jobs = [job for job in self.live_jobs(name) if job.name == name]
-                if numbers := [job.number for job in jobs if job.number != besides]:
-                    return numbers[0]
-                if is_last:
-                    raise
+
+        def find_job() -> str:
+            jobs = [job for job in self.live_jobs(name) if job.name == name]
+            return next((job.number for job in jobs if job.number != besides), "")
+
+        command = [*self.submission, script]
+        output = run(command, attempts=self.attempts, find_effect=find_job)
+        if number := self.read_number(output):
+            return number
+        raise CommandFailed(command, f"no number of a job in its output: {' '.join(output.split())}")
 
     def cancel(self, numbers: Iterable[str]) -> None:
         """End jobs; if one is gone already, or the queue does not answer, that is only logged."""
@@ -481,9 +497,9 @@ def _slurm_end(state: str, user: str, reason: str, code: str) -> str:
 def _slurm_details(output: str) -> JobDetails:
     """Return the details of a job as `scontrol` shows them, or `sacct` with bars between three of them."""
     fields = dict(re.findall(r"(\w+)=(\S*)", output))
-    if (record := re.match(r"(\w+)(?: by \d+)?\|(.*)\|(.*)$", output, re.MULTILINE)) is not None:
+    if (record := re.search(r"^(\w+)(?: by \d+)?\|(.*)\|(.*)$", output, re.MULTILINE)) is not None:
         fields = dict(zip(("JobState", "ExitCode", "NodeList"), record.groups(), strict=True))
-    user = re.match(r"CANCELLED by (\d+)", output)
+    user = re.search(r"^CANCELLED by (\d+)", output, re.MULTILINE)
     keys = ("JobState", "Restarts", "NodeList", "Reason", "ExitCode")
     state, restarts, node, reason, code = (fields.get(key, "") for key in keys)
     used, limit = (walltime_seconds("slurm", fields.get(key, "")) for key in ("RunTime", "TimeLimit"))
@@ -528,7 +544,8 @@ SLURM = Queue(
     kind="slurm",
     title="SLURM",
     submission=("sbatch", "--parsable"),
-    read_number=lambda output: output.strip().split(";")[0],
+    # a site's own command may say more
+    read_number=lambda output: "".join(re.findall(r"^(\d+)(?:;\S*)?$", output, re.MULTILINE)[-1:]),
     listing=("squeue", "--noheader", "--format=%i|%j|%T|%N|%M|%r", "--user", "{uid}"),
     read_listing=_slurm_jobs,
     inspection=("scontrol", "--oneliner", "show", "job"),
@@ -571,7 +588,8 @@ SGE_STATES = {
 
 def _sge_jobs(output: str) -> list[LiveJob]:
     jobs = []
-    for job in ElementTree.fromstring(output).iter("job_list"):
+    document = output[output.find("<?xml") :] if "<?xml" in output else output
+    for job in ElementTree.fromstring(document).iter("job_list"):
         letters = job.findtext("state", "")
         state = next((word for letter, word in SGE_STATES.items() if letter in letters), letters.upper())
         node = job.findtext("queue_name", "").rpartition("@")[2]
@@ -693,7 +711,7 @@ def partition(name: str | None) -> dict[str, str]:
     for record in (dict(re.findall(r"(\w+)=(\S*)", line)) for line in output.splitlines()):
         if name or record.get("Default") == "YES":
             return record
-    raise CommandFailed(["scontrol"], "no default partition", transient=False)
+    raise CommandFailed(["scontrol"], "no default partition")
 
 
 def largest_node(name: str) -> tuple[int, int]:

@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 from processes import grid_engine, sweeping
@@ -14,7 +13,7 @@ from processes.killing import reported_done
 
 from sweep_clustering.pipeline.jobs import queues
 from sweep_clustering.pipeline.jobs.heads import HeadJob
-from sweep_clustering.pipeline.jobs.queues import SGE, CommandFailed, LiveJob, head_name, used_queue
+from sweep_clustering.pipeline.jobs.queues import SGE, LiveJob, head_name, used_queue
 from sweep_clustering.pipeline.monitor.status import read_run_state
 from sweep_clustering.storage.runfolder.folder import REQUEUED, GenerationFolder, HeadRecord, RunFolder
 
@@ -126,8 +125,10 @@ def test_a_head_that_resumes_as_another_job_is_not_taken_for_it(
     generation = GenerationFolder(run, 1)
     generation.path.mkdir()
     HeadRecord(spec="s", job="7", state=REQUEUED, restarts=1, at=100.0).write(generation.head)
-    busy = CommandFailed(["qsub"], "commlib error", transient=True)
-    monkeypatch.setattr(queues, "run", Mock(side_effect=busy))
+    qsub = tmp_path / "qsub"
+    qsub.write_text("#!/bin/sh\necho commlib error >&2; exit 1\n")
+    qsub.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     monkeypatch.setattr(queues, "PAUSE", 0.0)
     jobs = [LiveJob(number, head_name(run), "PENDING", "", "") for number in ("7", "8")]
     monkeypatch.setattr(queues.Queue, "live_jobs", lambda queue, prefix: jobs)

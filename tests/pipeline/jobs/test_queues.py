@@ -12,7 +12,14 @@ import pytest
 
 from sweep_clustering.pipeline.jobs import queues
 from sweep_clustering.pipeline.jobs.heads import HeadJob
-from sweep_clustering.pipeline.jobs.queues import SLURM, CommandFailed, LiveJob, used_queue, walltime_seconds
+from sweep_clustering.pipeline.jobs.queues import (
+    SGE,
+    SLURM,
+    CommandFailed,
+    LiveJob,
+    used_queue,
+    walltime_seconds,
+)
 from sweep_clustering.storage.runfolder.folder import GenerationFolder, HeadRecord, RunFolder, Submission
 
 Command = Callable[[str, str], Path]
@@ -144,6 +151,42 @@ def test_no_command_reads_the_variables_of_a_shell(command: Command, monkeypatch
     with pytest.raises(CommandFailed) as failure:
         SLURM.submit("job.sh", "sweep-a-1")
     assert {name for name in hidden | kept if f" {name}=set" in str(failure.value)} == kept
+
+
+def test_refusals_are_read_in_english(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job inherits the locale of who submits it, and messages follow another variable."""
+    monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
+    monkeypatch.setenv("LANGUAGE", "de:en")
+    command("sbatch", '[ "$LANGUAGE,$LC_ALL" = C,de_DE.UTF-8 ] && echo Connection refused >&2; exit 1')
+    command("squeue", "true")
+    with pytest.raises(CommandFailed, match="Connection refused") as failure:
+        SLURM.submit("job.sh", "sweep-a-1")
+    assert failure.value.transient
+
+
+def test_a_site_may_print_lines_of_its_own(command: Command) -> None:
+    """Commands of many sites are scripts around those of the queue, which greet and warn."""
+    hint = "echo 'Note: 3 nodes | maintenance on Monday'"
+    command("sbatch", f"{hint}; echo '43;site'")
+    assert SLURM.submit("job.sh", "sweep-a-1") == "43"
+    command("sbatch", hint)
+    with pytest.raises(CommandFailed, match="no number of a job in its output: Note: 3 nodes"):
+        SLURM.submit("job.sh", "sweep-a-1")
+    rows = (
+        "7|sweep-a-0|RUNNING|gpu-a01|0:07|None",
+        "8_[0-5%2]|an array of mine|PENDING||0:00|Resources",
+        "9_3|a | b|RUNNING|gpu-a[01-03]|0:01|None",
+    )
+    command("squeue", "; ".join((hint, *(f"echo '{row}'" for row in rows))))
+    assert SLURM.live_jobs("sweep-a-") == [LiveJob("7", "sweep-a-0", "RUNNING", "gpu-a01", "None")]
+    command("scontrol", f"{hint}; echo 'JobId=7 JobState=CANCELLED ExitCode=0:15 NodeList=gpu-a01'")
+    command("sacct", f"{hint}; echo 'CANCELLED by 12|0:0|gpu-a01'")
+    assert SLURM.end_of("7").end == "cancelled by an administrator (user number 12)"
+    command("qstat", f"{hint}; echo '<?xml version=\"1.0\"?><job_info></job_info>'")
+    assert SGE.live_jobs("sweep-a-") == []
+    command("qstat", f"{hint}; exit 0")
+    with pytest.raises(CommandFailed, match="its output cannot be read"):
+        SGE.live_jobs("sweep-a-")
 
 
 POLICY = "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"

@@ -86,7 +86,7 @@ class Site:
     def live_jobs(self, prefix: str) -> list[LiveJob]:
         self.asked += 1
         if not self.answers:
-            raise CommandFailed(["squeue"], "timed out", transient=True)
+            raise CommandFailed(["squeue"], "timed out")
         return list(self.queue.values())
 
     def end_of(self, number: str) -> JobDetails:

@@ -108,9 +108,7 @@ def test_a_head_that_waits_and_worker_jobs_are_ended_or_named(
     with pytest.raises(CannotCancel, match="no squeue here: cancel it elsewhere"):
         cancel(cube, print)
     monkeypatch.setattr("shutil.which", lambda name: name)
-    monkeypatch.setattr(
-        queues.Queue, "live_jobs", Mock(side_effect=CommandFailed(["squeue"], "-", transient=True))
-    )
+    monkeypatch.setattr(queues.Queue, "live_jobs", Mock(side_effect=CommandFailed(["squeue"], "-")))
     with pytest.raises(CannotCancel, match="nothing was cancelled, the queue does not answer: squeue"):
         cancel(cube, print)
     assert read_run_state(cube).waiting == "10"

@@ -212,7 +212,7 @@ def test_what_a_log_holds_does_nothing_to_a_terminal_and_lines_stay_whole(
 def test_following_ends_when_the_head_has_left_the_queue_without_a_word(
     begun: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    silence = CommandFailed(["squeue"], "no answer", transient=True)
+    silence = CommandFailed(["squeue"], "no answer")
     answers = Mock(side_effect=["pending", None, "pending", None, silence, None, None])
     monkeypatch.setattr(runs, "POLL_SECONDS", 0.01)
     monkeypatch.setattr(runs, "QUEUE_SECONDS", 0.0)

@@ -119,7 +119,7 @@ def test_a_run_without_workers_points_to_the_doctor(tmp_path: Path, monkeypatch:
     assert "doctor" not in sweep("status", tmp_path / "tiny.zarr").stderr
 
 
-REFUSED = CommandFailed(["scontrol"], "Requested operation is presently disabled", transient=False)
+REFUSED = CommandFailed(["scontrol"], "Requested operation is presently disabled")
 TERM, USR1 = Stopped(signal.SIGTERM), Stopped(signal.SIGUSR1)
 BY_TERM, BY_USR1, AGAIN = "stopped by SIGTERM", "stopped by SIGUSR1", "resumes when its job starts again"
 

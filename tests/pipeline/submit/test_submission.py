@@ -271,7 +271,7 @@ CONFIG = "MaxArraySize = 1001\nMaxJobCount             = 100\n"
 def test_the_limit_of_grid_engine(limit: str, said: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     def run(command: list[str]) -> str:
         if not limit:
-            raise CommandFailed(command, "no answer", transient=True)
+            raise CommandFailed(command, "no answer")
         return f"#global:\nmax_aj_instances             2000\nmax_u_jobs                   {limit}\n"
 
     monkeypatch.setattr(queues, "run", run)
@@ -291,7 +291,7 @@ def test_the_limits_of_slurm(monkeypatch: pytest.MonkeyPatch) -> None:
             answers["show assoc_mgr"] = user
             (answer,) = (text for key, text in answers.items() if key in " ".join(command))
             if not partition:
-                raise CommandFailed(command, "Unable to contact", transient=True)
+                raise CommandFailed(command, "Unable to contact")
             return answer
 
         monkeypatch.setattr(queues, "run", run)
