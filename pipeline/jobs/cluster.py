@@ -46,7 +46,7 @@ from sweep_clustering.storage.runfolder.folder import (
     JobRecord,
     RunFolder,
 )
-from sweep_clustering.storage.runfolder.lease import Lease
+from sweep_clustering.storage.runfolder.lease import JOB_VARIABLES, OWN_END, Lease
 from sweep_clustering.sweeps.errors import InputError, Problem
 
 logger = logging.getLogger(__name__)
@@ -763,6 +763,9 @@ def job_keys(options: JobQueue, run: RunFolder, security: Security | None) -> di
     ends = lifetime(options)
     if ends is not None and not any(argument.split("=")[0] == "--lifetime" for argument in extra):
         extra = ["--lifetime", f"{ends[0]:.0f}s", "--lifetime-stagger", f"{ends[1]:.0f}s", *extra]
+    variables = JOB_VARIABLES.get(options.kind)
+    if options.walltime_seconds is not None and variables is not None and variables.end == OWN_END:
+        prologue = [f"export {OWN_END}=`date -d +{options.walltime_seconds:.0f}seconds +%s`", *prologue]
     scratch = SCRATCH.format(place=keys.pop("local_directory", "${TMPDIR:-/tmp}")).splitlines()
     return {
         "death_timeout": DEATH_SECONDS,

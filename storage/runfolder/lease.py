@@ -61,15 +61,18 @@ class JobVariables:
     node: str = ""
 
 
+# Set by our scripts of worker jobs where the queueing system does not tell when a job ends.
+OWN_END = "SWEEP_JOB_END"
+
 # The variables of each queueing system, by the kind of its profiles. The first whose number is set counts,
 # because any program may have set a variable with as plain a name as Grid Engine's.
 JOB_VARIABLES = {
     "slurm": JobVariables(
         "SLURM_JOB_ID", "SLURM_JOB_NAME", "SLURM_RESTART_COUNT", "SLURM_JOB_END_TIME", "SLURMD_NODENAME"
     ),
-    "pbs": JobVariables("PBS_JOBID", "PBS_JOBNAME"),
-    "lsf": JobVariables("LSB_JOBID", "LSB_JOBNAME"),
-    "sge": JobVariables("JOB_ID", "JOB_NAME", "RESTARTED"),
+    "pbs": JobVariables("PBS_JOBID", "PBS_JOBNAME", end=OWN_END),
+    "lsf": JobVariables("LSB_JOBID", "LSB_JOBNAME", end=OWN_END),
+    "sge": JobVariables("JOB_ID", "JOB_NAME", "RESTARTED", end=OWN_END),
 }
 
 

@@ -165,6 +165,11 @@ def test_when_the_time_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     for left in (400, 600):
         monkeypatch.setenv("SLURM_JOB_END_TIME", f"{int(own) + left}")
         assert end_of_time(limited) == min(own + 500.0, int(own) + left - RESERVE)
+    monkeypatch.delenv("SLURM_JOB_ID")
+    monkeypatch.setenv("JOB_ID", "7")
+    assert end_of_time(limited) == own + 500.0
+    monkeypatch.setenv("SWEEP_JOB_END", str(int(own) + 400))
+    assert end_of_time(limited) == int(own) + 400 - RESERVE
 
 
 @pytest.mark.slow

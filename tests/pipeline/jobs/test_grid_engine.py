@@ -1,7 +1,9 @@
 """Worker jobs and heads on Grid Engine: what its commands say, recorded, and a real one."""
 
 import json
+import os
 import re
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,9 +15,10 @@ from processes.killing import reported_done
 
 from sweep_clustering.pipeline.jobs import queues
 from sweep_clustering.pipeline.jobs.heads import HeadJob
-from sweep_clustering.pipeline.jobs.queues import SGE, LiveJob, head_name, used_queue
+from sweep_clustering.pipeline.jobs.queues import SGE, HeadDemand, LiveJob, head_name, used_queue
 from sweep_clustering.pipeline.monitor.status import read_run_state
 from sweep_clustering.storage.runfolder.folder import REQUEUED, GenerationFolder, HeadRecord, RunFolder
+from sweep_clustering.sweeps.errors import present
 
 JOB = """\
     <job_list state="pending">
@@ -144,8 +147,7 @@ def test_a_head_that_resumes_as_another_job_is_not_taken_for_it(
 # On a real Grid Engine.
 
 PROFILES = """
-pair: {kind: sge, cores: 2, memory: 2GB, walltime: "00:10:00", interface: lo, pe: smp,
-       head: {walltime: "00:00:20"}}
+pair: {kind: sge, cores: 2, memory: 2GB, walltime: "00:10:00", interface: lo, pe: smp}
 none: {kind: sge, cores: 2, memory: 2GB, interface: lo, queue: main.q}
 wrong: {kind: sge, cores: 2, memory: 2GB, interface: lo, queue: other.q, pe: mpi}
 dies: {kind: sge, cores: 1, memory: 1GB, interface: lo, failed_starts: 1, start_timeout: 60s,
@@ -185,7 +187,7 @@ def test_a_head_resumes_as_another_job_and_leaves_nothing_when_cancelled(
         return json.loads(sweep("status", cube, "--json").stdout)
 
     def head() -> str:
-        return next(job.number for job in SGE.live_jobs(head_name(run)) if job.state == "RUNNING")
+        return max((job.number for job in SGE.live_jobs(head_name(run))), key=int)
 
     assert "the head is job" in detach()
     sweeping.wait_until(lambda: reported_done(cube))
@@ -195,11 +197,11 @@ def test_a_head_resumes_as_another_job_and_leaves_nothing_when_cancelled(
     (job,) = shown["jobs"]["jobs"]
     assert job["workers"] == 2
     assert "distributed" in sweep("logs", cube, "--job", job["job"]).stdout
-    # The soft limit, 5 s before its walltime, brings the signal that the head waits for.
     state = lambda: read_run_state(cube)  # noqa: E731
-    sweeping.wait_until(lambda: state().holder is not None and head() != number, seconds=90)
-    sweeping.wait_until(lambda: status()["head"]["restarts"] == 1)
+    os.kill(present(state().holder).process.pid, signal.SIGUSR1)  # as at the soft limit of its time
+    sweeping.wait_until(lambda: state().holder is not None and head() != number)
     sweeping.wait_until(lambda: status()["run"])
+    assert status()["head"]["restarts"] == 1
     assert re.search(r"stopped by SIGUSR1.*the head resumes", run.log.read_text())
     number = head()
     ended = sweep("cancel", cube)
@@ -243,3 +245,30 @@ def test_jobs_that_bring_no_worker_end_the_run(
     assert re.search(says, caplog.text + done.stderr)
     assert grid_engine.queue() == []
     assert not (tmp_path / "tiny.zarr").exists()
+
+
+@pytest.mark.slow
+def test_a_head_is_warned_before_its_walltime(site: Path, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    demand = HeadDemand(
+        name="sweep-a-head",
+        log=str(log),
+        cores=2,
+        memory=2**30,
+        walltime="00:01:00",
+        warning=58,
+        queue="main.q",
+        account=None,
+        mail=None,
+        pe="smp",
+    )
+    lines = [f"{SGE.marker} {line}" for line in SGE.head_directives(demand)]
+    script = tmp_path / "head.sh"
+    waits = "trap 'echo warned; exit' USR1; qstat >/dev/null; echo $NSLOTS; while :; do sleep 0.1; done"
+    script.write_text("\n".join(["#!/usr/bin/env bash", *lines, waits, ""]))
+    number = SGE.submit(str(script), "sweep-a-head")
+    assert SGE.details(number).limit == 2.0
+    sweeping.wait_until(lambda: log.exists() and "warned" in log.read_text())
+    shown = log.read_text().splitlines()
+    assert shown[0] == "2"  # slots
+    assert shown[-1] == "warned"

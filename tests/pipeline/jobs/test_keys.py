@@ -2,7 +2,9 @@
 
 import re
 import signal
+import subprocess
 import sys
+import time
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -137,6 +139,9 @@ def test_the_example_of_the_guide_to_grid_engine_is_one(tmp_path: Path) -> None:
         "#$ -pe smp 2",
         "#$ -S /bin/bash",
     ]
+    (line,) = re.findall("export SWEEP_JOB_END=.*", script)
+    end = subprocess.check_output(["sh", "-c", f"{line}; echo $SWEEP_JOB_END"], text=True)
+    assert 3590 < int(end) - time.time() < 3610
     script = head_script(options, RunFolder(tmp_path / "a.zarr"), ["submit", "a.toml"])
     assert "#$ -l h_rt=3600,s_rt=3420\n" in script
     assert "#$ -q main.q\n" in script
