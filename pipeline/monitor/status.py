@@ -326,7 +326,10 @@ class Status:
         return [
             f"worker jobs: {counts}; {plural(self.jobs.workers, 'worker')}",
             *(f"  {remark}" for remark in self.jobs.remarks),
-            *(f"{place(job)}{job.workers:>3} workers  {job.state:<24}{job.name}" for job in self.jobs.jobs),
+            *(
+                f"{place(job)}{plural(job.workers, 'worker'):<12}{job.state:<24}{job.name}"
+                for job in self.jobs.jobs
+            ),
             *(f"{place(job)}{job.how:<36}{job.name}" for job in self.jobs.lost[-5:]),
         ]
 
