@@ -96,7 +96,7 @@ def connect(profile: Profile, *, n_workers: int | None = None, lease: Lease) -> 
         connection = _local(options, n_processes, lease.generation.run.log)
     elif isinstance(options, JobQueue):
         n_jobs = n_processes // options.cores
-        connection = jobs.connect_jobs(options, where=profile.where, n_jobs=n_jobs, lease=lease)
+        connection = jobs.connect_jobs(options, n_jobs=n_jobs, lease=lease)
     else:
         connection = _address(profile, options, n_workers)
     allow_open_files(n_processes)

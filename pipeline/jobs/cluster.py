@@ -8,25 +8,21 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-import re
 import secrets
-import shlex
 import shutil
 import socket
-import sys
 import threading
 import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import psutil
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -47,7 +43,6 @@ from sweep_clustering.storage.runfolder.folder import (
     RunFolder,
 )
 from sweep_clustering.storage.runfolder.lease import JOB_VARIABLES, OWN_END, Lease
-from sweep_clustering.sweeps.errors import InputError, Problem
 
 logger = logging.getLogger(__name__)
 
@@ -383,11 +378,9 @@ class JobWatch:
         """Keep later jobs from a node, unless none would be left for them; the deaths so far are its own."""
         if self._queue is None or self._queue.exclusion is None:
             return
-        try:
+        n_nodes = 0
+        with suppress(queues.CommandFailed):
             n_nodes = self._queue.count_nodes(getattr(self._options, "queue", None))
-        except queues.CommandFailed as error:
-            n_nodes = 0
-            logger.debug("%s", error)
         if self._faults.may_exclude(node, self._excluded, n_nodes):
             self._excluded.append(node)
             for slot in self._slots.values():
@@ -433,28 +426,6 @@ class JobWatch:
         log = max(logs, key=lambda path: path.stat().st_mtime)
         tail = log.read_text(encoding="utf-8", errors="replace").splitlines()[-TAIL_LINES:]
         return "\n".join([f"the end of {log}:", *(f"  {line}" for line in tail)])
-
-
-# Characters of a path in a job script, in which dask-jobqueue quotes nothing and SLURM expands %.
-SAFE_PATH = re.compile(r"[\w./+@=,:-]+", re.ASCII)
-
-
-def job_problems(options: JobQueue, where: str, run: RunFolder) -> list[Problem]:
-    """Return what keeps this machine from submitting the jobs of a profile for a run."""
-    problems = []
-    command = shlex.split(cluster_class(options.kind).job_cls.submit_command)[0]
-    if shutil.which(command) is None:
-        expected = f"a machine that submits to {options.kind}"
-        problems.append(Problem(where.rstrip(":"), f"no command {command!r} here", expected))
-    interface, interfaces = options.keys.get("interface"), psutil.net_if_addrs()
-    if interface is not None and interface not in interfaces:
-        expected = "one of this machine's: " + ", ".join(sorted(interfaces))
-        problems.append(Problem(f"{where} interface", repr(interface), expected))
-    expected = "a path of letters, digits and ./+@=,:_-, because job scripts contain it"
-    for name, path in (("--results", str(run.path.resolve())), ("python", sys.executable)):
-        if not SAFE_PATH.fullmatch(path):
-            problems.append(Problem(name, path, expected))
-    return problems
 
 
 # Fresh TLS credentials of one run: in memory, or shared with its jobs through files of their owner alone.
@@ -648,15 +619,13 @@ class KeptCluster:
 
 
 @contextmanager
-def connect_jobs(options: JobQueue, *, where: str, n_jobs: int, lease: Lease) -> Iterator[Client]:
+def connect_jobs(options: JobQueue, *, n_jobs: int, lease: Lease) -> Iterator[Client]:
     """Start a scheduler in this process, and keep `n_jobs` worker jobs running until the block ends.
 
     Parameters
     ----------
     options : JobQueue
         Keys of the profile.
-    where : str
-        File and profile, for messages.
     n_jobs : int
         Number of worker jobs.
     lease : Lease
@@ -670,14 +639,10 @@ def connect_jobs(options: JobQueue, *, where: str, n_jobs: int, lease: Lease) ->
 
     Raises
     ------
-    InputError
-        If this machine cannot submit jobs.
     ComputeClusterError
         If jobs die at once, or none starts; also out of the block.
     """
     generation, run = lease.generation, lease.generation.run
-    if problems := job_problems(options, where, run):
-        raise InputError(problems)
     prefix = queues.job_prefix(run)
     name = f"{prefix}{secrets.token_hex(2)}"
     with ExitStack() as stack:

@@ -338,23 +338,17 @@ class Queue:
     """Returns the directive that keeps a job from nodes, for a script that has some directives already."""
     count_nodes: Callable[[str | None], int] = lambda _name: 0
     """Returns the number of nodes of a queue, or of the default one; 0 if it is not known."""
+    job_limits: tuple[tuple[tuple[str, ...], str], ...] = ()
+    """Commands that show limits of jobs, with patterns of their names and numbers."""
     attempts: int = ATTEMPTS
     """Attempts at a command while its failure may pass."""
-
-    def queue_names(self) -> list[str]:
-        """Return the names of the queues of the site; none if they are not known now."""
-        try:
-            return run(self.queue_listing, timeout=5, attempts=2).split() if self.queue_listing else []
-        except CommandFailed as error:
-            logger.debug("%s", error)
-            return []
 
     def live_jobs(self, prefix: str) -> list[LiveJob]:
         """Return this user's jobs whose names start with `prefix`, without those that have ended.
 
         If the queue does not answer, nothing is known, and `CommandFailed` is raised.
         """
-        command = [part.format(uid=os.getuid(), user=_user()) for part in self.listing]
+        command = for_user(self.listing)
         output = run(command, attempts=self.attempts)
         try:
             listing = self.read_listing(output)
@@ -448,12 +442,21 @@ class Queue:
         return None
 
 
-def _user() -> str:
-    """Return the name of this user, or the number of one without a name."""
+def for_user(command: Sequence[str]) -> list[str]:
+    """Return a command about this user, in place of `{user}` and `{uid}`."""
+    name = uid = str(os.getuid())
+    with suppress(KeyError):  # a user may have no name
+        name = pwd.getpwuid(os.getuid()).pw_name
+    return [part.format(user=name, uid=uid) for part in command]
+
+
+def words_of(command: Sequence[str]) -> list[str]:
+    """Return the words that a command prints; none if there is no command, or it fails."""
     try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return str(os.getuid())
+        return run(command, timeout=5, attempts=2).split() if command else []
+    except CommandFailed as error:
+        logger.debug("%s", error)
+        return []
 
 
 def _slurm_jobs(output: str) -> list[LiveJob]:
@@ -514,11 +517,6 @@ def _slurm_exclusion(header: str, nodes: Sequence[str]) -> str:
     return f"--exclude={','.join([*others[-1:], *nodes])}"
 
 
-def _slurm_nodes(name: str | None) -> int:
-    number = partition(name).get("TotalNodes", "")
-    return int(number) if number.isdecimal() else 0
-
-
 def _slurm_head(job: HeadDemand) -> list[str]:
     directives = {
         "-J": job.name,
@@ -563,7 +561,16 @@ SLURM = Queue(
     variables=("SBATCH_", "SLURM_", "SQUEUE_", "SCANCEL_", "SCONTROL_", "SINFO_", "SACCT_"),
     accounting=("sacct", "-nPX", "--format=State,ExitCode,NodeList", "--jobs"),
     exclusion=_slurm_exclusion,
-    count_nodes=_slurm_nodes,
+    count_nodes=lambda names: max(
+        (int(record.get("TotalNodes", 0)) for record in partitions(names)), default=0
+    ),
+    job_limits=(
+        (("scontrol", "show", "config"), r"^(MaxJobCount)\s*=\s*(\d+)"),
+        (
+            ("scontrol", "show", "assoc_mgr", "flags=assoc", "users={user}"),
+            r"\b((?:Grp|Max)(?:Submit)?Jobs)=(\d+)",
+        ),
+    ),
     addresses=frozenset(
         ("SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_CLUSTERS", "SLURM_JWT", "SLURM_SACK_SOCKET")
     ),
@@ -674,7 +681,8 @@ SGE = Queue(
     worker_directives=("-S /bin/bash", "-r n"),
     environments=("qconf", "-spl"),
     exclusion=lambda _header, nodes: f"-l hostname=!({'|'.join(nodes)})",
-    count_nodes=lambda _name: len(run(["qconf", "-sel"], timeout=5, attempts=2).split()),
+    count_nodes=lambda _name: len(words_of(["qconf", "-sel"])),
+    job_limits=((("qconf", "-sconf"), r"^(max_u_jobs)\s+(\d+)"),),
     queue_listing=("qconf", "-sql"),
 )
 
@@ -702,23 +710,20 @@ def left_out() -> list[str]:
     )
 
 
-def partition(name: str | None) -> dict[str, str]:
-    """Return the values of a partition, or of the default one if `name` is None, from `scontrol`.
-
-    `CommandFailed` is raised if there is no such partition, or SLURM does not answer.
-    """
-    output = run(["scontrol", "--oneliner", "show", "partition", *filter(None, [name])])
-    for record in (dict(re.findall(r"(\w+)=(\S*)", line)) for line in output.splitlines()):
-        if name or record.get("Default") == "YES":
-            return record
-    raise CommandFailed(["scontrol"], "no default partition")
+def partitions(names: str | None) -> list[dict[str, str]]:
+    """Return the values of partitions, whose names have commas between them, or of the default one."""
+    output = run(["scontrol", "--all", "--oneliner", "show", "partition"])
+    records = [dict(re.findall(r"(\w+)=(\S*)", line)) for line in output.splitlines()]
+    if names is None:
+        return [record for record in records if record.get("Default") == "YES"]
+    return [record for record in records if record.get("PartitionName") in names.split(",")]
 
 
 def largest_node(name: str) -> tuple[int, int]:
-    """Return the bytes of memory and the cores of the largest node of a partition, 0 for a value that SLURM
-    omits.
-    """
+    """Return the bytes of memory and the cores of the largest node of a partition, or 0."""
     # as "8192+ 16" if the nodes are not all alike
     output = run(["sinfo", "--noheader", f"--partition={name}", "--format=%m %c"])
-    sizes = [int(text) for text in re.findall(r"\d+", output)]
-    return max(sizes[::2], default=0) * 2**20, max(sizes[1::2], default=0)
+    sizes = re.findall(r"^(\d+)\+? +(\d+)\+?$", output, re.MULTILINE)
+    return max((int(size) for size, _ in sizes), default=0) * 2**20, max(
+        (int(n) for _, n in sizes), default=0
+    )

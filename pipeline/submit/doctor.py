@@ -32,15 +32,15 @@ from sweep_clustering.installation import InstallationError
 from sweep_clustering.pipeline.cluster.connect import connect
 from sweep_clustering.pipeline.cluster.profiles import Address, Local, Profile
 from sweep_clustering.pipeline.common import core_count, duration, memory_limit, plural
-from sweep_clustering.pipeline.jobs.keys import JobQueue, KnownQueue
+from sweep_clustering.pipeline.jobs.keys import JobQueue
 from sweep_clustering.pipeline.jobs.queues import QUEUES, ComputeClusterError
 from sweep_clustering.pipeline.run import signals
-from sweep_clustering.pipeline.submit.submission import WARNINGS, queue_problems
+from sweep_clustering.pipeline.submit.submission import job_problems, limit_warnings
 from sweep_clustering.storage import files
 from sweep_clustering.storage.provenance import PACKAGES, fingerprint, software_differences
 from sweep_clustering.storage.runfolder.folder import GenerationFolder, JobList, cube_path
 from sweep_clustering.storage.runfolder.lease import STALE_AFTER, Lease
-from sweep_clustering.sweeps.errors import InputError, cause_of, unstyled
+from sweep_clustering.sweeps.errors import InputError, cause_of, raise_all, unstyled
 
 logger = logging.getLogger(__name__)
 
@@ -300,11 +300,10 @@ def examine(
         Lease.acquire(cube_path(folder, "doctor"), on_lost=interrupt) as lease,
     ):
         try:
-            if isinstance(options, KnownQueue) and (problems := list(queue_problems(options, profile.where))):
-                raise InputError(problems)
-            if isinstance(options, JobQueue) and options.kind in WARNINGS:
+            if isinstance(options, JobQueue):
+                raise_all(job_problems(options, profile.where, lease.generation.run))
                 n_jobs = workers or options.workers
-                value = "\n".join(WARNINGS[options.kind](options, n_jobs))
+                value = "\n".join(limit_warnings(options, n_jobs))
                 level, expected = WARNING if value else OK, f"room for {plural(n_jobs, 'job')}"
                 note(Check("limits", level, value or expected, expected, LIMITED))
             began = time.time()

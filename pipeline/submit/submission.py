@@ -1,7 +1,6 @@
 """The submit command: everything is checked, then the sweep is run, handed over, or only shown."""
 
 import fnmatch
-import getpass
 import logging
 import os
 import re
@@ -11,11 +10,12 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import psutil
 from dask.utils import format_bytes, parse_bytes
 from rich.console import Console
 
@@ -23,15 +23,15 @@ from sweep_clustering.installation import check_numpy
 from sweep_clustering.pipeline.cluster.profiles import load_profile
 from sweep_clustering.pipeline.common import COMPLETE, INTERNAL, at_hand, duration, own_names, plural, span
 from sweep_clustering.pipeline.jobs import queues
-from sweep_clustering.pipeline.jobs.cluster import job_problems, job_script
+from sweep_clustering.pipeline.jobs.cluster import job_script
 from sweep_clustering.pipeline.jobs.heads import head_script
-from sweep_clustering.pipeline.jobs.keys import JobQueue, KnownQueue
+from sweep_clustering.pipeline.jobs.keys import JobQueue, KnownQueue, cluster_class
 from sweep_clustering.pipeline.monitor.status import last_lines, read_run_state
 from sweep_clustering.pipeline.run.head import DETACHED, report_done, run_head, withdraw_cancel
 from sweep_clustering.pipeline.run.request import Options, Request, Selection, Sweep, is_settled, prepare
 from sweep_clustering.pipeline.submit import overview
 from sweep_clustering.storage.files import StorageError, storage_errors
-from sweep_clustering.storage.runfolder.folder import RunFolder, Submission
+from sweep_clustering.storage.runfolder.folder import RunFolder, Submission, cube_path
 from sweep_clustering.storage.runfolder.lease import Lease, LeaseHeld
 from sweep_clustering.sweeps.errors import InputError, Problem, collecting
 from sweep_clustering.sweeps.plan import find_cells
@@ -111,16 +111,15 @@ def _checked(path: Path, options: Options) -> Request:
         own_names()
     with collecting(problems):
         profile = None if options.workers == 0 else load_profile(options.profile, options.cluster_file)
-    if profile is not None and isinstance(profile.options, KnownQueue):
-        problems += queue_problems(profile.options, profile.where)
-    if options.detach and profile is not None and isinstance(profile.options, JobQueue):
-        if not isinstance(profile.options, KnownQueue):
-            value = f"profile {profile.name!r} of kind {profile.options.kind}"
+    if profile is not None and isinstance(jobs := profile.options, JobQueue):
+        if options.detach and not isinstance(jobs, KnownQueue):
+            value = f"profile {profile.name!r} of kind {jobs.kind}"
             hint = "leave out --detach, and run it under tmux, or in a job of your own"
             kinds = ", ".join([*queues.QUEUES, "local or address"])
             problems.append(Problem("--detach", value, f"a profile of kind {kinds}", hint))
-        elif not options.dry_run and not problems:  # a dry run shows these as warnings
-            problems = job_problems(profile.options, profile.where, sweep.run)
+        # a dry run elsewhere shows these as warnings
+        elif not options.dry_run or submits(jobs):
+            problems += job_problems(jobs, profile.where, RunFolder(cube_path(options.results, path.stem)))
     if problems:
         raise InputError(problems)
     return Request(path, sweep, selection, profile, options)
@@ -134,10 +133,8 @@ def job_lines(options: JobQueue, sweep: Sweep, *, where: str, n_jobs: int) -> li
 
     No file is written, and no job submitted; limits of the queue are read if its commands answer.
     """
-    warnings = [
-        *job_problems(options, where, sweep.run),
-        *(WARNINGS[options.kind](options, n_jobs) if options.kind in WARNINGS else ()),
-    ]
+    problems = [] if submits(options) else job_problems(options, where, sweep.run)
+    warnings = [*problems, *limit_warnings(options, n_jobs)]
     script = job_script(options, sweep.run).strip().splitlines()
     head = f"{plural(n_jobs, 'worker job')} of this script would be kept running:"
     names = ", ".join(queues.left_out() if options.kind in queues.QUEUES else ())
@@ -145,23 +142,50 @@ def job_lines(options: JobQueue, sweep: Sweep, *, where: str, n_jobs: int) -> li
     return [head, "", *script, "", *notes, *(f"WARNING: {warning}" for warning in warnings)]
 
 
-def queue_problems(options: KnownQueue, where: str) -> Iterator[Problem]:
+def submits(options: JobQueue) -> bool:
+    """Whether this machine has the command that submits the jobs of a profile."""
+    return shutil.which(submit_command(options)) is not None
+
+
+def submit_command(options: JobQueue) -> str:
+    """Return the command that submits the jobs of a profile."""
+    return shlex.split(cluster_class(options.kind).job_cls.submit_command)[0]
+
+
+# Characters of a path in a job script, in which dask-jobqueue quotes nothing and SLURM expands %.
+SAFE_PATH = re.compile(r"[\w./+@=,:-]+", re.ASCII)
+
+
+def job_problems(options: JobQueue, where: str, run: RunFolder) -> list[Problem]:
+    """Return what keeps this machine from submitting the jobs of a profile for a run."""
+    problems = []
+    if not submits(options):
+        expected = f"a machine that submits to {options.kind}"
+        problems.append(Problem(where.rstrip(":"), f"no command {submit_command(options)!r} here", expected))
+    interface, interfaces = options.keys.get("interface"), psutil.net_if_addrs()
+    if interface is not None and interface not in interfaces:
+        expected = "one of this machine's: " + ", ".join(sorted(interfaces))
+        problems.append(Problem(f"{where} interface", repr(interface), expected))
+    expected = "a path of letters, digits and ./+@=,:_-, because job scripts contain it"
+    for name, path in (("--results", str(run.path.resolve())), ("python", sys.executable)):
+        if not SAFE_PATH.fullmatch(path):
+            problems.append(Problem(name, path, expected))
+    return [*problems, *(_unknown_names(options, where) if isinstance(options, KnownQueue) else ())]
+
+
+def _unknown_names(options: KnownQueue, where: str) -> Iterator[Problem]:
     """Yield the queues and the parallel environment of a profile that the site does not have."""
     queue = queues.QUEUES[options.kind]
     directives = options.keys.get("job_extra_directives", []) + options.head.job_extra_directives
     n_cores = max(options.cores, options.head.cores)
     if queue.environments and n_cores > 1 and not any(line.startswith("-pe ") for line in directives):
-        try:
-            environments = queues.run(queue.environments, timeout=5, attempts=2).split()
-        except queues.CommandFailed:
-            environments = []
-        name = options.environment
+        environments, name = queues.words_of(queue.environments), options.environment
         if name is None or (environments and name not in environments):
             fault = f"none for jobs of {n_cores} cores" if name is None else repr(name)
             expected = ", ".join(environments) or "qconf -spl lists them"
             yield Problem(f"{where} pe", fault, f"a parallel environment of the site: {expected}")
     choices = {"queue": options.keys.get("queue"), "head.queue": options.head.queue}
-    names = set(queue.queue_names() if any(choices.values()) else ())
+    names = set(queues.words_of(queue.queue_listing) if any(choices.values()) else ())
     for key, text in choices.items():
         # Grid Engine also takes patterns, and a queue on one host.
         patterns = [part.partition("@")[0] for part in (text or "").split(",")]
@@ -169,18 +193,31 @@ def queue_problems(options: KnownQueue, where: str) -> Iterator[Problem]:
             yield Problem(f"{where} {key}", repr(text), "one of " + ", ".join(sorted(names)))
 
 
-def slurm_warnings(options: JobQueue, n_jobs: int) -> Iterator[str]:
-    """Warn of jobs that ask for more than a partition has, or SLURM takes."""
-    try:
-        limits = queues.partition(options.keys.get("queue"))
-        name = limits["PartitionName"]
-        memory, cores = queues.largest_node(name)
-        job_limit = re.search(
-            r"^MaxJobCount\s*=\s*(\d+)", queues.run(["scontrol", "show", "config"]), re.MULTILINE
-        )
-    except queues.CommandFailed as error:
-        yield f"the limits of SLURM were not checked: {error}"
+def limit_warnings(options: JobQueue, n_jobs: int) -> Iterator[str]:
+    """Warn of jobs beyond the limits of a queue whose commands are known."""
+    if (queue := queues.QUEUES.get(options.kind)) is None:
         return
+    try:
+        yield from _partition_warnings(options, n_jobs) if queue is queues.SLURM else ()
+        for command, pattern in queue.job_limits:
+            for name, most in re.findall(pattern, queues.run(queues.for_user(command)), re.MULTILINE):
+                if 0 < int(most) < n_jobs:
+                    yield f"{n_jobs} jobs are more than the {most} that {queue.title} takes ({name})"
+    except queues.CommandFailed as error:
+        yield f"the limits of {queue.title} were not checked: {error}"
+
+
+def _partition_warnings(options: JobQueue, n_jobs: int) -> Iterator[str]:
+    """Warn of jobs that fit into none of their partitions, by the one that fits best."""
+    wishes = options.keys.get("queue")
+    warnings = [list(_misfits(limits, options, n_jobs)) for limits in queues.partitions(wishes)]
+    yield from min(warnings, key=len, default=[] if wishes else ["there is no default partition: set queue"])
+
+
+def _misfits(limits: dict[str, str], options: JobQueue, n_jobs: int) -> Iterator[str]:
+    """Yield how jobs do not fit into a partition with some limits."""
+    name = limits["PartitionName"]
+    memory, cores = queues.largest_node(name)
     if limits.get("State", "UP") != "UP":
         yield f"partition {name} is {limits['State']}: no job starts there"
     most, walltime = queues.walltime_seconds("slurm", limits.get("MaxTime", "")), options.walltime_seconds
@@ -199,28 +236,6 @@ def slurm_warnings(options: JobQueue, n_jobs: int) -> Iterator[str]:
     total = numbers.get("TotalCPUs")
     if total and job_cores * n_jobs > total:
         yield f"{n_jobs} jobs of {job_cores} cores are more than the {total} of {name}: the others will wait"
-    if job_limit is not None and n_jobs > int(job_limit[1]):
-        yield f"{n_jobs} jobs are more than the {job_limit[1]} that SLURM takes"
-    with suppress(queues.CommandFailed):  # it has these limits only with a database of users
-        user = ["scontrol", "show", "assoc_mgr", "flags=assoc", f"users={getpass.getuser()}"]
-        for key, most_jobs in re.findall(r"\b((?:Grp|Max)(?:Submit)?Jobs)=(\d+)", queues.run(user)):
-            if 0 < int(most_jobs) < n_jobs:
-                yield f"{n_jobs} jobs are more than the {most_jobs} that this user may have ({key})"
-
-
-def sge_warnings(options: JobQueue, n_jobs: int) -> Iterator[str]:
-    """Warn of more jobs than Grid Engine takes from a user."""
-    try:
-        limit = re.search(r"^max_u_jobs\s+(\d+)", queues.run(["qconf", "-sconf"]), re.MULTILINE)
-    except queues.CommandFailed as error:
-        yield f"the limits of Grid Engine were not checked: {error}"
-        return
-    if limit is not None and 0 < int(limit[1]) < n_jobs:
-        yield f"{n_jobs} jobs are more than the {limit[1]} that a user may have (max_u_jobs)"
-
-
-# Functions that warn of jobs beyond the limits of a queue, by the kind of a profile.
-WARNINGS = {"slurm": slurm_warnings, "sge": sge_warnings}
 
 
 # Detached runs: the head is started as a job of its own, or as a process that outlives the terminal.

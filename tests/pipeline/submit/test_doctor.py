@@ -341,8 +341,8 @@ def test_packages_that_do_not_fit_are_a_failure(examine: Examine) -> None:
 def test_limits_of_the_queue_are_shown_first(
     warnings: list[str], examine: Examine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(doctor.WARNINGS, "slurm", lambda options, n_jobs: iter(warnings))
-    monkeypatch.setattr(doctor, "queue_problems", lambda options, where: iter(()))
+    monkeypatch.setattr(doctor, "limit_warnings", lambda options, n_jobs: iter(warnings))
+    monkeypatch.setattr(doctor, "job_problems", lambda options, where, run: [])
     limits, worker = examine(error=ComputeClusterError("none"), kind="slurm")
     assert limits.level == (WARNING if warnings else OK)
     assert limits.value.splitlines() == (warnings or ["room for 1 job"])

@@ -233,11 +233,13 @@ def test_directives_of_a_head_are_added_and_left_out(tmp_path: Path) -> None:
 
 def test_queues_that_do_not_exist(monkeypatch: pytest.MonkeyPatch) -> None:
     names = ["main", "all.q"]
-    monkeypatch.setattr(queues.Queue, "queue_names", lambda queue: names)
+    monkeypatch.setattr(queues, "words_of", lambda command: names)
+    monkeypatch.setattr(submission, "submits", lambda options: True)
 
     def problems(queue: str) -> list[str]:
         options = profile(1, "1GiB", queue=queue, head={"queue": queue})
-        return [str(problem) for problem in submission.queue_problems(options, "big:")]
+        run = RunFolder(Path("/a.zarr"))
+        return [str(problem) for problem in submission.job_problems(options, "big:", run)]
 
     assert [problems(queue) for queue in ("main", "main,all.q", "all.q@n1", "*.q")] == [[]] * 4
     expected = "found 'main,gone', expected one of all.q, main"
@@ -264,7 +266,7 @@ CONFIG = "MaxArraySize = 1001\nMaxJobCount             = 100\n"
     [
         ("0", []),
         ("4", []),
-        ("3", ["4 jobs are more than the 3 that a user may have (max_u_jobs)"]),
+        ("3", ["4 jobs are more than the 3 that Grid Engine takes (max_u_jobs)"]),
         ("", ["the limits of Grid Engine were not checked: qconf: no answer"]),
     ],
 )
@@ -275,7 +277,7 @@ def test_the_limit_of_grid_engine(limit: str, said: list[str], monkeypatch: pyte
         return f"#global:\nmax_aj_instances             2000\nmax_u_jobs                   {limit}\n"
 
     monkeypatch.setattr(queues, "run", run)
-    assert list(submission.sge_warnings(OPTIONS, 4)) == said
+    assert list(submission.limit_warnings(job_queue("sge")(kind="sge", cores=4, memory="4GiB"), 4)) == said
 
 
 def test_the_limits_of_slurm(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -283,7 +285,7 @@ def test_the_limits_of_slurm(monkeypatch: pytest.MonkeyPatch) -> None:
         options: Any = OPTIONS,
         n_jobs: int = 4,
         partition: str = PARTITION,
-        sinfo: str = "4096 4\n8192+ 8\n",
+        sinfo: str = "Note: 99 nodes\n4096 4\n8192+ 8\n",
         user: str = "",
     ) -> list[str]:
         def run(command: list[str]) -> str:
@@ -295,7 +297,7 @@ def test_the_limits_of_slurm(monkeypatch: pytest.MonkeyPatch) -> None:
             return answer
 
         monkeypatch.setattr(queues, "run", run)
-        return list(submission.slurm_warnings(options, n_jobs))
+        return list(submission.limit_warnings(options, n_jobs))
 
     assert warnings() == warnings(sinfo="") == []
     wait = "5 jobs of 4 cores are more than the 16 of short: the others will wait"
@@ -305,11 +307,11 @@ def test_the_limits_of_slurm(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found[0] == "partition short is DOWN: no job starts there"
     assert found[1] == "walltime 1:00:00 is above the 00:30:00 of partition short"
     assert [text.partition(" ")[0] for text in found[2:]] == ["memory", "cores", "101", "101"]
-    assert found[-1] == "101 jobs are more than the 100 that SLURM takes"
+    assert found[-1] == "101 jobs are more than the 100 that SLURM takes (MaxJobCount)"
     user = (
         "Account=lab UserName=\n  GrpJobs=N(0) MaxJobs=4(1)\nUserName=a(1)\n  MaxJobs=8(1) MaxSubmitJobs=3(1)"
     )
-    assert warnings(user=user) == ["4 jobs are more than the 3 that this user may have (MaxSubmitJobs)"]
+    assert warnings(user=user) == ["4 jobs are more than the 3 that SLURM takes (MaxSubmitJobs)"]
     # limits for each node are below its size
     found = warnings(partition="PartitionName=short State=UP MaxMemPerNode=2048 MaxCPUsPerNode=2")
     sizes = [f"{size} of a node of short" for size in ("2.00 GiB", 2)]
@@ -319,6 +321,21 @@ def test_the_limits_of_slurm(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [text.partition(" of a job")[0] for text in found] == ["memory 9.00 GiB", "cores 9"]
     both = f"{PARTITION}\nPartitionName=long Default=YES State=INACTIVE"
     assert warnings(profile(4, "4GiB"), partition=both) == ["partition long is INACTIVE: no job starts there"]
+    # a job of several partitions starts in any of them, and a site may print lines of its own
+    lists = profile(4, "4GiB", queue="short,long")
+    assert warnings(lists, partition=f"Note: maintenance\n{both}") == []
+    assert warnings(profile(4, "4GiB", queue="long"), partition=both) == warnings(
+        profile(4, "4GiB"), partition=both
+    )
+    assert warnings(profile(4, "4GiB")) == ["there is no default partition: set queue"]
     unchecked = "the limits of SLURM were not checked: scontrol: "
-    assert warnings(profile(4, "4GiB")) == [f"{unchecked}no default partition"]
     assert warnings(partition="") == [f"{unchecked}Unable to contact"]
+
+
+def test_excluded_nodes_are_counted_in_several_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    records = (
+        "PartitionName=a TotalNodes=3 Default=YES\nPartitionName=b TotalNodes=5\nPartitionName=c TotalNodes=9"
+    )
+    monkeypatch.setattr(queues, "run", lambda command: records)
+    counts = [queues.SLURM.count_nodes(names) for names in ("b", "a,b", None, "none")]
+    assert counts == [5, 5, 3, 0]
