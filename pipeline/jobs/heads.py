@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import re
 import shlex
 import signal
 import socket
@@ -84,20 +85,29 @@ def head_script(options: KnownQueue, run: RunFolder, arguments: Sequence[str]) -
     """Return the script of the head's job, which runs `sweep` with these arguments."""
     queue, head, keys = queues.QUEUES[options.kind], options.head, options.keys
     walltime = head.walltime or keys.get("walltime")
-    seconds = queues.walltime_seconds(options.kind, walltime or "") or math.inf
-    demand = queues.HeadDemand(
-        name=queues.head_name(run),
-        log=str(run.head_log.resolve()),
-        cores=head.cores,
-        memory=head.memory,
-        walltime=walltime,
-        warning=int(max(1.0, min(WARNING_SECONDS, seconds / 4))),
-        queue=head.queue or keys.get("queue"),
-        mail=options.mail,
-        account=head.account or keys.get("account") or keys.get("project"),
-        pe=options.environment,
-    )
-    lines_of_head = [f"{queue.marker} {directive}" for directive in queue.head_directives(demand)]
+    seconds = queues.walltime_seconds(options.kind, walltime or "")
+    # before the end of the walltime, when the head is to get a signal
+    warning = int(max(1.0, min(WARNING_SECONDS, (seconds or math.inf) / 4)))
+    values = {
+        "name": queues.head_name(run),
+        "log": run.head_log.resolve(),
+        "cores": head.cores,
+        "memory": math.ceil(head.memory / 2**20),
+        "walltime": walltime,
+        "seconds": seconds and f"{seconds:.0f}",
+        "warning": warning,
+        "warned": seconds and f"{max(1.0, seconds - warning):.0f}",
+        "queue": head.queue or keys.get("queue"),
+        "account": head.account or keys.get("account") or keys.get("project"),
+        "mail": options.mail,
+        "pe": options.environment if head.cores > 1 else None,
+    }
+    values = {key: value for key, value in values.items() if value is not None}
+    lines_of_head = [
+        f"{queue.marker} {template.format_map(values)}"
+        for template in queue.head_directives
+        if values.keys() >= {*re.findall(r"{(\w+)}", template)}
+    ]
     directives = [
         line for line in lines_of_head if not any(text in line for text in head.job_directives_skip)
     ]

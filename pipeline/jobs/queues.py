@@ -263,26 +263,6 @@ class JobDetails:
 
 
 @dataclass(frozen=True)
-class HeadDemand:
-    """The job of a detached head: what the lines at the top of its script ask for."""
-
-    name: str
-    log: str
-    cores: int
-    memory: int
-    """Bytes."""
-    walltime: str | None
-    warning: int
-    """Seconds before the end of the walltime at which the head is to get a signal."""
-    queue: str | None
-    account: str | None
-    mail: str | None
-    """Address that hears of the end of the job."""
-    pe: str | None
-    """Parallel environment, which Grid Engine needs for more than one core."""
-
-
-@dataclass(frozen=True)
 class Queue:
     """A queueing system: its commands, how their output is read, and the lines of its scripts.
 
@@ -316,8 +296,11 @@ class Queue:
     """Seconds of each number in a walltime, by the marks between the numbers."""
     marker: str
     """Start of a line of a script that is a directive."""
-    head_directives: Callable[[HeadDemand], list[str]]
-    """Returns the directives of the script of a head, which may run again from its start."""
+    head_directives: tuple[str, ...]
+    """Directives of the script of a head, which may run again from its start.
+
+    What a profile does not name leaves out the directives that contain it in braces.
+    """
     worker_directives: tuple[str, ...] = ()
     """Directives of each worker job beside those of dask-jobqueue."""
     queue_listing: tuple[str, ...] = ()
@@ -517,27 +500,6 @@ def _slurm_exclusion(header: str, nodes: Sequence[str]) -> str:
     return f"--exclude={','.join([*others[-1:], *nodes])}"
 
 
-def _slurm_head(job: HeadDemand) -> list[str]:
-    directives = {
-        "-J": job.name,
-        "-o": job.log,
-        "-p": job.queue,
-        "-A": job.account,
-        "-n": 1,
-        "--cpus-per-task": job.cores,
-        "--mem": f"{math.ceil(job.memory / 2**20)}M",
-        "-t": job.walltime,
-        "--open-mode": "append",
-        "--signal": f"B:USR1@{job.warning}",
-        "--mail-user": job.mail,
-        "--mail-type": job.mail and "END,FAIL",
-    }
-    texts = [
-        f"{key}{'=' if key.startswith('--') else ' '}{value}" for key, value in directives.items() if value
-    ]
-    return [*texts, "--requeue"]
-
-
 SLURM = Queue(
     kind="slurm",
     title="SLURM",
@@ -552,7 +514,20 @@ SLURM = Queue(
     requeuing=("scontrol", "requeue"),
     walltimes=SLURM_TIMES,
     marker="#SBATCH",
-    head_directives=_slurm_head,
+    head_directives=(
+        "-J {name}",
+        "-o {log}",
+        "-p {queue}",
+        "-A {account}",
+        "-n 1",
+        "--cpus-per-task={cores}",
+        "--mem={memory}M",
+        "-t {walltime}",
+        "--open-mode=append",
+        "--signal=B:USR1@{warning}",
+        "--mail-user={mail} --mail-type=END,FAIL",
+        "--requeue",
+    ),
     # The watch replaces a lost job. SLURM would let it wait for minutes, or hold it until somebody comes.
     worker_directives=("--no-requeue",),
     queue_listing=("sinfo", "--all", "--noheader", "--format=%R"),
@@ -633,33 +608,6 @@ def _sge_details(output: str) -> JobDetails:
     return JobDetails(limit=float(limit) if limit else None)
 
 
-def _sge_head(job: HeadDemand) -> list[str]:
-    directives = [
-        f"-N {job.name}",
-        f"-o {job.log}",
-        "-j y",
-        # A site's shell may be another one, and its jobs do not find the commands of the queue.
-        "-S /bin/bash",
-        "-v PATH",
-        # SIGUSR2 comes before the end of a job that is deleted.
-        "-notify",
-        # After the loss of its node; it then ends at its first warning, after SIGUSR2.
-        "-r y",
-    ]
-    if job.queue:
-        directives.append(f"-q {job.queue}")
-    if job.account:
-        directives.append(f"-P {job.account}")
-    if job.pe and job.cores > 1:
-        directives.append(f"-pe {job.pe} {job.cores}")
-    if job.mail:
-        directives += ["-m ea", f"-M {job.mail}"]
-    seconds = walltime_seconds("sge", job.walltime or "")
-    if seconds is not None:
-        directives.append(f"-l h_rt={seconds:.0f},s_rt={max(1.0, seconds - job.warning):.0f}")
-    return directives
-
-
 SGE = Queue(
     kind="sge",
     title="Grid Engine",
@@ -677,7 +625,23 @@ SGE = Queue(
     requeuing=(),
     walltimes={"": (1,), **CLOCK},
     marker="#$",
-    head_directives=_sge_head,
+    head_directives=(
+        "-N {name}",
+        "-o {log}",
+        "-j y",
+        # A site's shell may be another one, and its jobs do not find the commands of the queue.
+        "-S /bin/bash",
+        "-v PATH",
+        # SIGUSR2 comes before the end of a job that is deleted.
+        "-notify",
+        # After the loss of its node; it then ends at its first warning, after SIGUSR2.
+        "-r y",
+        "-q {queue}",
+        "-P {account}",
+        "-pe {pe} {cores}",
+        "-m ea -M {mail}",
+        "-l h_rt={seconds},s_rt={warned}",
+    ),
     worker_directives=("-S /bin/bash", "-r n"),
     environments=("qconf", "-spl"),
     exclusion=lambda _header, nodes: f"-l hostname=!({'|'.join(nodes)})",

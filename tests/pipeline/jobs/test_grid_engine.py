@@ -14,8 +14,9 @@ from processes.commandline import sweep
 from processes.killing import reported_done
 
 from sweep_clustering.pipeline.jobs import queues
-from sweep_clustering.pipeline.jobs.heads import HeadJob
-from sweep_clustering.pipeline.jobs.queues import SGE, HeadDemand, LiveJob, head_name, used_queue
+from sweep_clustering.pipeline.jobs.heads import HeadJob, head_script
+from sweep_clustering.pipeline.jobs.keys import job_queue
+from sweep_clustering.pipeline.jobs.queues import SGE, LiveJob, head_name, used_queue
 from sweep_clustering.pipeline.monitor.status import read_run_state
 from sweep_clustering.storage.runfolder.folder import REQUEUED, GenerationFolder, HeadRecord, RunFolder
 from sweep_clustering.sweeps.errors import present
@@ -249,24 +250,16 @@ def test_jobs_that_bring_no_worker_end_the_run(
 
 @pytest.mark.slow
 def test_a_head_is_warned_before_its_walltime(site: Path, tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    demand = HeadDemand(
-        name="sweep-a-head",
-        log=str(log),
-        cores=2,
-        memory=2**30,
-        walltime="00:01:00",
-        warning=58,
-        queue="main.q",
-        account=None,
-        mail=None,
-        pe="smp",
-    )
-    lines = [f"{SGE.marker} {line}" for line in SGE.head_directives(demand)]
+    run = RunFolder(tmp_path / "tiny.zarr")
+    run.make()
+    log, head = run.head_log, {"cores": 2, "walltime": "00:01:00"}
+    options = job_queue("sge")(kind="sge", cores=1, memory="1GiB", queue="main.q", pe="smp", head=head)
+    lines = [line for line in head_script(options, run, []).splitlines() if line.startswith(SGE.marker)]
+    lines = [line.replace("s_rt=45", "s_rt=2") for line in lines]  # a shorter test
     script = tmp_path / "head.sh"
     waits = "trap 'echo warned; exit' USR1; qstat >/dev/null; echo $NSLOTS; while :; do sleep 0.1; done"
     script.write_text("\n".join(["#!/usr/bin/env bash", *lines, waits, ""]))
-    number = SGE.submit(str(script), "sweep-a-head")
+    number = SGE.submit(str(script), head_name(run))
     assert SGE.details(number).limit == 2.0
     sweeping.wait_until(lambda: log.exists() and "warned" in log.read_text())
     shown = log.read_text().splitlines()
