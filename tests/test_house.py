@@ -195,7 +195,7 @@ MOST = {
     "calls with splats": 120,
     "uses of Any": 610,
     "modules with code": 153,
-    "lines of code": 31_742,
+    "lines of code": 31_727,
     "lines of imports": 3_021,
     "lines of docstrings for 100 lines of code": 26,
 }

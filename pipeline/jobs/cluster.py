@@ -15,9 +15,9 @@ import threading
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -81,8 +81,7 @@ class Slot:
     replace_at: float | None = None
     workers: int = 0
     node: str = ""
-    ended: str = ""
-    end: str = ""
+    end: queues.JobDetails = field(default_factory=queues.JobDetails)
     refused: bool = False
     reason: str = ""
 
@@ -106,15 +105,14 @@ class Slot:
     def mark_ended(self, now: float) -> tuple[str, float]:
         """Note the job's end; return how it ended, and the seconds until another one takes its place."""
         # Not its fault: it worked for a while, or it was ended from outside.
-        excused = self.settled or self.ended in ENDED_BY_OTHERS
+        excused = self.settled or self.end.state in ENDED_BY_OTHERS
         self.early_ends += not self.settled
         self.deaths += not excused
         backoff = min(2.0**self.early_ends, LONGEST_BACKOFF) if self.early_ends else 0.0
         self.replace_at = now + backoff
         early = "could not be submitted" if self.job.refusal else "died at once"
-        how = "was cancelled" if self.ended == "CANCELLED" else "was lost" if excused else early
-        end = self.end.removeprefix("cancelled ")
-        return ": ".join(filter(None, [how, end])), backoff
+        how = "was cancelled" if self.end.state == "CANCELLED" else "was lost" if excused else early
+        return ": ".join(filter(None, [how, self.end.end.removeprefix("cancelled ")])), backoff
 
     def is_gone(self, live: Live | None, now: float) -> bool:
         """Whether the job has ended; `live` is None if the queue does not answer."""
@@ -145,40 +143,37 @@ class RefusedJobs:
     """
 
     def __init__(self, n_jobs: int) -> None:
-        self.words = self._reason = ""
+        self.words = self._reason = self._trial = ""
         self._n_jobs = n_jobs
         self._n_refusals = 0
-        self._next_at = math.inf
-        self._next = ""
+        self._next_at = 0.0
 
     def look(self, slots: Mapping[str, Slot], now: float) -> set[str]:
         """Return the names of refused jobs, after setting `replace_at` where one is to be submitted again."""
-        refused = {name: slot for name, slot in slots.items() if slot.obstacle}
-        if self._n_refusals >= MOST_DOUBTFUL:
-            refused = {name: slot for name, slot in refused.items() if slot.obstacle != queues.NO_NODE}
-        again, seconds = list[Slot](), 0.0
-        if self._next in slots and self._next not in refused and slots[self._next].replace_at is None:
-            again = list(refused.values())
-            self._n_refusals = 0 if slots[self._next].job.job_id else self._n_refusals
-            self._next = ""
+        hopeless = ("", queues.NO_NODE) if self._n_refusals >= MOST_DOUBTFUL else ("",)
+        refused = {name: slot for name, slot in slots.items() if slot.obstacle not in hopeless}
+        accepted = {name for name, slot in slots.items() if slot.job.job_id and slot.replace_at is None}
+        if self._trial in accepted:
+            self._n_refusals, self._trial = 0, ""
+            for slot in refused.values():
+                slot.replace_at = now
         elif new := [slot for slot in refused.values() if not slot.refused]:
             for slot in new:
                 slot.refused = True
             self._n_refusals += 1
-            self._next = ""
-            seconds = min(REFUSED_PAUSES[new[0].obstacle] * 2 ** (self._n_refusals - 1), LONGEST_BACKOFF)
+            words = new[0].obstacle
+            seconds = min(REFUSED_PAUSES[words] * 2 ** (self._n_refusals - 1), LONGEST_BACKOFF)
             self._next_at = now + seconds
-            self._reason = f"{new[0].obstacle} ({' '.join(new[0].job.refusal.split())})"
+            self._reason = f"{words} ({' '.join(new[0].job.refusal.split())})"
+            logger.warning("%s; trying again in %.0f s", self._count(accepted), seconds)
         elif refused and now >= self._next_at:
-            self._next, self._next_at = min(refused), math.inf
-            again = [refused[self._next]]
-        n_accepted = sum(bool(slot.job.job_id) and slot.replace_at is None for slot in slots.values())
-        self.words = f"{n_accepted} of {self._n_jobs} jobs: {self._reason}" if refused else ""
-        if seconds:
-            logger.warning("%s; trying again in %.0f s", self.words, seconds)
-        for slot in again:
-            slot.replace_at = now
+            self._trial, self._next_at = min(refused), now + LONGEST_BACKOFF
+            refused[self._trial].replace_at = now
+        self.words = self._count(accepted) if refused else ""
         return set(refused)
+
+    def _count(self, accepted: set[str]) -> str:
+        return f"{len(accepted)} of {self._n_jobs} jobs: {self._reason}"
 
 
 # Jobs at a time that are replaced only after the queue has told how they ended, though they had worked.
@@ -186,32 +181,6 @@ MOST_ENDS = 20
 
 # Jobs of one node that die in a row before it is excluded.
 MOST_FAULTS = 3
-
-
-class NodeFaults:
-    """Jobs that died at once, by node, and nodes whose workers stayed."""
-
-    def __init__(self) -> None:
-        self._deaths = Counter[str]()
-        self._sound = set[str]()
-
-    def clear(self, node: str) -> None:
-        """Note a worker that has stayed on a node."""
-        self._sound.add(node)
-        self._deaths.pop(node, None)
-
-    def note(self, node: str) -> bool:
-        """Note a death, and return whether it is one too many for its node."""
-        self._deaths[node] += bool(node)
-        return self._deaths[node] >= MOST_FAULTS
-
-    def may_exclude(self, node: str, excluded: Sequence[str], n_nodes: int) -> bool:
-        """Whether a node may be excluded, besides those that are."""
-        # If everything dies, the nodes are not at fault. So one is excluded, and one more for each other node
-        # whose workers stayed. A node must be left, also if their number is not known.
-        n_sound = len(self._sound.difference([node, *excluded]))
-        is_left = len(excluded) + 1 < n_nodes if n_nodes else n_sound > 0
-        return node not in excluded and is_left and len(excluded) <= n_sound
 
 
 # Seconds between two looks at the workers, which are connected to this process.
@@ -248,7 +217,7 @@ class JobWatch:
         self._list = JobListFile(generation.jobs, n_jobs, generation.files)
         self._slots: dict[str, Slot] = {}
         self._refused = RefusedJobs(n_jobs)
-        self._faults = NodeFaults()
+        self._node_deaths, self._sound = Counter[str](), set[str]()  # in a row; with workers that stayed
         self._excluded: list[str] = client.cluster.job_cls.excluded
         self._queue = queues.QUEUES.get(options.kind)
         self._live: Live | None = None if self._queue is None else {}
@@ -282,7 +251,8 @@ class JobWatch:
                 slot = self._slots[name] = Slot(job, slot.deaths, slot.early_ends)
             slot.update(workers, now)
             if slot.settled and slot.workers and slot.node:
-                self._faults.clear(slot.node)
+                self._sound.add(slot.node)
+                del self._node_deaths[slot.node]
         refused = self._refused.look(self._slots, now)
         idle = {name: slot for name, slot in self._slots.items() if not slot.workers}
         waiting = {name: slot for name, slot in idle.items() if name not in refused}
@@ -350,14 +320,14 @@ class JobWatch:
         n_asks = MOST_ENDS
         for name, slot in waiting.items():
             if slot.replace_at is None and slot.is_gone(self._live, now) and self._has_ended(slot, n_asks):
-                n_asks = n_asks - 1 if slot.ended else 0
+                n_asks = n_asks - 1 if slot.end.state else 0
                 deaths = slot.deaths
                 how, backoff = slot.mark_ended(now)
                 self._list.lose(self._record(name), how)
                 number = slot.job.job_id
                 logger.warning("worker job %s (%s) %s; another one in %.0f s", name, number, how, backoff)
-                if slot.deaths > deaths and self._faults.note(slot.node):
-                    self._exclude(slot.node)
+                if slot.deaths > deaths and slot.node:
+                    self._blame(slot.node)
         states = self._states(waiting.values())
         if states and states != self._logged:
             logger.info("worker jobs without workers: %s", states)
@@ -370,21 +340,27 @@ class JobWatch:
         """Whether the end of a job is known, and how it came if that matters."""
         if slot.job.job_id is None or self._queue is None or (slot.settled and n_asks <= 0):
             return True
-        details = self._queue.end_of(slot.job.job_id)
-        slot.ended, slot.end, slot.node = details.state, details.end, slot.node or details.node
-        return slot.settled or slot.ended != "COMPLETING" or slot.absent >= MOST_ABSENT
+        slot.end = self._queue.end_of(slot.job.job_id)
+        slot.node = slot.node or slot.end.node
+        return slot.settled or slot.end.state != "COMPLETING" or slot.absent >= MOST_ABSENT
 
-    def _exclude(self, node: str) -> None:
-        """Keep later jobs from a node, unless none would be left for them; the deaths so far are its own."""
-        if self._queue is None or self._queue.exclusion is None:
+    def _blame(self, node: str) -> None:
+        """Count a death on a node, and keep later jobs from the node after several, unless none is left."""
+        self._node_deaths[node] += 1
+        if self._node_deaths[node] < MOST_FAULTS or node in self._excluded:
+            return
+        if (queue := self._queue) is None or queue.exclusion is None:
             return
         n_nodes = 0
         with suppress(queues.CommandFailed):
-            n_nodes = self._queue.count_nodes(getattr(self._options, "queue", None))
-        if self._faults.may_exclude(node, self._excluded, n_nodes):
+            n_nodes = queue.count_nodes(getattr(self._options, "queue", None))
+        # If everything dies, the nodes are not at fault. So one is excluded, and one more for each other node
+        # whose workers stayed. A node must be left, also if their number is not known.
+        n_excluded, n_sound = len(self._excluded), len(self._sound.difference([node, *self._excluded]))
+        if n_excluded <= n_sound and (n_excluded + 1 < n_nodes if n_nodes else n_sound > 0):
             self._excluded.append(node)
             for slot in self._slots.values():
-                slot.deaths = 0
+                slot.deaths = 0  # they were of this node
             logger.warning(
                 "node %s is excluded from later jobs: %d jobs died there in a row", node, MOST_FAULTS
             )

@@ -486,12 +486,21 @@ def test_nodes_are_not_at_fault_where_everything_dies(
         assert site.failure.startswith("worker jobs die at once: 3 times in a row")
 
 
-def test_a_worker_that_stays_clears_its_node() -> None:
-    faults = module.NodeFaults()
-    assert [faults.note("n1") for _ in range(2)] == [False, False]
-    faults.clear("n1")
-    assert [faults.note("n1") for _ in range(4)] == [False, False, True, True]
-    assert [faults.note("") for _ in range(4)] == [False] * 4  # no node is known
+def test_a_worker_that_stays_clears_its_node(make: MakeSite, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(queues.QUEUES, "slurm", dataclasses.replace(SLURM, count_nodes=lambda name: 5))
+    site = make(failed_starts=10)
+    site.node = "n1"
+    for _ in range(2):
+        site.end_often(2)
+        site.wait(10)
+        site.put(str(site.job().job_id), node="n1")
+        site.settle()
+        site.end()
+        site.wait(10)
+    site.end_often(2)
+    assert site.job_cls.excluded == []
+    site.end_often(1)
+    assert site.job_cls.excluded == ["n1"]
 
 
 def test_later_jobs_keep_away_from_excluded_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
