@@ -130,21 +130,8 @@ class CommandFailed(RuntimeError):
 
     def __init__(self, command: Sequence[str], reason: str) -> None:
         super().__init__(reason if reason.startswith(command[0]) else f"{command[0]}: {reason}")
-        self._most = MOST_ATTEMPTS.get(obstacle(reason), 1)
-        self.transient = self._most > 1
-
-    def is_last(self, number: int, attempts: int) -> bool:
-        """Whether no attempt follows that of this number."""
-        return number >= min(attempts, self._most)
-
-    def pause(self, number: int, attempts: int) -> None:
-        """Wait after the attempt of this number, and tell a person who waits."""
-        seconds, most = min(PAUSE * 2 ** (number - 1), LONGEST_PAUSE), min(attempts, self._most)
-        if number >= most:
-            seconds = PAUSE  # for a last look whether it has succeeded
-        elif attempts > ATTEMPTS:
-            logger.warning("%s; attempt %d of %d follows in %.0f s", self, number + 1, most, seconds)
-        ending.wait(seconds)
+        self.most_attempts = MOST_ATTEMPTS.get(obstacle(reason), 1)
+        self.transient = self.most_attempts > 1
 
 
 @dataclass(frozen=True)
@@ -182,13 +169,17 @@ def run(
         try:
             return _once(command, timeout)
         except CommandFailed as error:
-            is_last = error.is_last(number, attempts)
-            if ending.is_set() or (is_last and not (error.transient and find_effect)):
+            most = min(attempts, error.most_attempts)
+            if ending.is_set() or (number >= most and not (error.transient and find_effect)):
                 raise
-            error.pause(number, attempts)
+            # after the last attempt there is only a look whether it has succeeded
+            seconds = min(PAUSE * 2 ** (number - 1), LONGEST_PAUSE) if number < most else PAUSE
+            if number < most and attempts > ATTEMPTS:
+                logger.warning("%s; attempt %d of %d follows in %.0f s", error, number + 1, most, seconds)
+            ending.wait(seconds)
             if find_effect is not None and (effect := find_effect()):
                 return effect
-            if is_last:
+            if number >= most:
                 raise
 
 

@@ -481,7 +481,7 @@ def find_logs(cube: Path, *, head: bool = False, job: str | None = None) -> list
         raise InputError([Problem(str(cube), run.closed, "a run of your own")])
     if job is None:
         return [run.head_log if head else run.log]
-    logs = {path: match for path in run.job_logs.glob("*") if (match := JOB_LOG.fullmatch(path.name))}
+    logs = _logs_of_jobs(run)
     names = {job, job.rpartition("-")[0]}  # or the name of one of its workers
     paths = [path for path, match in logs.items() if names & {match["number"], match["name"]}]
     if not paths:
@@ -490,8 +490,13 @@ def find_logs(cube: Path, *, head: bool = False, job: str | None = None) -> list
             f"one of the worker jobs {', '.join(numbers)}" if numbers else "no worker job: there was none"
         )
         raise InputError([Problem("--job", repr(job), expected, did_you_mean(job, numbers))])
-    paths.sort(key=lambda path: path.stat().st_size, reverse=True)
     return [path for path in paths if path.stat().st_size] or paths[:1]
+
+
+def _logs_of_jobs(run: RunFolder) -> dict[Path, re.Match[str]]:
+    """Return the logs of worker jobs, fuller ones first, with the parts of their names."""
+    paths = sorted(run.job_logs.glob("*"), key=lambda path: path.stat().st_size, reverse=True)
+    return {path: match for path in paths if (match := JOB_LOG.fullmatch(path.name))}
 
 
 def last_lines(path: Path, count: int) -> list[str]:
@@ -712,10 +717,8 @@ def job_lines(cube: Path) -> list[str]:
     if run.closed:
         raise InputError([Problem(str(cube), run.closed, "a run of your own")])
     jobs, is_over = JobList.read(run.last_run.jobs), read_run_state(cube).over
-    logs: dict[str, str] = {}
-    paths = [(path, match) for path in run.job_logs.glob("*") if (match := JOB_LOG.fullmatch(path.name))]
-    for path, match in sorted(paths, key=lambda item: item[0].stat().st_size):
-        logs[match["number"]] = str(path)  # the fullest one is last
+    # the fullest one is last, and counts
+    logs = {match["number"]: str(path) for path, match in reversed(_logs_of_jobs(run).items())}
     rows = dict.fromkeys(logs, ("", "ended in an earlier run, or forgotten"))
     if jobs is not None:
         end = " when the run ended" if is_over else ""
