@@ -96,7 +96,8 @@ class Notices(AbstractContextManager["Notices"]):
 
     def _send(self, event: str, how: str) -> None:
         """Run the command with a line of text and the state of the run on its input."""
-        text, state = f"{self._run.path.stem}: {how.splitlines()[0]}", None
+        reason = how.partition("\n")[0] or event  # an error may have no text
+        text, state = f"{self._run.path.stem}: {reason}", None
         with suppress(Exception):  # the files of a run that failed may be what has failed
             status = read_status(self._run.cube)
             total, jobs = status.total, status.jobs.jobs if status.jobs and event == WAITING else ()

@@ -65,6 +65,13 @@ def test_an_end_is_one_notice_and_a_head_that_resumes_is_none(
     assert len(heard()) == 1
 
 
+def test_an_error_without_text_is_a_notice(run: RunFolder, command: list[str], heard: Heard) -> None:
+    with Notices(command, run) as hearer:
+        hearer.begin(is_resumed=False)
+        hearer.how = str(OSError())
+    assert [document["text"] for document in heard()] == ["tiny: failed"]
+
+
 def test_a_long_wait_is_one_notice_until_a_worker_comes(
     run: RunFolder, command: list[str], heard: Heard
 ) -> None:
