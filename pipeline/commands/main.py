@@ -42,7 +42,7 @@ COMMANDS = {
     "repair": ("results:repair", "Find damaged files of CUBE, and have what they held computed again."),
     "report": (
         "results:report",
-        "Write a page of CUBE, its tables (CSV) and figures (SVG, PNG), and show a summary.",
+        "Write a page of CUBE, its tables (CSV) and figures (SVG), and show a summary.",
     ),
     "schema": ("known:schema", "Print the JSON Schema of the sweep file."),
     "status": ("runs:status", "Show the progress of a cube, or of the cube of a sweep file."),

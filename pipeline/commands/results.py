@@ -37,15 +37,14 @@ class ScoreName(arguments.Word):
         return tuple(LABELS)
 
 
-# Drawing a figure as PDF takes as long as its other files together.
+# Each of them draws every figure once more.
+png_option = flag("--png", help="Write figures as PNG, too.")
 pdf_option = flag("--pdf", help="Write figures as PDF, too.")
 
 
-def formats_of(pdf: bool) -> tuple[str, ...]:
+def formats_of(png: bool, pdf: bool) -> tuple[str, ...]:
     """Return the formats of figures."""
-    from sweep_clustering.pipeline.report.figures import SUFFIXES, USUAL
-
-    return SUFFIXES if pdf else USUAL
+    return ("svg", *["png"] * png, *["pdf"] * pdf)
 
 
 @click.command()
@@ -61,6 +60,7 @@ def formats_of(pdf: bool) -> tuple[str, ...]:
     shell_complete=arguments.complete_cells,
     help="Cell of the scatter plots, such as iris/p=0.9/m=75/replicate=0/posterior.",
 )
+@png_option
 @pdf_option
 @flag("--full", help="Show the whole summary, not only its first screen.")
 @arguments.json_option
@@ -70,11 +70,12 @@ def report(
     out: Path | None,
     against: Path | None,
     cell: str | None,
+    png: bool,
     pdf: bool,
     full: bool,
     as_json: bool,
 ) -> None:
-    """Write a page of CUBE, its tables (CSV) and figures (SVG, PNG), and show a summary.
+    """Write a page of CUBE, its tables (CSV) and figures (SVG), and show a summary.
 
     CUBE may be an address (https://, s3://); only the cube is read from there. Several cubes, parts of
     one sweep, are read as one.
@@ -89,7 +90,7 @@ def report(
             out or arguments.beside(path, ".report"),
             published=against,
             cell=cell,
-            formats=formats_of(pdf),
+            formats=formats_of(png, pdf),
             progress=progress_bar,
         )
     if as_json:
@@ -199,6 +200,7 @@ def export(
     help="Score to compare; may be repeated.  [default: nmi and adjusted_rand]",
 )
 @path_option("--out", help="Folder of the tables and figures.  [default: beside CUBE_B]")
+@png_option
 @pdf_option
 @arguments.json_option
 def compare(
@@ -207,6 +209,7 @@ def compare(
     results: Path,
     scores: tuple[str, ...],
     out: Path | None,
+    png: bool,
     pdf: bool,
     as_json: bool,
 ) -> None:
@@ -229,7 +232,7 @@ def compare(
         folder = out or arguments.beside(second, ".compare").with_name(
             f"{Path(second).stem}-against-{Path(first).stem}.compare"
         )
-        comparison = write_comparison(first, second, folder, scores or RANKED, formats_of(pdf))
+        comparison = write_comparison(first, second, folder, scores or RANKED, formats_of(png, pdf))
     tell(comparison, as_json, "report", second)
 
 

@@ -54,8 +54,8 @@ UNDATED: dict[str, dict[str, Any]] = {
     "pdf": dict.fromkeys(("Creator", "Producer", "CreationDate")),
 }
 SUFFIXES = tuple(UNDATED)
-# Formats of every report. A PDF takes as long as both, and is written for those who ask.
-USUAL = SUFFIXES[:2]
+# Format of every report. The others are drawn once more, for those who ask.
+USUAL = SUFFIXES[:1]
 
 USUAL_FONT = "DejaVu Sans"
 FONTS = "'DejaVu Sans', 'Bitstream Vera Sans', Verdana, sans-serif"
@@ -432,18 +432,21 @@ def save(figure: Figure, folder: Path, name: str, caption: str, formats: Sequenc
     name, caption : str
         As in `Picture`.
     formats : sequence of str
-        Some of `SUFFIXES`; SVG and PNG are always among them.
+        Some of `SUFFIXES`; SVG is always among them.
     """
     folder.mkdir(parents=True, exist_ok=True)
     buffer, without_font = io.StringIO(), give_fonts(figure)
     with warnings.catch_warnings():
         if without_font:  # the caller gets their names, and the SVG has them as text all the same
             warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        figure.savefig(folder / f"{name}.png", metadata=UNDATED["png"], dpi=PNG_DPI)
-        # The layout is computed once, for the PNG, so that all files show the same.
+        # The layout is computed once, at the dots of a PNG, so that all files show the same.
+        figure.set_dpi(PNG_DPI)
+        if (engine := figure.get_layout_engine()) is not None:
+            engine.execute(figure)
         figure.set_layout_engine(None)
-        if "pdf" in formats:
-            figure.savefig(folder / f"{name}.pdf", metadata=UNDATED["pdf"], dpi=IMAGE_DPI)
+        for suffix, dpi in {"png": PNG_DPI, "pdf": IMAGE_DPI}.items():
+            if suffix in formats:
+                figure.savefig(folder / f"{name}.{suffix}", metadata=UNDATED[suffix], dpi=dpi)
         figure.savefig(buffer, format="svg", metadata=UNDATED["svg"], dpi=PAGE_DPI)
     is_folded = len(figure.axes) > MOST_PANELS or figure.get_figheight() > MOST_INCHES
     svg = _small(buffer.getvalue().replace("'DejaVu Sans'", FONTS))

@@ -4,6 +4,7 @@
 `write_export` writes tables and grids of a cube for other programs.
 """
 
+import gc
 import logging
 import os
 import shutil
@@ -357,7 +358,18 @@ def write_page(
 
 def write_figures(folder: Path, sections: Iterable[Section], formats: Sequence[str] = USUAL) -> list[Chapter]:
     """Write the figures of sections, below a folder, and return the chapters of those that have a part."""
-    chapters = (_chapter(section, folder / FIGURES, formats) for section in sections)
+    chapters = []
+    # A figure is many small objects, and the collector would go through the whole process again and again
+    # while they are made: it goes once through the new objects of each section.
+    gc.freeze()
+    gc.disable()
+    try:
+        for section in sections:
+            chapters.append(_chapter(section, folder / FIGURES, formats))
+            gc.collect()
+    finally:
+        gc.enable()
+        gc.unfreeze()
     return [chapter for chapter in chapters if chapter is not None]
 
 

@@ -100,7 +100,7 @@ def draw(cells: dict[str, pd.DataFrame], summaries: dict[str, pd.DataFrame], aga
     for p in sorted(uci["p"].dropna().unique()):
         figures[f"relative-nmi-p{p:g}"] = draw_boxes(uci, p, written(uci))
     for name, figure in figures.items():
-        save(figure, REPEAT / "figures", name, "")
+        save(figure, REPEAT / "figures", name, "", ("svg", "png"))
         (REPEAT / "figures" / f"{name}.svg").unlink()
 
 

@@ -47,9 +47,7 @@ SAVE = Figure.savefig
 
 
 def svg_alone(figure: Figure, target: object, **options: object) -> None:
-    """`Figure.savefig` whose PNG and PDF files are empty, in a third of the time; the layout is the same."""
+    """`Figure.savefig` whose PNG and PDF files are empty, in less time."""
     if not isinstance(target, Path):
         return SAVE(figure, target, **options)
-    if target.suffix == ".png":
-        figure.draw_without_rendering()  # the layout, as for the PNG
     target.touch()

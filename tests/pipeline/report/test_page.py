@@ -105,7 +105,7 @@ def test_every_part_is_there_and_needs_nothing_else(report: Report) -> None:
     assert report.page.stat().st_size < 3_000_000
     names = re.findall(r'<figure id="figure-([\w.-]+)" class="picture">', html)
     figures = {file.name for file in report.files if file.parent.name == "figures"}
-    assert figures == {f"{name}.{suffix}" for name in names for suffix in ("svg", "png")}
+    assert figures == {f"{name}.svg" for name in names}
     assert len(names) == len(set(names)) == 24
     assert "of 2 in the table 1 not in this cube" in html
     words = ["p", "m", "cell", "restart", "models", "scores"]
