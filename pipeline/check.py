@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 import xarray as xr
 
-from sweep_clustering.pipeline.common import plural
+from sweep_clustering.pipeline.common import Progress, plural, silent
 from sweep_clustering.pipeline.methods.loading import MethodCall
 from sweep_clustering.pipeline.scoring.raw import RawCell, RawScores, differences, software
 from sweep_clustering.pipeline.scoring.scores import cell_scores
@@ -108,13 +108,15 @@ class Verification:
         return lines
 
 
-def verify(path: Path, *, sample: int, seed: int = 0, run_methods: bool = False) -> Verification:
+def verify(
+    path: Path, *, sample: int, seed: int = 0, run_methods: bool = False, progress: Progress = silent
+) -> Verification:
     """Compute random cells again from their coordinates and the inputs in the cube.
 
     `sample` cells are drawn without replacement from those that are done. Annotations that were asked for are
     taken from the cube, and one of their paths is asked again for every `CELLS_PER_PATH` cells. Cells of
     methods that are not shipped are drawn only with `run_methods`: the cube names their code, and it may come
-    from anywhere.
+    from anywhere. `progress` goes through the cells, then through the paths.
 
     Raises
     ------
@@ -133,11 +135,13 @@ def verify(path: Path, *, sample: int, seed: int = 0, run_methods: bool = False)
         raise InputError([Problem(str(path), "no cell that is done", "at least one", hint)])
     drawn = _drawn(done, sample, seed)
     tree = open_cube(path)
-    checks = tuple(_check(manifest, calls, store, tree, cell) for cell in drawn)
+    checks = tuple(_check(manifest, calls, store, tree, cell) for cell in progress(drawn, "cells"))
     of_paths = [cell for cell in drawn if asks(cell.design)]
     longest = {AskedPath.of(cell): cell for cell in sorted(of_paths, key=lambda cell: cell.m or 0)}
     n_paths = -(-len(of_paths) // CELLS_PER_PATH)
-    paths = tuple(_check_path(manifest, store, tree, cell) for cell in list(longest.values())[:n_paths])
+    last_cells = list(longest.values())[:n_paths]
+    steps = progress(last_cells, "paths of questions") if last_cells else ()  # a bar of nothing would move
+    paths = tuple(_check_path(manifest, store, tree, cell) for cell in steps)
     verification = Verification(path, checks, {}, (), len(answered) - len(done), paths)
     return _beside(verification, fingerprint(manifest.spec), by_run(manifest.made_with))
 
@@ -251,12 +255,13 @@ def verify_scores(
     sample: int,
     seed: int = 0,
     data_dir: Path | None = None,
+    progress: Progress = silent,
 ) -> Verification:
     """Compute random cells of a file of raw scores again, from a sweep file alone, and compare scores.
 
     `sample` cells are drawn without replacement from those that have an answer in the file. The code of the
     sweep's methods is run. Raw data are searched in `data_dir` first, and `where` is the sweep file, for
-    messages.
+    messages. `progress` goes through the cells.
 
     Raises
     ------
@@ -283,7 +288,9 @@ def verify_scores(
     if problems:
         raise InputError(shortened(scores.path, problems))
     drawn, sources = _drawn(answered, sample, seed), inputs.sources
-    checks = tuple(_check_scores(spec, plans, calls, sources[raw.cell.dataset], raw) for raw in drawn)
+    checks = tuple(
+        _check_scores(spec, plans, calls, sources[raw.cell.dataset], raw) for raw in progress(drawn, "cells")
+    )
     counts = {
         "in the file without an answer": len(here) - len(answered),
         f"in {where} that the file lacks": len(cells) - len(here),

@@ -195,7 +195,7 @@ MOST = {
     "calls with splats": 120,
     "uses of Any": 610,
     "modules with code": 153,
-    "lines of code": 31_743,
+    "lines of code": 31_754,
     "lines of imports": 3_020,
     "lines of docstrings for 100 lines of code": 26,
 }

@@ -298,7 +298,9 @@ def verify(
             with collecting(problems):
                 table = read_raw(cube)
             raise_all(problems)
-            outcome = verify_scores(table, spec, sweep.name, sample=sample, seed=seed, data_dir=data_dir)
+            outcome = verify_scores(
+                table, spec, sweep.name, sample=sample, seed=seed, data_dir=data_dir, progress=progress_bar
+            )
         else:
             path = arguments.find_cube(cube, results)
             if checksums:
@@ -308,7 +310,9 @@ def verify(
             else:
                 from sweep_clustering.pipeline.check import verify as verify_cube
 
-                outcome = verify_cube(path, sample=sample, seed=seed, run_methods=run_methods)
+                outcome = verify_cube(
+                    path, sample=sample, seed=seed, run_methods=run_methods, progress=progress_bar
+                )
                 following = ("verify", path, "--checksums")
             if outcome.good:
                 following = ("report", path)

@@ -288,7 +288,11 @@ def test_every_cell_is_reproduced_or_said(cube: Path, monkeypatch: pytest.Monkey
     assert cells[0] == cells[1] != cells[2]
     assert len(set(cells[0])) == 5
     monkeypatch.setattr(tasks, "run_cell", Mock(side_effect=MemoryError("none left")))
-    verification = verify(cube, sample=2)
+    shown = dict[str, int]()
+    verification = verify(
+        cube, sample=2, progress=lambda steps, title: shown.update({title: len(steps)}) or steps
+    )
+    assert shown["cells"] == 2
     assert not verification.good
     assert [check.cause for check in verification.checks] == ["MemoryError: none left"] * 2
     for path in cube.rglob("status"):
