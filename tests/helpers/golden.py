@@ -58,6 +58,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "everything/why-none": ("why", "results/everything.zarr", CHOSEN.replace("strong", "stron")),
     "everything/report": (
         "report",
+        "--png",
         "--full",
         "results/everything.zarr",
         "--against",
@@ -66,14 +67,14 @@ COMMANDS: dict[str, tuple[str, ...]] = {
         CHOSEN,
     ),
     "everything/export-scores": ("export", "results/everything.zarr", "--scores"),
-    "everything/compare": ("compare", "results/everything.zarr", "results/sibling.zarr"),
+    "everything/compare": ("compare", "--png", "results/everything.zarr", "results/sibling.zarr"),
     "sibling/plan": ("plan", "sibling.toml", "--workers", "4", "--results", "none"),
     "sibling/status": ("status", "sibling.toml"),
     "answered/status": ("status", "answered.toml"),
     "answered/plan": ("plan", "answered.toml", "--workers", "4", "--results", "none"),
     "answered/plan-resolved": ("plan", "answered.toml", "--resolved"),
-    "answered/report": ("report", "results/answered.zarr", "--json"),
-    "answered/compare-json": ("compare", "results/answered.zarr", "results/answered.zarr", "--json"),
+    "answered/report": ("report", "--png", "results/answered.zarr", "--json"),
+    "answered/compare-json": ("compare", "--png", "results/answered.zarr", "results/answered.zarr", "--json"),
 }
 """What is shown, by the name of its text."""
 
