@@ -195,8 +195,8 @@ MOST = {
     "calls with splats": 120,
     "uses of Any": 610,
     "modules with code": 153,
-    "lines of code": 31_754,
-    "lines of imports": 3_020,
+    "lines of code": 31_749,
+    "lines of imports": 3_021,
     "lines of docstrings for 100 lines of code": 26,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import xarray as xr
-from scipy.special import chdtrc
+from scipy.stats import friedmanchisquare, rankdata
 
 from sweep_clustering.pipeline.scoring import tables
 from sweep_clustering.pipeline.scoring.scores import LABELS
@@ -305,9 +305,7 @@ def best_first(values: np.ndarray) -> np.ndarray:
     for row, level in zip(values, levels, strict=True):
         order = np.argsort(-row)
         steps = np.concatenate([[0], np.cumsum(-np.diff(row[order]) > ROUNDING)])
-        places = steps[: len(row)]
-        # entries of the same step share the mean of their ranks
-        level[order] = (np.searchsorted(places, places) + np.searchsorted(places, places, "right") + 1) / 2
+        level[order] = rankdata(steps[: len(row)])
     return levels
 
 
@@ -315,11 +313,8 @@ def friedman(ranks: np.ndarray) -> tuple[float, float]:
     """Return statistic and p of Friedman's test that all models (columns) rank alike, corrected for ties."""
     if (ranks == ranks[:, :1]).all():
         return 0.0, 1.0
-    n, k = ranks.shape
-    ties = sum((counts**3 - counts).sum() for row in ranks for counts in np.unique_counts(row)[1:])
-    squares = (ranks.sum(axis=0) ** 2).sum()
-    statistic = (12 / (k * n * (k + 1)) * squares - 3 * n * (k + 1)) / (1 - ties / (k * (k * k - 1) * n))
-    return float(statistic), float(chdtrc(k - 1, statistic))
+    result = friedmanchisquare(*ranks.T)
+    return float(result.statistic), float(result.pvalue)
 
 
 def signed_ranks(differences: np.ndarray) -> float:

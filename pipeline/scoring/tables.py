@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
+from scipy.stats import hypergeom
 
 from sweep_clustering.kernels.structure import Structure
 from sweep_clustering.pipeline.common import SAME_OPTIMUM, Progress, silent
@@ -458,9 +459,8 @@ def chance_of_best(restarts: NDArray[np.int64], hits: NDArray[np.int64]) -> NDAr
     pairs, weights = np.unique(np.stack([restarts, hits], axis=1), axis=0, return_counts=True)
     n, k = pairs[:, :1], pairs[:, 1:]
     r = np.arange(1, int(restarts.max(initial=0)) + 1)
-    # none of the k among r of n: each restart is another one of those that are left, if there are more
-    left = np.maximum(n - r + 1, 1)
-    missed = np.cumprod(np.where(k > 0, np.maximum(left - k, 0) / left, 1.0), axis=1)
+    # none of the k among r of n: a cell has no more than all of its restarts
+    missed = hypergeom.pmf(0, n, k, np.minimum(r, n))
     return np.asarray(1.0 - np.average(missed, axis=0, weights=weights))
 
 
