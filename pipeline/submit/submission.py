@@ -98,9 +98,10 @@ def _checked(path: Path, options: Options) -> Request:
     """Return everything that a submit needs, or raise an error with all that is wrong."""
     problems: list[Problem] = []
     selection, profile = Selection(options.retry_failed), None
+    run = RunFolder(cube_path(options.results, "NAME"))  # the name of a sweep is in its file
     try:
         sweep = prepare(path, results=options.results, data_dir=options.data_dir, part=options.part)
-        plans = sweep.inputs.plans
+        plans, run = sweep.inputs.plans, sweep.run
     except InputError as error:
         problems += error.problems
         plans = error.rest
@@ -119,7 +120,7 @@ def _checked(path: Path, options: Options) -> Request:
             problems.append(Problem("--detach", value, f"a profile of kind {kinds}", hint))
         # a dry run elsewhere shows these as warnings
         elif not options.dry_run or submits(jobs):
-            problems += job_problems(jobs, profile.where, RunFolder(cube_path(options.results, path.stem)))
+            problems += job_problems(jobs, profile.where, run)
     if problems:
         raise InputError(problems)
     return Request(path, sweep, selection, profile, options)

@@ -116,6 +116,20 @@ def test_a_head_is_handed_over_when_the_queue_is_less_busy(
     assert present(Submission.read(RunFolder(tmp_path / "tiny.zarr").submission)).job == "9"
 
 
+def test_scripts_contain_the_name_of_a_sweep_and_not_that_of_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    options = put(tmp_path, squeue="true", sbatch="echo 9", sinfo="echo long")
+    spec = write_spec(tmp_path).rename(tmp_path / "my sweep.toml")
+    done = sweep("submit", spec, *options)
+    assert done.exit_code == 0, done.stderr
+    spec.write_text("name = 1\n")
+    wrong = sweep("submit", spec, *options)
+    assert wrong.exit_code == 2
+    assert "--results" not in wrong.stderr
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("has_job", [True, False])
 def test_nothing_is_left_of_a_head_that_waits_for_a_busy_queue(
