@@ -290,7 +290,7 @@ class Queue:
     head_directives: tuple[str, ...]
     """Directives of the script of a head, which may run again from its start.
 
-    What a profile does not name leaves out the directives that contain it in braces.
+    A directive with a name in braces is left out if the profile has no value for that name.
     """
     worker_directives: tuple[str, ...] = ()
     """Directives of each worker job beside those of dask-jobqueue."""
@@ -679,6 +679,5 @@ def largest_node(name: str) -> tuple[int, int]:
     # as "8192+ 16" if the nodes are not all alike
     output = run(["sinfo", "--noheader", f"--partition={name}", "--format=%m %c"])
     sizes = re.findall(r"^(\d+)\+? +(\d+)\+?$", output, re.MULTILINE)
-    return max((int(size) for size, _ in sizes), default=0) * 2**20, max(
-        (int(n) for _, n in sizes), default=0
-    )
+    megabytes, cores = (max((int(pair[column]) for pair in sizes), default=0) for column in (0, 1))
+    return megabytes * 2**20, cores

@@ -48,10 +48,10 @@ def test_a_structure_reads_as_words() -> None:
 def test_codes_give_back_the_structure() -> None:
     several = [Structure(NONE, 1, "tied", proportions="equal", annotated=False)]
     several += [Structure(space, 8, linkage) for space in (NONE, METRIC, WEIGHTS) for linkage in LINKAGES]
-    several += [each._replace(odds=odds) for each in (*WORDS, *several) for odds in (0.0, *ODDS)]
-    for each in several:
-        assert len(each.codes) == len(STRUCTURE)
-        assert Structure.of(each.codes) == each
+    several += [structure._replace(odds=odds) for structure in (*WORDS, *several) for odds in (0.0, *ODDS)]
+    for structure in several:
+        assert len(structure.codes) == len(STRUCTURE)
+        assert Structure.of(structure.codes) == structure
 
 
 @pytest.mark.parametrize("code", range(len(STRUCTURE)))

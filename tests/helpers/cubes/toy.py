@@ -118,6 +118,6 @@ def write(path: Path, *plans: DatasetPlan, spec: dict[str, Any]) -> None:
         return values[f"{plan.name}/X"], values.get(f"{plan.name}/labels_true")
 
     create(path, plans, inputs, sweep(spec))
-    for each in (each for plan in plans for each in schema.array_specs(plan)):
-        if each.variable.role in (schema.Role.RESULT, schema.Role.ANNOTATION):
-            zarr.open_array(path / each.path, mode="r+")[...] = values[each.path]
+    for array in (array for plan in plans for array in schema.array_specs(plan)):
+        if array.variable.role in (schema.Role.RESULT, schema.Role.ANNOTATION):
+            zarr.open_array(path / array.path, mode="r+")[...] = values[array.path]

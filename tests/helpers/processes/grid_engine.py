@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from processes.slurm_site import end_daemons, free_ports
+from processes.slurm_site import end_daemons, free_ports, running
 
 ROOT = Path("/var/lib/gridengine")
 SHARED = Path("/usr/share/gridengine")
@@ -79,20 +79,10 @@ def grid_engine() -> Iterator[Path]:
     home = Path(tempfile.mkdtemp(prefix="sge-"))
     home.chmod(0o755)
     manager, executor = map(str, free_ports(2))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SGE_ROOT", str(home))
-        patch.setenv("SGE_CELL", "default")
-        patch.setenv("SGE_QMASTER_PORT", manager)
-        patch.setenv("SGE_EXECD_PORT", executor)
-        try:
-            try:
-                _start(home)
-            except (subprocess.SubprocessError, TimeoutError) as error:
-                pytest.skip(f"Grid Engine does not start here: {error} {getattr(error, 'stderr', '')}")
-            yield home
-        finally:
-            _stop(home)
-            shutil.rmtree(home, ignore_errors=True)
+    variables = {"SGE_ROOT": str(home), "SGE_CELL": "default"}
+    variables |= {"SGE_QMASTER_PORT": manager, "SGE_EXECD_PORT": executor}
+    with running("Grid Engine", home, variables, _start, _stop):
+        yield home
 
 
 def queue() -> list[str]:

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
@@ -50,16 +50,34 @@ def slurm_site(**settings: object) -> Iterator[Path]:
     skip_without_slurm()
     home = Path(tempfile.mkdtemp(prefix="slurm-"))
     home.chmod(0o755)
+    variables = {"SLURM_CONF": str(_configure(home, settings))}
+    with running("SLURM", home, variables, _start, _stop):
+        yield home
+
+
+@contextmanager
+def running(
+    title: str,
+    home: Path,
+    variables: Mapping[str, str],
+    start: Callable[[Path], None],
+    stop: Callable[[Path], None],
+) -> Iterator[None]:
+    """Run the daemons of a queue whose files are in `home`, with its variables, and remove `home`.
+
+    Skips the test where they do not start.
+    """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SLURM_CONF", str(_configure(home, settings)))
+        for name, value in variables.items():
+            patch.setenv(name, value)
         try:
             try:
-                _start(home)
+                start(home)
             except (subprocess.SubprocessError, TimeoutError) as error:
-                pytest.skip(f"SLURM does not start here: {error}")
-            yield home
+                pytest.skip(f"{title} does not start here: {error} {getattr(error, 'stderr', '')}")
+            yield
         finally:
-            _stop(home)
+            stop(home)
             shutil.rmtree(home, ignore_errors=True)
 
 
