@@ -195,7 +195,7 @@ MOST = {
     "calls with splats": 120,
     "uses of Any": 610,
     "modules with code": 153,
-    "lines of code": 31_749,
+    "lines of code": 31_751,
     "lines of imports": 3_021,
     "lines of docstrings for 100 lines of code": 26,
 }

@@ -190,7 +190,7 @@ LOOK_SECONDS = 0.5
 FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 30.0
 
-# Seconds between two questions where jobs run.
+# Seconds between two questions where jobs run; a job that has just connected is asked for sooner.
 PLACE_SECONDS = 10.0
 
 # Lines that a message has of the log of a job that died at once.
@@ -221,7 +221,7 @@ class JobWatch:
         self._excluded: list[str] = client.cluster.job_cls.excluded
         self._queue = queues.QUEUES.get(options.kind)
         self._live: Live | None = None if self._queue is None else {}
-        self._ask_at = self._place_at = 0.0
+        self._ask_at = self._place_at = self._asked_at = 0.0
         self._pause = FIRST_PAUSE
         self._alive_at = time.monotonic()
         self._logged = ""
@@ -260,9 +260,11 @@ class JobWatch:
             self._alive_at = now
             self._ready.set()
         # `sweep status` shows where a job is that works
-        is_placed = all(slot.node for slot in self._slots.values() if slot.workers)
-        if (waiting and now >= self._ask_at) or (not is_placed and now >= self._place_at):
-            self._place_at = now + PLACE_SECONDS
+        unplaced = [slot for slot in self._slots.values() if slot.workers and not slot.node]
+        if any(slot.connected == now for slot in unplaced):
+            self._place_at = min(self._place_at, self._asked_at + FIRST_PAUSE)
+        if (waiting and now >= self._ask_at) or (unplaced and now >= self._place_at):
+            self._asked_at, self._place_at = now, now + PLACE_SECONDS
             self._ask_queue(waiting, now)
         if not waiting:
             self._ask_at, self._pause = now, FIRST_PAUSE

@@ -430,6 +430,12 @@ def test_a_queue_without_an_answer_charges_nobody(make: MakeSite, caplog: pytest
 
 
 def test_nodes_are_looked_up_for_jobs_with_workers(make: MakeSite) -> None:
+    site = make(n_jobs=2)
+    for number in (0, 1):
+        site.put(site.job(number).job_id, node=f"n{number}")
+        site.job(number).workers = 1
+        site.wait(1.5)
+        assert site.listed.jobs[number].node == f"n{number}", "a run may be over soon"
     site = make()
     site.wait(300, step=2)
     site.answers = False
