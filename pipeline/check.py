@@ -3,8 +3,11 @@
 `verify` takes coordinates and inputs from the cube, `verify_scores` from a sweep file: it needs no cube.
 """
 
+import hashlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
+from math import prod
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,14 +21,15 @@ from sweep_clustering.pipeline.scoring.scores import cell_scores
 from sweep_clustering.pipeline.work.merge import BlockResult, CellResult
 from sweep_clustering.pipeline.work.records import NO_ANSWERS, Answers, Failed, Science, Span, Task
 from sweep_clustering.pipeline.work.tasks import ask_batch, method_calls, run_task
-from sweep_clustering.storage.cube.blocks import UNPROMISED, BlockStore, differing_rows
+from sweep_clustering.storage.cube.blocks import UNPROMISED, Arrays, BlockStore, content_hash, differing_rows
 from sweep_clustering.storage.cube.growth import open_cube
 from sweep_clustering.storage.cube.manifest import Manifest, read_manifest
 from sweep_clustering.storage.cube.schema import ANSWERED, DONE, STATUS_WORDS
 from sweep_clustering.storage.provenance import PROMISE, by_run, fingerprint, software_differences, unrecorded
-from sweep_clustering.sweeps.data.lines import shortened
+from sweep_clustering.sweeps.data.lines import MOST_BYTES, shortened
 from sweep_clustering.sweeps.errors import InputError, Problem, cause_of, collecting, present
 from sweep_clustering.sweeps.file.spec import SweepSpec
+from sweep_clustering.sweeps.files import read_file
 from sweep_clustering.sweeps.inputs import RealSource, Source, cell_annotations, load_inputs
 from sweep_clustering.sweeps.plan import AskedPath, Cell, DatasetPlan
 from sweep_clustering.sweeps.shapes import CODES
@@ -34,8 +38,23 @@ from sweep_clustering.sweeps.words import SHIPPED, asks, is_model
 # Cells for which one path is asked again: a path is as much work as some hundreds of restarts.
 CELLS_PER_PATH = 10
 
+# Percentage of wrong cells for which a verification says how probably it would have seen one.
+WRONG_PERCENT = 5
 
-Item = TypeVar("Item", Cell, RawCell)
+# Answers of a cell, or path, that is computed again.
+EQUAL = "equal"
+ROUNDED = "equal within rounding"
+DIFFERENT = "different"
+ANSWERS = (EQUAL, ROUNDED, DIFFERENT)
+
+# Scores and objectives are compared up to what other orders of summation can do: one label less is far more.
+RELATIVE = 1e-9
+ABSOLUTE = 1e-12
+
+# Results that are equal within rounding only if no bit of them differs.
+EXACT = ("status", "restarts_done", "covariance_shape", "structure", "annotations")
+
+Item = TypeVar("Item", Cell, str, AskedPath)
 
 
 @dataclass(frozen=True)
@@ -43,44 +62,70 @@ class CellCheck:
     """One cell, or one path of questions, computed again.
 
     `differs` has the variables with other bits than in the cube, or the scores with both values. `cause` has
-    the reason why it could not be computed. Both are empty when the cell is reproduced.
+    the reason why it could not be computed. Both are empty when the cell is reproduced. If `is_rounded`, it
+    was computed on another machine or with other software, and what differs is rounding.
     """
 
     cell: str
     differs: tuple[str, ...]
     cause: str = ""
+    is_rounded: bool = False
 
     @property
-    def good(self) -> bool:
-        """Whether the cell was reproduced."""
-        return not self.differs and not self.cause
+    def answer(self) -> str:
+        """Whether the cell is equal, equal within rounding, or different."""
+        return EQUAL if not self.differs and not self.cause else ROUNDED if self.is_rounded else DIFFERENT
+
+
+def statement(checks: Sequence[CellCheck], n_all: int, nouns: tuple[str, str], verb: str) -> str:
+    """Say how many of all cells, or paths, were computed again, with which answers, and what follows.
+
+    The probability is exact: that of at least one wrong cell in a sample without replacement.
+    """
+    n, n_wrong = len(checks), max(1, n_all * WRONG_PERCENT // 100)
+    counts = Counter(check.answer for check in checks)
+    done = f"{n:,} of {plural(n_all, *nouns)} {'was' if n == 1 else 'were'} {verb}"
+    if set(counts) == {EQUAL}:
+        done += ", and is equal" if n == 1 else ", and all are equal"
+    else:
+        done += ": " + ", ".join(f"{counts[answer]:,} {answer}" for answer in ANSWERS if counts[answer])
+    if counts[DIFFERENT] or n == n_all:
+        return f"{done}."
+    missed = prod((n_all - n_wrong - i) / (n_all - i) for i in range(n))
+    chance = "above .99" if missed < 0.01 else f"{1 - missed:.2f}"[1:]
+    share = f"{WRONG_PERCENT} % of the {nouns[1]} were" if n_wrong > 1 else f"one {nouns[0]} was"
+    return f"{done}. If {share} wrong, this would have been seen with probability {chance}."
 
 
 @dataclass(frozen=True)
 class Verification:
     """Cells of a cube, or of a file of raw scores, computed again, and the software with which it was made.
 
-    `checks` are in the order in which cells were drawn, `paths` are paths of questions, and `left_out` counts
+    `checks` are in the order in which cells were drawn from `n_cells`, by a random stream of `digest`, a hash
+    of the file, and of `seed`. `paths` are paths of questions, drawn from `n_paths`. `left_out` counts
     cells of methods whose code was not to be run. `here` is the fingerprint of this machine, `there` are
     others with which the cube was made: bits are promised for equal ones alone. `software` has the
     differences in words, and `unrecorded` the facts that fingerprints there lack.
     """
 
     cube: Path
+    digest: str
+    seed: int | None
     checks: tuple[CellCheck, ...]
-    here: dict[str, str]
-    there: tuple[dict[str, str], ...]
+    n_cells: int
+    here: dict[str, str] = field(default_factory=dict)
+    there: tuple[dict[str, str], ...] = ()
     left_out: int = 0
     paths: tuple[CellCheck, ...] = ()
-    what: str = "bits"
+    n_paths: int = 0
     notes: tuple[str, ...] = ()
     software: str = ""
     unrecorded: tuple[str, ...] = ()
 
     @property
     def good(self) -> bool:
-        """Whether every cell, and every path, was reproduced."""
-        return all(check.good for check in (*self.checks, *self.paths))
+        """Whether every cell, and every path, was reproduced, perhaps within rounding."""
+        return all(check.answer != DIFFERENT for check in (*self.checks, *self.paths))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -88,17 +133,19 @@ class Verification:
 
     def lines(self) -> list[str]:
         """Return a summary as lines."""
-        cells, paths = (sum(check.good for check in checks) for checks in (self.checks, self.paths))
-        wrong = [check for check in (*self.checks, *self.paths) if not check.good]
-        of_all, have = plural(len(self.checks), "cell"), "has" if cells == 1 else "have"
-        lines = [f"{self.cube}: {cells} of {of_all} {have} the same {self.what}", *self.notes]
+        wrong = [check for check in (*self.checks, *self.paths) if check.answer != EQUAL]
+        cells = statement(self.checks, self.n_cells, ("cell", "cells"), "computed again")
+        lines = [f"{self.cube}: {cells}", *self.notes]
         if self.paths:
-            lines.append(f"asked again: {paths} of {len(self.paths)} paths have the same answers")
+            nouns = "path of questions", "paths of questions"
+            lines.append(statement(self.paths, self.n_paths, nouns, "asked again"))
         if self.left_out:
             lines.append(
                 f"not looked at: {plural(self.left_out, 'cell')} of your own methods; see --run-methods"
             )
-        lines += [f"DIFFERS {check.cell}: {check.cause or ', '.join(check.differs)}" for check in wrong]
+        lines += [
+            f"{check.answer}: {check.cell}: {check.cause or ', '.join(check.differs)}" for check in wrong
+        ]
         if self.software:
             lines.append(f"different software or processors: {self.software}")
         if wrong and self.unrecorded:
@@ -109,12 +156,18 @@ class Verification:
 
 
 def verify(
-    path: Path, *, sample: int, seed: int = 0, run_methods: bool = False, progress: Progress = silent
+    path: Path,
+    *,
+    sample: int,
+    seed: int | None = None,
+    run_methods: bool = False,
+    progress: Progress = silent,
 ) -> Verification:
     """Compute random cells again from their coordinates and the inputs in the cube.
 
-    `sample` cells are drawn without replacement from those that are done. Annotations that were asked for are
-    taken from the cube, and one of their paths is asked again for every `CELLS_PER_PATH` cells. Cells of
+    `sample` cells are drawn without replacement from those that are done, by what the cube holds and `seed`.
+    Annotations that were asked for are taken from the cube, and one path of questions is drawn and asked
+    again for every `CELLS_PER_PATH` cells. Cells of
     methods that are not shipped are drawn only with `run_methods`: the cube names their code, and it may come
     from anywhere. `progress` goes through the cells, then through the paths.
 
@@ -133,22 +186,31 @@ def verify(
     if not done:
         hint = f"--run-methods runs the code of {', '.join(sorted(foreign))}" if answered else ""
         raise InputError([Problem(str(path), "no cell that is done", "at least one", hint)])
-    drawn = _drawn(done, sample, seed)
+    digest = content_hash(path)
+    drawn = _drawn(done, sample, digest, seed)
+    whole = {
+        AskedPath.of(cell): cell for cell in sorted(done, key=lambda cell: cell.m or 0) if asks(cell.design)
+    }
+    n_paths = -(-sum(asks(cell.design) for cell in drawn) // CELLS_PER_PATH)
+    last_cells = [whole[walk] for walk in _drawn(list(whole), n_paths, digest, seed)]
+    here, made = fingerprint(manifest.spec), by_run(manifest.made_with)
+    verification = _beside(Verification(path, digest, seed, (), len(done)), here, made)
+    is_elsewhere = bool(verification.software or verification.unrecorded)
     tree = open_cube(path)
-    checks = tuple(_check(manifest, calls, store, tree, cell) for cell in progress(drawn, "cells"))
-    of_paths = [cell for cell in drawn if asks(cell.design)]
-    longest = {AskedPath.of(cell): cell for cell in sorted(of_paths, key=lambda cell: cell.m or 0)}
-    n_paths = -(-len(of_paths) // CELLS_PER_PATH)
-    last_cells = list(longest.values())[:n_paths]
+    cells = progress(drawn, "cells")
+    checks = tuple(_check(manifest, calls, store, tree, cell, is_elsewhere) for cell in cells)
     steps = progress(last_cells, "paths of questions") if last_cells else ()  # a bar of nothing would move
     paths = tuple(_check_path(manifest, store, tree, cell) for cell in steps)
-    verification = Verification(path, checks, {}, (), len(answered) - len(done), paths)
-    return _beside(verification, fingerprint(manifest.spec), by_run(manifest.made_with))
+    left_out = len(answered) - len(done)
+    return replace(verification, checks=checks, paths=paths, n_paths=len(whole), left_out=left_out)
 
 
-def _drawn(items: Sequence[Item], sample: int, seed: int) -> list[Item]:
+def _drawn(items: Sequence[Item], sample: int, digest: str, seed: int | None) -> list[Item]:
+    """Draw some items by a hash of the file, so that its author cannot know them before it is final."""
+    items = sorted(items, key=str)
+    stream = np.random.SeedSequence(int(digest, 16), spawn_key=() if seed is None else (seed,))
     size = min(sample, len(items))
-    return [items[at] for at in np.random.default_rng(seed).choice(len(items), size=size, replace=False)]
+    return [items[at] for at in np.random.default_rng(stream).choice(len(items), size=size, replace=False)]
 
 
 def _beside(
@@ -171,7 +233,12 @@ def _beside(
 
 
 def _check(
-    manifest: Manifest, calls: tuple[MethodCall, ...], store: BlockStore, tree: xr.DataTree, cell: Cell
+    manifest: Manifest,
+    calls: tuple[MethodCall, ...],
+    store: BlockStore,
+    tree: xr.DataTree,
+    cell: Cell,
+    is_elsewhere: bool,
 ) -> CellCheck:
     plan, spec = manifest.plans[cell.dataset], manifest.spec
     block = plan.block_of(cell)
@@ -183,12 +250,29 @@ def _check(
     fresh = BlockResult(block, {cell: merged}).into({name: values.copy() for name, values in stored.items()})
     if not block.node.baseline and answers is None:
         fresh["annotations"][block.graph(cell)] = cell_annotations(spec.seed, cell, source, spec.crowd)
-    differs = []
-    for name in (name for name in stored if name not in UNPROMISED):
-        row = block.graph(cell) if name == "annotations" else block.position(cell)
-        if differing_rows(stored[name], fresh[name])[row]:
-            differs.append(name)
-    return CellCheck(str(cell), tuple(differs))
+    rows = {name: block.graph(cell) if name == "annotations" else block.position(cell) for name in stored}
+    before, now = (
+        {name: values[name][row : row + 1] for name, row in rows.items()} for values in (stored, fresh)
+    )
+    names = (name for name in stored if name not in UNPROMISED)
+    differs = tuple(name for name in names if differing_rows(before[name], now[name])[0])
+    return CellCheck(str(cell), differs, is_rounded=is_elsewhere and is_rounded(before, now))
+
+
+def is_rounded(before: Arrays, now: Arrays) -> bool:
+    """Whether two results of a cell are one solution, whose numbers differ by rounding alone.
+
+    Labels are the same up to the numbers of the clusters, and the objective of the best restart up to
+    `RELATIVE`. Other restarts may have taken other ways: the solution does not depend on them.
+    """
+    labels = list(zip(before["labels"][0].tolist(), now["labels"][0].tolist(), strict=True))
+    sides = len({label for label, _ in labels}), len({label for _, label in labels})
+    first, second = (float(np.nanmax(row["log_likelihood"], initial=-np.inf)) for row in (before, now))
+    return (
+        all(np.array_equal(before[name], now[name]) for name in EXACT if name in before)
+        and sides == (len(set(labels)),) * 2
+        and (first == second or abs(first - second) <= RELATIVE * max(1.0, abs(first)))
+    )
 
 
 def _again(
@@ -242,24 +326,20 @@ def _source(tree: xr.DataTree, cell: Cell) -> RealSource:
     return RealSource(X, labels, pool)
 
 
-# Scores are compared up to what other orders of summation can do: that of one label fewer is far more.
-RELATIVE = 1e-9
-ABSOLUTE = 1e-12
-
-
 def verify_scores(
     scores: RawScores,
     spec: SweepSpec,
     where: str,
     *,
     sample: int,
-    seed: int = 0,
+    seed: int | None = None,
     data_dir: Path | None = None,
     progress: Progress = silent,
 ) -> Verification:
     """Compute random cells of a file of raw scores again, from a sweep file alone, and compare scores.
 
-    `sample` cells are drawn without replacement from those that have an answer in the file. The code of the
+    `sample` cells are drawn without replacement from those that have an answer in the file, by a hash of it
+    and by `seed`. The code of the
     sweep's methods is run. Raw data are searched in `data_dir` first, and `where` is the sweep file, for
     messages. `progress` goes through the cells.
 
@@ -287,7 +367,9 @@ def verify_scores(
             problems.append(Problem(str(scores.path), "no cell that is done", "at least one"))
     if problems:
         raise InputError(shortened(scores.path, problems))
-    drawn, sources = _drawn(answered, sample, seed), inputs.sources
+    digest, sources = hashlib.sha256(read_file(scores.path, MOST_BYTES)).hexdigest(), inputs.sources
+    by_name = {str(raw.cell): raw for raw in answered}
+    drawn = [by_name[name] for name in _drawn(list(by_name), sample, digest, seed)]
     checks = tuple(
         _check_scores(spec, plans, calls, sources[raw.cell.dataset], raw) for raw in progress(drawn, "cells")
     )
@@ -301,7 +383,7 @@ def verify_scores(
     there = [(f"in the file, {number}", values) for number, values in enumerate(made_with, start=1)]
     if len(there) == 1:
         there = [("in the file", made_with[0])]
-    verification = Verification(scores.path, checks, {}, (), what="scores", notes=notes)
+    verification = Verification(scores.path, digest, seed, checks, len(answered), notes=notes)
     return _beside(verification, fingerprint(spec) | software(spec), there)
 
 

@@ -193,10 +193,10 @@ MOST = {
     "tuples of three": 2,
     "statements with several constants": 1,
     "calls with splats": 120,
-    "uses of Any": 610,
+    "uses of Any": 611,
     "modules with code": 153,
-    "lines of code": 31_751,
-    "lines of imports": 3_021,
+    "lines of code": 31_838,
+    "lines of imports": 3_027,
     "lines of docstrings for 100 lines of code": 26,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""

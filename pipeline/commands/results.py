@@ -250,7 +250,12 @@ def compare(
 )
 @arguments.data_dir_option
 @click.option("--sample", type=click.IntRange(min=1), default=10, help="Number of cells, drawn at random.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the random choice.")
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    help="Number that changes which cells are drawn. By default the file alone decides, so that its author"
+    " cannot know them before it is final; whoever doubts that takes a number of his own.",
+)
 @flag("--checksums", help="Read every file of CUBE and check its checksum; compute nothing.")
 @flag(
     "--run-methods",
@@ -265,7 +270,7 @@ def verify(
     methods: tuple[str, ...],
     data_dir: Path | None,
     sample: int,
-    seed: int,
+    seed: int | None,
     checksums: bool,
     run_methods: bool,
     as_json: bool,

@@ -5,6 +5,8 @@ the order of `block.cells()`, or their annotation graphs. Cells that are done ne
 compared with them bit for bit, and a difference is a `CellMismatch`.
 """
 
+import hashlib
+import json
 import logging
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -17,9 +19,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sweep_clustering.storage.cube.chunks import ANNOTATIONS
+from sweep_clustering.storage.cube.chunks import ANNOTATIONS, chunk_counts, chunk_name
 from sweep_clustering.storage.cube.manifest import read_manifest
-from sweep_clustering.storage.cube.schema import ANSWERED, FAILED, PENDING, VARIABLES, result_names
+from sweep_clustering.storage.cube.schema import ANSWERED, FAILED, INPUTS, PENDING, VARIABLES, result_names
 from sweep_clustering.storage.files import PLAIN, Files, storage_errors, sync_directory
 from sweep_clustering.storage.provenance import PROMISE, fingerprint, unrecorded
 from sweep_clustering.sweeps.errors import present
@@ -32,6 +34,9 @@ Arrays = dict[str, npt.NDArray[Any]]
 
 # Variables whose bits are not promised: times are different in every run.
 UNPROMISED = ("seconds", "cpu_seconds")
+
+# Keys of a sweep file that results depend on, beside the coordinates of their cells.
+SETTINGS = ("seed", "search", "stop", "ask", "crowd")
 
 
 class BlockStore:
@@ -230,6 +235,39 @@ class BlockStore:
         node = self._nodes.get(block.node.path)
         if node is None or not node.has_block(block):
             raise ValueError(f"{self.path} has no block {block}")
+
+
+def content_hash(cube: Path) -> str:
+    """Return a SHA-256 of what a cube holds: settings, inputs and all promised bits of cells with an answer.
+
+    It depends neither on chunks, the order of growth and versions of compression, nor on times and runs.
+    """
+    manifest, store = read_manifest(cube), BlockStore(cube, read_only=True)
+    settings = manifest.spec.dump()
+    text = json.dumps({key: settings.get(key) for key in SETTINGS}, sort_keys=True)
+    rows = [_row_hash(text, [])]
+    for plan in manifest.plans.values():
+        for name in INPUTS:
+            if entry := manifest.metadata.get(path := f"{plan.name}/{name}"):
+                positions = np.ndindex(*chunk_counts(entry))
+                chunks = (manifest.chunks.load(f"{path}/{chunk_name(at)}") for at in positions)
+                values = [present(chunk)[1] for chunk in chunks]
+                rows.append(_row_hash(path, [np.concatenate(values)]))
+        for block in plan.blocks():
+            arrays = store.read(block)
+            names = sorted(arrays.keys() - {ANNOTATIONS, *UNPROMISED})
+            for at, cell in enumerate(block.cells()):
+                if arrays["status"][at] in ANSWERED:
+                    graph = [] if block.node.baseline else [arrays[ANNOTATIONS][at // block.per_graph]]
+                    rows.append(_row_hash(str(cell), [*(arrays[name][at] for name in names), *graph]))
+    return hashlib.sha256(b"".join(sorted(rows))).hexdigest()
+
+
+def _row_hash(name: str, values: Iterable[npt.NDArray[Any]]) -> bytes:
+    texts = (
+        json.dumps(array.tolist()).encode() if array.dtype == "O" else array.tobytes() for array in values
+    )
+    return hashlib.sha256(b"\0".join([name.encode(), *texts])).digest()
 
 
 def failed_cells(cube: Path, plans: Iterable[DatasetPlan]) -> tuple[Cell, ...]:

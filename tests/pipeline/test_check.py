@@ -16,14 +16,16 @@ import zarr
 from cubes.rot import turn_bit
 from processes.commandline import sweep
 from processes.sweeping import TINY, assert_same_bits, run, write_spec
+from scipy.stats import hypergeom
 
-from sweep_clustering.pipeline.check import verify, verify_scores
+from sweep_clustering.pipeline.check import CellCheck, is_rounded, statement, verify, verify_scores
 from sweep_clustering.pipeline.report.write import write_export
 from sweep_clustering.pipeline.scoring.raw import RAW, read_raw
 from sweep_clustering.pipeline.scoring.scores import baseline_scores, scores
 from sweep_clustering.pipeline.work import tasks
+from sweep_clustering.storage.cube.blocks import content_hash
 from sweep_clustering.storage.cube.growth import open_cube
-from sweep_clustering.storage.cube.manifest import ROOT_FILE
+from sweep_clustering.storage.cube.manifest import ROOT_FILE, keep_causes
 from sweep_clustering.storage.provenance import PROMISE, fingerprint
 from sweep_clustering.storage.runfolder.lease import Lease
 from sweep_clustering.sweeps.errors import InputError, short_text
@@ -140,10 +142,10 @@ def test_the_scores_are_those_of_the_cube_and_are_computed_again(sent: Path, mon
             assert row[name] == ("" if np.isnan(value) else repr(value))
     done = verified(sent / "scores.csv", sent)
     assert done.exit_code == 0
-    assert done.stdout == f"{sent}/scores.csv: 2 of 2 cells have the same scores\n"
+    assert done.stdout == f"{sent}/scores.csv: 2 of 2 cells were computed again, and all are equal.\n"
     monkeypatch.chdir(sent)
     sample = sweep("verify", "scores.csv", "--sweep", "own.toml", "--sample", 1)
-    assert sample.stdout.count("1 of 1 cell has") == 1
+    assert "1 of 2 cells was computed again, and is equal. If one cell was wrong, " in sample.stdout
 
 
 def test_a_changed_score_is_found_with_both_values(sent: Path, changed: Any) -> None:
@@ -151,13 +153,13 @@ def test_a_changed_score_is_found_with_both_values(sent: Path, changed: Any) -> 
     result = verified(changed((score, "0.99")), sent)
     name = "iris/p=0.9/m=75/replicate=1/own"
     assert result.exit_code == 1
-    assert "1 of 2 cells has the same scores" in result.stdout
-    assert f"DIFFERS {name}: adjusted_rand 0.99 in the file, {score} here\n" in result.stdout
+    assert "2 of 2 cells were computed again: 1 equal, 1 different.\n" in result.stdout
+    assert f"different: {name}: adjusted_rand 0.99 in the file, {score} here\n" in result.stdout
     # rounding is no difference, and a file without one of the cells says so
     table = (sent / "scores.csv").read_text().splitlines(keepends=True)
     almost = changed((score, repr(float(score) + 1e-13)), (table[-2], ""))
     assert verified(almost, sent).stdout.splitlines() == [
-        f"{almost}: 1 of 1 cell has the same scores",
+        f"{almost}: 1 of 1 cell was computed again, and is equal.",
         "not looked at: 1 cell in like.toml that the file lacks",
     ]
     as_json = ("--method", f"{sent}/own.py:cluster", "--json")
@@ -248,7 +250,9 @@ def test_every_kind_of_cell_is_computed_again(tmp_path: Path) -> None:
     (path,) = write_export(tmp_path / "tiny.zarr", tmp_path / "export", "raw")
     raw = read_raw(path)
     found = verify_scores(raw, load_sweep(spec), "tiny.toml", sample=1000)
-    assert found.lines() == [f"{path}: {len(raw.cells)} of {len(raw.cells)} cells have the same scores"]
+    assert found.lines() == [
+        f"{path}: {len(raw.cells)} of {len(raw.cells)} cells were computed again, and all are equal."
+    ]
     assert {each.cell.design for each in raw.cells} == {None, "uniform", "active"}
     full = baseline_scores(open_cube(tmp_path / "tiny.zarr"), "iris", "unsupervised-full")
     (baseline,) = (each for each in raw.cells if each.cell.dataset == "iris" and each.cell.p is None)
@@ -283,10 +287,13 @@ def noted(finished: Path, cube: Path) -> Path:
 def test_every_cell_is_reproduced_or_said(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     verification = verify(cube, sample=1000)
     assert len(verification.checks) == len({check.cell for check in verification.checks}) == 85
-    assert verification.lines() == [f"{cube}: 85 of 85 cells have the same bits"]
-    cells = [[check.cell for check in verify(cube, sample=5, seed=seed).checks] for seed in (1, 1, 2)]
-    assert cells[0] == cells[1] != cells[2]
-    assert len(set(cells[0])) == 5
+    assert verification.lines() == [f"{cube}: 85 of 85 cells were computed again, and all are equal."]
+    drawn = {
+        seed: [check.cell for check in verify(cube, sample=5, seed=seed).checks] for seed in (None, 1, 2)
+    }
+    assert drawn[1] == [check.cell for check in verify(cube, sample=5, seed=1).checks]
+    assert len(set(map(tuple, drawn.values()))) == 3
+    assert len(set(drawn[None])) == 5
     monkeypatch.setattr(tasks, "run_cell", Mock(side_effect=MemoryError("none left")))
     shown = dict[str, int]()
     verification = verify(
@@ -335,7 +342,7 @@ def test_flipped_values_are_found_and_named_and_another_machine(cube: Path) -> N
     (cube / ROOT_FILE).write_text(json.dumps(document))
     zarr.open_array(cube / "iris/labels", mode="r+")[:] = 0
     lines = sweep("verify", cube, "--sample", 40).stdout
-    for words in ("\nDIFFERS iris/", "cpu: an abacus (run 1), ", "promised only for equal software"):
+    for words in ("\ndifferent: iris/", "cpu: an abacus (run 1), ", "promised only for equal software"):
         assert words in lines
 
 
@@ -421,3 +428,47 @@ def test_a_root_file_that_no_run_wrote_is_found_and_put_back(noted: Path, tmp_pa
         assert f"\nmade again: {ROOT_FILE}\n" in sweep("repair", noted).stdout
         assert root.read_bytes() == before
         assert sweep("verify", noted, "--checksums").exit_code == 0
+
+
+def test_the_file_alone_says_which_cells_are_drawn(finished: Path, cube: Path, tmp_path: Path) -> None:
+    """Times, runs, chunks and compression change no draw; the last bit of any value does."""
+    drawn = [check.cell for check in verify(cube, sample=10).checks]
+    array = zarr.open_array(cube / "iris/seconds", mode="r+")
+    array[...] = np.asarray(array) + 1.0
+    keep_causes(cube, {"iris/unsupervised": "nothing"})
+    assert [check.cell for check in verify(cube, sample=10).checks] == drawn
+    text = TINY.replace("p = [0.8, 1.0]", "p = [1.0]").replace("replicates = 2", "replicates = 1")
+    (tmp_path / "grown").mkdir()
+    assert run(write_spec(tmp_path / "grown", text), tmp_path / "grown") == 0
+    assert run(write_spec(tmp_path / "grown"), tmp_path / "grown") == 0
+    assert content_hash(tmp_path / "grown/tiny.zarr") == content_hash(cube)
+    flip(cube / "iris/labels", (0, 0, 0, 1, 17))
+    assert [check.cell for check in verify(cube, sample=10).checks] != drawn
+
+
+@pytest.mark.parametrize(("n_all", "n", "chance"), [(6435, 40, ".87"), (85, 5, ".22"), (40, 38, "above .99")])
+def test_the_probability_is_exact(n_all: int, n: int, chance: str) -> None:
+    checks = [CellCheck("a cell", ())] * n
+    said = statement(checks, n_all, ("cell", "cells"), "computed again")
+    assert said.endswith(
+        f" If 5 % of the cells were wrong, this would have been seen with probability {chance}."
+    )
+    seen = hypergeom(n_all, n_all * 5 // 100, n).sf(0)
+    assert chance == ("above .99" if seen > 0.99 else f"{seen:.2f}"[1:])
+    assert "probability" not in statement([*checks, CellCheck("other", ("labels",))], n_all, ("cell", ""), "")
+    assert statement(checks[:1], 1, ("cell", "cells"), "seen") == "1 of 1 cell was seen, and is equal."
+
+
+def test_rounding_is_told_from_other_solutions() -> None:
+    labels, objectives = np.array([[0, 0, 1, 2]]), np.array([[-7.0, -9.0, np.nan]])
+    row = {"labels": labels, "log_likelihood": objectives, "restarts_done": np.array([2])}
+    for name, values, expected in (
+        ("log_likelihood", objectives * (1.0 + 1e-12), True),
+        ("log_likelihood", np.array([[-8.0, -7.0 - 1e-12, np.nan]]), True),
+        ("log_likelihood", objectives * (1.0 + 1e-8), False),
+        ("labels", np.array([[2, 2, 0, 1]]), True),
+        ("labels", np.array([[2, 2, 0, 0]]), False),
+        ("labels", np.array([[0, 1, 2, 2]]), False),
+        ("restarts_done", np.array([3]), False),
+    ):
+        assert is_rounded(row, row | {name: values}) == expected, (name, values)
