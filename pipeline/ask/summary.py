@@ -20,6 +20,7 @@ from sweep_clustering.pipeline.ask.answers import check_answers_file
 from sweep_clustering.pipeline.common import plural
 from sweep_clustering.pipeline.fit import inputs as fit_inputs
 from sweep_clustering.pipeline.fit.inputs import FitInputs, FitOptions, answered
+from sweep_clustering.pipeline.fit.links import annotator_layers
 from sweep_clustering.sweeps.annotations.draw import MUST
 from sweep_clustering.sweeps.annotations.files import read_answers
 from sweep_clustering.sweeps.annotations.rows import ASKED, AnnotationRows, Row
@@ -148,9 +149,7 @@ def assess(
             lambda: believe(
                 inputs.X,
                 [
-                    *fit_inputs.annotator_layers(
-                        AnnotationRows.of(answers), inputs.accuracies, options.accuracy
-                    ),
+                    *annotator_layers(AnnotationRows.of(answers), inputs.accuracies, options.accuracy),
                     *(layer for layer in inputs.layers if layer.is_of_labels),
                 ],
                 n_clusters=options.n_clusters,

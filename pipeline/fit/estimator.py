@@ -1,4 +1,4 @@
-"""The search as an estimator with scikit-learn's conventions, and the scorer of its links."""
+"""The search as an estimator with scikit-learn's conventions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import inspect
 import math
 import textwrap
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from numbers import Integral
@@ -15,15 +15,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClusterMixin
+from scipy.special import softmax
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state, validation
 
 from sweep_clustering.kernels import settings as declared
 from sweep_clustering.kernels.fits import Floats, assignment_costs
 from sweep_clustering.kernels.interrupt import run_interruptibly
-from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer, layer_weights
+from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer
 from sweep_clustering.kernels.problem.hard import hard_pairs
 from sweep_clustering.kernels.problem.labels import UNLABELLED
 from sweep_clustering.kernels.problem.problem import SPHERES
@@ -34,9 +34,15 @@ from sweep_clustering.pipeline.asking.strategies import choose, fitting
 from sweep_clustering.pipeline.fit.annotators import estimate, estimates_json, notes_on
 from sweep_clustering.pipeline.fit.counts import choose_clusters, open_counts
 from sweep_clustering.pipeline.fit.data_notes import data_notes
-from sweep_clustering.pipeline.fit.inputs import annotator_problems, chance_problems, hard_problems
+from sweep_clustering.pipeline.fit.inputs import (
+    annotator_problems,
+    chance_problems,
+    hard_problems,
+    reads_accuracies,
+)
 from sweep_clustering.pipeline.fit.links import (
     Annotations,
+    Frames,
     LinkTables,
     Reader,
     check_unmasked,
@@ -45,7 +51,7 @@ from sweep_clustering.pipeline.fit.links import (
 )
 from sweep_clustering.pipeline.fit.naming import Naming, label_problems, labels_of
 from sweep_clustering.pipeline.fit.running import progress, runner
-from sweep_clustering.pipeline.fit.solve import fit, weighted_agreement
+from sweep_clustering.pipeline.fit.solve import fit
 from sweep_clustering.sweeps.data.reading import scaling_of
 from sweep_clustering.sweeps.errors import InputError, Problem, collecting, did_you_mean, not_one_of
 from sweep_clustering.sweeps.words import STRATEGIES
@@ -96,7 +102,7 @@ class Query(NamedTuple):
     positions: NDArray[np.int64]
 
 
-class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Semi-supervised clustering with inaccurate pairwise annotations.
 
     The hybrid genetic search fits Gaussians for the features together with a model of the annotations
@@ -294,6 +300,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         *,
         must_link: LinkTables | None = None,
         cannot_link: LinkTables | None = None,
+        annotations: Frames | Sequence[Frames] | None = None,
         row_labels: ArrayLike | Mapping[Any, Any] | None = None,
         samples: ArrayLike | None = None,
     ) -> AnnotatedClustering:
@@ -318,6 +325,10 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         must_link, cannot_link : array_like of shape (n_links, 2) or (n_links, 3), or dict of such, optional
             Pairs that annotators put together, and apart; any of them may be wrong, except those of infinite
             weight, which hold in every fit. A dict has the links of several annotators by name.
+        annotations : data frame, or list of such, optional
+            Annotations of both kinds and of several annotators, in the columns of an annotation file: i, j,
+            kind, and any of weight, annotator and accuracy. A frame of pandas, polars or arrow is checked as
+            such a file is, but names samples as links do, so that rows count from 0.
         row_labels : array_like of shape (n_samples,), or dict, optional
             Labels of some rows, any of which may be wrong: numbers or texts; -1, None, NaN, "", "?" and "NA"
             are no label. A dict has them by the names that links use, and so has a series beside names.
@@ -342,10 +353,10 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         """
         fresh = AnnotatedClustering()  # so that a fit that fails changes nothing
         features = check_features(fresh, X, reset=True)
-        annotations, fresh.sample_names_in_ = self._checked(
-            must_link, cannot_link, features, X, samples, row_labels=row_labels
+        all_links, fresh.sample_names_in_ = self._checked(
+            must_link, cannot_link, features, X, samples, row_labels=row_labels, frames=annotations
         )
-        self._fit(features, annotations, int(self.restarts), fresh.sample_names_in_)
+        self._fit(features, all_links, int(self.restarts), fresh.sample_names_in_)
         for name in ("n_features_in_", "feature_names_in_", "sample_names_in_"):
             self.__dict__.pop(name, None)  # an earlier fit may have set it
             if getattr(fresh, name, None) is not None:
@@ -401,7 +412,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         self.seed_ = int(seed)
         self.X_fit_ = features.copy()  # questions come later, and the caller's array may change
         self.must_link_, self.cannot_link_ = (annotations.of_kind(kind) for kind in (MUST, CANNOT))
-        self.links_dropped_ = annotations.dropped
+        self.links_dropped_, self._all_links = annotations.dropped, annotations
         self.labels_ = result.best.labels.astype(np.int32)
         self._name_clusters(annotations)
         self._centroids = result.best.centroids
@@ -439,7 +450,6 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
     def _name_clusters(self, annotations: Annotations) -> None:
         """Set the attributes of labels of rows."""
         labels, names = annotations.labels, annotations.label_names
-        self._row_labels = labels
         self.row_labels_, self.label_names_ = None if labels is None else labels.codes, list(names)
         self.cluster_names_ = np.full(self.n_clusters_, None, dtype=object)
         self.label_agreement_ = math.nan
@@ -463,11 +473,12 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         samples: ArrayLike | None = None,
         before: Annotations | None = None,
         row_labels: ArrayLike | Mapping[Any, Any] | None = None,
+        frames: Frames | Sequence[Frames] | None = None,
     ) -> tuple[Annotations, pd.Index | None]:
         """Check links and parameters; return the annotations with those before, and the names of samples."""
-        has_links = must_link is not None or cannot_link is not None
-        has_labels = row_labels is not None or (before is not None and before.labels is not None)
-        choice = self._model_choice(has_links or has_labels)
+        has_links = any(links is not None for links in (must_link, cannot_link, frames))
+        has_others = row_labels is not None or not (before or Annotations()).is_empty
+        choice = self._model_choice(has_links or has_others)
         problems = list(_parameter_problems(self.get_params(deep=False), choice))
         # Wrong accuracies are among the problems, and are not used for the layers.
         is_right, names, annotations = not problems, None, Annotations()
@@ -476,7 +487,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         with collecting(problems):
             names = names_of(X, samples, len(features))
             reader = Reader(len(features), names, drop=self.links_outside == "drop")
-            annotations = reader.read(must_link, cannot_link, accuracy, accuracies, before)
+            annotations = reader.read(must_link, cannot_link, accuracy, accuracies, before, frames)
             if is_right and samples is None and has_links:  # links of an earlier fit are places
                 reader.check_places(annotations, scaling_of(features, choice.scale).of(features))
         with collecting(problems):
@@ -500,16 +511,16 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
                 is_needed=self.model == "posterior" and accuracy is None,
             )
             problems += _hard_problems(annotations, int(self.n_clusters or len(features)), names)
+            if annotations.has_accuracies and not reads_accuracies(choice.model):
+                expected, hint = f"none with the model {choice.model!r}", 'model="conditional" takes them'
+                problems.append(Problem("annotations", "accuracies of single rows", expected, hint))
         if problems:
             raise InputError(problems)
         return annotations, names
 
     def _annotations(self) -> Annotations:
         """Return the annotations so far, with the present parameters."""
-        places = np.arange(len(self.X_fit_))  # links of the fit are stored as places
-        links = (self.must_link_, self.cannot_link_)
-        before = Annotations(labels=self._row_labels, label_names=tuple(self.label_names_))
-        return self._checked(*links, self.X_fit_, samples=places, before=before)[0]
+        return self._checked(None, None, self.X_fit_, before=self._all_links)[0]
 
     def together(self, pairs: ArrayLike) -> Floats:
         """Return the probability that two samples of the fit belong together, given the model.
@@ -606,6 +617,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         *,
         must_link: LinkTables | None = None,
         cannot_link: LinkTables | None = None,
+        annotations: Frames | Sequence[Frames] | None = None,
         samples: ArrayLike | None = None,
     ) -> Any:
         """Add annotations to those of earlier fits, and fit again from the present solution.
@@ -621,20 +633,23 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
             Features of the fit.
         y : object
             Not used.
-        must_link, cannot_link : array_like of shape (n_links, 2) or (n_links, 3), or dict of such, optional
-            New annotations in the form of `fit`, by any annotators.
+        must_link, cannot_link, annotations : as in `fit`, optional
+            New annotations by any annotators.
         samples : array_like of shape (n_samples,), optional
             Names of the rows, those of the fit.
         """
         if not hasattr(self, "X_fit_"):
-            return self.fit(X, must_link=must_link, cannot_link=cannot_link, samples=samples)
+            links = {"must_link": must_link, "cannot_link": cannot_link, "annotations": annotations}
+            return self.fit(X, **links, samples=samples)
         features = check_features(self, X)
         if not np.array_equal(features, self.X_fit_):
             table = f"a different table with shape {features.shape}"
             expected = f"the table of the fit, with shape {self.X_fit_.shape}"
             raise InputError([Problem("X", table, expected, "fit takes new samples")])
         before = self._annotations()
-        annotations, names = self._checked(must_link, cannot_link, features, X, samples, before)
+        all_links, names = self._checked(
+            must_link, cannot_link, features, X, samples, before, frames=annotations
+        )
         places = pd.RangeIndex(len(features))
         names = places if names is None else names
         names_of_fit = getattr(self, "sample_names_in_", places)
@@ -643,7 +658,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
             hint = "links would name other samples"
             raise InputError([Problem("X", rows, f"those of the fit: {expected}", hint)])
         restarts = max(1, int(self.restarts) // LEAST_RESTARTS)
-        self._fit(features, annotations, restarts, names, self.labels_.astype(np.int16))
+        self._fit(features, all_links, restarts, names, self.labels_.astype(np.int16))
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[np.int32]:
@@ -659,6 +674,29 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
             Features of samples without annotations.
         """
         return np.asarray(self._costs(X)[0].argmin(axis=1), np.int32)
+
+    def transform(self, X: ArrayLike) -> Floats:
+        """Return the probability of each cluster for each sample, given its features.
+
+        It is the density of the cluster there, with its share, divided by their sum over the clusters, of
+        which `predict` takes the largest. As there, annotations are not used: for samples of the fit,
+        `membership_` of a fit with `confidence` uses them.
+
+        Parameters
+        ----------
+        X : array_like of shape (n_samples, n_features)
+            Features of samples without annotations.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_clusters)
+            Rows whose sum is 1, or what `set_output` says.
+        """
+        return np.asarray(softmax(-self._costs(X)[0], axis=1))
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_clusters_
 
     def score(self, X: ArrayLike, y: object = None) -> float:
         """Return the mean log-density of samples with their clusters, in nats; the larger, the better.
@@ -707,79 +745,6 @@ def _finite(costs: Floats) -> Floats:
         values = "values whose squares overflow"
         raise InputError([Problem(f"X, row {rows[0]}", values, "smaller values", "use another unit")])
     return costs
-
-
-class LinkScorer:
-    """Scorer for cross-validation: the share of the links of held-out samples that a fit predicts.
-
-    It is called with an estimator that was fitted to some rows of a data frame, and with other rows, whose
-    clusters it predicts. It returns the weighted share of the links with one or both samples among these rows
-    that agree: a must-link within a cluster, a cannot-link between two. The other sample may be one of the
-    fit, with its cluster of `labels_`. No fit that left out the links of missing samples
-    (`links_outside="drop"`) has used these links. Links of a sample with itself, and of samples that are in
-    neither part, do not count. The larger, the better; it is at most about the share of links that are right.
-
-    Parameters
-    ----------
-    must_link, cannot_link : links
-        Links of the whole data frame, in the form of `AnnotatedClustering.fit`.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from sweep_clustering import AnnotatedClustering, LinkScorer
-    >>> table = pd.DataFrame({"x": [0.0, 0.1, 0.3, 1.0, 1.2, 1.3]}, index=list("abcdef"))
-    >>> estimator = AnnotatedClustering(n_clusters=2, random_state=0).fit(table.iloc[[0, 2, 3, 5]])
-    >>> scorer = LinkScorer(must_link=[["a", "b"], ["b", "e"]], cannot_link=[["c", "e"]])
-    >>> scorer(estimator, table.iloc[[1, 4]])
-    0.6666666666666666
-    """
-
-    def __init__(self, must_link: LinkTables | None = None, cannot_link: LinkTables | None = None) -> None:
-        self.must_link = must_link
-        self.cannot_link = cannot_link
-
-    def __call__(self, estimator: Any, X: pd.DataFrame, y: object = None) -> float:
-        """Score a fit.
-
-        Parameters
-        ----------
-        estimator : AnnotatedClustering or Pipeline
-            Fitted estimator, or a pipeline that ends with it.
-        X : DataFrame
-            Rows that were held out.
-        y : object
-            Not used.
-
-        Raises
-        ------
-        ValueError
-            If rows of the fit or of X have no names, if links are no such tables, or if no link has a sample
-            in X.
-        """
-        last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
-        validation.check_is_fitted(last)
-        names, rows = getattr(last, "sample_names_in_", None), names_of(X, None, len(X))
-        if names is None or rows is None:
-            expected = "data frames, whose index names the rows; or a fit with samples"
-            raise InputError([Problem("the fit" if names is None else "X", "rows without names", expected)])
-        # Rows of the fit that are not in X come first, then those of X.
-        is_outside = ~np.asarray(names.isin(rows))
-        first = int(is_outside.sum())
-        labels = np.concatenate([last.labels_[is_outside], estimator.predict(X)])
-        reader = Reader(len(labels), names[is_outside].append(rows), drop=True)
-        links = reader.read(self.must_link, self.cannot_link)
-        layers = []
-        for layer in links.layers:
-            i, j = layer.pairs.T
-            weights = np.where((i != j) & ((i >= first) | (j >= first)), layer_weights(layer), 0.0)
-            layers.append(replace(layer, weights=weights))
-        share = weighted_agreement(layers, labels)
-        if math.isnan(share):
-            number = f"none of {links.total} with a sample in the {len(X)} rows of X"
-            hint = "fewer, larger folds have more of them"
-            raise InputError([Problem("links", number, "one or more", hint)])
-        return share
 
 
 # Checks of parameters and features.

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from sweep_clustering.kernels.problem.data import CANNOT, HARD, MUST, Layer, inferred_accuracies
+from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer, inferred_accuracies
 from sweep_clustering.kernels.problem.hard import Contradiction, group_samples, has_hard_links
 from sweep_clustering.kernels.problem.labels import label_layers
 from sweep_clustering.kernels.problem.problem import SPHERES, unused_priors
@@ -36,6 +36,7 @@ from sweep_clustering.kernels.settings import (
 )
 from sweep_clustering.kernels.structure import kind_of
 from sweep_clustering.pipeline.fit.data_notes import constant
+from sweep_clustering.pipeline.fit.links import annotator_layers
 from sweep_clustering.pipeline.fit.naming import Naming, label_problems
 from sweep_clustering.sweeps.annotations.files import PairFile, outside_note
 from sweep_clustering.sweeps.annotations.labels import LabelFile, RowLabels
@@ -397,9 +398,14 @@ def annotator_problems(
             yield Problem(option, f"nothing for annotator {name!r}", PARAMETERS["accuracy"].expected, hint)
 
 
+def reads_accuracies(model: str) -> bool:
+    """Say whether a model takes accuracies of single annotations."""
+    return model not in TERMS or model == "conditional"  # MODEL_ANY is none of the terms
+
+
 def _column_problems(annotations: AnnotationRows, model: str) -> Iterator[Problem]:
     """Yield a problem for each file with accuracies of single lines that the model does not use."""
-    if model not in TERMS or model == "conditional":  # MODEL_ANY is none of the terms
+    if reads_accuracies(model):
         return
     rows = annotations.columns[~np.isnan(annotations.columns["accuracy"])]
     for place in np.unique(rows["file"], return_index=True)[1]:
@@ -441,31 +447,7 @@ def _hard_words(annotations: AnnotationRows, samples: Samples) -> Callable[[int]
     return words
 
 
-# Layers of annotators, and their agreement with the solution.
-
-
-def annotator_layers(
-    annotations: AnnotationRows, accuracies: Mapping[str, float], accuracy: float | None
-) -> list[Layer]:
-    """Return a layer for each annotator and kind, must-links first; annotators are numbered as they appear.
-
-    Accuracies of lines come first, then those of `accuracies`, then `accuracy`.
-    """
-    columns, layers = annotations.columns, list[Layer]()
-    group = columns["annotator"].astype(np.int64) * len(KIND_NAMES) + columns["kind"]
-    group = 2 * group + columns["is_hard"]
-    order = np.argsort(group, kind="stable")
-    for places in np.split(order, np.flatnonzero(np.diff(group[order])) + 1) if len(order) else ():
-        rows = columns[places]
-        annotator, kind = int(rows["annotator"][0]), int(rows["kind"][0])
-        pairs = np.column_stack([rows["first"], rows["second"]]).astype(np.int64)
-        if rows["is_hard"][0]:
-            layers.append(Layer(kind, pairs, accuracy=HARD, annotator=annotator, is_hard=True))
-            continue
-        of_lines = None if np.isnan(rows["accuracy"]).all() else rows["accuracy"].copy()
-        p = accuracies.get(annotations.annotators[annotator], accuracy)
-        layers.append(Layer(kind, pairs, rows["count"].copy(), p, of_lines, annotator))
-    return layers
+# Agreement of annotators with the solution.
 
 
 def judge(

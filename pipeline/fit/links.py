@@ -1,15 +1,16 @@
-"""Annotations for the estimator: tables of links by one annotator or by several.
+"""Annotations for the estimator: tables of links by one annotator or by several, and annotation frames.
 
-A `Reader` checks links and returns `Annotations`. Links name samples by the labels of any index, or by places
-from 0 if rows have no names.
+A `Reader` checks them and returns `Annotations`. Links name samples by the labels of any index, or by places
+from 0 if rows have no names. A frame has the columns of an annotation file and is read as one.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Hashable, Iterator, Mapping, Sized
+from collections.abc import Hashable, Iterator, Mapping, Sequence, Sized
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,11 +28,15 @@ from sweep_clustering.kernels.problem.data import (
 from sweep_clustering.kernels.problem.labels import label_layers
 from sweep_clustering.kernels.settings import LARGEST_WEIGHT, LEAST_WEIGHT, WEIGHTS
 from sweep_clustering.pipeline.common import plural
-from sweep_clustering.sweeps.annotations.files import LINK_CELLS, header_problems, usual_names
+from sweep_clustering.sweeps.annotations.files import LINK_CELLS, PairFile, header_problems, usual_names
 from sweep_clustering.sweeps.annotations.labels import RowLabels
 from sweep_clustering.sweeps.annotations.numbering import verdict
-from sweep_clustering.sweeps.data.table import exact_below
-from sweep_clustering.sweeps.errors import InputError, Problem, collecting, did_you_mean
+from sweep_clustering.sweeps.annotations.rows import KIND_NAMES, LINKS, AnnotationRows
+from sweep_clustering.sweeps.annotations.rows import OUTSIDE as LEFT_OUT
+from sweep_clustering.sweeps.annotations.samples import Samples
+from sweep_clustering.sweeps.data.columns import ABSENT, frame_columns
+from sweep_clustering.sweeps.data.table import SampleRows, exact_below, identity, text_of
+from sweep_clustering.sweeps.errors import InputError, Problem, collecting, did_you_mean, refused
 
 # Most rows and labels that get a problem of their own.
 SHOWN = 10
@@ -42,11 +47,11 @@ MOST_COMPARED = 5000
 # Place of a label that no sample has.
 OUTSIDE = -1
 
-# Name of the annotator of links without one, as for link files of `sweep fit`.
-LINKS = "links"
-
 # Links of one annotator, or those of several by name.
 LinkTables = ArrayLike | Mapping[str, ArrayLike]
+
+# Data frames of annotations of any library.
+Frames = Any
 
 # Columns of links without names, by position.
 PLACES = dict(zip("012", LINK_CELLS, strict=True))
@@ -111,6 +116,11 @@ class Annotations:
         """Whether there are neither links nor labels."""
         return not self.layers and self.labels is None
 
+    @property
+    def has_accuracies(self) -> bool:
+        """Whether any annotation has an accuracy of its own."""
+        return any(layer.accuracies is not None for layer in self.layers)
+
     def all_layers(self, accuracy: float, seed: int) -> list[Layer]:
         """Return the layers of links and of labels, which have this accuracy."""
         if self.labels is None:
@@ -148,16 +158,21 @@ class Reader:
         accuracy: float | None = None,
         annotator_accuracy: Mapping[str, float] | None = None,
         before: Annotations | None = None,
+        frames: Frames | Sequence[Frames] | None = None,
     ) -> Annotations:
-        """Check links and add them to the annotations before; all problems are one InputError."""
+        """Check links and frames and add them to the annotations before; all problems are one InputError."""
         problems: list[Problem] = []
         before = before or Annotations()
         groups: dict[tuple[str, int], list[_Links]] = {}
-        for layer in before.layers:
-            key = before.annotators[layer.annotator], layer.kind
-            links = _Links(np.asarray(layer.pairs, np.int64), _weights(layer), 0)
-            groups.setdefault(key, []).append(links)
-        dropped, total = before.dropped, before.total
+        parts = self._rows(frames, problems)
+        dropped = before.dropped + sum(part.n_outside for part in parts)
+        total = before.total + sum(part.n_outside + len(part) for part in parts)
+        layers_before = [(before.annotators, before.layers)]
+        layers_before += [([*part.annotators], annotator_layers(part, {}, None)) for part in parts]
+        for names, some in layers_before:
+            for layer in some:
+                links = _Links(np.asarray(layer.pairs, np.int64), _weights(layer), layer.accuracies)
+                groups.setdefault((names[layer.annotator], layer.kind), []).append(links)
         for table in _tables(must_link, cannot_link, problems):
             with collecting(problems):
                 links = self._links(table.where, _frame(table.where, table.links, (2, 3)))
@@ -174,19 +189,46 @@ class Reader:
         layers = []
         for (number, name), kind in itertools.product(enumerate(annotators), (MUST, CANNOT)):
             if (name, kind) in groups:
-                parts, counts, _ = zip(*groups[name, kind], strict=True)
-                pairs, weights, p = (
-                    np.concatenate(parts),
-                    np.concatenate(counts),
-                    accuracies.get(name, accuracy),
+                group = groups[name, kind]
+                pairs, weights = (np.concatenate([links[n] for links in group]) for n in (0, 1))
+                of_rows = np.concatenate(
+                    [
+                        np.full(len(links.pairs), np.nan) if links.accuracies is None else links.accuracies
+                        for links in group
+                    ]
                 )
                 is_hard = np.isinf(weights)
                 if not is_hard.all() or not len(pairs):
-                    layers.append(Layer(kind, pairs[~is_hard], weights[~is_hard], p, None, number))
+                    single, p = of_rows[~is_hard], accuracies.get(name, accuracy)
+                    single = None if np.isnan(single).all() else single
+                    layers.append(Layer(kind, pairs[~is_hard], weights[~is_hard], p, single, number))
                 if is_hard.any():
                     hard = pairs[is_hard]
                     layers.append(Layer(kind, hard, accuracy=HARD, annotator=number, is_hard=True))
         return replace(before, layers=layers, annotators=annotators, dropped=dropped, total=total)
+
+    def _rows(
+        self, frames: Frames | Sequence[Frames] | None, problems: list[Problem]
+    ) -> list[AnnotationRows]:
+        """Return the rows of data frames without those that are unsure, and add their problems."""
+        is_list = isinstance(frames, list | tuple) and all(hasattr(frame, "columns") for frame in frames)
+        is_single, rows = not is_list, list[AnnotationRows]()
+        for number, frame in enumerate([frames] if is_single else frames) if frames is not None else ():
+            with collecting(problems):
+                name = "annotations" if is_single else f"annotations[{number}]"
+                rows.append(PairFile(frame_columns(name, frame)).table(self._samples).answered)
+        return rows
+
+    @cached_property
+    def _samples(self) -> Samples:
+        names = [] if self.names is None or self.is_by_place else [*map(plain, self.names)]
+        texts = tuple(text_of(name) or ABSENT for name in names)
+        if self.names is not None and len({*map(identity, texts)}) < len(texts) and self.names.is_unique:
+            expected = "labels whose texts differ"
+            raise refused(
+                "names of rows", "different labels with the same text", expected, "links tell them apart"
+            )
+        return _Samples(SampleRows(self.n_samples, names=texts), self.drop)
 
     @property
     def is_by_place(self) -> bool:
@@ -203,7 +245,7 @@ class Reader:
         if verdict(X, pairs, pairs - 1, is_must, usual=0).first_row == 1:
             links = "links whose answers fit rows that are counted from 1, and do not fit places from 0"
             hint = f"{FROM_1}; samples=range(len(X)) takes them as they are"
-            raise InputError([Problem("must_link, cannot_link", links, "places from 0", hint)])
+            raise InputError([Problem("must_link, cannot_link, annotations", links, "places from 0", hint)])
 
     def pairs(self, pairs: ArrayLike) -> NDArray[np.int64]:
         """Return pairs of samples as an array (n_pairs, 2) of places; anything else is an InputError."""
@@ -235,7 +277,7 @@ class Reader:
         if problems:
             raise InputError(problems)
         is_inside = ~is_outside.any(axis=1)
-        return _Links(places[is_inside], weights[is_inside], int((~is_inside).sum()))
+        return _Links(places[is_inside], weights[is_inside], dropped=int((~is_inside).sum()))
 
     def single_places(self, where: str, labels: list[Any]) -> NDArray[np.int64]:
         """Return the places of rows named one by one; `OUTSIDE` for one that is left out."""
@@ -299,12 +341,52 @@ class Reader:
             yield Problem(f"{where}, row {row}", text, "a sample of X", hint)
 
 
+def annotator_layers(
+    annotations: AnnotationRows, accuracies: Mapping[str, float], accuracy: float | None
+) -> list[Layer]:
+    """Return a layer for each annotator and kind, must-links first; annotators are numbered as they appear.
+
+    Accuracies of lines come first, then those of `accuracies`, then `accuracy`.
+    """
+    columns, layers = annotations.columns, list[Layer]()
+    group = columns["annotator"].astype(np.int64) * len(KIND_NAMES) + columns["kind"]
+    group = 2 * group + columns["is_hard"]
+    order = np.argsort(group, kind="stable")
+    for places in np.split(order, np.flatnonzero(np.diff(group[order])) + 1) if len(order) else ():
+        rows = columns[places]
+        annotator, kind = int(rows["annotator"][0]), int(rows["kind"][0])
+        pairs = np.column_stack([rows["first"], rows["second"]]).astype(np.int64)
+        if rows["is_hard"][0]:
+            layers.append(Layer(kind, pairs, accuracy=HARD, annotator=annotator, is_hard=True))
+            continue
+        of_lines = None if np.isnan(rows["accuracy"]).all() else rows["accuracy"].copy()
+        p = accuracies.get(annotations.annotators[annotator], accuracy)
+        layers.append(Layer(kind, pairs, rows["count"].copy(), p, of_lines, annotator))
+    return layers
+
+
+class _Samples(Samples):
+    """Rows of X as the cells of a frame name them: by names alone, or by places from 0 without any.
+
+    The place of a row in a part of a table is not the place in the whole.
+    """
+
+    def __init__(self, rows: SampleRows, drop: bool) -> None:
+        super().__init__(rows, first_row=0)
+        self.are_numbered, self._drop = not rows.names, drop and bool(rows.names)
+
+    def find(self, cell: str) -> int | None:
+        place = super().find(cell)
+        return LEFT_OUT if place is None and self._drop else place
+
+
 class _Links(NamedTuple):
     """Links of one table as pairs of places."""
 
     pairs: NDArray[np.int64]
     weights: NDArray[np.float64]
-    dropped: int  # rows that were left out
+    accuracies: NDArray[np.float64] | None = None  # single ones, NaN where a row has none
+    dropped: int = 0  # rows that were left out
 
 
 class _Table(NamedTuple):

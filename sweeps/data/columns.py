@@ -1,7 +1,8 @@
 """Columns of a file by their distinct cells: of millions of rows only the distinct texts are looked at.
 
 `parse_plain` takes a text apart at once if all of its lines are alike. `read_columns` reads a file of
-columns: parquet, feather (which is Arrow), and .npz with one array for each column.
+columns: parquet, feather (which is Arrow), and .npz with one array for each column. `frame_columns` takes a
+data frame of any library.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,7 +57,7 @@ class Columns:
     path : Path
         The file.
     lines : array of shape (n_rows,)
-        Number of the line of each row, from 1.
+        Number of the line of each row, from 1, or that of each row of a data frame, from 0.
     codings : mapping of str to Coding
         Codes and distinct texts of each column; `ABSENT` stands where a row has no such cell.
     """
@@ -197,6 +199,45 @@ def _read_arrays(path: Path, codings: dict[str, Coding], problems: list[Problem]
         for name, member in formats.members_of(path, archive).items():
             with collecting(problems):
                 codings[name] = coding_of(formats.read_member(path, archive, name, member, _no_column))
+
+
+def frame_columns(name: str, frame: Any) -> Columns:
+    """Return the columns of a data frame of pandas, polars, arrow or another library that narwhals knows.
+
+    `name` stands for it in messages, in place of a file.
+
+    Raises
+    ------
+    InputError
+        If it is none, or has columns of the same name, or of other kinds than numbers and texts.
+    """
+    import narwhals.stable.v2 as narwhals
+    import pandas as pd
+    from narwhals.exceptions import DuplicateError
+
+    try:
+        table = narwhals.from_native(frame, eager_only=True)
+    except TypeError:
+        hint = "collect() makes one of it" if hasattr(frame, "collect") else ""
+        raise refused(
+            name, f"a {type(frame).__name__}", "a data frame of pandas, polars or arrow", hint
+        ) from None
+    except DuplicateError:
+        raise refused(name, "several columns of one name", "one of each name") from None
+    _check_size(Path(name), len(table), 0, len(table.columns))
+    codings: dict[str, Coding] = {}
+    problems: list[Problem] = []
+    for column, series in zip(table.columns, table.iter_columns(), strict=True):
+        # in an array of categories of arrow, a missing text would be another text
+        is_number = series.dtype.is_numeric()
+        cells = series.to_numpy() if is_number else pd.Series(series.to_list(), dtype=object).to_numpy()
+        try:
+            codings[str(column)] = coding_of(cells)
+        except TypeError:  # lists and mappings have no hash
+            where = f"{name}, column {str(column)[:60]!r}"
+            problems.append(Problem(where, str(series.dtype)[:60], "numbers or texts"))
+    raise_all(problems)
+    return Columns(Path(name), np.arange(len(table), dtype=np.int32), codings)
 
 
 def _check_size(path: Path, n_rows: int, n_bytes: int, n_columns: int) -> None:

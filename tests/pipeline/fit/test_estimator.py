@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from processes.commandline import sweep
 from scipy.sparse import coo_array
@@ -110,6 +112,52 @@ def test_same_bits_as_the_command(changes: dict[str, Any], tmp_path: Path) -> No
     assert estimator.cluster_centers_.tolist() == document["centroids"]
     assert len(set(estimator.restart_objectives_)) > 1  # or the seed would not matter
     assert estimator.sizes_.min() >= given.get("min_cluster_size", 2)
+
+
+@pytest.mark.filterwarnings("ignore:clusters of a handful")
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"model": "unsupervised"},
+        {"model": "unsupervised", "covariance": "tied"},
+        {"model": "unsupervised", "proportions": "free", "covariance": "full"},
+        {"model": "unsupervised", "components": 2, "covariance": "spherical"},
+    ],
+)
+def test_transform_gives_the_share_of_each_cluster_in_the_density(changes: dict[str, Any]) -> None:
+    X = np.vstack([BLOBS, BLOBS.mean(axis=0) + 1e6])  # where all densities are 0 as floats
+    estimator = small(**changes).fit(BLOBS)
+    shares = estimator.transform(X)
+    assert shares.shape == (len(X), 3)
+    assert np.isfinite(shares).all()
+    assert shares.sum(axis=1) == pytest.approx(1)
+    assert shares.argmax(axis=1).tolist() == estimator.predict(X).tolist()
+    if changes == {"model": "unsupervised"}:
+        square = ((BLOBS[:, None] - estimator.cluster_centers_) ** 2).sum(axis=2)
+        variances = estimator.covariances_
+        density = np.exp(-square / (2 * variances)) / variances ** (BLOBS.shape[1] / 2)
+        assert shares[:-1] == pytest.approx(density / density.sum(axis=1, keepdims=True))
+
+
+def test_outputs_are_frames_with_the_names_of_clusters() -> None:
+    names = [f"annotatedclustering{cluster}" for cluster in range(3)]
+    X = pd.DataFrame(BLOBS).add_prefix("x")
+    for kind, frame in (("pandas", pd.DataFrame), ("polars", pl.from_pandas)):
+        estimator = small().set_output(transform=kind).fit(frame(X))
+        table = estimator.transform(frame(X))
+        assert type(table).__module__.startswith(kind)
+        assert list(table.columns) == names
+    assert estimator.get_feature_names_out().tolist() == names
+
+
+@pytest.mark.parametrize("make", [pl.from_pandas, pa.Table.from_pandas])
+def test_tables_of_other_libraries_are_features_with_their_names(make: Callable[..., Any]) -> None:
+    table = pd.DataFrame(BLOBS).add_prefix("x")
+    estimator, other = small().fit(table), small().fit(make(table))
+    assert other.labels_.tolist() == estimator.labels_.tolist()
+    assert other.objective_ == estimator.objective_
+    assert other.feature_names_in_.tolist() == [*table.columns]
+    assert other.predict(make(table)).tolist() == estimator.predict(table).tolist()
 
 
 @pytest.mark.filterwarnings("ignore:only one of")  # restarts of next to no search

@@ -1,14 +1,22 @@
 """Links as the estimator takes them: columns by their names, labels of any kind, and never by chance."""
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
+from sklearn.datasets import load_iris
 
-from sweep_clustering import AnnotatedClustering
+from sweep_clustering import AnnotatedClustering, LinkScorer
 from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer
 from sweep_clustering.pipeline.fit.links import Annotations, Reader
+from sweep_clustering.sweeps.annotations.files import PairFile
+from sweep_clustering.sweeps.annotations.samples import Samples
+from sweep_clustering.sweeps.data.table import SampleRows
 from sweep_clustering.sweeps.errors import InputError
 
 PLAIN = pd.DataFrame({"i": [2, 3], "j": [0, 1]})
@@ -141,3 +149,130 @@ def test_the_estimator_obeys_hard_links_and_names_those_that_contradict_each_oth
     assert len(query.pairs) == 2
     with pytest.raises(InputError, match="'a' must! 'd', 'b' must! 'd', 'a' cannot! 'b'"):
         estimator.partial_fit(X, must_link=[["b", "d", np.inf]])
+
+
+FRAME = pd.DataFrame(
+    {
+        "i": [0, 1, 2, 3, 0],
+        "j": [1, 2, 2, 0, 2],
+        "kind": ["must", "cannot", "yes", "unsure", "cannot!"],
+        "weight": [1.0, 2.5, 4.0, 1.0, 1.0],
+        "annotator": ["ann", "bob", "ann", "bob", "bob"],
+    }
+)
+KINDS_OF_FRAMES = [pd.DataFrame, pl.from_pandas, pa.Table.from_pandas]
+
+
+def rows_of(annotations: Annotations) -> list[tuple[Any, ...]]:
+    """Rows of annotations, sorted, with what a layer says of all of its rows."""
+    rows = []
+    for layer in annotations.layers:
+        weights = np.ones(len(layer.pairs)) if layer.weights is None else layer.weights
+        who = annotations.annotators[layer.annotator]
+        rows += [
+            (who, layer.kind, layer.is_hard, *pair.tolist(), weight)
+            for pair, weight in zip(layer.pairs, weights, strict=True)
+        ]
+    return sorted(rows)
+
+
+@pytest.mark.parametrize("make", KINDS_OF_FRAMES)
+def test_frames_of_several_libraries_are_read_as_annotation_files(make: Callable[[Any], Any]) -> None:
+    expected = [
+        ("ann", MUST, False, 0, 1, 1.0),
+        ("ann", MUST, False, 2, 2, 2.0),  # a self pair has weight 2 for each annotation
+        ("bob", CANNOT, False, 1, 2, 2.5),
+        ("bob", CANNOT, True, 0, 2, 1.0),
+    ]
+    assert rows_of(Reader(4).read(None, None, frames=make(FRAME))) == expected
+    assert rows_of(Reader(4).read(None, None, frames=[make(FRAME[:2]), make(FRAME[2:])])) == expected
+    named = FRAME.assign(i=NAMES[FRAME["i"]], j=NAMES[FRAME["j"]])
+    assert rows_of(Reader(4, NAMES).read(None, None, frames=make(named))) == expected
+
+
+WRONG = FRAME.assign(
+    i=[0, 9, 2, 3, 0], kind=["must", "cannot", "sam", None, "no"], weight=[1, 2, 3, -1, 1.0], annotator=None
+)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        WRONG,
+        FRAME.drop(columns="kind"),
+        FRAME.assign(note="x"),
+        FRAME.rename(columns={"kind": "kinds"}),
+        FRAME.assign(accuracy=1.5),
+        FRAME.assign(i=["a", "b", "c", "d", "e"]),
+    ],
+)
+def test_a_frame_has_the_problems_of_its_file(frame: pd.DataFrame, tmp_path: Path) -> None:
+    frame.to_parquet(tmp_path / "pairs.parquet")
+    with pytest.raises(InputError) as of_file:
+        PairFile.of(tmp_path / "pairs.parquet").table(Samples(SampleRows(4), first_row=0))
+    for make in KINDS_OF_FRAMES:
+        with pytest.raises(InputError) as of_frame:
+            Reader(4).read(None, None, frames=make(frame))
+        problems = [(item.value, item.expected, item.hint) for item in of_frame.value.problems]
+        assert problems == [(item.value, item.expected, item.hint) for item in of_file.value.problems]
+        assert all(item.where.startswith("annotations") for item in of_frame.value.problems)
+    if frame is WRONG:
+        assert "annotations, row 1: found sample 9, expected 0 to 3" in str(of_frame.value)
+
+
+@pytest.mark.parametrize(
+    ("frames", "names", "words"),
+    [
+        ([[0, 1, "must"]], None, "annotations: found a list, expected a data frame"),
+        ("pairs.csv", None, "annotations: found a str"),
+        (pl.LazyFrame({"i": [0]}), None, "collect() makes one of it"),
+        (FRAME.set_axis([*"iijjk"], axis=1), None, "several columns of one name"),
+        (pl.DataFrame({"i": [[0]], "j": [1], "kind": ["must"]}), None, "column 'i': found List(Int64)"),
+        (FRAME, NAMES, "sample '0', expected the name of a row"),
+        (FRAME, pd.Index(["1", 1, "2", "3"], dtype=object), "different labels with the same text"),
+        (FRAME[:3], pd.Index([0, 1, 2, 2]), "labels that repeat: [2]"),
+        ([FRAME, FRAME.assign(kind="x")], None, "annotations[1], rows 0, 1, 2 and 2 more: found kind 'x'"),
+    ],
+)
+def test_frames_that_cannot_be_understood_are_refused(frames: Any, names: Any, words: str) -> None:
+    with pytest.raises(InputError) as caught:
+        Reader(4, names).read(None, None, frames=frames)
+    assert words in str(caught.value)
+
+
+def test_a_frame_gives_the_fit_of_its_links_and_stays_for_questions() -> None:
+    X, labels = load_iris(return_X_y=True)
+    pairs = np.random.default_rng(0).permutation(150)[:120].reshape(-1, 2)
+    is_must = labels[pairs[:, 0]] == labels[pairs[:, 1]]
+    frame = pl.DataFrame({"i": pairs[:, 0], "j": pairs[:, 1], "kind": is_must, "annotator": "ann"})
+    links = {"must_link": {"ann": pairs[is_must]}, "cannot_link": {"ann": pairs[~is_must]}}
+    by_links, by_frame = (
+        AnnotatedClustering(3, model="conditional", restarts=2, random_state=0).fit(X, **given)
+        for given in (links, {"annotations": frame})
+    )
+    assert by_frame.labels_.tolist() == by_links.labels_.tolist()
+    assert by_frame.objective_ == by_links.objective_
+    assert by_frame.query(5).pairs.tolist() == by_links.query(5).pairs.tolist()
+    table = pd.DataFrame(X, index=[f"f{row}" for row in range(150)])
+    named = frame.with_columns(pl.format("f{}", "i").alias("i"), pl.format("f{}", "j").alias("j"))
+    part = AnnotatedClustering(3, model="conditional", links_outside="drop", restarts=2, random_state=0)
+    part.fit(table[::2], annotations=named)
+    inside = (pairs % 2 == 0).all(axis=1)
+    assert part.links_dropped_ == (~inside).sum()
+    score = LinkScorer(annotations=named)(part, table[1::2])
+    assert 0.8 < score <= 1
+
+
+def test_accuracies_of_single_rows_stay_with_them_and_need_a_model_that_reads_them() -> None:
+    X = np.array([[0.0], [0.2], [0.4], [3.0], [3.2], [3.4]])
+    frame = pd.DataFrame({"i": [0, 0], "j": [1, 4], "kind": "must", "accuracy": [0.9, np.nan]})
+    estimator = AnnotatedClustering(2, model="conditional", restarts=2, random_state=0)
+    estimator.fit(X, annotations=frame)
+    estimator.partial_fit(X, must_link=[[1, 2]])
+    assert estimator.query(1).pairs.shape == (1, 2)
+    objective = estimator.objective_
+    frame["accuracy"] = [0.6, np.nan]
+    estimator.fit(X, annotations=frame).partial_fit(X, must_link=[[1, 2]])
+    assert estimator.objective_ != objective
+    with pytest.raises(InputError, match="accuracies of single rows, expected none with the model"):
+        AnnotatedClustering(2, model="posterior", accuracy=0.9).fit(X, annotations=frame)
