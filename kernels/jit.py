@@ -26,10 +26,9 @@ except ImportError as error:
 import numba.core.config
 from llvmlite import ir
 from numba import extending
-from numba.core import cgutils, typed_passes, types, untyped_passes
+from numba.core import cgutils, types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
-from numba.core.compiler_machinery import PassManager
 from numba.core.datamodel import models
 from numba.core.imputils import impl_ret_borrowed
 from numba.core.registry import CPUDispatcher
@@ -224,35 +223,9 @@ def _load(builder: Any, address: Any, kind: Any) -> Any:
 # calls, for each of its callers: every kernel of the search was optimised and translated half a dozen times.
 # Nothing runs those copies. Here a kernel that kernels alone call stays LLVM's intermediate code.
 
-# Passes of numba's list that change the kernels of this package, in its order. A pass costs an analysis of
-# the whole function. Without the others a kernel cannot have closures, comprehensions, expressions of whole
-# arrays, `literally`, `literal_unroll` or `with`, nor be inlined by numba.
-PASSES = (
-    untyped_passes.TranslateByteCode,
-    untyped_passes.FixupArgs,
-    untyped_passes.IRProcessing,
-    untyped_passes.RewriteSemanticConstants,
-    untyped_passes.GenericRewrites,
-    untyped_passes.ReconstructSSA,
-    untyped_passes.DeadBranchPrune,
-    typed_passes.NopythonTypeInference,
-    typed_passes.PreLowerStripPhis,
-    typed_passes.NoPythonSupportedFeatureValidation,
-    typed_passes.IRLegalization,
-    typed_passes.NativeLowering,
-    typed_passes.NoPythonBackend,
-)
-
 
 class InnerCompiler(Compiler):  # type: ignore[misc]  # numba has no types
-    """numba's compiler with fewer passes, which makes an `InnerLibrary` instead of machine code."""
-
-    def define_pipelines(self) -> list[PassManager]:
-        """Return the list of passes."""
-        manager = PassManager("kernels")
-        manager.passes[:] = [(step, step.__name__) for step in PASSES]
-        manager.finalize()
-        return [manager]
+    """numba's compiler, which makes an `InnerLibrary` instead of machine code."""
 
     def compile_extra(self, function: Callable[..., Any]) -> Any:
         """Compile a kernel as far as its callers need it."""

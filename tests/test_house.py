@@ -195,8 +195,8 @@ MOST = {
     "calls with splats": 121,
     "uses of Any": 613,
     "modules with code": 154,
-    "lines of code": 31_917,
-    "lines of imports": 3_058,
+    "lines of code": 31_897,
+    "lines of imports": 3_057,
     "lines of docstrings for 100 lines of code": 27,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""
