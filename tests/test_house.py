@@ -192,11 +192,11 @@ MOST = {
     "docstring longer than body": 80,
     "tuples of three": 2,
     "statements with several constants": 1,
-    "calls with splats": 121,
-    "uses of Any": 613,
-    "modules with code": 154,
-    "lines of code": 31_897,
-    "lines of imports": 3_057,
+    "calls with splats": 122,
+    "uses of Any": 615,
+    "modules with code": 156,
+    "lines of code": 31_938,
+    "lines of imports": 3_068,
     "lines of docstrings for 100 lines of code": 27,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""

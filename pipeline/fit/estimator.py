@@ -34,6 +34,7 @@ from sweep_clustering.pipeline.asking.strategies import choose, fitting
 from sweep_clustering.pipeline.fit.annotators import estimate, estimates_json, notes_on
 from sweep_clustering.pipeline.fit.counts import choose_clusters, open_counts
 from sweep_clustering.pipeline.fit.data_notes import data_notes
+from sweep_clustering.pipeline.fit.display import fit_html
 from sweep_clustering.pipeline.fit.inputs import (
     annotator_problems,
     chance_problems,
@@ -715,6 +716,13 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         """
         costs, constant = self._costs(X)
         return float(-costs.min(axis=1).mean() - constant)
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        """Return what a notebook shows: the classes of a fit above the parameters."""
+        forms: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in forms and hasattr(self, "labels_"):
+            forms["text/html"] = fit_html(self) + forms["text/html"]
+        return forms
 
     def _costs(self, X: ArrayLike) -> tuple[Floats, float]:
         """Return minus log-density and log π_r as an array (n_samples, n_clusters), and a constant to add."""

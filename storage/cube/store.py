@@ -221,7 +221,8 @@ def open_cube(path: str | Path | Sequence[str | Path]) -> xr.DataTree:
 
 def open_parts(parts: Parts) -> xr.DataTree:
     """Open cubes whose roots were read, as one; see `open_cube`."""
-    import xarray as xr  # here, so that a run, which only writes, does not load it and pandas
+    # here, so that a run, which only writes, does not load xarray and pandas
+    from sweep_clustering.storage.cube.display import DataTree
 
     by_path: dict[str, list[xr.Dataset]] = {}
     mixtures: dict[str, list[int]] = {}
@@ -234,7 +235,7 @@ def open_parts(parts: Parts) -> xr.DataTree:
     nodes = {path: _joined(datasets, mixtures.get(path, [])) for path, datasets in by_path.items()}
     if len(parts.cubes) > 1:
         nodes["/"] = nodes["/"].assign_attrs(attributes_of(parts.manifest))
-    return xr.DataTree.from_dict(nodes)
+    return DataTree.from_dict(nodes)
 
 
 def _joined(datasets: list[xr.Dataset], mixtures: list[int]) -> xr.Dataset:

@@ -139,6 +139,21 @@ def test_transform_gives_the_share_of_each_cluster_in_the_density(changes: dict[
         assert shares[:-1] == pytest.approx(density / density.sum(axis=1, keepdims=True))
 
 
+def test_a_notebook_shows_the_classes_of_a_fit_above_the_parameters() -> None:
+    estimator = small(model="conditional", confidence=True)
+    assert "mean confidence" not in estimator._repr_mimebundle_()["text/html"]
+    labels = ["<b>", None, None] * 10
+    estimator.fit(BLOBS, must_link=MUST_LINKS, row_labels=labels)
+    forms = estimator._repr_mimebundle_()
+    cells = re.findall(r"<td>(.*)</td>", forms["text/html"].partition("</table>")[0])
+    rows = np.array(cells).reshape(3, 5)  # class, name, samples, share, mean confidence
+    assert rows[:, 2].astype(int).tolist() == estimator.sizes_.tolist()
+    assert "&lt;b&gt;" in rows[:, 1]
+    assert ((rows[:, 4].astype(float) >= 0) & (rows[:, 4].astype(float) <= 1)).all()
+    with config_context(display="text"):
+        assert [*estimator._repr_mimebundle_()] == ["text/plain"]
+
+
 def test_outputs_are_frames_with_the_names_of_clusters() -> None:
     names = [f"annotatedclustering{cluster}" for cluster in range(3)]
     X = pd.DataFrame(BLOBS).add_prefix("x")
