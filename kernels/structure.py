@@ -50,8 +50,18 @@ LINEAR = "linear"
 ROWS = "average linkage of rows"
 MERGED = (*LINKAGES, SIGNED, LINEAR, ROWS)
 
-# Starts in words.
-STARTS = {ROWS: "rows merged by average linkage", SIGNED: "classes by the answers first"}
+# Merged groups, Gaussians by their shape, and coordinates, in words.
+ARE = "the classes are "
+GROUPED = {linkage: f"small groups of rows merged by {linkage}" for linkage in LINKAGES}
+GROUPED[ROWS] = "rows merged by average linkage"
+GROUPED[SIGNED] = "groups that the answers suggest, refined by the features"
+BODIES = {
+    "spherical": ("ball", ""),
+    "common": ("ball", ", all of one size"),
+    "diagonal": ("ellipsoid", " along the axes"),
+    "tied": ("ellipsoid", ", all of one shape"),
+    "full": ("ellipsoid", ""),
+}
 
 # Log odds, nats, to try for answers whose accuracy is not given.
 ODDS = (0.7, 1.5, 3.0)
@@ -64,6 +74,11 @@ WEIGHTS = "weights"
 STRUCTURE: tuple[str, ...] = ("subspace", "components", "covariance", "proportions", "annotated")
 STRUCTURE += ("first_subspace", "first_components", "first_covariance")
 LEARNED = {METRIC: ", in a metric from the answers", WEIGHTS: ", in features weighted by the answers"}
+PLACES = {
+    DISCRIMINATIVE: "in the directions that separate the classes",
+    METRIC: "by distances learned from the answers",
+    WEIGHTS: "in features weighted by the answers",
+}
 SHAPES = (*COVARIANCES, KMEANS, *MERGED)
 SPACES = {NONE: 0, DISCRIMINATIVE: -2, METRIC: -3, WEIGHTS: -4}
 PROPORTIONS = ("equal", "free")
@@ -131,24 +146,25 @@ class Structure(NamedTuple):
     def words(self) -> str:
         """The structure in words for people who do not know the names of structures."""
         if self.covariance == KMEANS:
-            return KMEANS
-        if self.covariance in LINKAGES:
-            many = "one center a class" if self.components == 1 else "several centers a class"
-            return f"groups merged by {self.covariance}, {many}{self._place}{self._sureness}"
+            return "each row belongs to the nearest of the centers, as in k-means"
         if self.covariance == LINEAR and self.first is not None:
-            return f"classes that linear functions tell apart, at first {self.first.words}"
-        if self.covariance in STARTS:
-            text = f"{STARTS[self.covariance]}{self._place}{self._sureness}"
-            return text if self.annotated else f"{text}, without the annotations"
-        many = "one component a class" if self.components == 1 else f"{self.components} components a class"
-        parts = [many, self.covariance]
-        if self.subspace == DISCRIMINATIVE:
-            parts.append("along the directions in which the classes differ")
+            start = self.first.words.removeprefix(ARE)
+            return f"linear functions of the features separate the classes, which at first were {start}"
+        if self.covariance in GROUPED:
+            parts = [ARE + GROUPED[self.covariance]]
+            parts += ["with one center each"] if self.covariance in LINKAGES and self.components == 1 else []
+        else:
+            noun, kind = BODIES[self.covariance]
+            count = f"one {noun}" if self.components == 1 else f"{self.components} {noun}s"
+            parts = [f"each class is {count}{kind}"]
+        if isinstance(self.subspace, int):
+            parts.append(f"in the first {self.subspace} principal components")
         elif self.subspace != NONE:
-            parts.append(f"in {self.subspace} principal components")
-        parts += [] if self.proportions == "free" else ["classes equally likely"]
-        parts += [] if self.annotated else ["fitted without the annotations"]
-        return ", ".join(parts) + self._sureness
+            parts.append(PLACES[self.subspace])
+        if self.covariance in BODIES and self.proportions == "equal":
+            parts.append("all classes equally likely")
+        parts += [] if self.annotated else ["found without the answers"]
+        return ", ".join(parts) + self._sureness.replace("answers", "with answers taken to be")
 
     @property
     def codes(self) -> tuple[int, ...]:

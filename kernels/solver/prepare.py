@@ -114,7 +114,7 @@ class Clusters(Solver):
 
     def _choice_of(self, candidates: dict[str, held_out.HeldOut], notes: tuple[str, ...] = ()) -> Choice:
         shape = self.problem.covariance
-        return Choice(shape, f"{shape} covariance", shape, shape, candidates, notes=notes)
+        return Choice(shape, Structure(NONE, 1, shape).words, shape, shape, candidates, notes=notes)
 
     def restart(self, stream: SeedSequence, start: NDArray[np.int16] | None = None) -> Fit:
         """Run the search once; the first solution may come from a partition."""

@@ -139,12 +139,20 @@ def assess(
     from sweep_clustering.pipeline.ask.questions import next_questions, questions_left
     from sweep_clustering.pipeline.asking.belief import believe, shape_to_ask, share_at
     from sweep_clustering.pipeline.asking.strategies import fitting
-    from sweep_clustering.pipeline.fit.running import progress, runner
+    from sweep_clustering.pipeline.fit.running import costs_of, progress, runner
 
     answers = answered(rows)
     seed = np.random.SeedSequence(options.seed, spawn_key=(batch,) if batch else ())
-    with progress(not options.interactive) as bar:  # a session needs the terminal for itself
-        run = runner(options.jobs or -1, bar)
+    with progress(not options.interactive) as state:  # a session needs the terminal for itself
+        run, covariance = (
+            runner(options.jobs or -1, state),
+            shape_to_ask(str(options.model_choice.covariance)),
+        )
+        costs = costs_of(
+            options.n_clusters, n_samples=len(inputs.X), layers=inputs.layers, covariance=covariance
+        )
+        state.expect([costs])
+        state.begin_fit()
         belief = run_interruptibly(
             lambda: believe(
                 inputs.X,
@@ -155,7 +163,7 @@ def assess(
                 n_clusters=options.n_clusters,
                 accuracy=inputs.accuracies.get(options.annotator, options.accuracy),
                 seed=seed,
-                covariance=shape_to_ask(str(options.model_choice.covariance)),
+                covariance=covariance,
                 restarts=options.restarts,
                 settings=options.settings,
                 start=start,

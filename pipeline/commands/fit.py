@@ -6,7 +6,7 @@ import json
 import shlex
 import signal
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -16,23 +16,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sweep_clustering.installation import check_numpy
-from sweep_clustering.kernels.settings import method_words, settings_of
+from sweep_clustering.kernels.settings import settings_of
 from sweep_clustering.kernels.structure import ANY, kind_of
 from sweep_clustering.pipeline.commands import arguments as shared
 from sweep_clustering.pipeline.commands.arguments import declared, flag, path_option, repeatable
 from sweep_clustering.pipeline.commands.output import INTERRUPTS, STDOUT, put_file, reported, show, typed
-from sweep_clustering.pipeline.common import SAME_OPTIMUM, plural
+from sweep_clustering.pipeline.common import plural
 from sweep_clustering.sweeps.errors import unstyled
 from sweep_clustering.sweeps.words import STRATEGIES
 
 if TYPE_CHECKING:
     from sweep_clustering.pipeline.ask.summary import AskOptions
     from sweep_clustering.pipeline.fit.inputs import FitInputs
-    from sweep_clustering.pipeline.fit.solve import FitResult
-    from sweep_clustering.pipeline.fit.unannotated import Unannotated
-
-# Number of candidates for classes of any shape that people see; the JSON has them all.
-SHOWN = 5
 
 takes_links = shared.stacked(
     path_option(
@@ -197,19 +192,21 @@ def fit_command(
     from sweep_clustering.pipeline.fit.annotators import estimate, estimates_json, judge_unsure, notes_on
     from sweep_clustering.pipeline.fit.counts import choose_clusters, open_counts
     from sweep_clustering.pipeline.fit.naming import Naming
-    from sweep_clustering.pipeline.fit.running import progress, runner
+    from sweep_clustering.pipeline.fit.running import CUTS, costs_of, progress, runner
     from sweep_clustering.pipeline.fit.solve import fit, to_json
+    from sweep_clustering.pipeline.fit.summary import FitSummary
     from sweep_clustering.pipeline.fit.unannotated import unannotated
 
     choice, cut = None, None
-    with progress() as bar:
-        run = runner(jobs or -1, bar)  # it runs fits to folds and restarts
-        fit_table = partial(
+    with progress() as state:
+        run = runner(jobs or -1, state)  # it runs fits to folds and restarts
+        model, covariance, _ = options.model_choice
+        one_fit = partial(
             fit,
             inputs.X,
             inputs.layers,
-            model=options.model_choice.model,
-            covariance=options.model_choice.covariance,
+            model=model,
+            covariance=covariance,
             restarts=options.restarts,
             settings=options.settings,
             seed=options.seed,
@@ -219,19 +216,26 @@ def fit_command(
             run=run,
             salvage=True,
         )
+        fit_table = state.counted(one_fit)
+        costs = partial(costs_of, n_samples=len(inputs.X), layers=inputs.layers, covariance=covariance)
         if clusters is None:
+            state.expect([(CUTS,), *map(costs, TRIED)])
+            state.begin_fit()
             counts, cut = open_counts(
                 inputs.X,
                 inputs.layers,
-                covariance=options.model_choice.covariance,
+                covariance=covariance,
                 seed=options.seed,
                 run=run,
                 n_names=0 if inputs.row_labels is None else len(inputs.row_labels.names),
             )
             with reported():
                 inputs.check_hard(counts[-1])
+        is_chosen = len(counts) > 1 or cut is not None
+        # for the confidence the chosen one is fitted once more
+        state.expect(map(costs, (*counts, *(counts[-1:] if is_chosen and confidence else ()))))
         n_clusters = counts[-1]
-        if len(counts) > 1 or cut is not None:
+        if is_chosen:
             choice = choose_clusters(counts, lambda count: fit_table(n_clusters=count), cut)
             n_clusters = choice.chosen.n_clusters
         is_interrupted = choice is not None and choice.interrupted
@@ -239,9 +243,8 @@ def fit_command(
             result = fit_table(n_clusters=n_clusters, confidence=confidence)
         else:
             result = choice.chosen.result
-    judgement, judgement_lines = judge(
-        inputs.rows.answered, result.best.labels, inputs.samples, None if as_json else SHOWN
-    )
+    most = None if as_json else SHOWN
+    judgement = judge(inputs.rows.answered, result.best.labels, inputs.samples, most)
     unsure, unsure_lines = judge_unsure(inputs.rows.skipped, inputs.samples)
     naming = None
     if inputs.row_labels is not None:
@@ -264,7 +267,7 @@ def fit_command(
         document = to_json(result)
         document["index"] = list(map(inputs.samples.identifier, range(len(inputs.X))))
         document["features"] = list(inputs.table.feature_names)
-        document |= judgement | unsure | inputs.numbering.to_json()
+        document |= judgement.document | unsure | inputs.numbering.to_json()
         document["annotator_estimates"] = estimates_json(estimates, names)
         document["links_dropped"] = inputs.rows.n_outside
         if naming is not None:
@@ -276,13 +279,18 @@ def fit_command(
         click.echo(json.dumps(document, allow_nan=False))
         _leave_if(is_interrupted)
         return
-    lines = choice.lines(options.accuracy) if choice else []
-    naming_lines = [] if naming is None else naming.lines()
-    judgement_lines = [*inputs.lines(), *naming_lines, *judgement_lines, *unsure_lines]
-    show([*lines, *_summary(result, judgement_lines, baselines)])
+    summary = FitSummary(result, inputs, judgement, choice, naming, baselines, unsure_lines)
+    lines = [*summary.result_lines(), *(f"warning    {alarm}" for alarm in result.alarms)]
+    lines += [f"note       {note}" for note in result.notes]
     for title, path in {"labels": out, "figure": figure}.items():
-        if path is not None:
-            click.echo(f"{title:<11}in {path}")
+        lines += [f"{title:<11}in {path}"] if path is not None else []
+    if out is None:
+        lines.append("labels     none were written: --out labels.csv writes them, --json prints everything")
+    if click.get_current_context().find_root().obj:
+        lines += ["", *summary.detail_lines(options.accuracy)]
+    else:
+        lines.append("more       -v lists contradicted answers, other models, restarts and the objective")
+    show(lines)
     # the next pairs to annotate are chosen with the settings of sweep ask
     without = tuple(map(str, expanded(options.drop, ())))
     click.echo(f"next:\n{_for_this_table(ask, n_clusters=n_clusters, without=without)}", err=True)
@@ -307,66 +315,6 @@ def _for_this_table(command: click.Command, **values: Any) -> str:
 def _show_notes(*notes: str) -> None:
     for note in notes:
         click.echo(unstyled(f"note: {note}"), err=True)
-
-
-def _summary(result: FitResult, judgement: Sequence[str], baselines: Sequence[Unannotated]) -> Iterator[str]:
-    """Yield the result in a few lines, for people."""
-    from sweep_clustering.pipeline.fit.alarms import predicted_words
-
-    best, objectives, settings = result.best, result.restart_objectives, result.settings
-    of_union = result.solution is not None
-    if result.choice:
-        yield f"classes    {result.choice}"
-    weight = "" if result.feature_weight == 1 else f", features of weight {result.feature_weight:.4g}"
-    yield (
-        f"objective  {best.objective:.4f} nats, model {result.model!r}, {result.structure}"
-        f"{weight} (gmm {best.gmm:.4f}, sbm {best.sbm:.4f}, prior {best.prior:.4f})"
-    )
-    if not of_union:
-        yield (
-            f"search     {method_words(settings)}: population {settings.population},"
-            f" {settings.offspring} offspring, {settings.generations} generations, patience"
-            f" {settings.patience}"
-        )
-    if len(objectives) > 1:
-        hits = int((objectives >= best.objective - SAME_OPTIMUM).sum())
-        yield f"restarts   best {result.best_restart} of {len(objectives)}, {hits} as good"
-    else:
-        yield "restarts   one, which does not show whether another finds a better solution"
-    yield f"sizes      {' '.join(map(str, best.sizes.tolist()))}"
-    # one for each cluster, the mean over features where they differ
-    variances = [
-        (variance.diagonal() if variance.ndim == 2 else variance).mean() for variance in best.covariances
-    ]
-    yield f"variances  {' '.join(f'{variance:.4g}' for variance in variances)}"
-    if scores := result.score_words:
-        yield f"scores     {scores}"
-    yield from (f"{'':<11}{baseline}" for baseline in baselines)
-    predicted = dict(list(result.held_out.items())[: SHOWN if of_union else None])
-    for number, (shape, held_out) in enumerate(predicted.items()):
-        words = predicted_words(held_out, result.base_rate)
-        yield f"{'' if number else 'predicted':<11}{words}, {shape}{'' if of_union else ' covariance'}"
-    if result.base_rate is not None:
-        from sweep_clustering.kernels.choice.held_out import COIN
-
-        loss = result.base_rate.log_loss
-        than_coin = "" if loss <= COIN else f"; a coin has {COIN:.4f}"
-        yield f"           log loss {loss:.4f} nats, by how often they are must-links alone{than_coin}"
-    if result.skill is not None:
-        distance, beside = result.skill.distance.log_loss, result.skill.beside.log_loss
-        yield f"           log loss {distance:.4f} nats, by distance alone; {beside:.4f} with the clusters"
-    yield from judgement
-    yield from result.confidence.lines() if result.confidence else ()
-    if of_union:
-        work = f"{plural(result.evaluations, 'step')} of {plural(result.local_searches, 'fit')}"
-    else:
-        searches = plural(result.local_searches, "local search", "local searches")
-        work = f"{searches}, {plural(result.evaluations, 'candidate relocation')}"
-    yield f"solver     {result.seconds:.3f} s, {work}"
-    if result.caps_reached and not of_union:
-        yield f"note       {plural(result.caps_reached, 'loop')} ended at the limit of passes"
-    yield from (f"warning    {alarm}" for alarm in result.alarms)
-    yield from (f"note       {note}" for note in result.notes)
 
 
 @click.command()

@@ -86,7 +86,11 @@ def _log(level: int, level_of_distributed: str) -> None:
 
 
 VERBOSE = click.Option(
-    ["-v", "--verbose"], is_flag=True, expose_value=False, callback=set_verbose, help="Log more on stderr."
+    ["-v", "--verbose"],
+    is_flag=True,
+    expose_value=False,
+    callback=set_verbose,
+    help="Show all details of a fit, and log more on stderr.",
 )
 
 

@@ -82,13 +82,17 @@ class Confidence:
         values = {name: getattr(self, name) for name in names}
         return values | {"r_hat": self.r_hat if np.isfinite(self.r_hat) else None}
 
+    @property
+    def words(self) -> str:
+        """The share of labels that is expected right, and the number of unsure ones."""
+        unsure = f"{int((self.confidence < UNSURE).sum())} below {UNSURE:g}"
+        return f"{self.expected_accuracy:.3f} of the labels expected right, if the model is; {unsure}"
+
     def lines(self) -> list[str]:
         """Return two lines for people."""
-        unsure = f"{int((self.confidence < UNSURE).sum())} below {UNSURE:g}"
-        expected = f"{self.expected_accuracy:.3f} of the labels expected right, if the model is; {unsure}"
         agree = f"R-hat {self.r_hat:.3f}, agreement {self.chain_agreement:.3f}, {self.seconds:.3f} s"
         starts = plural(self.starts, "distinct restart")
-        return [f"confidence {expected}", f"chains     {CHAINS} from {starts}, {agree}"]
+        return [f"confidence {self.words}", f"chains     {CHAINS} from {starts}, {agree}"]
 
     def notes(self) -> Iterator[str]:
         """Say if chains disagree."""

@@ -40,10 +40,10 @@ FEWEST = "fewest clusters"
 CUTS = "cuts of a tree"
 
 REASONS = {
-    FEWEST: "held-out annotations: the fewest clusters within one standard error of the least log loss",
-    HELD_OUT: "held-out annotations: the largest BIC within one standard error of the least log loss",
-    BIC: "BIC, the largest",
-    CUTS: "held-out annotations: the most that predict as well as any cut of a tree of merged groups",
+    FEWEST: "the fewest that predict held-out answers about as well as the best",
+    HELD_OUT: "the largest BIC among those that predict held-out answers about as well as the best",
+    BIC: "the largest BIC",
+    CUTS: "the most that predict held-out answers as well as any cut of a tree of merged groups",
 }
 
 # Columns of the table: values of a candidate, with their heads and forms.
@@ -58,7 +58,7 @@ COLUMNS = {
 # Columns that are left out: values in different coordinates do not compare, and others were not measured.
 INCOMPARABLE = ("objective", "parameters", "bic", "icl")
 UNSEEN = {FEWEST: INCOMPARABLE, CUTS: INCOMPARABLE, BIC: ("held_out_log_loss",)}
-OVERLAP = "note       BIC takes too few clusters where they overlap; held-out annotations see more"
+OVERLAP = "BIC takes too few where classes overlap, and held-out answers would see more"
 
 OPTION = "-k"
 FIGURES = (".svg", ".png", ".pdf")
@@ -134,8 +134,26 @@ class ClusterChoice:
             **({"equal": [self.cut.low, self.chosen.n_clusters]} if self.cut is not None else {}),
         }
 
+    @property
+    def reason(self) -> str:
+        """Why this number was chosen, with what speaks against it."""
+        tried, n_clusters = [candidate.n_clusters for candidate in self.candidates], self.chosen.n_clusters
+        is_range = len(tried) > 2 and tried == list(range(tried[0], tried[-1] + 1))
+        numbers = f"{tried[0]} to {tried[-1]}" if is_range else ", ".join(map(str, tried))
+        parts = [f"{n_clusters} of {numbers} tried: {REASONS[self.criterion]}"]
+        if self.cut is not None:
+            parts.append(f"{self.cut.low} to {n_clusters} predict equally well")
+        ends = {tried[0]: "smallest", tried[-1]: "largest"}
+        if self.cut is None and n_clusters in ends and n_clusters > 2:  # one cluster is no clustering
+            parts.append(f"{n_clusters} is the {ends[n_clusters]} tried, and the best may lie beyond")
+        if self.criterion == BIC:
+            parts.append(OVERLAP)
+        if self.interrupted:
+            parts.append("interrupted: larger numbers were not tried to the end")
+        return "; ".join(parts)
+
     def lines(self, assumed: float | None = None) -> list[str]:
-        """Return the table, the choice, the estimate of an accuracy, and notes, for people.
+        """Return the table, single rows and the estimate of an accuracy, for people.
 
         The model may have assumed an accuracy, which stands beside the estimate.
         """
@@ -147,11 +165,8 @@ class ClusterChoice:
             rows.append(["* " if candidate["n_clusters"] == n_clusters else "  ", *texts])
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = [row[0] + "  ".join(map(str.rjust, row[1:], widths[1:])) for row in rows]
-        lines.append(f"clusters   {n_clusters} by {REASONS[self.criterion]}, in nats")
         if self.cut is not None:
-            alone = int((self.chosen.result.best.sizes == 1).sum())
-            equal = f"{self.cut.low} to {n_clusters} predict equally well"
-            lines.append(f"           {equal}; clusters of one row: {alone}")
+            lines.append(f"           clusters of one row: {int((self.chosen.result.best.sizes == 1).sum())}")
         if (accuracy := document["accuracy_held_out"]) is not None:
             error = document["accuracy_held_out_error"]
             before = "" if assumed is None else f"told {assumed:g}, "
@@ -159,12 +174,7 @@ class ClusterChoice:
             agreeing = document["accuracy_agreeing"]
             both = f" and {agreeing:.3f} (agreeing)" if agreeing is not None else ""
             lines.append(f"accuracy   {estimated} (held out){both}")
-        ends = {self.candidates[0].n_clusters: "smallest", self.candidates[-1].n_clusters: "largest"}
-        if self.cut is None and n_clusters in ends and n_clusters > 2:  # one cluster is no clustering
-            lines.append(f"note       {n_clusters} is the {ends[n_clusters]} tried: the best may lie beyond")
-        if self.interrupted:
-            lines.append("warning    interrupted: larger numbers of clusters were not tried to the end")
-        return [*lines, OVERLAP] if self.criterion == BIC else lines
+        return lines
 
 
 def open_counts(

@@ -32,7 +32,7 @@ from sweep_clustering.kernels.structure import AUTO
 from sweep_clustering.pipeline.asking.belief import believe, shape_to_ask
 from sweep_clustering.pipeline.asking.strategies import choose, fitting
 from sweep_clustering.pipeline.fit.annotators import estimate, estimates_json, notes_on
-from sweep_clustering.pipeline.fit.counts import choose_clusters, open_counts
+from sweep_clustering.pipeline.fit.counts import TRIED, choose_clusters, open_counts
 from sweep_clustering.pipeline.fit.data_notes import data_notes
 from sweep_clustering.pipeline.fit.display import fit_html
 from sweep_clustering.pipeline.fit.inputs import (
@@ -51,7 +51,7 @@ from sweep_clustering.pipeline.fit.links import (
     plain,
 )
 from sweep_clustering.pipeline.fit.naming import Naming, label_problems, labels_of
-from sweep_clustering.pipeline.fit.running import progress, runner
+from sweep_clustering.pipeline.fit.running import CUTS, costs_of, progress, runner
 from sweep_clustering.pipeline.fit.solve import fit
 from sweep_clustering.sweeps.data.reading import scaling_of
 from sweep_clustering.sweeps.errors import InputError, Problem, collecting, did_you_mean, not_one_of
@@ -145,7 +145,7 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         Number of threads that run fits; -1 is all cores, and None 1 unless a `joblib.parallel_config` of
         threads says otherwise. It changes no bit.
     verbose : bool, default=False
-        Whether a bar on a terminal shows the progress.
+        Whether the progress is shown: by a bar on a terminal, and by lines on stderr in a notebook or a pipe.
     confidence : bool, default=False
         Whether to compute how sure each label is, which takes time: see `membership_`.
     **settings : as declared
@@ -378,8 +378,10 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         model, covariance, scale = self._model_choice(not annotations.is_empty)
         scaling = scaling_of(features, scale)
         scaled, layers = scaling.of(features), self._layers(annotations, int(seed))
-        with progress(bool(self.verbose)) as bar:
-            fit_clusters = partial(
+        with progress(bool(self.verbose), has_lines=True) as state:
+            run = runner(self.n_jobs, state)
+            costs = partial(costs_of, n_samples=len(scaled), layers=layers, covariance=covariance)
+            one_fit = partial(
                 fit,
                 scaled,
                 layers,
@@ -389,23 +391,28 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
                 settings=settings,
                 seed=int(seed),
                 start=start,
-                run=runner(self.n_jobs, bar),
+                run=run,
             )
+            fit_clusters = state.counted(one_fit)
             if self.n_clusters is None:
+                state.expect([(CUTS,), *map(costs, TRIED)])
+                state.begin_fit()
                 counts, cut = open_counts(
                     scaled,
                     layers,
                     covariance=covariance,
                     seed=int(seed),
-                    run=runner(self.n_jobs, bar),
+                    run=run,
                     n_names=len(annotations.label_names),
                 )
                 if problems := [*_hard_problems(annotations, counts[-1], names)]:
                     raise InputError(problems)
+                state.expect(map(costs, (*counts, *(counts[-1:] if self.confidence else ()))))
                 chosen = choose_clusters(counts, lambda k: fit_clusters(n_clusters=k), cut).chosen
                 result, n_clusters = chosen.result, chosen.n_clusters
             else:
                 n_clusters = int(self.n_clusters)
+                state.expect([costs(n_clusters)])
             if self.n_clusters is not None or self.confidence:
                 result = fit_clusters(n_clusters=n_clusters, confidence=bool(self.confidence))
         self.n_clusters_, self._scaling = n_clusters, scaling

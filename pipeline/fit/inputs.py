@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -450,21 +450,31 @@ def _hard_words(annotations: AnnotationRows, samples: Samples) -> Callable[[int]
 # Agreement of annotators with the solution.
 
 
-def judge(
-    annotations: AnnotationRows, labels: NDArray[np.integer], samples: Samples, most: int | None = None
-) -> tuple[dict[str, Any], list[str]]:
-    """Compare annotations, without skipped pairs, with a partition.
+class Judgement(NamedTuple):
+    """Annotations beside a partition.
 
-    Returns
-    -------
+    Parameters
+    ----------
     document : dict
         "annotator_accuracies" has the share of each annotator's annotations that agrees, self pairs left out;
         None if there are no others. "contradictions" has every line that the partition contradicts, or the
         first `most`, in the order of files and lines; a sample that cannot be linked with itself is among
         them. Lines count from 1, samples without names as `samples` does; weights are those of the files.
     lines : list of str
-        The same for people, with the first contradictions.
+        How many annotations the partition contradicts, in one line for people; empty without annotations.
+    details : list of str
+        The same by annotator, and the first contradictions.
     """
+
+    document: dict[str, Any]
+    lines: list[str]
+    details: list[str]
+
+
+def judge(
+    annotations: AnnotationRows, labels: NDArray[np.integer], samples: Samples, most: int | None = None
+) -> Judgement:
+    """Compare annotations, without skipped pairs, with a partition."""
     columns, names = annotations.columns, annotations.annotators
     shares = inferred_accuracies(annotator_layers(annotations, {}, None), labels)
     # An annotator whose annotations were all left out has no share.
@@ -483,17 +493,29 @@ def judge(
         row: dict[str, Any] = {"i": samples.identifier(item.first), "j": samples.identifier(item.second)}
         row |= {"kind": KIND_NAMES[item.kind], "weight": item.weight, "annotator": item.annotator}
         rows.append(row | {"file": str(item.file), "line": item.line})
-    lines = []
+    details, parts = [], []
     for number, (name, accuracy) in enumerate(accuracies.items()):
         share = "unknown" if accuracy is None else f"{accuracy:.3f}"
-        text = f"{contradicted[number]:.12g} of {counts[number]:.12g} annotations contradicted"
-        lines.append(f"annotator  {name}: accuracy {share}, {text}")
-    lines += ["contradicted by the clusters"] if rows else []
+        text = f"{contradicted[number]:.12g} of {counts[number]:.12g}"
+        details.append(f"annotator  {name}: accuracy {share}, {text} annotations contradicted")
+        parts.append((contradicted[number] / counts[number] if counts[number] else 0.0, f"{name} {text}"))
+    details += ["contradicted by the clusters"] if rows else []
     for row in rows[:SHOWN]:
-        lines.append("           {file}, line {line}: {i} {j} {kind} {weight:g} {annotator}".format_map(row))
+        details.append(
+            "           {file}, line {line}: {i} {j} {kind} {weight:g} {annotator}".format_map(row)
+        )
     if len(places) > SHOWN:
-        lines.append(f"           and {len(places) - SHOWN} more (--json lists all)")
-    return {"annotator_accuracies": accuracies, "contradictions": rows}, lines
+        details.append(f"           and {len(places) - SHOWN} more (--json lists all)")
+    lines = (
+        [f"answers    {contradicted.sum():.12g} of {counts.sum():.12g} contradict the classes"]
+        if parts
+        else []
+    )
+    if len(parts) > 1:
+        worst = [text for _, text in sorted(parts, key=lambda part: -part[0])]
+        more = f", and {len(worst) - SHOWN} more people" if len(worst) > SHOWN else ""
+        lines[0] += f": {', '.join(worst[:SHOWN])}{more}"
+    return Judgement({"annotator_accuracies": accuracies, "contradictions": rows}, lines, details)
 
 
 def labels_csv(samples: Samples, result: FitResult, naming: Naming | None = None) -> str:

@@ -99,8 +99,10 @@ class FitResult:
         Predictions by the share of must-links, beside those of structures.
     skill : Skill or None
         Predictions beside distance, if merged groups were compared.
-    choice : str
-        Line on the structure of classes and its predictions.
+    words : str
+        The structure of classes in words.
+    foresight : str
+        How well this structure predicts held-out answers, in words; empty if it was not measured.
     alarms : tuple of str
         Sentences on signs that the solution may be nonsense, with advice.
     interrupted : bool
@@ -128,7 +130,8 @@ class FitResult:
     predicted: predictions.HeldOut | None = None
     base_rate: predictions.HeldOut | None = None
     skill: predictions.Skill | None = None
-    choice: str = ""
+    words: str = ""
+    foresight: str = ""
     alarms: tuple[str, ...] = ()
     interrupted: bool = False
 
@@ -149,9 +152,19 @@ class FitResult:
         return f"{self.covariance} covariance" if self.solution is None else str(self.solution.structure)
 
     @property
+    def choice(self) -> str:
+        """Line on the structure of the classes and its predictions."""
+        return "; ".join(filter(None, [self.words, self.foresight]))
+
+    @property
     def score_words(self) -> str:
         """Scores that are known, in one line."""
         return score_words(self.scores)
+
+    @property
+    def truth_words(self) -> str:
+        """Scores against the true classes, in one line."""
+        return score_words({name: self.scores[name] for name in AGREEMENT})
 
     @property
     def predictions(self) -> dict[str, dict[str, float]]:
@@ -270,9 +283,8 @@ def fit(
         predicted=choice.predicted,
         base_rate=choice.base_rate,
         skill=choice.skill,
-        choice=skill_words(
-            choice.words, candidate, layers, no_skill=choice.has_no_skill, beside=choice.skill
-        ),
+        words=choice.words,
+        foresight=foresight(candidate, layers, no_skill=choice.has_no_skill, beside=choice.skill),
         interrupted=choice.is_interrupted,
     )
 
@@ -299,31 +311,28 @@ def _scores(
     return {name: None if math.isnan(value) else value for name, value in values.items()}
 
 
-def skill_words(
-    words: str,
+def foresight(
     score: predictions.HeldOut | None,
     layers: Sequence[Layer],
     *,
     no_skill: bool = False,
     beside: predictions.Skill | None = None,
 ) -> str:
-    """Describe clusters, and the predictions of their model beside an answer that is always the same.
+    """Say how well a model predicts held-out answers, beside an answer that is always the same.
 
     A model has no skill if its predictions are no better than those by the share of must-links.
     """
-    if beside is not None and not no_skill:
-        share, alone = beside.beside.share_right, beside.distance.share_right
-        return f"{words}; predicts {share:.0%} of held-out answers, {alone:.0%} is what distance alone would"
     if score is None and not no_skill:
-        return words
-    must = alarms.Annotated(layers).must_share
-    always, share = ("together", must) if must > 0.5 else ("apart", 1.0 - must)
+        return ""
+    if beside is not None and not no_skill:
+        score, bar = beside.beside, f"by distance alone it would be {beside.distance.share_right:.0%}"
+    else:
+        must = alarms.Annotated(layers).must_share
+        always, share = ("together", must) if must > 0.5 else ("apart", 1.0 - must)
+        bar = f"always answering *{always}* would be right for {share:.0%}"
     if score is None or no_skill:
-        return f"{words}; predicts held-out answers no better than always answering *{always}* ({share:.0%})"
-    return (
-        f"{words}; predicts {score.share_right:.0%} of held-out answers,"
-        f" {share:.0%} is what always answering *{always}* would"
-    )
+        return f"predicts answers that it had not seen no better than a constant: {bar}"
+    return f"predicts {score.share_right:.0%} of the answers that it had not seen; {bar}"
 
 
 def to_json(result: FitResult) -> dict[str, Any]:

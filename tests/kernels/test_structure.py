@@ -6,12 +6,14 @@ from sweep_clustering.kernels.structure import (
     AVERAGE,
     DISCRIMINATIVE,
     KMEANS,
+    LINEAR,
     LINKAGES,
     METRIC,
     NONE,
     ODDS,
     SIGNED,
     STRUCTURE,
+    WARD,
     WEIGHTS,
     Structure,
 )
@@ -30,12 +32,29 @@ WORDS = {
     ),
 }
 SENTENCES = {
-    Structure(NONE, 1, AVERAGE): "groups merged by average linkage, one center a class",
-    Structure(METRIC, 9, AVERAGE): (
-        "groups merged by average linkage, several centers a class, in a metric from the answers"
+    Structure(DISCRIMINATIVE, 1, "full", first=FIRST): (
+        "each class is one ellipsoid, in the directions that separate the classes"
+    ),
+    Structure(NONE, 3, "spherical", "equal", annotated=False): (
+        "each class is 3 balls, all classes equally likely, found without the answers"
+    ),
+    Structure(5, 1, "tied", odds=3.0): (
+        "each class is one ellipsoid, all of one shape, in the first 5 principal components,"
+        " with answers taken to be 95% right"
+    ),
+    Structure(NONE, 1, KMEANS, annotated=False): (
+        "each row belongs to the nearest of the centers, as in k-means"
+    ),
+    Structure(NONE, 1, AVERAGE): (
+        "the classes are small groups of rows merged by average linkage, with one center each"
+    ),
+    Structure(METRIC, 1, LINEAR, first=Structure(METRIC, 9, WARD)): (
+        "linear functions of the features separate the classes, which at first were small groups of rows"
+        " merged by Ward's linkage, by distances learned from the answers"
     ),
     Structure(METRIC, 1, SIGNED, odds=1.5): (
-        "classes by the answers first, in a metric from the answers, answers 82% right"
+        "the classes are groups that the answers suggest, refined by the features, by distances learned from"
+        " the answers, with answers taken to be 82% right"
     ),
 }
 

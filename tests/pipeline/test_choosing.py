@@ -91,13 +91,13 @@ def test_bic_decides_within_one_standard_error_of_the_least_log_loss() -> None:
 
 def test_table_and_json_have_every_candidate() -> None:
     choice = choose([candidate(3, 5.0, [-0.1] * 4), candidate(10, 4.0, [-3.0] * 4)])
-    first, two, ten, taken, accuracy, end = choice.lines(0.9)
+    first, two, ten, accuracy = choice.lines(0.9)
     assert first.split() == ["K", "objective", "parameters", "BIC", "ICL", "log", "loss"]
     assert two.split() == ["*", "3", "-1.00", "7", "5.00", "4.50", "0.1000"]
     assert ten.split() == ["10", "-1.00", "7", "4.00", "3.50", "3.0000"]
-    assert taken.startswith("clusters   3 by held-out annotations")
     assert accuracy.startswith("accuracy   told 0.9, estimated 0.75")
-    assert end == "note       3 is the smallest tried: the best may lie beyond"
+    assert choice.reason.startswith("3 of 3, 10 tried: the largest BIC among those that predict")
+    assert choice.reason.endswith("; 3 is the smallest tried, and the best may lie beyond")
     document = choice.to_json()
     assert (document["n_clusters"], document["criterion"]) == (3, HELD_OUT)
     assert document["accuracy_held_out"] == pytest.approx(0.75, abs=0.01)
@@ -107,7 +107,7 @@ def test_table_and_json_have_every_candidate() -> None:
     choice = choose([candidate(2, -9.0), candidate(3, -7.0), candidate(4, -7.0)])
     assert (choice.criterion, choice.chosen.n_clusters) == (BIC, 3)
     assert choice.values.tolist() == [-9.0, -7.0, -7.0]
-    assert choice.lines()[-2:] == ["clusters   3 by BIC, the largest, in nats", module.OVERLAP]
+    assert choice.reason == f"3 of 2 to 4 tried: the largest BIC; {module.OVERLAP}"
     document = choice.to_json()
     assert document["accuracy_held_out"] is document["candidates"][0]["held_out_log_loss"] is None
 
@@ -147,12 +147,11 @@ def test_a_cut_of_a_tree_says_which_numbers_predict_as_well() -> None:
     taken = candidate(40, -10.0, [-0.5, -0.6, -0.7, -0.8])
     taken.result.best.sizes = np.array([1, 7, 1, 30])
     choice = module.ClusterChoice((taken,), module.CUTS, taken, cut=Cut(28, 40))
-    lines = choice.lines()
-    assert lines[2].startswith(
-        "clusters   40 by held-out annotations: the most that predict as well as any cut"
+    assert choice.reason.startswith(
+        "40 of 40 tried: the most that predict held-out answers as well as any cut"
     )
-    assert lines[3] == "           28 to 40 predict equally well; clusters of one row: 2"
-    assert not any("may lie beyond" in line for line in lines)
+    assert choice.reason.endswith("; 28 to 40 predict equally well")
+    assert choice.lines()[2] == "           clusters of one row: 2"
     assert choice.to_json()["equal"] == [28, 40]
     assert draw_choice(choice).axes
 
@@ -169,6 +168,6 @@ def test_many_classes_are_found_without_their_number() -> None:
     model = AnnotatedClustering(random_state=0).fit(X, must_link=pairs[must], cannot_link=pairs[~must])
     assert abs(model.n_clusters_ - len(sizes)) <= 15
     assert adjusted_rand(labels, model.labels_) > 0.9
-    assert "groups merged by" in model.choice_
-    assert model.choice_.endswith("is what distance alone would")
+    assert "groups of rows merged by" in model.choice_
+    assert "; by distance alone it would be " in model.choice_
     assert adjusted_rand(labels, model.predict(X)) > 0.9

@@ -108,10 +108,11 @@ def test_accuracies_and_contradictions_are_said() -> None:
     assert re.search(r"^ {11}k-means, without annotations, .*ari 1$", scored, flags=re.MULTILINE)
     assert re.search(r"^ {11}mixture of full Gaussians, without annotations, ", scored, flags=re.MULTILINE)
     assert "unsupervised" not in document("--annotations", "a")
-    plain, sure = (fit(*CONDITIONAL, *more).stdout.splitlines() for more in ((), ("--confidence",)))
+    plain, sure = (fit(*CONDITIONAL, "-v", *more).stdout.splitlines() for more in ((), ("--confidence",)))
     assert any("of held-out annotations, log loss" in line for line in plain)
-    first, second, *_ = [line for line in sure if line not in plain]
+    sureness, first, second, *_ = [line for line in sure if line not in plain]
     assert first == "confidence 1.000 of the labels expected right, if the model is; 0 below 0.9"
+    assert sureness.strip().endswith(first.removeprefix("confidence "))
     assert second.startswith("chains     4 from 1 distinct restart, R-hat 1.000, agreement 1.000, ")
 
 
@@ -231,15 +232,38 @@ def test_the_fit_taken_is_that_of_its_number_bit_for_bit() -> None:
         assert [each["n_clusters"] for each in choice["candidates"]] == [2, 3, 4]
 
 
-def test_the_table_comes_first_and_the_figure_is_written() -> None:
-    lines = fit("-k", "2,3", *CONDITIONAL, "--figure", "c.svg").stdout.splitlines()
-    assert [line[:3] for line in lines[1:3]] == ["  2", "* 3"]
-    assert lines[3].startswith("clusters   3 by held-out annotations")
-    assert lines[4].startswith("accuracy   told 0.9, estimated 0.")
-    alone = [line for line in fit(*CONDITIONAL).stdout.splitlines() if line[:6] != "solver"]
-    assert [line for line in lines[:-1] if line[:6] != "solver"][-len(alone) :] == alone
-    assert lines[-1] == "figure     in c.svg"
+def test_the_result_comes_first_and_the_figure_is_written() -> None:
+    lines = fit("-k", "2,3", *CONDITIONAL, "--figure", "c.svg", "-v").stdout.splitlines()
+    table = lines.index("") + 1
+    assert [line[:3] for line in lines[table + 1 : table + 3]] == ["  2", "* 3"]
+    assert any(line.startswith("number     3 of 2, 3 tried: the largest BIC among") for line in lines)
+    assert lines[table + 3].startswith("accuracy   told 0.9, estimated 0.")
+    alone = [line for line in fit(*CONDITIONAL, "-v").stdout.splitlines() if line[:6] != "solver"]
+    assert [line for line in alone if line not in lines] == []
+    assert "figure     in c.svg" in lines[:table]
     assert b"taken: K = 3" in Path("c.svg").read_bytes()
+
+
+def test_the_result_is_short_and_says_what_to_do_next() -> None:
+    result = fit(*CONDITIONAL)
+    lines = result.stdout.splitlines()
+    assert len(lines) <= 12
+    assert lines[0] == "classes    3 for 30 rows"
+    assert [line.split() for line in lines[1:5]] == [
+        ["class", "rows", "share"],
+        *([str(number), "10", "33.3%"] for number in range(3)),
+    ]
+    assert lines[5].startswith("model      conditional: each class is one ball")
+    assert lines[6].startswith("certainty  predicts ")
+    assert re.search(r"^answers    \d+ of \d+ contradict the classes$", result.stdout, re.MULTILINE)
+    assert lines[-2].startswith("labels     none were written: --out labels.csv writes them")
+    assert lines[-1].startswith("more       -v ")
+    assert result.stderr.startswith("next:\n  sweep ask x.data -k 3 ")
+    assert "labels     in l.csv" in fit(*CONDITIONAL, "--out", "l.csv").stdout.splitlines()
+    # with many classes the largest are shown
+    many = fit(*CONDITIONAL, "-k", "12").stdout.splitlines()
+    assert len(many) <= 16
+    assert re.fullmatch(r" {11}and 7 more with (1 row each|\d+ rows each|\d+ to \d+ rows)", many[7])
 
 
 # Tables as people have them, and labels that go to a file.

@@ -227,7 +227,7 @@ def test_the_estimator_warns_with_its_own_category_and_keeps_what_it_said() -> N
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         good = AnnotatedClustering(3, random_state=0).fit(X, must_link=must, cannot_link=cannot)
-    assert "predicts 100% of held-out answers" in good.choice_
+    assert "predicts 100% of the answers that it had not seen" in good.choice_
     mixed = np.random.default_rng(0).permutation(150)
     with pytest.warns(AnnotatedClusteringWarning) as caught:
         bad = AnnotatedClustering(3, random_state=0).fit(X, must_link=mixed[must], cannot_link=mixed[cannot])

@@ -303,16 +303,17 @@ def test_accuracy_is_the_agreeing_share_without_self_pairs() -> None:
         annotation(0, 1, MUST, 3.0), annotation(0, 2, MUST, 2.0), annotation(3, 3, CANNOT, 4.0),
         annotation(1, 1, MUST, 9.0), annotation(1, 2, CANNOT, 1.0, "bob"), annotation(2, 2, MUST, 1, "self"),
     ]  # fmt: skip
-    found, lines = inputs.judge(AnnotationRows.of(annotations), labels, SAMPLES)
+    found, summary, lines = inputs.judge(AnnotationRows.of(annotations), labels, SAMPLES)
     assert found["annotator_accuracies"] == {"ann": 0.6, "bob": 1.0, "self": None}
     assert [(row["i"], row["j"], row["weight"]) for row in found["contradictions"]] == [(1, 3, 2), (4, 4, 8)]
+    assert summary == ["answers    6 of 20 contradict the classes: ann 6 of 18, bob 0 of 1, self 0 of 1"]
     assert lines[0] == "annotator  ann: accuracy 0.600, 6 of 18 annotations contradicted"
     assert lines[2] == "annotator  self: accuracy unknown, 0 of 1 annotations contradicted"
     layers = inputs.annotator_layers(AnnotationRows.of(annotations), {}, None)
     assert weighted_agreement(layers, labels) == pytest.approx(1 - 6 / 20)
     first, _, second, *_, last = inputs.judge(
         AnnotationRows.of(annotation(i, i + 1, MUST) for i in range(7)), np.arange(20), SAMPLES
-    )[1]
+    ).details
     assert first == "annotator  ann: accuracy 0.000, 7 of 7 annotations contradicted"
     assert second.strip() == f"{FILE}, line 1: 1 2 must 1 ann"
     assert last.strip() == "and 2 more (--json lists all)"

@@ -1,0 +1,153 @@
+"""A fit in lines for people: the result first, in about ten lines, and all details on request.
+
+`result_lines` gives the classes, what they are, how certain they are and what the answers say to them;
+`detail_lines` gives the rest. The command puts warnings and the next steps behind them.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sweep_clustering.kernels.choice.held_out import COIN
+from sweep_clustering.kernels.settings import MODEL_ANY, method_words
+from sweep_clustering.pipeline.common import SAME_OPTIMUM, plural
+from sweep_clustering.pipeline.fit.alarms import predicted_words
+from sweep_clustering.pipeline.fit.counts import ClusterChoice
+from sweep_clustering.pipeline.fit.inputs import FitInputs, Judgement
+from sweep_clustering.pipeline.fit.naming import Naming
+from sweep_clustering.pipeline.fit.solve import FitResult
+from sweep_clustering.pipeline.fit.unannotated import Unannotated
+
+# Width of the first part of a line, which says what it is about, and of a whole line.
+HEAD = 11
+WIDTH = 100
+
+# Classes that the table lists, all up to this number, or the largest of more.
+MOST_CLASSES = 10
+LARGEST = 5
+
+# Candidates for classes of any shape in the details; the JSON has them all.
+SHOWN = 5
+
+
+@dataclass(frozen=True, eq=False)
+class FitSummary:
+    """A fit with everything that people read about it."""
+
+    result: FitResult
+    inputs: FitInputs
+    judgement: Judgement
+    choice: ClusterChoice | None = None
+    naming: Naming | None = None
+    baselines: Sequence[Unannotated] = ()
+    unsure: Sequence[str] = ()
+
+    def result_lines(self) -> Iterator[str]:
+        """Yield the classes, what they are and how certain they are."""
+        result, inputs = self.result, self.inputs
+        n_classes = len(result.best.sizes)
+        yield f"{'classes':<{HEAD}}{n_classes} for {plural(len(inputs.X), 'row')}"
+        yield from self._table()
+        if self.choice is not None:
+            yield from paragraph("number", self.choice.reason)
+        name = "" if result.model == MODEL_ANY else f"{result.model}: "
+        yield from paragraph("model", name + result.words)
+        yield from paragraph("certainty", self._certainty)
+        if inputs.labels_true is not None:
+            yield f"{'truth':<{HEAD}}{result.truth_words}"
+            yield from (f"{'':<{HEAD}}{baseline}" for baseline in self.baselines)
+        yield from self.judgement.lines
+        yield from inputs.lines()
+        yield from self.naming.lines()[:1] if self.naming is not None else ()
+        yield from self.unsure
+
+    def _table(self) -> Iterator[str]:
+        sizes, names = self.result.best.sizes, self.naming.cluster_names if self.naming else None
+        total = int(sizes.sum())
+        numbers = np.arange(len(sizes))
+        if len(sizes) > MOST_CLASSES:
+            numbers = np.argsort(-sizes, kind="stable")[:LARGEST]
+        yield f"{'':<{HEAD}}class   rows   share{'   name' if names else ''}"
+        for number in numbers.tolist():
+            name = f"   {names[number] or '-'}" if names else ""
+            yield f"{'':<{HEAD}}{number:>5}{sizes[number]:>7,}{sizes[number] / total:>8.1%}{name}"
+        others = np.delete(sizes, numbers)
+        if len(others):
+            low, high = int(others.min()), int(others.max())
+            rows = f"{plural(high, 'row')} each" if low == high else f"{low:,} to {high:,} rows"
+            yield f"{'':<{HEAD}}and {len(others):,} more with {rows}"
+
+    @property
+    def _certainty(self) -> str:
+        result = self.result
+        parts = [result.foresight] if result.foresight else []
+        if result.confidence is not None:
+            parts.append(result.confidence.words)
+        if not result.foresight:
+            objectives = result.restart_objectives
+            hits = int((objectives >= result.best.objective - SAME_OPTIMUM).sum())
+            parts.append(f"{hits} of {plural(len(objectives), 'restart')} found this solution")
+            parts.append("no answers were held out to test it")
+        return "; ".join(parts)
+
+    def detail_lines(self, assumed: float | None) -> Iterator[str]:
+        """Yield all other numbers, for `-v`; the model may have assumed an accuracy."""
+        result = self.result
+        best, objectives, settings = result.best, result.restart_objectives, result.settings
+        of_union = result.solution is not None
+        yield from self.choice.lines(assumed) if self.choice is not None else ()
+        weight = "" if result.feature_weight == 1 else f", features of weight {result.feature_weight:.4g}"
+        yield (
+            f"objective  {best.objective:.4f} nats, model {result.model!r}, {result.structure}"
+            f"{weight} (gmm {best.gmm:.4f}, sbm {best.sbm:.4f}, prior {best.prior:.4f})"
+        )
+        if not of_union:
+            yield (
+                f"search     {method_words(settings)}: population {settings.population},"
+                f" {settings.offspring} offspring, {settings.generations} generations, patience"
+                f" {settings.patience}"
+            )
+        if len(objectives) > 1:
+            hits = int((objectives >= best.objective - SAME_OPTIMUM).sum())
+            yield f"restarts   best {result.best_restart} of {len(objectives)}, {hits} as good"
+        else:
+            yield "restarts   one, which does not show whether another finds a better solution"
+        # one for each cluster, the mean over features where they differ
+        variances = [
+            (variance.diagonal() if variance.ndim == 2 else variance).mean() for variance in best.covariances
+        ]
+        yield f"variances  {' '.join(f'{variance:.4g}' for variance in variances)}"
+        if scores := result.score_words:
+            yield f"scores     {scores}"
+        predicted = dict(list(result.held_out.items())[: SHOWN if of_union else None])
+        for number, (shape, held_out) in enumerate(predicted.items()):
+            words = predicted_words(held_out, result.base_rate)
+            yield f"{'' if number else 'predicted':<11}{words}, {shape}{'' if of_union else ' covariance'}"
+        if result.base_rate is not None:
+            loss = result.base_rate.log_loss
+            than_coin = "" if loss <= COIN else f"; a coin has {COIN:.4f}"
+            yield f"           log loss {loss:.4f} nats, by how often they are must-links alone{than_coin}"
+        if result.skill is not None:
+            alone, beside = result.skill.distance.log_loss, result.skill.beside.log_loss
+            yield f"           log loss {alone:.4f} nats, by distance alone; {beside:.4f} with the clusters"
+        yield from self.naming.lines()[1:] if self.naming is not None else ()
+        yield from self.judgement.details
+        yield from result.confidence.lines() if result.confidence else ()
+        if of_union:
+            work = f"{plural(result.evaluations, 'step')} of {plural(result.local_searches, 'fit')}"
+        else:
+            searches = plural(result.local_searches, "local search", "local searches")
+            work = f"{searches}, {plural(result.evaluations, 'candidate relocation')}"
+        yield f"solver     {result.seconds:.3f} s, {work}"
+        if result.caps_reached and not of_union:
+            yield f"note       {plural(result.caps_reached, 'loop')} ended at the limit of passes"
+
+
+def paragraph(head: str, text: str) -> Iterator[str]:
+    """Yield a text behind its head, in lines that fit."""
+    lines = textwrap.wrap(text, WIDTH - HEAD, break_long_words=False, break_on_hyphens=False)
+    return (f"{'' if number else head:<{HEAD}}{line}" for number, line in enumerate(lines))

@@ -1,0 +1,151 @@
+"""Progress of fits: one total that does not grow, and a time left that is about right."""
+
+import io
+import re
+from collections.abc import Callable, Iterable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+
+from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer
+from sweep_clustering.kernels.settings import DEFAULT
+from sweep_clustering.kernels.structure import ANY
+from sweep_clustering.pipeline.fit import running
+from sweep_clustering.pipeline.fit.running import CUTS, FitProgress, costs_of, progress, runner
+from sweep_clustering.pipeline.fit.solve import fit
+from sweep_clustering.sweeps.annotations.draw import draw_annotations
+
+# Calls and seconds of each round of a fit, with its number of clusters and of rows, as measured on two cores.
+MEASURED = {
+    "digits": (
+        (10, 1797),
+        (
+            *((15, 1.43), (90, 6.61), (30, 1.16), (3, 0.25), (6, 0.96), (6, 0.41), (0, 0.0), (0, 0.0)),
+            *((0, 0.0), (3, 0.18), (6, 1.33), (6, 1.59), (0, 0.0), (6, 2.16), (6, 0.47), (0, 0.0)),
+            *((18, 2.67), (27, 3.74), (1, 0.19), (9, 1.86), (0, 0.0), (15, 9.62), (10, 6.15), (10, 0.32)),
+            (10, 3.41),
+        ),
+    ),
+    "5,000 drawn rows": (
+        (5, 5000),
+        (
+            *((12, 3.46), (66, 14.46), (30, 1.34), (2, 0.31), (6, 0.71), (9, 0.97), (0, 0.0), (0, 0.0)),
+            *((6, 0.9), (10, 1.64), (10, 4.77), (15, 6.81), (0, 0.0), (12, 5.75), (12, 1.68), (0, 0.0)),
+            *((18, 8.96), (12, 5.61), (0, 0.0), (9, 0.81), (0, 0.0), (15, 10.73), (10, 3.47), (5, 0.64)),
+            (10, 1.03),
+        ),
+    ),
+    "20,000 drawn rows": (
+        (4, 20000),
+        (
+            *((12, 2.59), (66, 13.55), (30, 2.29), (3, 0.75), (12, 2.1), (18, 3.12), (0, 0.0), (0, 0.0)),
+            *((0, 0.0), (6, 0.61), (10, 3.17), (12, 2.65), (0, 0.0), (6, 2.36), (9, 3.86), (0, 0.0)),
+            *((18, 2.09), (27, 3.12), (2, 0.11), (9, 0.78), (0, 0.0), (15, 80.81), (10, 10.01), (5, 1.26)),
+            *((10, 4.09), (2, 1.75)),
+        ),
+    ),
+    "89 classes": ((89, 1500), ((9, 0.72), (15, 9.81), (10, 2.72), (5, 0.59), (10, 1.08))),
+}
+ANSWERS = [SimpleNamespace(pairs=range(100))]
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def costs(n_clusters: int, n_samples: int = 150, pairs: object = ANSWERS) -> tuple[float, ...]:
+    return costs_of(n_clusters, n_samples=n_samples, layers=pairs, covariance=ANY)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_the_time_left_is_right_within_a_factor_of_two(name: str) -> None:
+    (n_clusters, n_samples), rounds = MEASURED[name]
+    clock, whole = Clock(), sum(seconds for _, seconds in rounds)
+    state = FitProgress(clock)
+    state.expect([costs(n_clusters, n_samples)])
+    state.begin_fit()
+    shares, ratios = [0.0], []
+    for n_calls, seconds in rounds:
+        advance = state.begin_round(n_calls)
+        for _ in range(n_calls):
+            clock.now += seconds / n_calls
+            advance()
+            shares.append(state.done)
+            if 0.2 * whole < clock.now < 0.8 * whole:
+                assert state.left is not None
+                ratios.append(state.left / (whole - clock.now))
+    assert shares == sorted(shares)
+    assert shares[-1] == pytest.approx(1.0)
+    assert min(ratios) > 0.5
+    assert max(ratios) < 2.0
+
+
+def test_the_share_never_falls_when_other_fits_come_than_were_expected() -> None:
+    state = FitProgress(Clock())
+    state.expect([(CUTS,), *map(costs, range(2, 11))])
+    state.begin_fit()
+    state.begin_round(1)()
+    after_cuts = state.done
+    assert 0.0 < after_cuts < 0.1
+    state.expect([costs(3), costs(89)])
+    assert state.done == after_cuts
+    shares = []
+    for n_rounds in (2, 40):  # the first fit ends early, and the second has rounds that nobody expected
+        state.begin_fit()
+        for _ in range(n_rounds):
+            state.begin_round(1)()
+            shares.append(state.done)
+    assert shares == sorted(shares)
+    assert shares[-1] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("n_answers", [0, 60])
+def test_fits_have_as_many_rounds_as_are_expected(n_answers: int) -> None:
+    X, labels = (values[::3] for values in load_iris(return_X_y=True))
+    layers = []
+    if n_answers:
+        drawn = draw_annotations(np.random.default_rng(4), labels, p=0.9, m=n_answers)
+        layers = [Layer(kind, drawn[drawn[:, 2] == kind, :2].astype(np.int64)) for kind in (MUST, CANNOT)]
+    rounds = []
+
+    def run(function: Callable[[Any], Any], arguments: Iterable[Any]) -> list[Any]:
+        rounds.append(function)
+        return list(map(function, arguments))
+
+    model = "conditional-any" if n_answers else "unsupervised"
+    fit(X, layers, n_clusters=3, model=model, covariance=ANY, restarts=2, settings=DEFAULT, seed=0, run=run)
+    assert len(rounds) == len(costs(3, len(X), layers))
+
+
+def test_a_pipe_and_a_notebook_get_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, stderr = Clock(), io.StringIO()
+    monkeypatch.setattr("sys.stderr", stderr)
+    monkeypatch.setattr(running, "FitProgress", lambda: FitProgress(clock))
+    with progress(has_lines=True) as state:
+        state.expect([(1.0,)])
+        state.begin_fit()
+
+        def call(number: int) -> int:
+            clock.now += 2.0
+            return number
+
+        assert runner(1, state)(call, range(10)) == list(range(10))
+    lines = stderr.getvalue().splitlines()
+    assert lines[0] == "fit: 10% done, about 18 seconds left"
+    assert lines[-1] == "fit: done, about 20 seconds"
+    assert all(re.fullmatch(r"fit: \d+% done, about \d+ seconds? left", line) for line in lines[:-1])
+    assert 5 <= len(lines) <= 11
+
+
+def test_nothing_is_shown_without_being_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    for options in ({}, {"is_shown": False, "has_lines": True}):
+        with progress(**options) as state:
+            state.expect([(1.0,)])
+            runner(1, state)(abs, [1])
+    assert capsys.readouterr() == ("", "")
