@@ -192,12 +192,12 @@ MOST = {
     "docstring longer than body": 80,
     "tuples of three": 2,
     "statements with several constants": 1,
-    "calls with splats": 122,
-    "uses of Any": 615,
-    "modules with code": 156,
-    "lines of code": 31_938,
-    "lines of imports": 3_068,
-    "lines of docstrings for 100 lines of code": 27,
+    "calls with splats": 123,
+    "uses of Any": 616,
+    "modules with code": 157,
+    "lines of code": 32_156,
+    "lines of imports": 3_079,
+    "lines of docstrings for 100 lines of code": 26,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""
 

@@ -50,7 +50,7 @@ class FitSummary:
         """Yield the classes, what they are and how certain they are."""
         result, inputs = self.result, self.inputs
         n_classes = len(result.best.sizes)
-        yield f"{'classes':<{HEAD}}{n_classes} for {plural(len(inputs.X), 'row')}"
+        yield f"{'classes':<{HEAD}}{n_classes} ({plural(len(inputs.X), 'row')})"
         yield from self._table()
         if self.choice is not None:
             yield from paragraph("number", self.choice.reason)

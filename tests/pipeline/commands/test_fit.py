@@ -248,7 +248,7 @@ def test_the_result_is_short_and_says_what_to_do_next() -> None:
     result = fit(*CONDITIONAL)
     lines = result.stdout.splitlines()
     assert len(lines) <= 12
-    assert lines[0] == "classes    3 for 30 rows"
+    assert lines[0] == "classes    3 (30 rows)"
     assert [line.split() for line in lines[1:5]] == [
         ["class", "rows", "share"],
         *([str(number), "10", "33.3%"] for number in range(3)),
