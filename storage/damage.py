@@ -14,10 +14,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from sweep_clustering.storage.cube.blocks import BlockStore
-from sweep_clustering.storage.cube.chunks import ROOT_FILE, chunk_counts, chunk_name, variable_of
+from sweep_clustering.storage.cube.chunks import ROOT_FILE, variable_of
 from sweep_clustering.storage.cube.growth import InputArrays, render, stored_inputs
 from sweep_clustering.storage.cube.manifest import Manifest, read_manifest
 from sweep_clustering.storage.cube.schema import Role
@@ -150,14 +148,9 @@ def scan(path: Path, progress: Progress = iter) -> Scan:
     if (root := changed_root(path)) is not None:
         return Scan(path, 0, 0, 0.0, (root,))
     manifest, written = read_manifest(path), Written(path)
-    keys = (
-        f"{array}/{chunk_name(position)}"
-        for array, entry in manifest.metadata.items()
-        if entry["node_type"] == "array"
-        for position in np.ndindex(*chunk_counts(entry))
-    )
     files, size, unknown, damaged = 0, 0, 0, []
     with storage_errors(path):
+        keys = manifest.chunks.keys()
         file_keys = [key for key in keys if os.path.lexists(path / key) or manifest.chunks.is_expected(key)]
         for key in progress(file_keys):
             try:

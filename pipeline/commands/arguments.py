@@ -254,14 +254,16 @@ def cube_of(path: Path, results: Path, part: str | None = None) -> Path:
 
 
 def find_place(path: Path, results: Path) -> Place:
-    """Return a cube that is only read: at an address, at a path, or of the sweep file at a path."""
+    """Return a cube that is only read: at an address, at a path, in a bundle, or of a sweep file."""
     from sweep_clustering.storage.files import place_of
 
     place = place_of(path)
     if isinstance(place, str):
         return place
-    cube = cube_of(path, results)
-    if cube.is_dir():
+    from sweep_clustering.storage.archive import is_zip
+
+    cube = path if is_zip(path) else cube_of(path, results)
+    if cube.is_dir() or is_zip(cube):
         return cube
     if cube == path:
         raise refused(path, "no such directory", "a cube, or a sweep file (.toml)")
@@ -275,6 +277,8 @@ def find_cube(path: Path, results: Path) -> Path:
     place = find_place(path, results)
     if isinstance(place, str):
         raise refused(place, "an address", "a cube on this machine")
+    if place.is_file():
+        raise refused(place, "a bundle, which is only read", "a cube in a folder")
     return place
 
 

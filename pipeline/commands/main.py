@@ -23,6 +23,10 @@ from sweep_clustering.pipeline.common import BAD_INPUT, INTERNAL, PlainFormatter
 # The module of this room and the name there, and the first sentence of its help.
 COMMANDS = {
     "ask": ("fit:ask", "Choose the pairs of rows of FEATURES whose answers help most."),
+    "bundle": (
+        "publish:bundle",
+        "Write CUBE, and what others need to read, cite and check it, into one file.",
+    ),
     "cancel": ("runs:cancel", "End the run of a cube, head and workers; what was finished is kept."),
     "compare": ("results:compare", "Compare the cells of CUBE_B with the same cells of CUBE_A."),
     "datasets": ("known:datasets", "List, fetch and check the data sets known by name."),

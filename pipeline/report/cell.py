@@ -154,11 +154,12 @@ def named_cell(plans: Mapping[str, DatasetPlan], name: str) -> Cell:
     Raises
     ------
     InputError
-        If no cell with annotations has that name.
+        If no cell with annotations, and with data, has that name.
     """
     cell = find_cell(name, plans.values())
-    if cell.p is None:
-        raise InputError([Problem("--cell", repr(name), "a cell with annotations")])
+    if cell.p is None or plans[cell.dataset].left_out:
+        expected = "a cell with annotations" if cell.p is None else "a cell of data that were not left out"
+        raise InputError([Problem("--cell", repr(name), expected)])
     return cell
 
 

@@ -12,7 +12,6 @@ import io
 import json
 import re
 import textwrap
-import time
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -339,7 +338,6 @@ def html(
         digest=base64.b64encode(hashlib.sha256(texts["js"].encode()).digest()).decode(),
         ink=ink,
         version=package_version(),
-        made=time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
         next_svg=partial(next, iter(svgs)),
         css=PALETTE + texts["css"],
         js=texts["js"],

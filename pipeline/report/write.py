@@ -27,7 +27,7 @@ from sweep_clustering.pipeline.report.elements import ALL, WORDS, Chapter, Conte
 from sweep_clustering.pipeline.report.figures import JOINS_LETTERS, USUAL, house_style, is_right_to_left, save
 from sweep_clustering.pipeline.scoring import tables as scored
 from sweep_clustering.pipeline.scoring.ranking import rank_published
-from sweep_clustering.pipeline.scoring.raw import raw_text
+from sweep_clustering.pipeline.scoring.raw import raw_table, raw_text
 from sweep_clustering.pipeline.scoring.scores import QUALITIES, plain, score_datasets
 from sweep_clustering.pipeline.scoring.tables import cell_table, summary_table
 from sweep_clustering.storage.cube.manifest import Parts, Places, read_parts
@@ -84,7 +84,7 @@ class Report:
 
 
 def write_report(
-    cube: Places,
+    cube: Places | Parts,
     folder: Path,
     *,
     published: Path | None = None,
@@ -96,7 +96,7 @@ def write_report(
 
     Parameters
     ----------
-    cube : Path, str or sequence of them
+    cube : Path, str, sequence of them or Parts
         The cube, or its address, to which a sweep may be writing. Several are read as one.
     folder : Path
         Folder of `report.html`, `report.txt`, `summary.csv`, `cells.csv`, `times.csv`, with two models or
@@ -133,7 +133,7 @@ def write_report(
     with collecting(problems):
         table = scores.read_published(published) if published is not None else None
     with collecting(problems):
-        parts = read_parts(cube)
+        parts = cube if isinstance(cube, Parts) else read_parts(cube)
         request = named_cell(parts.manifest.plans, cell) if cell is not None else None
     if parts is None or problems:
         raise InputError(problems)
@@ -168,6 +168,7 @@ def _content(
     # means are of one design and search, never over several: what compares models does so in one of them
     chosen = scored.compared(all_cells)
     cells, summary = scored.rows_of(all_cells, chosen), scored.rows_of(whole, chosen)
+    left_out = [plan.name for plan in manifest.plans.values() if plan.left_out]
     has_means = published is not None and "ari" not in published
     failures: tuple[FailureRecord, ...] = ()
     holder = None
@@ -183,7 +184,7 @@ def _content(
         tree=tree,
         cells=cells,
         summary=summary,
-        cell=choose_cell(cells if request is None else all_cells, request),
+        cell=choose_cell(cells[~cells["dataset"].isin(left_out)] if request is None else all_cells, request),
         compared=scores.compare(summary, manifest.plans, present(published)) if has_means else None,
         published=None if published is None or has_means else rank_published(cells, published),
         failures=failures,
@@ -461,6 +462,7 @@ def write_export(cube: Places, folder: Path, how: str, *, overwrite: bool = Fals
         raise InputError([Problem("--format parquet", "no pyarrow", "pyarrow", EXTRA)])
     parts = read_parts(cube)
     manifest, tree = parts.manifest, open_parts(parts)
+    plans = manifest.plans
     if parts.missing:
         logger.warning(parts.missing)
     temporary = folder.with_name(f".{folder.name}.{os.getpid()}")
@@ -469,11 +471,11 @@ def write_export(cube: Places, folder: Path, how: str, *, overwrite: bool = Fals
         try:
             if how == "raw":
                 names = [f"scores{FORMATS[how]}"]
-                text = raw_text(tree, manifest.spec, manifest.plans, manifest.made_with)
+                text = raw_text(raw_table(tree, plans), manifest.spec, plans, manifest.made_with)
                 (temporary / names[0]).write_text(text, encoding="utf-8")
             else:
                 write = _write_grids if how == "netcdf" else _write_tables
-                names = list(write(tree, manifest.plans, temporary, FORMATS[how]))
+                names = list(write(tree, plans, temporary, FORMATS[how]))
             folder.mkdir(parents=True, exist_ok=True)
             for name in names:
                 (temporary / name).replace(folder / name)
@@ -513,18 +515,19 @@ def _label_tables(tree: xr.DataTree, plan: DatasetPlan) -> Iterator[pd.DataFrame
 def _labels(node: xr.Dataset, data: xr.Dataset, plan: DatasetPlan) -> pd.DataFrame:
     """Return rows of the samples of each cell that is done, with all columns."""
     labels = node[["labels", "status"]]
-    if plan.has_labels:
+    has_labels = "labels_true" in data
+    if has_labels:
         labels = labels.assign(label_true=data["labels_true"])
     if "sample" not in data.coords:
         labels = labels.assign_coords(sample=np.arange(1, plan.n_samples + 1))
     cell = [dim for dim in labels["labels"].dims if dim != "sample"]
     rows = labels.to_dataframe([*cell, "sample"]).reset_index()
     rows = rows[rows["status"] == DONE].rename(columns={"labels": "label"}).assign(dataset=plan.name)
-    if plan.class_names and plan.has_labels:
+    if plan.class_names and has_labels:
         rows["label_true"] = np.array(plan.class_names, dtype=object)[rows["label_true"]]
     whole = dict.fromkeys(("mixture", "m", "replicate"), "Int64")
     real = dict.fromkeys(("p", "m_over_n"), "Float64")
-    last = ("model", "sample", "label", *(["label_true"] if plan.has_labels else []))
+    last = ("model", "sample", "label", *(["label_true"] if has_labels else []))
     table = rows.reindex(columns=["dataset", *CELL, *last]).reset_index(drop=True)
     return table.astype({**whole, **real, "design": object, "search": object, "dataset": str, "model": str})
 

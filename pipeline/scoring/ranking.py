@@ -408,12 +408,14 @@ def facts(plans: Mapping[str, DatasetPlan], tree: xr.DataTree) -> pd.DataFrame:
         suite = suite_name(name)
         battery = suite[0] if suite else TABLES if plan.mixtures is None else MIXTURES
         sizes = (plan.n_samples, plan.n_features, plan.n_clusters)
-        rows[name] = (battery, *sizes, _imbalance(tree[name].to_dataset()) if plan.has_labels else np.nan)
+        rows[name] = (battery, *sizes, _imbalance(tree[name].to_dataset()))
     return pd.DataFrame.from_dict(rows, "index", columns=[BATTERY, "N", "D", "K", "imbalance"])
 
 
 def _imbalance(node: xr.Dataset) -> float:
-    """Return the size of the largest class over that of the smallest, over all mixtures."""
+    """Return the size of the largest class over that of the smallest, over all mixtures, if it is known."""
+    if "labels_true" not in node:
+        return np.nan
     counts = np.unique(node["labels_true"].to_numpy(), return_counts=True)[1]
     return float(counts.max() / counts.min())
 

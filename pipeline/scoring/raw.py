@@ -1,8 +1,9 @@
 """Raw scores of the cells of a sweep in one CSV, with all that another needs to compute them again.
 
-`raw_text` makes such a file of a cube, `read_raw` reads one that may come from anywhere, and `differences`
-compares its sweep with another one. The file begins with the head: lines of `#`, a key and a JSON value.
-Then come a line of columns and one for each cell: coordinates, status, and scores with all digits.
+`raw_table` and `raw_text` make such a file of a cube, `read_raw` reads one that may come from anywhere, and
+`differences` compares its sweep with another one. The file begins with the head: lines of `#`, a key and a
+JSON value. Then come a line of columns and one for each cell: coordinates, status, and scores with all
+digits.
 """
 
 import json
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from pydantic import Field, create_model
 from pydantic_core import core_schema
@@ -19,7 +21,7 @@ from pydantic_core import core_schema
 from sweep_clustering.pipeline.scoring.scores import CATALOGUE
 from sweep_clustering.pipeline.scoring.tables import cell_table
 from sweep_clustering.storage.cube.schema import STATUS_WORDS
-from sweep_clustering.sweeps.data.lines import MOST_BYTES, Lines, read_text, read_typed, shortened
+from sweep_clustering.sweeps.data.lines import MOST_BYTES, Lines, plain_text, read_text, read_typed, shortened
 from sweep_clustering.sweeps.errors import InputError, Problem, collecting, raise_all, short_text
 from sweep_clustering.sweeps.file.spec import SweepSpec
 from sweep_clustering.sweeps.plan import AXES, Cell, DatasetPlan
@@ -122,24 +124,31 @@ def software(spec: SweepSpec) -> dict[str, str]:
     }
 
 
+def raw_table(tree: xr.DataTree, plans: Mapping[str, DatasetPlan]) -> pd.DataFrame:
+    """Return the raw scores of the cells of an opened cube."""
+    return cell_table(tree, plans)[list(COLUMNS)]
+
+
 def raw_text(
-    tree: xr.DataTree,
+    cells: pd.DataFrame,
     spec: SweepSpec,
     plans: Mapping[str, DatasetPlan],
     fingerprints: Iterable[Mapping[str, str]],
 ) -> str:
-    """Return the text of a file of the raw scores of an opened cube."""
+    """Return the text of a file of the raw scores of a cube."""
     software_of_runs = [dict(fingerprint) | software(spec) for fingerprint in fingerprints]
     distinct = [run for place, run in enumerate(software_of_runs) if run not in software_of_runs[:place]]
     head = {"format": FORMAT, "sweep": spec.name, **head_of(spec, plans), "made_with": distinct}
-    cells = cell_table(tree, plans)[list(COLUMNS)]
     lines = (f"# {key}: {json.dumps(value)}\n" for key, value in head.items())
     return "".join(lines) + str(cells.to_csv(index=False, lineterminator="\n"))
 
 
-def read_raw(path: Path) -> RawScores:
-    """Read a file of raw scores, or raise one `InputError` with all problems of its head and its lines."""
-    content = read_text(path, MOST_BYTES)
+def read_raw(path: Path, content: bytes | None = None) -> RawScores:
+    """Read a file of raw scores, whose content may be known already.
+
+    One `InputError` has all problems of its head and its lines.
+    """
+    content = read_text(path, MOST_BYTES) if content is None else plain_text(path, content)
     problems, head = list[Problem](), None
     with collecting(problems):
         head = read(Head, _head(path, content), f"{path}, head:")

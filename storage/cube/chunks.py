@@ -18,9 +18,9 @@ import numpy as np
 from numcodecs import VLenUTF8, Zstd
 from numpy.typing import NDArray
 
+from sweep_clustering.storage.archive import is_zip, read_at
 from sweep_clustering.storage.cube import schema
-from sweep_clustering.storage.files import DamagedChunk, Place, read_regular, storage_errors
-from sweep_clustering.storage.files import read as read_remote
+from sweep_clustering.storage.files import DamagedChunk, Place, storage_errors
 from sweep_clustering.sweeps.errors import present
 from sweep_clustering.sweeps.plan import Block, DatasetPlan
 
@@ -112,6 +112,12 @@ class ChunkFiles:
             key: encoded(part, lengths, schema.VARIABLES[name]) for key, part in zip(keys, parts, strict=True)
         }
 
+    def keys(self) -> Iterator[str]:
+        """Yield the keys of all chunks of the arrays, whether they are written or not."""
+        for path in self._arrays:
+            for position in np.ndindex(*chunk_counts(self._metadata[path])):
+                yield f"{path}/{chunk_name(position)}"
+
     def is_expected(self, key: str) -> bool:
         """Whether the chunk file must exist.
 
@@ -166,15 +172,15 @@ class ChunkFiles:
         return loaded is not None and np.array_equal(loaded[1], decoded(content, dtype, len(loaded[1])))
 
     def _content(self, key: str) -> bytes | None:
-        place, dtype = self._place, present(self._array_of(key))[1].variable.dtype
-        with suppress(FileNotFoundError, NotADirectoryError):
-            if isinstance(place, Path):
-                return read_regular(place / key)
+        place, most = self._place, None
+        if isinstance(place, str):
             # from another machine no more bytes are taken than the values may need
+            dtype = present(self._array_of(key))[1].variable.dtype
             size = LONGEST_TEXT if dtype == "string" else np.dtype(dtype).itemsize
-            n_values = prod(self._lengths(key.rpartition("/")[0]))
-            return read_remote(f"{place}/{key}", LONGEST_TEXTS + 2 * size * n_values)
-        if isinstance(place, Path):
+            most = LONGEST_TEXTS + 2 * size * prod(self._lengths(key.rpartition("/")[0]))
+        with suppress(FileNotFoundError, NotADirectoryError):
+            return read_at(place, key, most)
+        if isinstance(place, Path) and not is_zip(place):
             os.stat(place / ROOT_FILE)  # otherwise all cells of a cube that vanished would be pending
         return None
 

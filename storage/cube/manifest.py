@@ -17,6 +17,7 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
+from sweep_clustering.storage.archive import is_zip, read_at
 from sweep_clustering.storage.cube.chunks import ROOT_FILE, ChunkFiles, chunk_lengths
 from sweep_clustering.storage.cube.schema import SCALED, ArraySpec, Role, array_specs, groups
 from sweep_clustering.storage.files import (
@@ -26,11 +27,9 @@ from sweep_clustering.storage.files import (
     Place,
     kind_of,
     place_of,
-    read_regular,
     storage_errors,
     sync_directory,
 )
-from sweep_clustering.storage.files import read as read_remote
 from sweep_clustering.storage.provenance import RunRecord, by_run, software_differences
 from sweep_clustering.storage.runfolder.folder import Line, RunFolder
 from sweep_clustering.sweeps.errors import (
@@ -409,13 +408,10 @@ def keep_causes(path: Path, causes: Mapping[str, str], files: Files = PLAIN) -> 
 def _read_document(path: Place) -> dict[str, Any]:
     with storage_errors(path):
         try:
-            if isinstance(path, str):
-                content = read_remote(f"{path}/{ROOT_FILE}", LONGEST_ROOT)
-            else:
-                content = read_regular(path / ROOT_FILE, LONGEST_ROOT)
+            content = read_at(path, ROOT_FILE, LONGEST_ROOT)
         except (FileNotFoundError, NotADirectoryError) as error:
             description = f"no {ROOT_FILE} ({error.strerror})"
-            if isinstance(path, Path) and not path.is_dir():
+            if isinstance(path, Path) and not path.is_dir() and not is_zip(path):
                 description = "a file" if path.exists() else "nothing"
             raise _not_a_cube(path, description) from None
     try:

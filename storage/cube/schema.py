@@ -184,9 +184,10 @@ ONLY: dict[str, Callable[[DatasetPlan, Sequence[str], Sequence[UnionPlan]], bool
     "base_rate": lambda plan, models, unions: _hold_out(plan, [union.model for union in unions]),
     "distance_rate": lambda plan, models, unions: any(map(has_groups, models)),
     **dict.fromkeys(shapes.ROWS, lambda plan, models, unions: bool(unions)),
-    "labels_true": lambda plan, models, unions: plan.has_labels,
-    "annotation_pool": lambda plan, models, unions: plan.n_annotations > 0,
-    "sample": lambda plan, models, unions: bool(plan.sample_names),
+    "X": lambda plan, models, unions: not plan.left_out,
+    "labels_true": lambda plan, models, unions: plan.has_labels and not plan.left_out,
+    "annotation_pool": lambda plan, models, unions: plan.n_annotations > 0 and not plan.left_out,
+    "sample": lambda plan, models, unions: bool(plan.sample_names) and not plan.left_out,
 }
 
 

@@ -110,6 +110,14 @@ def read_text(path: Path, most: int) -> bytes:
     if len(content) > most:
         fault = f"more than {most:,} bytes{' once unpacked' if is_packed else ''}"
         raise refused(path, fault, f"at most {most:,}")
+    return plain_text(path, content)
+
+
+def plain_text(path: Path, content: bytes) -> bytes:
+    """Return the content of a UTF-8 file with line feeds at line ends and no byte order mark.
+
+    An `InputError` says that it is no text, or has more than `MOST_LINES`.
+    """
     content = content.removeprefix(BOM).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     try:
         content.decode()

@@ -1,0 +1,1 @@
+"""What is published of a cube, and what several people published, joined."""
