@@ -50,6 +50,7 @@ BENCHMARKS = (
     "numbering",
     "labels",
     "live",
+    "machines",
 )
 FROM_CUBES = "stopping"
 BY_HAND = ("scale", "suite", "unseen", "no_options", "contest", "people", "texts", "asking_many")

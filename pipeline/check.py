@@ -4,12 +4,13 @@
 """
 
 import hashlib
+import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from math import prod
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import xarray as xr
@@ -29,7 +30,7 @@ from sweep_clustering.storage.provenance import PROMISE, by_run, fingerprint, so
 from sweep_clustering.sweeps.data.lines import MOST_BYTES, shortened
 from sweep_clustering.sweeps.errors import InputError, Problem, cause_of, collecting, present
 from sweep_clustering.sweeps.file.spec import SweepSpec
-from sweep_clustering.sweeps.files import read_file
+from sweep_clustering.sweeps.files import opened, read_file
 from sweep_clustering.sweeps.inputs import RealSource, Source, cell_annotations, load_inputs
 from sweep_clustering.sweeps.plan import AskedPath, Cell, DatasetPlan
 from sweep_clustering.sweeps.shapes import CODES
@@ -77,14 +78,19 @@ class CellCheck:
         return EQUAL if not self.differs and not self.cause else ROUNDED if self.is_rounded else DIFFERENT
 
 
-def statement(checks: Sequence[CellCheck], n_all: int, nouns: tuple[str, str], verb: str) -> str:
+# Words for one and several, and for the work.
+CELLS = ("cell", "cells", "computed again")
+PATHS = ("path of questions", "paths of questions", "asked again")
+
+
+def statement(answers: Sequence[str], n_all: int, words: tuple[str, str, str]) -> str:
     """Say how many of all cells, or paths, were computed again, with which answers, and what follows.
 
     The probability is exact: that of at least one wrong cell in a sample without replacement.
     """
-    n, n_wrong = len(checks), max(1, n_all * WRONG_PERCENT // 100)
-    counts = Counter(check.answer for check in checks)
-    done = f"{n:,} of {plural(n_all, *nouns)} {'was' if n == 1 else 'were'} {verb}"
+    (noun, nouns, verb), n, counts = words, len(answers), Counter(answers)
+    n_wrong = max(1, n_all * WRONG_PERCENT // 100)
+    done = f"{n:,} of {plural(n_all, noun, nouns)} {'was' if n == 1 else 'were'} {verb}"
     if set(counts) == {EQUAL}:
         done += ", and is equal" if n == 1 else ", and all are equal"
     else:
@@ -93,7 +99,7 @@ def statement(checks: Sequence[CellCheck], n_all: int, nouns: tuple[str, str], v
         return f"{done}."
     missed = prod((n_all - n_wrong - i) / (n_all - i) for i in range(n))
     chance = "above .99" if missed < 0.01 else f"{1 - missed:.2f}"[1:]
-    share = f"{WRONG_PERCENT} % of the {nouns[1]} were" if n_wrong > 1 else f"one {nouns[0]} was"
+    share = f"{WRONG_PERCENT} % of the {nouns} were" if n_wrong > 1 else f"one {noun} was"
     return f"{done}. If {share} wrong, this would have been seen with probability {chance}."
 
 
@@ -134,11 +140,10 @@ class Verification:
     def lines(self) -> list[str]:
         """Return a summary as lines."""
         wrong = [check for check in (*self.checks, *self.paths) if check.answer != EQUAL]
-        cells = statement(self.checks, self.n_cells, ("cell", "cells"), "computed again")
-        lines = [f"{self.cube}: {cells}", *self.notes]
-        if self.paths:
-            nouns = "path of questions", "paths of questions"
-            lines.append(statement(self.paths, self.n_paths, nouns, "asked again"))
+        cells, paths = ([check.answer for check in checks] for checks in (self.checks, self.paths))
+        lines = [f"{self.cube}: {statement(cells, self.n_cells, CELLS)}", *self.notes]
+        if paths:
+            lines.append(statement(paths, self.n_paths, PATHS))
         if self.left_out:
             lines.append(
                 f"not looked at: {plural(self.left_out, 'cell')} of your own methods; see --run-methods"
@@ -167,46 +172,77 @@ def verify(
 
     `sample` cells are drawn without replacement from those that are done, by what the cube holds and `seed`.
     Annotations that were asked for are taken from the cube, and one path of questions is drawn and asked
-    again for every `CELLS_PER_PATH` cells. Cells of
-    methods that are not shipped are drawn only with `run_methods`: the cube names their code, and it may come
-    from anywhere. `progress` goes through the cells, then through the paths.
+    again for every `CELLS_PER_PATH` cells. Cells of methods that are not shipped are drawn only with
+    `run_methods`: the cube names their code, and it may come from anywhere. `progress` goes through the
+    cells, then through the paths.
 
     Raises
     ------
     InputError
         If there is no cube, or nothing in it is done, or the file of a method has changed.
     """
-    manifest = read_manifest(path)
-    store = BlockStore(path, read_only=True)
-    methods = manifest.spec.grid.methods
-    foreign = set() if run_methods else {method.name for method in methods if method.call not in SHIPPED}
-    calls = method_calls(str(path), [method for method in methods if method.name not in foreign])
-    answered = [cell for state in ANSWERED for cell in store.cells(manifest.plans.values(), state)]
-    done = [cell for cell in answered if cell.model not in foreign]
-    if not done:
-        hint = f"--run-methods runs the code of {', '.join(sorted(foreign))}" if answered else ""
+    manifest, store = read_manifest(path), BlockStore(path, read_only=True)
+    drawable = Drawable.of(path, run_methods)
+    methods = [method for method in manifest.spec.grid.methods if method.name not in drawable.foreign]
+    calls = method_calls(str(path), methods)
+    if not drawable.cells:
+        hint = f"--run-methods runs the code of {', '.join(drawable.foreign)}" if drawable.left_out else ""
         raise InputError([Problem(str(path), "no cell that is done", "at least one", hint)])
-    digest = content_hash(path)
-    drawn = _drawn(done, sample, digest, seed)
-    whole = {
-        AskedPath.of(cell): cell for cell in sorted(done, key=lambda cell: cell.m or 0) if asks(cell.design)
-    }
+    digest, drawn, asked_cells = drawable.digest, drawable.draw(sample, seed), drawable.asked_cells
     n_paths = -(-sum(asks(cell.design) for cell in drawn) // CELLS_PER_PATH)
-    last_cells = [whole[walk] for walk in _drawn(list(whole), n_paths, digest, seed)]
+    last_cells = [asked_cells[walk] for walk in draw(asked_cells, n_paths, digest, seed)]
     here, made = fingerprint(manifest.spec), by_run(manifest.made_with)
-    verification = _beside(Verification(path, digest, seed, (), len(done)), here, made)
+    verification = _beside(Verification(path, digest, seed, (), len(drawable.cells)), here, made)
     is_elsewhere = bool(verification.software or verification.unrecorded)
     tree = open_cube(path)
     cells = progress(drawn, "cells")
     checks = tuple(_check(manifest, calls, store, tree, cell, is_elsewhere) for cell in cells)
     steps = progress(last_cells, "paths of questions") if last_cells else ()  # a bar of nothing would move
     paths = tuple(_check_path(manifest, store, tree, cell) for cell in steps)
-    left_out = len(answered) - len(done)
-    return replace(verification, checks=checks, paths=paths, n_paths=len(whole), left_out=left_out)
+    left_out = drawable.left_out
+    return replace(verification, checks=checks, paths=paths, n_paths=len(asked_cells), left_out=left_out)
 
 
-def _drawn(items: Sequence[Item], sample: int, digest: str, seed: int | None) -> list[Item]:
-    """Draw some items by a hash of the file, so that its author cannot know them before it is final."""
+@dataclass(frozen=True)
+class Drawable:
+    """The cells of a file that can be drawn, and the hash of the file, by which they are drawn.
+
+    `foreign` are methods whose code is not to be run, and `left_out` is the number of their cells.
+    """
+
+    digest: str
+    cells: tuple[Cell, ...]
+    foreign: tuple[str, ...]
+    left_out: int
+
+    @classmethod
+    def of(cls, path: Path, run_methods: bool) -> Self:
+        """Return the cells of a cube or a bundle that have an answer."""
+        if path.is_file():
+            with opened(path, sys.maxsize) as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+        else:
+            digest = content_hash(path)
+        manifest, store = read_manifest(path), BlockStore(path, read_only=True)
+        methods = () if run_methods else manifest.spec.grid.methods
+        foreign = tuple(sorted(method.name for method in methods if method.call not in SHIPPED))
+        answered = [cell for state in ANSWERED for cell in store.cells(manifest.plans.values(), state)]
+        cells = tuple(cell for cell in answered if cell.model not in foreign)
+        return cls(digest, cells, foreign, len(answered) - len(cells))
+
+    @property
+    def asked_cells(self) -> dict[AskedPath, Cell]:
+        """A cell with all answers of each path of questions."""
+        cells = sorted(self.cells, key=lambda cell: cell.m or 0)
+        return {AskedPath.of(cell): cell for cell in cells if asks(cell.design)}
+
+    def draw(self, sample: int, seed: int | None) -> list[Cell]:
+        """Draw some of the cells."""
+        return draw(self.cells, sample, self.digest, seed)
+
+
+def draw(items: Iterable[Item], sample: int, digest: str, seed: int | None) -> list[Item]:
+    """Draw items by the hash of a file, so that its author cannot know them before it is final."""
     items = sorted(items, key=str)
     stream = np.random.SeedSequence(int(digest, 16), spawn_key=() if seed is None else (seed,))
     size = min(sample, len(items))
@@ -254,9 +290,14 @@ def _check(
     before, now = (
         {name: values[name][row : row + 1] for name, row in rows.items()} for values in (stored, fresh)
     )
-    names = (name for name in stored if name not in UNPROMISED)
-    differs = tuple(name for name in names if differing_rows(before[name], now[name])[0])
-    return CellCheck(str(cell), differs, is_rounded=is_elsewhere and is_rounded(before, now))
+    is_one_solution = is_elsewhere and is_rounded(before, now)
+    return CellCheck(str(cell), differing(before, now), is_rounded=is_one_solution)
+
+
+def differing(before: Arrays, now: Arrays) -> tuple[str, ...]:
+    """Return the promised variables of a cell with other bits; each array has one row."""
+    names = (name for name in before if name not in UNPROMISED)
+    return tuple(name for name in names if differing_rows(before[name], now[name])[0])
 
 
 def is_rounded(before: Arrays, now: Arrays) -> bool:
@@ -369,7 +410,7 @@ def verify_scores(
         raise InputError(shortened(scores.path, problems))
     digest, sources = hashlib.sha256(read_file(scores.path, MOST_BYTES)).hexdigest(), inputs.sources
     by_name = {str(raw.cell): raw for raw in answered}
-    drawn = [by_name[name] for name in _drawn(list(by_name), sample, digest, seed)]
+    drawn = [by_name[name] for name in draw(by_name, sample, digest, seed)]
     checks = tuple(
         _check_scores(spec, plans, calls, sources[raw.cell.dataset], raw) for raw in progress(drawn, "cells")
     )

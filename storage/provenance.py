@@ -1,5 +1,6 @@
 """Software and machine of each run, as recorded in the cube."""
 
+import math
 import platform
 import re
 import socket
@@ -21,7 +22,10 @@ from sweep_clustering.sweeps.records import Listed, Record
 from sweep_clustering.sweeps.words import PREFIX, solvers_of
 
 # Part of every message about differing fingerprints.
-PROMISE = "equal bits are promised only for equal software and CPU model"
+PROMISE = "equal bits are promised only for equal software and machine class"
+
+# Facts that decide no bits if the class of the machine is known.
+OF_PROCESSOR = ("cpu", "instructions")
 
 PACKAGES = ("numba", "llvmlite", "numpy", "scipy", "xarray", "zarr", "dask", "distributed")
 
@@ -71,7 +75,7 @@ def fingerprint(spec: SweepSpec | None = None) -> dict[str, str]:
         "scipy": version("scipy"),
         "libc": " ".join(platform.libc_ver()),
         "cpu": _cpu_model(),
-        "instructions": _instructions(),
+        "machine": machine_class(),
         **({} if spec is None else solvers_of(spec)),
     }
 
@@ -82,8 +86,12 @@ def software_differences(made: Iterable[tuple[str, Mapping[str, str]]]) -> str:
     A key that one of them lacks is unknown there, and differs from nothing.
     """
     places: dict[str, dict[str, list[str]]] = {}
+    made = list(made)
+    ignored = OF_PROCESSOR if all("machine" in values for _, values in made) else ()
     for place, values in made:
         for name, value in values.items():
+            if name in ignored:
+                continue
             places.setdefault(name, {}).setdefault(value, []).append(place)
     return "; ".join(
         f"{name}: " + ", ".join(f"{value} ({', '.join(where)})" for value, where in values.items())
@@ -132,12 +140,44 @@ def _cpu_model() -> str:
 
 
 @cache
-def _instructions() -> str:
-    """Return the instruction set that the compiler uses: processors of one model name may differ in it."""
-    from llvmlite import binding
+def machine_class() -> str:
+    """Return the code that numpy and BLAS chose for this processor, and a hash of what it computes.
 
-    features = binding.get_host_cpu_features().flatten()
-    return f"{binding.get_host_cpu_name()} {sha256(features.encode()).hexdigest()[:8]}"
+    Machine code of the kernels gives the same bits for every target. numpy, BLAS and the C library choose
+    their code by the processor when they are loaded, and it decides last bits: equal hashes are equal bits.
+    `docs/explanation/machines.md` has the measurements.
+    """
+    import numpy as np
+    from scipy import linalg
+    from threadpoolctl import threadpool_info, threadpool_limits
+
+    rows = np.random.default_rng(0).random((97, 31)) + 0.5  # the same on every machine
+    ties = (rows * 8).astype(int).astype(float)
+    with threadpool_limits(1):
+        square = rows.T @ rows
+        values = [square, rows @ square, rows @ rows[0], rows.ravel() @ rows.ravel(), rows.sum(axis=0)]
+        values += [
+            np.exp(rows),
+            np.log(rows),
+            np.log1p(rows),
+            np.tanh(rows),
+            rows**1.7,
+            np.argsort(ties.ravel()),
+        ]
+        values += [np.logaddexp(rows, rows[0]), np.vectorize(math.exp)(rows), np.vectorize(math.log)(rows)]
+        values += [
+            np.linalg.eigh(square)[1],
+            np.linalg.cholesky(square),
+            np.linalg.inv(square),
+            linalg.eigh(square)[1],
+        ]
+        values += [np.einsum("nf,fd->nd", rows, square), np.linalg.svd(rows)[1]]
+    digest = sha256(b"".join(array.tobytes() for array in values)).hexdigest()[:8]
+    loops = np.lib.introspect.opt_func_info("^exp$", "float64")["exp"]["dd"]["current"]
+    blas = {
+        library.get("architecture", "?") for library in threadpool_info() if library["user_api"] == "blas"
+    }
+    return f"{platform.machine()}, numpy {loops}, BLAS {' and '.join(sorted(blas)) or '?'}, {digest}"
 
 
 def _commit() -> str:

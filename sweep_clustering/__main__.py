@@ -4,7 +4,12 @@ import os
 import signal
 import sys
 
-from sweep_clustering.installation import WITHOUT_CHECKS, InstallationError, check_files
+from sweep_clustering.installation import (
+    WITHOUT_CHECKS,
+    InstallationError,
+    check_files,
+    same_arithmetic,
+)
 
 BAD_INPUT = 2  # the code of sweep_clustering.pipeline.common, which would load click for the message below
 
@@ -16,6 +21,7 @@ def main() -> None:
         if not __debug__:
             raise InstallationError(WITHOUT_CHECKS)
         check_files()
+        os.environ.update(same_arithmetic() | os.environ)  # before numpy is loaded, and for workers
     except InstallationError as error:
         print(f"sweep: {error}", file=sys.stderr)  # noqa: T201  # click would be loaded for this alone
         sys.exit(BAD_INPUT)

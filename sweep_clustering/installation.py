@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import platform
 import re
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
@@ -55,6 +57,24 @@ def unsupported_numpy(numpy: str, refusal: str = "") -> UnsupportedNumpyError:
     supported = f"<{newest[1]}.{int(newest[2]) + 1}" if newest else _supported_numpy()
     text = f"numba {version('numba')} does not support numpy {numpy}: pip install 'numpy{supported}'"
     return UnsupportedNumpyError(text)
+
+
+def same_arithmetic() -> dict[str, str]:
+    """Return variables by which all processors of the kind x86-64-v3 and later compute the same last bits.
+
+    numpy and OpenBLAS choose their code by the processor, when they are loaded. With these variables, which
+    cost no time (docs/explanation/machines.md), they choose that of 2013. Other processors get none.
+    """
+    flags = set[str]()
+    if platform.machine() in ("x86_64", "AMD64"):
+        with suppress(OSError), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            flags = next((set(line.split()) for line in file if line.startswith("flags")), flags)
+    if not {"avx2", "fma"} <= flags:
+        return {}
+    older = "AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL"
+    is_grouped = tuple(map(int, version("numpy").split(".")[:2])) >= (2, 4)
+    wide = "X86_V4 AVX512_ICL" if is_grouped else older
+    return {"OPENBLAS_CORETYPE": "Haswell", "NPY_DISABLE_CPU_FEATURES": wide}
 
 
 def _supported_numpy() -> str:

@@ -9,9 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import dask
 import pytest
 from checkout import SHARED
+
+from sweep_clustering.installation import same_arithmetic
+
+# As `sweep` does it, before numpy is loaded: bits of this process are compared with those of commands.
+os.environ.update(same_arithmetic() | os.environ)
+
+import dask
 
 from sweep_clustering.sweeps.data.builtin import REGISTRY
 

@@ -194,9 +194,9 @@ MOST = {
     "statements with several constants": 1,
     "calls with splats": 123,
     "uses of Any": 619,
-    "modules with code": 160,
-    "lines of code": 32_459,
-    "lines of imports": 3_126,
+    "modules with code": 161,
+    "lines of code": 32_625,
+    "lines of imports": 3_159,
     "lines of docstrings for 100 lines of code": 26,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""

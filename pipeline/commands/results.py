@@ -256,6 +256,8 @@ def compare(
     help="Number that changes which cells are drawn. By default the file alone decides, so that its author"
     " cannot know them before it is final; whoever doubts that takes a number of his own.",
 )
+@path_option("--record", help="New file (JSON) for what was computed again, which a board of results shows.")
+@click.option("--by", metavar="NAME", help="With --record: who verifies.")
 @flag("--checksums", help="Read every file of CUBE and check its checksum; compute nothing.")
 @flag(
     "--run-methods",
@@ -271,6 +273,8 @@ def verify(
     data_dir: Path | None,
     sample: int,
     seed: int | None,
+    record: Path | None,
+    by: str | None,
     checksums: bool,
     run_methods: bool,
     as_json: bool,
@@ -289,6 +293,12 @@ def verify(
         problems = [
             Problem(option, f"with {cube}", expected) for option, is_set in excluded.items() if is_set
         ]
+        if (record is None) != (by is None):
+            there, missing = ("--by", "--record") if record is None else ("--record", "--by")
+            problems.append(Problem(missing, "nothing", f"a value, with {there}"))
+        if record is not None and (checksums or record.exists()):
+            description = "--checksums as well" if checksums else "a file"
+            problems.append(Problem(f"--record {record}", description, "a new file for cells computed again"))
         if is_table and sweep is None:
             problems.append(Problem("--sweep", "nothing", "the sweep file whose cells these are"))
         raise_all(problems)
@@ -321,6 +331,10 @@ def verify(
                 following = ("verify", path, "--checksums")
             if outcome.good:
                 following = ("report", path)
+        if record is not None and by is not None:
+            from sweep_clustering.pipeline.publish.verified import write_record
+
+            write_record(record, outcome, by)
     tell(outcome, as_json, *following)
     sys.exit(COMPLETE if outcome.good else INTERNAL)
 

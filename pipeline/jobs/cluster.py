@@ -32,6 +32,7 @@ from distributed.core import Status
 from distributed.deploy import Cluster
 from distributed.security import Security
 
+from sweep_clustering.installation import same_arithmetic
 from sweep_clustering.pipeline.common import duration, plural
 from sweep_clustering.pipeline.jobs import queues
 from sweep_clustering.pipeline.jobs.keys import JobQueue, KnownQueue, cluster_class
@@ -489,6 +490,9 @@ ENVIRONMENT = (
     "export DASK_DISTRIBUTED__WORKER__HTTP__ROUTES='[]'",
 )
 
+# A line of a worker job: the node has the same arithmetic as this machine, if its processor can have it.
+ARITHMETIC = "if grep -qw avx2 /proc/cpuinfo && grep -qw fma /proc/cpuinfo; then export {}; fi"
+
 # More lines of a worker job, without `$(...)`, which HTCondor takes for its own.
 #
 # Python imports from dask's temporary folder first. dask's own choice has one name for all users of a node:
@@ -709,6 +713,10 @@ def job_keys(options: JobQueue, run: RunFolder, security: Security | None) -> di
     variables = JOB_VARIABLES.get(options.kind)
     if options.walltime_seconds is not None and variables is not None and variables.end == OWN_END:
         prologue = [f"export {OWN_END}=`date -d +{options.walltime_seconds:.0f}seconds +%s`", *prologue]
+    arithmetic = same_arithmetic()
+    if arithmetic:
+        pairs = (f'{name}="${{{name}:-{value}}}"' for name, value in arithmetic.items())
+        prologue = [ARITHMETIC.format(" ".join(pairs)), *prologue]
     scratch = SCRATCH.format(place=keys.pop("local_directory", "${TMPDIR:-/tmp}")).splitlines()
     return {
         "death_timeout": DEATH_SECONDS,

@@ -22,6 +22,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from sweep_clustering.installation import same_arithmetic
 from sweep_clustering.pipeline.methods.child import Channel, Kind, Message, Spoilt
 from sweep_clustering.pipeline.methods.contract import Floats, MergedLinks, NoSolution, Solution
 from sweep_clustering.pipeline.methods.loading import MethodCall
@@ -300,7 +301,7 @@ class _Runner:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                env=environment | ENVIRONMENT,
+                env=same_arithmetic() | environment | ENVIRONMENT,
                 pass_fds=ends,
                 process_group=0,  # Ctrl-C is for the caller
             )

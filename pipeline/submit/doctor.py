@@ -37,7 +37,7 @@ from sweep_clustering.pipeline.jobs.queues import QUEUES, ComputeClusterError
 from sweep_clustering.pipeline.run import signals
 from sweep_clustering.pipeline.submit.submission import job_problems, limit_warnings
 from sweep_clustering.storage import files
-from sweep_clustering.storage.provenance import PACKAGES, fingerprint, software_differences
+from sweep_clustering.storage.provenance import OF_PROCESSOR, PACKAGES, fingerprint, software_differences
 from sweep_clustering.storage.runfolder.folder import GenerationFolder, JobList, cube_path
 from sweep_clustering.storage.runfolder.lease import STALE_AFTER, Lease
 from sweep_clustering.sweeps.errors import InputError, cause_of, raise_all, unstyled
@@ -78,7 +78,7 @@ class Check:
 
 # Packages that decide the bits of results, or whether processes understand each other.
 DECISIVE = {"sweep", "python", "numba", "llvmlite", "numpy", "scipy", "dask", "distributed"}
-PROCESSOR = ("cpu", "instructions")
+PROCESSOR = ("machine",)
 
 # Environment variables with the cores of a job, and those with its memory in MiB.
 CORES = ("SLURM_CPUS_ON_NODE", "NSLOTS", "PBS_NP", "LSB_DJOB_NUMPROC")
@@ -119,7 +119,7 @@ class Node:
 
 def software_checks(here: Node, there: Node) -> Iterator[Check]:
     """Compare software and processors of two nodes."""
-    packages = [name for name in here.software if name not in PROCESSOR]
+    packages = [name for name in here.software if name not in (*PROCESSOR, *OF_PROCESSOR)]
     for name, labels, key in (
         ("software", packages, "python, job_script_prologue"),
         ("processor", PROCESSOR, "job_extra_directives, queue"),

@@ -23,7 +23,7 @@ from sweep_clustering.storage.cube.chunks import ANNOTATIONS, chunk_counts, chun
 from sweep_clustering.storage.cube.manifest import read_manifest
 from sweep_clustering.storage.cube.schema import ANSWERED, FAILED, INPUTS, PENDING, VARIABLES, result_names
 from sweep_clustering.storage.files import PLAIN, Files, storage_errors, sync_directory
-from sweep_clustering.storage.provenance import PROMISE, fingerprint, unrecorded
+from sweep_clustering.storage.provenance import PROMISE, fingerprint, software_differences, unrecorded
 from sweep_clustering.sweeps.errors import present
 from sweep_clustering.sweeps.plan import Block, Cell, DatasetPlan
 
@@ -90,9 +90,12 @@ class BlockStore:
 
     @property
     def made_here(self) -> bool:
-        """Whether all runs had this software and model of CPU: equal bits are promised then."""
+        """Whether all runs had this software and class of machine: equal bits are promised then."""
         here = fingerprint(self._spec)
-        return all(made.items() <= here.items() and not unrecorded(made, here) for made in self._made_with)
+        return not any(
+            software_differences([("there", made), ("here", here)]) or unrecorded(made, here)
+            for made in self._made_with
+        )
 
     def write(self, block: Block, results: Mapping[str, npt.ArrayLike]) -> None:
         """Write a block: whole chunks of every array, made durable, then its status, made durable.

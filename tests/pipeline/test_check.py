@@ -18,7 +18,7 @@ from processes.commandline import sweep
 from processes.sweeping import TINY, assert_same_bits, run, write_spec
 from scipy.stats import hypergeom
 
-from sweep_clustering.pipeline.check import CellCheck, is_rounded, statement, verify, verify_scores
+from sweep_clustering.pipeline.check import CELLS, is_rounded, statement, verify, verify_scores
 from sweep_clustering.pipeline.report.write import write_export
 from sweep_clustering.pipeline.scoring.raw import RAW, read_raw
 from sweep_clustering.pipeline.scoring.scores import baseline_scores, scores
@@ -338,11 +338,11 @@ def test_flipped_values_are_found_and_named_and_another_machine(cube: Path) -> N
     assert names == {(path.rpartition("/")[2],): 1 + (path == "iris/annotations") for path in FLIPPED}
     assert "iris/p=0.8/m=75/replicate=0/posterior" in [check["cell"] for check in wrong]
     document = json.loads((cube / ROOT_FILE).read_text())
-    document["attributes"]["runs"][0]["fingerprint"]["cpu"] = "an abacus"
+    document["attributes"]["runs"][0]["fingerprint"]["machine"] = "an abacus"
     (cube / ROOT_FILE).write_text(json.dumps(document))
     zarr.open_array(cube / "iris/labels", mode="r+")[:] = 0
     lines = sweep("verify", cube, "--sample", 40).stdout
-    for words in ("\ndifferent: iris/", "cpu: an abacus (run 1), ", "promised only for equal software"):
+    for words in ("\ndifferent: iris/", "machine: an abacus (run 1), ", "promised only for equal software"):
         assert words in lines
 
 
@@ -448,15 +448,14 @@ def test_the_file_alone_says_which_cells_are_drawn(finished: Path, cube: Path, t
 
 @pytest.mark.parametrize(("n_all", "n", "chance"), [(6435, 40, ".87"), (85, 5, ".22"), (40, 38, "above .99")])
 def test_the_probability_is_exact(n_all: int, n: int, chance: str) -> None:
-    checks = [CellCheck("a cell", ())] * n
-    said = statement(checks, n_all, ("cell", "cells"), "computed again")
+    said = statement(["equal"] * n, n_all, CELLS)
     assert said.endswith(
         f" If 5 % of the cells were wrong, this would have been seen with probability {chance}."
     )
     seen = hypergeom(n_all, n_all * 5 // 100, n).sf(0)
     assert chance == ("above .99" if seen > 0.99 else f"{seen:.2f}"[1:])
-    assert "probability" not in statement([*checks, CellCheck("other", ("labels",))], n_all, ("cell", ""), "")
-    assert statement(checks[:1], 1, ("cell", "cells"), "seen") == "1 of 1 cell was seen, and is equal."
+    assert "probability" not in statement(["equal"] * n + ["different"], n_all, CELLS)
+    assert statement(["equal"], 1, CELLS) == "1 of 1 cell was computed again, and is equal."
 
 
 def test_rounding_is_told_from_other_solutions() -> None:

@@ -1,7 +1,12 @@
 """Fingerprints of runs: what they say, what differs between them, and what older ones lack."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 
+from sweep_clustering.installation import same_arithmetic
 from sweep_clustering.storage import provenance
 
 OLD = {"sweep": "0.1.0", "numba": "0.68.1", "numpy": "2.4.6", "libc": "glibc 2.36", "cpu": "a CPU"}
@@ -35,6 +40,51 @@ def test_values_that_differ_are_named_with_their_places() -> None:
 
 def test_what_is_unknown_differs_from_nothing() -> None:
     assert provenance.software_differences([("run 1", OLD), ("here", OLD | {"python": "3.13"})]) == ""
+
+
+def test_the_class_of_a_machine_counts_and_not_its_processor() -> None:
+    made, here = OLD | {"machine": "a"}, OLD | {"machine": "a", "cpu": "another"}
+    assert provenance.software_differences([("run 1", made), ("here", here)]) == ""
+    assert "cpu: " in provenance.software_differences([("run 1", OLD), ("here", here)])
+    other = here | {"machine": "b"}
+    assert (
+        provenance.software_differences([("run 1", made), ("here", other)]) == "machine: a (run 1), b (here)"
+    )
+
+
+# Code of other processors, which libraries take for these variables.
+EMULATED = {
+    "narrower numpy": {"NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4 AVX512F AVX2 AVX512_ICL"},
+    "older BLAS": {"OPENBLAS_CORETYPE": "Sandybridge"},
+    "oldest BLAS": {"OPENBLAS_CORETYPE": "Nehalem"},
+    "no fused multiplication": {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX2,-FMA"},
+}
+
+
+def class_in(environment: dict[str, str], start: str = "pass") -> str:
+    code = (
+        f"import os; {start}; from sweep_clustering.storage.provenance import machine_class as c; print(c())"
+    )
+    without = {key: text for key, text in os.environ.items() if key not in same_arithmetic()}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=without | environment, capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+@pytest.mark.skipif(not same_arithmetic(), reason="another kind of processor has code of its own")
+def test_processors_that_round_differently_are_of_other_classes_until_commands_make_them_one() -> None:
+    """Every command begins with these variables; values that a user has set stay."""
+    plain = class_in({})
+    assert class_in({}) == plain
+    other = {name: class_in(environment) for name, environment in EMULATED.items()}
+    assert len({plain, *other.values()}) == 1 + len(EMULATED), other
+    start = "from sweep_clustering.__main__ import main, sys; sys.argv[1:] = ['--version']"
+    start += "\ntry: main()\nexcept SystemExit: pass\n0"
+    one = class_in({}, start).splitlines()[-1]
+    assert one == provenance.machine_class() == class_in(same_arithmetic())
+    kept = class_in({"OPENBLAS_CORETYPE": "Nehalem"}, start)
+    assert "BLAS Nehalem" in kept
 
 
 def test_runs_in_a_row_that_are_alike_have_one_place() -> None:

@@ -40,7 +40,7 @@ HERE = Node(
         "numpy": "2.4.6",
         "xarray": "2026.9",
         "cpu": "A",
-        "instructions": "a",
+        "machine": "a",
     },
     limits={"cores": {"affinity": 2.0}, "memory": {"the machine": 8e9}, "walltime": {"SLURM": 3600.0}},
     starts=(),
@@ -62,7 +62,8 @@ def profile_of(**keys: Any) -> Profile:
         ({"numpy": "2.3.1"}, [FAILURE, OK], "numpy: 2.3.1 (n1), 2.4.6 (login)"),
         ({"python": "3.12"}, [FAILURE, OK], "python: 3.12 (n1), 3.11 (login)"),
         ({"xarray": "2026.8"}, [WARNING, OK], "xarray: 2026.8 (n1), 2026.9 (login)"),
-        ({"cpu": "B"}, [OK, WARNING], "cpu: B (n1), A (login)"),
+        ({"machine": "b"}, [OK, WARNING], "machine: b (n1), a (login)"),
+        ({"cpu": "B"}, [OK, OK], "machine a"),
     ],
 )
 def test_another_version_or_processor_is_found(
