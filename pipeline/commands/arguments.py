@@ -272,12 +272,12 @@ def find_place(path: Path, results: Path) -> Place:
     raise refused(cube, "nothing", f"the cube of {path}", hint)
 
 
-def find_cube(path: Path, results: Path) -> Path:
-    """Return a cube on this machine, as `find_place` does."""
+def find_cube(path: Path, results: Path, *, bundle: bool = False) -> Path:
+    """Return a cube on this machine, as `find_place` does; one in a bundle only if `bundle`."""
     place = find_place(path, results)
     if isinstance(place, str):
         raise refused(place, "an address", "a cube on this machine")
-    if place.is_file():
+    if place.is_file() and not bundle:
         raise refused(place, "a bundle, which is only read", "a cube in a folder")
     return place
 

@@ -237,7 +237,7 @@ def compare(
 
 
 @click.command()
-@click.argument("cube", metavar="CUBE|SCORES.csv", type=arguments.PATH)
+@click.argument("cube", metavar="CUBE|BUNDLE|SCORES.csv", type=arguments.PATH)
 @arguments.results_option
 @path_option("--sweep", help="With SCORES.csv: the sweep file whose cells it has.")
 @arguments.repeatable(
@@ -279,7 +279,7 @@ def verify(
     run_methods: bool,
     as_json: bool,
 ) -> None:
-    """Compute random cells of CUBE again and compare bits; exit with 1 if any differs.
+    """Compute random cells of CUBE, or of BUNDLE, again and compare bits; exit with 1 if any differs.
 
     With SCORES.csv, which `sweep export --format raw` makes of a cube, this computes cells of --sweep again
     and compares their scores.
@@ -317,18 +317,22 @@ def verify(
                 table, spec, sweep.name, sample=sample, seed=seed, data_dir=data_dir, progress=progress_bar
             )
         else:
-            path = arguments.find_cube(cube, results)
             if checksums:
                 from sweep_clustering.storage.damage import scan
 
+                path = arguments.find_cube(cube, results)
                 outcome, following = scan(path, progress_bar), ("repair", path)
             else:
                 from sweep_clustering.pipeline.check import verify as verify_cube
+                from sweep_clustering.pipeline.publish.bundle import read_bundle
 
+                path = arguments.find_cube(cube, results, bundle=True)
+                if path.is_file():
+                    read_bundle(path)
                 outcome = verify_cube(
                     path, sample=sample, seed=seed, run_methods=run_methods, progress=progress_bar
                 )
-                following = ("verify", path, "--checksums")
+                following = () if path.is_file() else ("verify", path, "--checksums")
             if outcome.good:
                 following = ("report", path)
         if record is not None and by is not None:

@@ -1,12 +1,16 @@
 """Records of verifications: written by `sweep verify --record`, and read for one file alone."""
 
+import hashlib
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
+import zarr
 from processes.commandline import sweep
 
+from sweep_clustering.pipeline.publish.bundle import write_bundle
 from sweep_clustering.pipeline.publish.verified import read_records
 from sweep_clustering.storage.cube.manifest import read_manifest
 from sweep_clustering.storage.provenance import fingerprint
@@ -76,3 +80,37 @@ def test_options_of_a_record_are_checked_before_anything_is_computed(finished: P
         assert said.exit_code == 2
         assert all(word in said.stderr for word in words), said.stderr
     assert not Path("new.json").exists()
+
+
+@pytest.mark.slow
+def test_a_bundle_is_verified_by_its_own_hash(finished: Path, tmp_path: Path) -> None:
+    """Neither a changed byte nor a forged value that its author packed again is missed."""
+    bundle, record = tmp_path / "tiny.zip", tmp_path / "record.json"
+    write_bundle(finished / "tiny.zarr", bundle)
+    said = sweep("verify", bundle, "--sample", 20, "--record", record, "--by", "Ann")
+    assert said.exit_code == 0, said.output
+    assert said.stdout.startswith(
+        f"{bundle}: 20 of 85 cells were computed again, and all are equal. If 5 % of"
+    )
+    read = read_records([record], [bundle, finished / "tiny.zarr"])
+    assert [(file.name, len(records)) for file, records in read.items()] == [
+        ("tiny.zip", 1),
+        ("tiny.zarr", 0),
+    ]
+    assert read[bundle][0].sha256 == hashlib.sha256(bundle.read_bytes()).hexdigest()
+    with pytest.raises(InputError, match="sha256"):
+        read_records([record], [finished / "tiny.zarr"])
+    content = bytearray(bundle.read_bytes())
+    content[len(content) // 2] ^= 1
+    (tmp_path / "changed.zip").write_bytes(content)
+    assert sweep("verify", tmp_path / "changed.zip").exit_code == 2
+    cube = Path(shutil.copytree(finished / "tiny.zarr", tmp_path / "tiny.zarr"))
+    labels = zarr.open_array(cube / "iris/labels", mode="r+")
+    labels[0, 0, 0, 1, 17] = (int(labels[0, 0, 0, 1, 17]) + 1) % 3
+    forged = tmp_path / "forged.zip"
+    write_bundle(cube, forged)
+    said = sweep("verify", forged, "--sample", 100)
+    assert said.exit_code == 1
+    lines = said.stdout.splitlines()
+    assert lines[0] == f"{forged}: 85 of 85 cells were computed again: 84 equal, 1 different."
+    assert lines[1] == "different: iris/p=0.8/m=75/replicate=0/posterior: labels"
