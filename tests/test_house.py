@@ -195,8 +195,8 @@ MOST = {
     "calls with splats": 123,
     "uses of Any": 619,
     "modules with code": 161,
-    "lines of code": 32_628,
-    "lines of imports": 3_160,
+    "lines of code": 32_630,
+    "lines of imports": 3_157,
     "lines of docstrings for 100 lines of code": 26,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import breadth_first_order, connected_components, minimum_spanning_tree
 
@@ -142,6 +141,8 @@ class Groups:
             excluded = {labels[other] for other in self.neighbours[group]}
             labels[group] = next((cluster for cluster in clusters if cluster not in excluded), -1)
             if labels[group] < 0:  # the partition that is known obeys, whatever its clusters are called
+                from scipy.optimize import linear_sum_assignment  # slow to load, and rarely needed
+
                 gains = np.zeros((evidence.shape[1],) * 2)
                 np.add.at(gains, self.colours[self.order], evidence[self.order])
                 return np.asarray(linear_sum_assignment(gains, maximize=True)[1][self.colours])

@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.random import SeedSequence
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
 from sweep_clustering.kernels.problem.data import CANNOT, MUST, UNSURE, Floats, Layer
 
@@ -107,6 +106,8 @@ def matched_names(
     labels: NDArray[np.integer], clusters: NDArray[np.integer], n_clusters: int
 ) -> NDArray[np.int64]:
     """Return the name of each cluster, one-to-one with the most labels right; -1 for one without a name."""
+    from scipy.optimize import linear_sum_assignment  # slow to load, and few fits have names
+
     is_labelled, n_names = labels != UNLABELLED, int(labels.max(initial=-1)) + 1
     counts = np.zeros((n_clusters, n_names))
     np.add.at(counts, (clusters[is_labelled], labels[is_labelled]), 1.0)

@@ -19,8 +19,7 @@ from sweep_clustering.kernels.structure import COVARIANCES
 from sweep_clustering.pipeline.ask.answers import check_answers_file
 from sweep_clustering.pipeline.common import plural
 from sweep_clustering.pipeline.fit import inputs as fit_inputs
-from sweep_clustering.pipeline.fit.inputs import FitInputs, FitOptions, answered
-from sweep_clustering.pipeline.fit.links import annotator_layers
+from sweep_clustering.pipeline.fit.inputs import FitInputs, FitOptions, annotator_layers, answered
 from sweep_clustering.sweeps.annotations.draw import MUST
 from sweep_clustering.sweeps.annotations.files import read_answers
 from sweep_clustering.sweeps.annotations.rows import ASKED, AnnotationRows, Row

@@ -47,10 +47,11 @@ from sweep_clustering.pipeline.fit.links import (
     LinkTables,
     Reader,
     check_unmasked,
+    labels_of,
     names_of,
     plain,
 )
-from sweep_clustering.pipeline.fit.naming import Naming, label_problems, labels_of
+from sweep_clustering.pipeline.fit.naming import Naming, label_problems
 from sweep_clustering.pipeline.fit.running import CUTS, costs_of, progress, runner
 from sweep_clustering.pipeline.fit.solve import fit
 from sweep_clustering.sweeps.data.reading import scaling_of

@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
-from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer, inferred_accuracies
+from sweep_clustering.kernels.problem.data import CANNOT, HARD, MUST, Layer, inferred_accuracies
 from sweep_clustering.kernels.problem.hard import Contradiction, group_samples, has_hard_links
 from sweep_clustering.kernels.problem.labels import label_layers
 from sweep_clustering.kernels.problem.problem import SPHERES, unused_priors
@@ -36,7 +35,6 @@ from sweep_clustering.kernels.settings import (
 )
 from sweep_clustering.kernels.structure import kind_of
 from sweep_clustering.pipeline.fit.data_notes import constant
-from sweep_clustering.pipeline.fit.links import annotator_layers
 from sweep_clustering.pipeline.fit.naming import Naming, label_problems
 from sweep_clustering.sweeps.annotations.files import PairFile, outside_note
 from sweep_clustering.sweeps.annotations.labels import LabelFile, RowLabels
@@ -518,11 +516,37 @@ def judge(
     return Judgement({"annotator_accuracies": accuracies, "contradictions": rows}, lines, details)
 
 
+def annotator_layers(
+    annotations: AnnotationRows, accuracies: Mapping[str, float], accuracy: float | None
+) -> list[Layer]:
+    """Return a layer for each annotator and kind, must-links first; annotators are numbered as they appear.
+
+    Accuracies of lines come first, then those of `accuracies`, then `accuracy`.
+    """
+    columns, layers = annotations.columns, list[Layer]()
+    group = columns["annotator"].astype(np.int64) * len(KIND_NAMES) + columns["kind"]
+    group = 2 * group + columns["is_hard"]
+    order = np.argsort(group, kind="stable")
+    for places in np.split(order, np.flatnonzero(np.diff(group[order])) + 1) if len(order) else ():
+        rows = columns[places]
+        annotator, kind = int(rows["annotator"][0]), int(rows["kind"][0])
+        pairs = np.column_stack([rows["first"], rows["second"]]).astype(np.int64)
+        if rows["is_hard"][0]:
+            layers.append(Layer(kind, pairs, accuracy=HARD, annotator=annotator, is_hard=True))
+            continue
+        of_lines = None if np.isnan(rows["accuracy"]).all() else rows["accuracy"].copy()
+        p = accuracies.get(annotations.annotators[annotator], accuracy)
+        layers.append(Layer(kind, pairs, rows["count"].copy(), p, of_lines, annotator))
+    return layers
+
+
 def labels_csv(samples: Samples, result: FitResult, naming: Naming | None = None) -> str:
     """Return labels as CSV: name of the sample, or number of its row, label from 0, and any confidence.
 
     With labels of rows, a column has the names of clusters, empty for a cluster without one.
     """
+    import pandas as pd  # a fit whose labels nobody asks for does without
+
     labels = result.best.labels
     table = pd.DataFrame({"index": list(map(samples.cell, range(len(labels)))), "label": labels})
     if naming is not None:

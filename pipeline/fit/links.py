@@ -28,10 +28,11 @@ from sweep_clustering.kernels.problem.data import (
 from sweep_clustering.kernels.problem.labels import label_layers
 from sweep_clustering.kernels.settings import LARGEST_WEIGHT, LEAST_WEIGHT, WEIGHTS
 from sweep_clustering.pipeline.common import plural
+from sweep_clustering.pipeline.fit.inputs import annotator_layers
 from sweep_clustering.sweeps.annotations.files import LINK_CELLS, PairFile, header_problems, usual_names
 from sweep_clustering.sweeps.annotations.labels import RowLabels
 from sweep_clustering.sweeps.annotations.numbering import verdict
-from sweep_clustering.sweeps.annotations.rows import KIND_NAMES, LINKS, AnnotationRows
+from sweep_clustering.sweeps.annotations.rows import LINKS, AnnotationRows
 from sweep_clustering.sweeps.annotations.rows import OUTSIDE as LEFT_OUT
 from sweep_clustering.sweeps.annotations.samples import Samples
 from sweep_clustering.sweeps.data.columns import ABSENT, frame_columns
@@ -341,28 +342,38 @@ class Reader:
             yield Problem(f"{where}, row {row}", text, "a sample of X", hint)
 
 
-def annotator_layers(
-    annotations: AnnotationRows, accuracies: Mapping[str, float], accuracy: float | None
-) -> list[Layer]:
-    """Return a layer for each annotator and kind, must-links first; annotators are numbered as they appear.
+def labels_of(values: ArrayLike | Mapping[Any, Any], reader: Reader) -> tuple[RowLabels, list[Any]]:
+    """Return labels from an array with one for each row of X, or a mapping of rows to labels.
 
-    Accuracies of lines come first, then those of `accuracies`, then `accuracy`.
+    The second value is the names as they were given.
+
+    Raises
+    ------
+    InputError
+        If there is another number of labels, a row that X does not have, or no label.
     """
-    columns, layers = annotations.columns, list[Layer]()
-    group = columns["annotator"].astype(np.int64) * len(KIND_NAMES) + columns["kind"]
-    group = 2 * group + columns["is_hard"]
-    order = np.argsort(group, kind="stable")
-    for places in np.split(order, np.flatnonzero(np.diff(group[order])) + 1) if len(order) else ():
-        rows = columns[places]
-        annotator, kind = int(rows["annotator"][0]), int(rows["kind"][0])
-        pairs = np.column_stack([rows["first"], rows["second"]]).astype(np.int64)
-        if rows["is_hard"][0]:
-            layers.append(Layer(kind, pairs, accuracy=HARD, annotator=annotator, is_hard=True))
-            continue
-        of_lines = None if np.isnan(rows["accuracy"]).all() else rows["accuracy"].copy()
-        p = accuracies.get(annotations.annotators[annotator], accuracy)
-        layers.append(Layer(kind, pairs, rows["count"].copy(), p, of_lines, annotator))
-    return layers
+    where = "row_labels"
+    is_named = isinstance(values, pd.Series) and reader.names is not None
+    if isinstance(values, Mapping) or is_named:
+        pairs = list(values.items())  # type: ignore[union-attr]
+        cells = np.full(reader.n_samples + 1, None, dtype=object)  # a row that is left out has the last place
+        for place, (_, value) in zip(
+            reader.single_places(where, [row for row, _ in pairs]).tolist(), pairs, strict=True
+        ):
+            cells[place] = value
+        cells = cells[:-1]
+    else:
+        check_unmasked(where, values)
+        if np.ndim(values) != 1 or len(np.asarray(values, dtype=object)) != reader.n_samples:
+            expected = f"shape ({reader.n_samples},), a label for each row of X"
+            raise InputError([Problem(where, f"shape {np.shape(values)}", expected)])
+        cells = np.asarray(pd.Series(values, dtype=object), dtype=object)
+    texts = [text_of(value) if np.ndim(value) == 0 else str(value) for value in cells]
+    labels = RowLabels.of(texts)
+    if not labels.names:
+        raise InputError([Problem(where, "no labels", "a label of at least one row", "-1 and None are none")])
+    first = np.unique(labels.codes[labels.rows], return_index=True)[1]
+    return labels, [cells[row] for row in labels.rows[first]]
 
 
 class _Samples(Samples):

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from sweep_clustering.kernels.problem.labels import UNLABELLED, matched_names
-from sweep_clustering.pipeline.fit.links import Reader, check_unmasked
 from sweep_clustering.sweeps.annotations.labels import RowLabels
-from sweep_clustering.sweeps.data.table import text_of
-from sweep_clustering.sweeps.errors import InputError, Problem, plural
+from sweep_clustering.sweeps.errors import Problem, plural
 
 # Names in the output for people, at most; the JSON has them all.
 MOST_NAMES = 10
@@ -115,37 +112,3 @@ def label_problems(
         hint = "labels that are right no more often than by chance say nothing"
         problems.append(Problem(option, f"{accuracy:g}", f"more than {chance:.4g}, which is chance", hint))
     return problems
-
-
-def labels_of(values: ArrayLike | Mapping[Any, Any], reader: Reader) -> tuple[RowLabels, list[Any]]:
-    """Return labels from an array with one for each row of X, or a mapping of rows to labels.
-
-    The second value is the names as they were given.
-
-    Raises
-    ------
-    InputError
-        If there is another number of labels, a row that X does not have, or no label.
-    """
-    where = "row_labels"
-    is_named = isinstance(values, pd.Series) and reader.names is not None
-    if isinstance(values, Mapping) or is_named:
-        pairs = list(values.items())  # type: ignore[union-attr]
-        cells = np.full(reader.n_samples + 1, None, dtype=object)  # a row that is left out has the last place
-        for place, (_, value) in zip(
-            reader.single_places(where, [row for row, _ in pairs]).tolist(), pairs, strict=True
-        ):
-            cells[place] = value
-        cells = cells[:-1]
-    else:
-        check_unmasked(where, values)
-        if np.ndim(values) != 1 or len(np.asarray(values, dtype=object)) != reader.n_samples:
-            expected = f"shape ({reader.n_samples},), a label for each row of X"
-            raise InputError([Problem(where, f"shape {np.shape(values)}", expected)])
-        cells = np.asarray(pd.Series(values, dtype=object), dtype=object)
-    texts = [text_of(value) if np.ndim(value) == 0 else str(value) for value in cells]
-    labels = RowLabels.of(texts)
-    if not labels.names:
-        raise InputError([Problem(where, "no labels", "a label of at least one row", "-1 and None are none")])
-    first = np.unique(labels.codes[labels.rows], return_index=True)[1]
-    return labels, [cells[row] for row in labels.rows[first]]

@@ -265,6 +265,9 @@ def _no_column(header: formats.Header) -> str:
 
 # Text whose lines are all alike.
 
+# Cells up to which a dictionary takes less time than importing pandas.
+FEW_CELLS = 200_000
+
 
 def parse_plain(
     file: Lines, separator: str, names: Sequence[str], least: int, skip: int, full: Sequence[str]
@@ -322,10 +325,11 @@ def _marks(text: NDArray[np.uint8], separator: int) -> NDArray[np.int64]:
 
 def _factorized(text: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> Coding:
     """Return codes and distinct texts of the cells between some places of a text."""
-    import pandas as pd
-
     lengths = ends - starts
-    if (most := int(lengths.max())) <= WORD:  # a cell is a number then, because no text has a byte 0
+    most = int(lengths.max())
+    if most <= WORD and len(starts) > FEW_CELLS:  # a cell is a number then, because no text has a byte 0
+        import pandas as pd
+
         words = np.zeros(len(starts), dtype=np.uint64)
         for at in range(most):
             byte = text[np.minimum(starts + at, len(text) - 1)].astype(np.uint64)

@@ -44,7 +44,9 @@ SMALL = IRIS.replace("[0.8, 1.0]", "[0.8]").replace("restarts = 5", "restarts = 
 def run(command: str, finished: Path, folder: Path, script: str = "", **streams: Any) -> Any:
     """A process of a command on the finished cube, or on a table and answers in another folder."""
     (folder / "x.csv").write_text("".join(f"{i % 5}.5,{i * i % 11}\n" for i in range(12)))
+    (folder / "links.csv").write_text("1,2,must\n3,12,cannot\n")
     places = {"CUBE": finished / "tiny.zarr", "TABLE": folder / "x.csv", "ANSWERS": folder / "answers.csv"}
+    places["LINKS"] = folder / "links.csv"
     words = [str(places.get(word, word)) for word in command.split()]
     line = [sys.executable, *(("-c", script) if script else ("-m", "sweep_clustering")), *words]
     return subprocess.run(line, cwd=ROOT, stderr=subprocess.PIPE, text=True, check=False, **streams)
@@ -225,6 +227,9 @@ STATUS = ARRAYS - {"numpy"} | RUNS | {"zarr"}
 OTHERS = {f"{OURS}.pipeline.commands.{module}" for module in ("fit", "known", "results", "runs")}
 
 
+FIT = "fit TABLE -k 2 --restarts 1 --generations 1"
+
+
 @pytest.mark.parametrize(
     ("command", "code", "unwanted"),
     [
@@ -236,6 +241,7 @@ OTHERS = {f"{OURS}.pipeline.commands.{module}" for module in ("fit", "known", "r
         ("logs CUBE", 0, STATUS),
         ("fit TABLE -k 99", 2, {"numba"}),
         ("ask TABLE -k 99 --strategy none", 2, {"numba"}),
+        (f"{FIT} --annotations LINKS", 0, {"pandas", "pyarrow", "sklearn", "scipy.optimize", "xarray"}),
     ],
 )
 def test_a_command_loads_what_it_needs(

@@ -17,6 +17,7 @@ from sweep_clustering.sweeps.annotations.draw import CANNOT, MUST
 from sweep_clustering.sweeps.annotations.files import PairFile
 from sweep_clustering.sweeps.annotations.rows import Annotation, AnnotationRows, Row, Skip
 from sweep_clustering.sweeps.annotations.samples import Samples
+from sweep_clustering.sweeps.data import columns
 from sweep_clustering.sweeps.data.columns import Columns
 from sweep_clustering.sweeps.data.lines import Complaints, Lines
 from sweep_clustering.sweeps.data.table import SampleRows
@@ -96,14 +97,17 @@ def outcome(file: PairFile, samples: Samples) -> tuple[list[Row], list[Problem]]
 def test_distinct_cells_say_what_single_lines_say(text: str, kind: int | None, called: str) -> None:
     """Same rows, same problems, in the same order."""
     lines, samples = Lines(Path("own.csv"), text.encode()), SAMPLES[called]
-    at_once = outcome(PairFile(lines, kind), samples)
     with pytest.MonkeyPatch.context() as patch:
+        at_once = []
+        for few in (columns.FEW_CELLS, 0):
+            patch.setattr(columns, "FEW_CELLS", few)
+            at_once.append(outcome(PairFile(lines, kind), samples))
         patch.setattr(files, "parse_plain", lambda *_: None)
         by_line = outcome(PairFile(lines, kind), samples)
         patch.setattr(files, "read_rows", read_one_by_one)
         one_by_one = outcome(PairFile(lines, kind), samples)
     assert by_line == one_by_one
-    assert at_once == one_by_one
+    assert at_once == [one_by_one] * 2
 
 
 @pytest.mark.parametrize(
