@@ -23,6 +23,7 @@ from sweep_clustering.pipeline.common import BAD_INPUT, INTERNAL, PlainFormatter
 # The module of this room and the name there, and the first sentence of its help.
 COMMANDS = {
     "ask": ("fit:ask", "Choose the pairs of rows of FEATURES whose answers help most."),
+    "board": ("publish:board", "Write a static site of the lines of BUNDLE..., which may be cubes."),
     "bundle": (
         "publish:bundle",
         "Write CUBE, and what others need to read, cite and check it, into one file.",

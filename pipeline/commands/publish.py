@@ -1,5 +1,6 @@
-"""Commands that publish cubes: `bundle`."""
+"""Commands that publish cubes: `bundle`, `board`."""
 
+from functools import partial
 from pathlib import Path
 
 import click
@@ -7,6 +8,7 @@ import click
 from sweep_clustering.pipeline.commands import arguments
 from sweep_clustering.pipeline.commands.arguments import flag, path_option
 from sweep_clustering.pipeline.commands.output import next_step, progress_bar, reported
+from sweep_clustering.sweeps.errors import collected
 
 
 @click.command()
@@ -25,3 +27,21 @@ def bundle(cube: Path, results: Path, out: Path | None, force: bool) -> None:
         path = out or arguments.beside(place, ".zip")
         click.echo(write_bundle(place, path, overwrite=force, progress=progress_bar))
     next_step("verify", path)
+
+
+@click.command()
+@arguments.paths_argument("bundles", metavar="BUNDLE...")
+@arguments.results_option
+@path_option("--out", help="Folder of the site.  [default: beside the first bundle]")
+def board(bundles: tuple[Path, ...], results: Path, out: Path | None) -> None:
+    """Write a static site of the lines of BUNDLE..., which may be cubes: ranks, scores, costs, data sets.
+
+    The first one sets the places at which all lines are compared. The site needs no server; a board in the
+    same folder is replaced.
+    """
+    from sweep_clustering.pipeline.publish.board import write_board
+
+    with reported():
+        places = collected(partial(arguments.find_cube, results=results), bundles)
+        page = write_board(places, out or arguments.beside(places[0], ".board"), progress=progress_bar)
+    click.echo(f"page: {page}")

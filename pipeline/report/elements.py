@@ -99,7 +99,8 @@ OFTEN = 3
 
 @dataclass(frozen=True)
 class Value:
-    """An entry of a table: its text, the number or text it is sorted by, and its class, such as "good".
+    """An entry of a table: its text, the number or text it is sorted by, its class, such as "good", and the
+    address of the page that it leads to.
 
     A missing entry has no order, and stays last either way.
     """
@@ -107,6 +108,7 @@ class Value:
     text: str
     order: float | str | None
     kind: str = ""
+    link: str = ""
 
 
 class Reading(str):
@@ -135,6 +137,8 @@ class Table:
         Whether it opens on a click, as all tables of more than `LONG` rows do. Printing shows it.
     whole : str
         Name of a file that has all rows. The page then has the first `MOST_ROWS` of them.
+    file : str
+        Name of a CSV file with the numbers, to which a page of a site leads. A report may stand alone.
     """
 
     title: str
@@ -145,6 +149,7 @@ class Table:
     n_lead: int = 0
     folded: bool = False
     whole: str = ""
+    file: str = ""
 
     def on_page(self) -> "Table":
         """Return the table as the page has it."""
@@ -316,12 +321,17 @@ def are(count: int) -> str:
 
 
 def html(
-    title: str, chapters: Sequence[Chapter], lead: Sequence[str] = (), legend: Iterable[tuple[str, str]] = ()
+    title: str,
+    chapters: Sequence[Chapter],
+    lead: Sequence[str] = (),
+    legend: Iterable[tuple[str, str]] = (),
+    foot: str = "",
+    links: Sequence[Value] = (),
 ) -> str:
     """Return one HTML document that loads nothing, in which all text of chapters is escaped.
 
     `lead` has the paragraphs before the first chapter. `legend` follows it, with words of the page and their
-    meanings.
+    meanings. A page of a site, whose files stand beside it, ends with `foot`; `links` lead to other pages.
     """
     texts = {name: (FOLDER / f"page.{name}").read_text(encoding="utf-8") for name in ("html", "css", "js")}
     page = jinja2.Template(
@@ -338,6 +348,8 @@ def html(
         digest=base64.b64encode(hashlib.sha256(texts["js"].encode()).digest()).decode(),
         ink=ink,
         version=package_version(),
+        foot=foot,
+        links=links,
         next_svg=partial(next, iter(svgs)),
         css=PALETTE + texts["css"],
         js=texts["js"],
@@ -416,10 +428,16 @@ def _that_fit(widths: Sequence[int], n_lead: int) -> Iterator[list[int]]:
     yield places
 
 
+def frame(table: Table) -> pd.DataFrame:
+    """Return the texts and the numbers of a table of a page, with all their digits."""
+    return pd.DataFrame([[value.order for value in row] for row in table.rows], columns=list(table.columns))
+
+
 def spreadsheet(table: pd.DataFrame) -> pd.DataFrame:
     """Return a table for spreadsheets, in which no text is a formula."""
-    texts = table.select_dtypes(exclude="number")
-    return table.assign(**texts.map(lambda cell: as_cell(cell) if isinstance(cell, str) else cell))
+    table, texts = table.copy(), table.select_dtypes(exclude="number")
+    table[texts.columns] = texts.map(lambda cell: as_cell(cell) if isinstance(cell, str) else cell)
+    return table.rename(columns=as_cell)
 
 
 def check_folder(folder: Path) -> None:
@@ -461,6 +479,8 @@ class Content:
         The opened cube, of which the gaps of restarts and one cell are read.
     cells, summary : pandas.DataFrame
         Tables of `pipeline.scoring.tables`, for one design and one search.
+    all_cells : pandas.DataFrame
+        Cells of all designs and searches.
     cell : Cell or None
         Cell that is drawn as a matrix of scatter plots.
     compared : pandas.DataFrame or None
@@ -471,8 +491,6 @@ class Content:
         Records beside the cube.
     holder : str or None
         Process that runs the sweep now.
-    all_cells : pandas.DataFrame
-        Cells of all designs and searches.
     chosen : mapping of str to str
         Design and search of `cells`, from `pipeline.scoring.tables.compared`.
     """
@@ -481,12 +499,12 @@ class Content:
     tree: xr.DataTree
     cells: pd.DataFrame
     summary: pd.DataFrame
-    cell: Cell | None
-    compared: pd.DataFrame | None
-    published: PublishedRanking | None
-    failures: tuple[FailureRecord, ...]
-    holder: str | None
     all_cells: pd.DataFrame
+    cell: Cell | None = None
+    compared: pd.DataFrame | None = None
+    published: PublishedRanking | None = None
+    failures: tuple[FailureRecord, ...] = ()
+    holder: str | None = None
     chosen: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property

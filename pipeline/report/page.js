@@ -17,13 +17,30 @@ const sort = (head) => {
 document.querySelectorAll("table.sortable thead tr:last-child th").forEach((head) =>
   head.querySelector("button").addEventListener("click", () => sort(head)));
 
+// A table of more rows than are seen at once can be filtered by words: a row stays if it has all of them.
+const FEW_ROWS = 6;
+const filter = (table, field, count) => {
+  const wanted = field.value.toLowerCase().split(/\s+/), rows = Array.from(table.tBodies[0].rows);
+  rows.forEach((row) => { const text = row.textContent.toLowerCase(); row.hidden = !wanted.every((word) => text.includes(word)); });
+  count.textContent = field.value.trim() ? `${rows.filter((row) => !row.hidden).length} of ${rows.length} rows` : "";
+};
+document.querySelectorAll("figure.table").forEach((figure) => {
+  const table = figure.querySelector("table"), title = figure.querySelector(".wide").getAttribute("aria-label");
+  if (table.tBodies[0].rows.length < FEW_ROWS) return;
+  const field = document.createElement("input"), count = document.createElement("span");
+  Object.assign(field, {type: "search", placeholder: "filter rows", ariaLabel: `Filter the rows of: ${title}`});
+  count.setAttribute("role", "status");
+  field.addEventListener("input", () => filter(table, field, count));
+  figure.querySelector(".tools").append(" ", field, " ", count);
+});
+
 const root = document.documentElement, toggle = document.getElementById("theme");
 const system = matchMedia("(prefers-color-scheme: dark)");
 const dark = () => root.dataset.theme ? root.dataset.theme === "dark" : system.matches;
 toggle.addEventListener("click", () => { root.dataset.theme = dark() ? "light" : "dark"; });
 
 const textOf = (cell) => cell.textContent.trim();
-const rowsOf = (table) => Array.from(table.rows, (row) =>
+const rowsOf = (table) => Array.from(table.rows).filter((row) => !row.hidden).map((row) =>
   Array.from(row.cells).flatMap((cell) => [textOf(cell), ...Array(cell.colSpan - 1).fill("")]));
 const toCsv = (table) => rowsOf(table).map((row) =>
   row.map((text) => /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text).join(",")).join("\n") + "\n";
@@ -37,7 +54,7 @@ const toLatex = (table) => {
   const columns = body ? Array.from(body.cells, (cell) => cell.classList.contains("number") ? "r" : "l").join("") : "l";
   const head = Array.from(table.tHead.rows, (row) => line(Array.from(row.cells, (cell) =>
     cell.colSpan > 1 ? `\\multicolumn{${cell.colSpan}}{c}{${latex(textOf(cell))}}` : latex(textOf(cell)))));
-  const rows = Array.from(table.tBodies[0].rows, (row) => line(Array.from(row.cells, (cell) =>
+  const rows = Array.from(table.tBodies[0].rows).filter((row) => !row.hidden).map((row) => line(Array.from(row.cells, (cell) =>
     cell.querySelector(".best") ? `\\textbf{${latex(textOf(cell))}}` : latex(textOf(cell)))));
   return ["% \\usepackage{booktabs}", `\\begin{tabular}{${columns}}`, "  \\toprule", ...head, "  \\midrule", ...rows,
     "  \\bottomrule", "\\end{tabular}", ""].join("\n");

@@ -251,7 +251,7 @@ def _overview(ranked: Sequence[Ranking], cells: pd.DataFrame) -> Iterator[Table]
         columns.append(("solved", (ended["done"] / ended.sum(axis="columns")).get, ".0%"))
     seconds = cost_table(ranked[0], cells).set_index("model")["cpu_seconds"]
     columns.append(("s", seconds.get, ".3g"))
-    yield elements.table("All models", ranked[0].models, columns, note=RULE, n_lead=1)
+    yield elements.table("All models", ranked[0].models, columns, note=RULE, n_lead=1, file="ranks.csv")
 
 
 def winner_files(content: Content) -> dict[str, pd.DataFrame]:
@@ -354,7 +354,8 @@ def _standing(ranking: Ranking) -> Iterator[Table]:
     else:
         heads = ("data set", *ranking.models)
         rows = [(words(names[name]), *(entry(name, model) for model in ranking.models)) for name in names]
-    yield Table(f"{ranking.label} of each model on each data set", heads, tuple(rows), note=note, n_lead=1)
+    title = f"{ranking.label} of each model on each data set"
+    yield Table(title, heads, tuple(rows), note=note, n_lead=1, file="winners.csv")
 
 
 def _point(axes: Axes, x: float, y: float, model: str, size: float, tip: str, **more: Any) -> None:
@@ -435,11 +436,14 @@ def duels(content: Content) -> Iterator[Part]:
                 else _duel(matrix.loc[model, other], (model, other) in ranking.different_pairs)
                 for model, other in pairs
             )
-            rows.append((Value(f"{place} {row.model}", f"{place:02}"), _duel(row), *duels))
-        heads = ("model", "all", *(str(place) for place, _ in enumerate(ranking.models, start=1)))
+            counts = row.wins, row.ties, row.losses
+            shares = (elements.number(count / sum(counts), ".0%") for count in counts)
+            rows.append((Value(f"{place} {row.model}", f"{place:02}"), _duel(row), *shares, *duels))
+        places = (str(place) for place, _ in enumerate(ranking.models, start=1))
+        heads = ("model", "all", "won", "tied", "lost", *places)
         note = texts["note"].format(errors=stats.ERRORS) + f" {texts['tested']}" * ranking.is_tested
         title = f"Data sets won – tied – lost by {ranking.label}"
-        yield Table(title, heads, tuple(rows), note=note, n_lead=1)
+        yield Table(title, heads, tuple(rows), note=note, n_lead=1, file="pairs.csv")
 
 
 def _duel(row: Any, is_best: bool = False) -> Value:
@@ -468,7 +472,7 @@ def robustness(content: Content) -> Iterator[Part]:
             for model in ranking.models
         )
         heads = ("model", *(f"p = {p:g}" for p in wide.columns), f"p = {high:g} less p = {low:g}")
-        yield Table(f"{ranking.label} by accuracy", heads, rows, note=texts["drop"])
+        yield Table(f"{ranking.label} by accuracy", heads, rows, note=texts["drop"], file="robustness.csv")
     for ranking, table in tables:
         figure = draw_robustness(table, ranking.score)
         text = texts["curves"].format(band=texts["band"] if table["se"].notna().any() else "")
@@ -507,7 +511,8 @@ def cost(content: Content) -> Iterator[Part]:
         columns: list[elements.Column] = [("model", "model", ""), (f"mean {ranking.label}", "mean", "")]
         columns += [("CPU s a cell", "cpu_seconds", ".3g"), ("s a cell", "seconds", ".3g")]
         key = "quicker" if is_best.any() else "all_quicker" if ranking.judged_datasets else "unjudged"
-        yield elements.table(f"{ranking.label} and time", table.assign(mean=means), columns, note=texts[key])
+        title, rows = f"{ranking.label} and time", table.assign(mean=means)
+        yield elements.table(title, rows, columns, note=texts[key], file="ranks.csv")
     for ranking, table in tables:
         text = f"{ranking.label}, {texts['points']}"
         yield f"cost-{ranking.label.lower()}", draw_costs(table, ranking.score), text
@@ -532,7 +537,10 @@ def cost_table(ranking: Ranking, cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def draw_costs(table: pd.DataFrame, score: str) -> Figure:
-    """Draw a point for each model of a `cost_table`, with its name in a column beside the panel."""
+    """Draw a point for each model of a `cost_table`, with its name in a column beside the panel.
+
+    The line is the frontier: the best score that any model reaches in this time.
+    """
     rows = table.sort_values("mean", kind="stable")
     height = max(LEAST_HEIGHT, COST_ROW * len(rows) + 0.9)
     figure, axes = figures.panel(figures.HALF, height)
@@ -549,6 +557,9 @@ def draw_costs(table: pd.DataFrame, score: str) -> Figure:
         text = figures.short(str(row.model), longest=figures.LONGEST_MODEL)
         point = row.cpu_seconds, row.mean
         axes.annotate(text, point, (1.04, level), textcoords="axes fraction", arrowprops=LEADER, **NAME)
+    best = rows[rows["best"]].sort_values("cpu_seconds", kind="stable")
+    ends = [*best["cpu_seconds"], high * 1.6], [*best["mean"], best["mean"].iloc[-1]]
+    axes.step(*ends, where="post", color=looks.BLUE, linewidth=1.2, alpha=0.7)
     axes.set(xlabel="CPU seconds of a cell (log)", ylabel=LABELS[score].axis)
     axes.grid()
     return figure
@@ -584,7 +595,8 @@ def kinds(content: Content) -> Iterator[Part]:
             table.append((words(what), words(kind), elements.number(n), *entries))
         title = f"Mean rank by {LABELS[score].short}"
         note = f"{texts['note']} {texts['best' if is_judged[score] else 'unjudged']}"
-        yield Table(title, ("", "kind", "data sets", *models), tuple(table), note=note, folded=True)
+        heads = ("", "kind", "data sets", *models)
+        yield Table(title, heads, tuple(table), note=note, folded=True, file="kinds.csv")
     for score, rows in tables.items():
         label = LABELS[score].short
         yield f"kinds-{label.lower()}", draw_kinds(rows), texts["map"].format(label=label)

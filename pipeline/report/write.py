@@ -345,12 +345,13 @@ def write_page(
     chapters: Sequence[Chapter],
     lead: Sequence[str],
     legend: Iterable[tuple[str, str]] = (),
+    foot: str = "",
 ) -> list[Path]:
     """Write a page of the chapters of `write_figures`, and return its file and those of its figures.
 
-    `lead` has the paragraphs before the first section, and `legend` words with their meanings.
+    Other parameters are those of `html`.
     """
-    path.write_text(html(title, chapters, lead, legend), encoding="utf-8")
+    path.write_text(html(title, chapters, lead, legend, foot), encoding="utf-8")
     pictures = [picture for chapter in chapters for picture in chapter.pictures]
     _warn_of_letters(pictures)
     names = [f"{picture.name}.{suffix}" for picture in pictures for suffix in picture.formats]

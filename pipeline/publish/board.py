@@ -1,0 +1,521 @@
+"""A board: a static site of the lines of one or more cubes or bundles, in the style of the report.
+
+A line is a model or a method as one cube has it. `write_board` writes the folder: a page of ranks, scores
+and costs, a page for each data set, and the CSV file behind each table. Lines of the same name are one line
+only if they were made alike and agree on every cell that both have. The first cube sets the places at which
+all lines are compared, so what others add changes none of its scores.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+from collections import ChainMap, Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from sweep_clustering.pipeline.common import Progress, plural, silent
+from sweep_clustering.pipeline.publish.bundle import read_bundle
+from sweep_clustering.pipeline.report import elements, winners, write
+from sweep_clustering.pipeline.report.elements import (
+    WORDS,
+    Chapter,
+    Content,
+    Part,
+    Section,
+    Table,
+    Value,
+    enumeration,
+    number,
+    words,
+)
+from sweep_clustering.pipeline.report.figures import house_style
+from sweep_clustering.pipeline.scoring import tables
+from sweep_clustering.pipeline.scoring.ranking import RANKED, facts, lacking, rankings
+from sweep_clustering.pipeline.scoring.raw import head_of
+from sweep_clustering.pipeline.scoring.scores import LABELS
+from sweep_clustering.storage.archive import CUBE_SUFFIX, is_zip
+from sweep_clustering.storage.cube.blocks import content_hash
+from sweep_clustering.storage.cube.manifest import Manifest, read_manifest
+from sweep_clustering.storage.cube.schema import DONE, NO_SOLUTION, STATUS_WORDS
+from sweep_clustering.storage.cube.store import open_cube
+from sweep_clustering.storage.files import LONGEST_ROOT, storage_errors, sync_directory
+from sweep_clustering.storage.provenance import package_version
+from sweep_clustering.sweeps.data.builtin import REGISTRY
+from sweep_clustering.sweeps.errors import InputError, Problem, collecting, raise_all, refused, short_text
+from sweep_clustering.sweeps.files import read_file
+from sweep_clustering.sweeps.words import UNIFORM
+
+FORMAT = "sweep board"
+FORMAT_VERSION = 1
+# The file of a board that lists all others.
+MANIFEST = "board.json"
+INDEX = "index.html"
+DATASETS = "datasets"
+
+# Settings by which annotations are drawn. Cubes that differ in them are not of the same cells.
+DRAWS = ("seed", "ask", "crowd")
+# Variables of a cube that a board needs: with all others it would take twice as long.
+NEEDED = ("labels", "labels_true", "status", "restarts_done", "seconds", "cpu_seconds", "log_likelihood")
+# A model or a method is a line on a board.
+LINE = {"model": "line"}
+# Coordinates of a cell on a board, without its line.
+PLACE = ["dataset", "mixture", "p", "m", "replicate"]
+ANSWERED = [STATUS_WORDS[DONE], STATUS_WORDS[NO_SOLUTION]]
+# Scores that differ by no more are equal: other orders of summation give other last digits.
+SAME_SCORE = 1e-9
+# Letters of the name of a file.
+LONGEST_FILE = 80
+
+
+@dataclass(frozen=True)
+class Source:
+    """A cube or a bundle by its name on the board; its cells are those of one design and search."""
+
+    name: str
+    manifest: Manifest
+    tree: xr.DataTree
+    cells: pd.DataFrame
+    digest: str
+
+    def science(self, model: str) -> object:
+        """Return what the answers of a model or method depend on, beside data and annotations."""
+        head = head_of(self.manifest.spec, self.manifest.plans)
+        if model in head["methods"]:
+            return head["methods"][model]
+        settings = {key: value for key, value in head["settings"].items() if key not in DRAWS}
+        search = settings["search"]
+        first = dict(search[0] if isinstance(search, list) else search)
+        return settings | {"search": {key: value for key, value in first.items() if key != "name"}}
+
+
+@dataclass(frozen=True)
+class Line:
+    """A model or a method on the board, from one source or several; `note` says why a namesake is not it."""
+
+    name: str
+    model: str
+    sources: tuple[str, ...]
+    science: object
+    cells: pd.DataFrame
+    note: str = ""
+
+
+def write_board(places: Sequence[Path], out: Path, *, progress: Progress = silent) -> Path:
+    """Write the board of some cubes or bundles to a folder in one step, and return its first page.
+
+    Parameters
+    ----------
+    places : sequence of Path
+        Cubes and bundles. The first one sets the places at which all are compared.
+    out : Path
+        Folder, in which a board is replaced.
+    progress : callable
+        Goes through the data sets of each cube, then through the sections of the first page.
+
+    Raises
+    ------
+    InputError
+        If something is no cube, annotations or data differ between cubes, or something else is at `out`;
+        nothing is written then.
+    StorageError
+        If the file system refuses.
+    """
+    out = out.resolve()
+    problems = list[Problem]()
+    with collecting(problems):
+        _check_out(out)
+    manifests = dict[str, Manifest]()
+    with collecting(problems):
+        manifests = read_manifests(places)
+    raise_all(problems)
+    sources = [source_of(manifest, name, progress) for name, manifest in manifests.items()]
+    building = out.with_name(f".{out.name}.{os.getpid()}")
+    with storage_errors(out), house_style(chain(*(manifest.plans for manifest in manifests.values()))):
+        building.mkdir(parents=True)
+        try:
+            _write(building, sources, progress)
+            _replace(out, building)
+        finally:
+            shutil.rmtree(building, ignore_errors=True)
+    return out / INDEX
+
+
+def _check_out(out: Path) -> None:
+    """Raise InputError if anything but a whole board, or an empty folder, is in the place of a new one."""
+    elements.check_folder(out)
+    there = {path.relative_to(out).as_posix() for path in out.rglob("*") if not path.is_dir()}
+    own = set[str]()
+    with suppress(InputError, ValueError, TypeError, KeyError):
+        listing = json.loads(read_file(out / MANIFEST, LONGEST_ROOT)) if there else {"format": ""}
+        own = {*listing["files"], MANIFEST} if listing["format"] == FORMAT else own
+    if foreign := sorted(there - own):
+        expected = f"a board ({MANIFEST} lists its files), an empty folder, or nothing"
+        raise refused(out, f"files of something else: {enumeration(foreign)}", expected, "name another --out")
+
+
+def read_manifests(places: Iterable[Path]) -> dict[str, Manifest]:
+    """Read the states of cubes or bundles by their names on a board, which are those of the files.
+
+    One InputError has all that is no cube, and all differences in data, and in settings of annotations.
+    """
+    problems, manifests = list[Problem](), dict[str, Manifest]()
+    known = dict[str, tuple[object, Path]]()
+    for place in places:
+        with collecting(problems):
+            manifest, name, n = read_manifest(place), place.stem, 1
+            if _is_bundle(place):
+                read_bundle(place)
+            while name in manifests:
+                name, n = f"{place.stem}-{n + 1}", n + 1
+            manifests[name] = manifest
+            head, designs = head_of(manifest.spec, manifest.plans), manifest.spec.grid.design
+            facts = {f"data set {name}": value for name, value in head["data"].items()}
+            facts |= {f"setting {key}": head["settings"][key] for key in DRAWS if key in head["settings"]}
+            facts |= {"setting design": UNIFORM if UNIFORM in designs else designs[0]}
+            for key, value in facts.items():
+                expected, first = known.setdefault(key, (value, place))
+                if value != expected:
+                    like = f"{short_text(expected)}, as in {first}"
+                    problems.append(Problem(f"{place}: {key}", short_text(value), like))
+    raise_all(problems)
+    return manifests
+
+
+def _is_bundle(path: Path) -> bool:
+    return is_zip(path) and not path.name.endswith(CUBE_SUFFIX)
+
+
+def source_of(manifest: Manifest, name: str, progress: Progress = silent) -> Source:
+    """Score the cells of a cube or a bundle for a board; `progress` goes through the data sets."""
+    nodes = open_cube(manifest.path).to_dict()
+    needed = {path: node[[name for name in NEEDED if name in node]] for path, node in nodes.items()}
+    tree = xr.DataTree.from_dict(needed)
+    cells = tables.cell_table(tree, manifest.plans, progress)
+    if any(plan.left_out for plan in manifest.plans.values()) and _is_bundle(Path(manifest.path)):
+        # data that may not be published are not there, but scores are
+        scores = {raw.cell: raw.scores for raw in read_bundle(Path(manifest.path)).scores.cells}
+        rows = [scores.get(tables.row_cell(row), {}) for _, row in cells.iterrows()]
+        for score in RANKED:
+            cells[score] = cells[score].fillna(pd.Series([row.get(score, np.nan) for row in rows]))
+    cells = tables.rows_of(cells, tables.compared(cells)).assign(design=np.nan, search=np.nan)
+    return Source(name, manifest, tree, cells, content_hash(Path(manifest.path)))
+
+
+def _lines(sources: Sequence[Source]) -> list[Line]:
+    """Return the lines of all sources; namesakes that are not the same line have the name of their source."""
+    lines = dict[str, Line]()
+    for source in sources:
+        for model, cells in source.cells.groupby("model", sort=False):
+            science, name, note = source.science(str(model)), str(model), ""
+            for namesake in [line for line in lines.values() if line.model == model]:
+                is_alike = namesake.science == science
+                why = _conflict(namesake.cells, cells) if is_alike else "other settings, or other code"
+                if not why:
+                    both = pd.concat([namesake.cells, cells])
+                    # what has an answer comes before what failed or is pending
+                    both = both.iloc[np.argsort(~both["status"].isin(ANSWERED), kind="stable")]
+                    name, cells = namesake.name, both.drop_duplicates(PLACE, ignore_index=True)
+                    break
+                note, name = f"not {namesake.name}: {why}", f"{model} ({source.name})"
+            line = lines.get(name, Line(name, str(model), (), science, cells, note))
+            origins = (*line.sources, source.name)
+            lines[name] = replace(line, sources=origins, cells=cells.assign(model=name))
+    return list(lines.values())
+
+
+def _conflict(before: pd.DataFrame, after: pd.DataFrame) -> str:
+    """Say in how many cells that both have two tables differ; an empty text if in none."""
+    both = before.merge(after, on=PLACE, suffixes=("", "_after"))
+    both = both[both["status"].isin(ANSWERED) & both["status_after"].isin(ANSWERED)]
+    differs = both["status"] != both["status_after"]
+    for score in RANKED:
+        values, others = both[score], both[f"{score}_after"]
+        differs |= ~((values - others).abs() <= SAME_SCORE) & ~(values.isna() & others.isna())
+    if not differs.any():
+        return ""
+    first = tables.row_cell(both[differs].iloc[0])
+    return f"{int(differs.sum()):,} of {plural(len(both), 'common cell')} differ, first {first}"
+
+
+def _write(folder: Path, sources: Sequence[Source], progress: Progress) -> None:
+    board = Board.of(sources)
+    (folder / DATASETS).mkdir()
+    chapters = write.write_figures(folder, progress(board.sections(), "sections of the board"))
+    content, title = board.content, board.title
+    lead = (*winners.headline(content.ranked), *board.lead())
+    # a table has what each line is
+    legend = [(word, meaning) for word, meaning in write.legend(content) if word != "models"]
+    write.write_page(folder / INDEX, title, chapters, lead, legend, foot=board.foot)
+    shown = [table for chapter in chapters for table in chapter.tables]
+    frames = {table.file.removesuffix(".csv"): elements.frame(table) for table in shown}
+    elements.write_csv(folder, frames | board.files())
+    for name, file in board.pages.items():
+        links = [Value(title, title, link=f"../{INDEX}#{DATASETS}")]
+        page = elements.html(name, board.page(name), foot=board.foot, links=links)
+        (folder / DATASETS / f"{file}.html").write_text(page, encoding="utf-8")
+        rows = board.summary[board.summary["dataset"] == name]
+        elements.write_csv(folder / DATASETS, {file: rows.rename(columns=LINE)})
+    files = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    listing: dict[str, object] = {"format": FORMAT, "format_version": FORMAT_VERSION}
+    listing |= {"sources": {source.name: source.digest for source in sources}, "files": files}
+    (folder / MANIFEST).write_text(json.dumps(listing, indent=1) + "\n", encoding="utf-8")
+
+
+def _replace(out: Path, building: Path) -> None:
+    """Put a finished folder in the place of a board, of an empty folder, or of nothing."""
+    before = building.with_name(f"{building.name}.old")
+    if out.exists():
+        out.rename(before)
+    try:
+        building.rename(out)
+    except OSError:
+        if before.exists():
+            before.rename(out)
+        raise
+    shutil.rmtree(before, ignore_errors=True)
+    sync_directory(out.parent)
+
+
+def file_names(names: Iterable[str]) -> dict[str, str]:
+    """Return a name of a file for each data set, without an ending; no two are alike on any file system."""
+    plain = {name: name.replace("/", "-") for name in names}
+    counts = Counter(text.casefold() for text in plain.values())
+    return {
+        name: text
+        if counts[text.casefold()] == 1 and len(text) <= LONGEST_FILE
+        else f"{text[:LONGEST_FILE]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+        for name, text in plain.items()
+    }
+
+
+@dataclass(frozen=True)
+class Board:
+    """Everything that the pages show.
+
+    `content` has the ranked lines, as a report has the models of a cube; `lacks` has how many results each
+    line lacks that all lines of the first source have, and `summary` the means of all lines. `pages` are the
+    names of the pages of data sets.
+    """
+
+    sources: Sequence[Source]
+    lines: Sequence[Line]
+    lacks: Mapping[str, int]
+    content: Content
+    cells: pd.DataFrame
+    summary: pd.DataFrame
+    pages: Mapping[str, str]
+
+    @classmethod
+    def of(cls, sources: Sequence[Source]) -> "Board":
+        """Join the lines of some sources."""
+        first, lines = sources[0], _lines(sources)
+        own = [line for line in lines if first.name in line.sources]
+        reference = rankings(pd.concat([line.cells for line in own]))[0]
+        lacks = {line.name: 0 if line in own else lacking(reference, line.cells) for line in lines}
+        names = list(dict.fromkeys(chain(*(source.manifest.plans for source in sources))))
+        cells = pd.concat([line.cells for line in lines])
+        cells = cells.iloc[np.argsort(cells["dataset"].map(names.index), kind="stable")]
+        cells = cells.reset_index(drop=True)
+        summary = tables.summary_table(cells)
+        summary = summary[summary["score"].isin(RANKED)]
+        ranked = cells[cells["model"].map(lacks) == 0]
+        content = Content(first.manifest, first.tree, ranked, summary, cells)
+        return cls(sources, lines, lacks, content, cells, summary, file_names(names))
+
+    @property
+    def title(self) -> str:
+        """Head of the first page."""
+        return f"Board of {self.sources[0].manifest.spec.name}"
+
+    @property
+    def foot(self) -> str:
+        """Last words of each page."""
+        return WORDS["board"]["foot"].format(version=package_version())
+
+    def lead(self) -> Iterator[str]:
+        """Yield paragraphs on what the board has, and which lines have ranks."""
+        texts, names = WORDS["board"], [source.name for source in self.sources]
+        lines, datasets = plural(len(self.lines), "line"), plural(len(self.pages), "data set")
+        answers = f"{self.cells['status'].isin(ANSWERED).sum():,} of {plural(len(self.cells), 'cell')}"
+        yield f"{lines} on {datasets}, from {enumeration(names)}: {answers} have an answer."
+        if len(names) > 1:
+            yield texts["ranked"].format(first=names[0])
+        if unranked := [f"{name} lacks {plural(n, 'result')}" for name, n in self.lacks.items() if n]:
+            yield f"Not ranked: {'; '.join(unranked)}."
+
+    def sections(self) -> tuple[Section, ...]:
+        """Return the sections of the first page, most of them those of a report."""
+        content = self.content
+        return (
+            Section("winners", "Who wins", winners.standing(content)),
+            Section("cost", "Score against time", chain(self._processors(), winners.cost(content))),
+            Section("duels", "Wins, ties and losses", winners.duels(content)),
+            Section("kinds", "Ranks by p, m and kind of data", winners.kinds(content)),
+            Section("robustness", "Robustness to wrong annotations", winners.robustness(content)),
+            Section("datasets", "Data sets", [self._datasets()]),
+            Section("lines", "Lines", [self._lines()]),
+            Section("frozen", "What is frozen", [self._bundles(), self._software()]),
+        )
+
+    def _processors(self) -> Iterator[Part]:
+        """Say so if times of several processors stand side by side."""
+        runs = chain(*(source.manifest.made_with for source in self.sources))
+        names = dict.fromkeys(run["cpu"] for run in runs if "cpu" in run)
+        if len(names) > 1:
+            yield WORDS["board"]["processors"].format(names=enumeration(list(names)))
+
+    def files(self) -> dict[str, pd.DataFrame]:
+        """Return the tables of the CSV files that have more than the first page, by name."""
+        columns = [*PLACE, "model", "status", "restarts_done", "seconds", "cpu_seconds", *RANKED]
+        files = {
+            **winners.winner_files(self.content),
+            **winners.kind_files(self.content),
+            "times": tables.time_table(self.cells),
+            "cells": self.cells[columns],
+        }
+        return {name: table.rename(columns=LINE) for name, table in files.items()}
+
+    def _datasets(self) -> Table:
+        rows = []
+        for name, file in self.pages.items():
+            plan = self._sources_of(name)[0].manifest.plans[name]
+            sizes = [number(size) for size in (plan.n_samples, plan.n_features, plan.n_clusters)]
+            entry = [Value(name, name, link=f"{DATASETS}/{file}.html"), *sizes]
+            for ranking in self.content.rankings:
+                means = ranking.values[ranking.values["dataset"] == name].set_index("model")["mean"].dropna()
+                best = [means.idxmax()] if len(means) else []
+                entry += [number(means[line], winners.FORM) for line in best] or [elements.NOTHING]
+                entry += map(words, best or [elements.NOTHING.text])
+            rows.append((*entry, words(licence_of(name, plan.checksum)[0])))
+        heads = ["data set", "samples", "features", "classes"]
+        for ranking in self.content.rankings:
+            heads += [f"best {ranking.label}", f"line by {ranking.label}"]
+        note = WORDS["board"]["datasets"]
+        return Table("Data sets", (*heads, "licence"), tuple(rows), note=note, n_lead=1, file="datasets.csv")
+
+    def _sources_of(self, dataset: str) -> list[Source]:
+        return [source for source in self.sources if dataset in source.manifest.plans]
+
+    def _lines(self) -> Table:
+        columns: list[elements.Column] = [
+            ("line", "name", ""),
+            ("what", lambda line: write.model_words(line.model), ""),
+            ("from", lambda line: ", ".join(line.sources), ""),
+            ("cells", lambda line: len(line.cells), ",.0f"),
+            ("results that ranks lack", lambda line: self.lacks[line.name], ",.0f"),
+            ("note", "note", ""),
+        ]
+        note = WORDS["board"]["lines"].format(first=self.sources[0].name)
+        return elements.table("Lines", self.lines, columns, note=note, n_lead=1, file="lines.csv")
+
+    def _bundles(self) -> Table:
+        columns: list[elements.Column] = [
+            ("bundle", "name", ""),
+            ("sweep", lambda source: source.manifest.spec.name, ""),
+            ("data sets", lambda source: len(source.manifest.plans), ",.0f"),
+            ("lines", lambda source: source.cells["model"].nunique(), ",.0f"),
+            ("cells", lambda source: len(source.cells), ",.0f"),
+            ("with an answer", lambda source: source.cells["status"].isin(ANSWERED).sum(), ",.0f"),
+            ("hash", "digest", ""),
+        ]
+        note = WORDS["board"]["bundles"]
+        return elements.table("Bundles", self.sources, columns, note=note, n_lead=1, file="bundles.csv")
+
+    def _software(self) -> Table:
+        made = {source.name: source.manifest.made_with for source in self.sources}
+        keys = dict.fromkeys(chain.from_iterable(chain.from_iterable(made.values())))
+        columns: list[elements.Column] = [("what", str, "")]
+        for name, runs in made.items():
+            values = {key: "; ".join(dict.fromkeys(run[key] for run in runs if key in run)) for key in keys}
+            columns.append((name, values.get, ""))
+        return elements.table("Software and processors", keys, columns, n_lead=1, file="software.csv")
+
+    def page(self, dataset: str) -> list[Chapter]:
+        """Return what the page of a data set shows: its scores at each p and m, and where it comes from."""
+        means = tuple(self._means(dataset, ranking.score) for ranking in self.content.rankings)
+        origin = self._origin(dataset)
+        return [Chapter("scores", "Scores", (), means), Chapter("data", "Origin", (), (origin,))]
+
+    def _means(self, dataset: str, score: str) -> Table:
+        """Return the mean of each line at each p and m, the best first; the highest of a column is marked."""
+        rows = self.summary[(self.summary["dataset"] == dataset) & (self.summary["score"] == score)]
+        # a line without annotations has no place
+        means = {
+            (row.model, None if pd.isna(row.p) else (row.p, row.m)): row
+            for row in rows.dropna(subset="mean").itertuples()
+        }
+        places = sorted({place for _, place in means if place is not None})
+        ranked = self.content.rankings[RANKED.index(score)].values
+        over = ranked[ranked["dataset"] == dataset].set_index("model")["mean"].dropna()
+        seconds = tables.time_table(self.cells[self.cells["dataset"] == dataset]).set_index("model")
+
+        def at(line: Line, place: tuple[Any, Any] | None) -> Any:
+            return means.get((line.name, place), means.get((line.name, None)))
+
+        def entry(line: Line, place: tuple[Any, Any] | None, best: float) -> Value:
+            if (row := at(line, place)) is None:
+                return elements.NOTHING
+            value = elements.mean_and_error(row.mean, row.se, winners.FORM)
+            return replace(value, kind="best") if row.mean == best else value
+
+        lines = [line for line in self.lines if any(at(line, place) for place in (*places, None))]
+        lines.sort(key=lambda line: over.get(line.name, -np.inf), reverse=True)
+        manifests = [source.manifest for source in self._sources_of(dataset)]
+        written = ChainMap(*(tables.written_counts(cube.plans, cube.spec.grid.m) for cube in manifests))
+        columns: list[elements.Column] = [("line", "name", "")]
+        columns.append(("all", lambda line: over.get(line.name, np.nan), winners.FORM))
+        for place in cast("list[tuple[float, int] | None]", places) or [None]:
+            best = max((row.mean for line in lines if (row := at(line, place)) is not None), default=np.nan)
+            head = f"m = {elements.count_text(written, dataset, place[1])}" if place else LABELS[score].short
+            columns.append((head, partial(entry, place=place, best=best), ""))
+        columns.append(("CPU s", lambda line: seconds["cpu_seconds"].get(line.name, np.nan), ".3g"))
+        groups = (("", 2), *Counter(f"p = {p:g}" for p, _ in places).items(), ("", 1))
+        return elements.table(
+            f"{LABELS[score].short} of each line",
+            lines,
+            columns,
+            groups=(groups,) if places else (),
+            note=WORDS["board"]["means"],
+            n_lead=1,
+            file=f"{self.pages[dataset]}.csv",
+        )
+
+    def _origin(self, dataset: str) -> Table:
+        sources = self._sources_of(dataset)
+        plan = sources[0].manifest.plans[dataset]
+        properties = facts({dataset: plan}, sources[0].tree).iloc[0]
+        licence, home = licence_of(dataset, plan.checksum)
+        entries = {
+            "kind": words(properties["battery"]),
+            "samples, features, classes": words(
+                f"{plan.n_samples:,}, {plan.n_features:,}, {plan.n_clusters:,}"
+            ),
+            "largest by smallest class": number(properties["imbalance"], ".3g"),
+            "features scaled": words(plan.scale),
+            "licence": words(licence),
+            "home": Value(home, home, link=home),
+            "checksum": words(plan.checksum),
+            "in": words(", ".join(source.name for source in sources)),
+        }
+        rows = tuple(
+            (words(key), replace(value, order=value.text)) for key, value in entries.items() if value.text
+        )
+        return Table("Data", ("what", "value"), rows, n_lead=1)
+
+
+def licence_of(dataset: str, checksum: str) -> tuple[str, str]:
+    """Return the licence and the home page of a data set, as far as the registry knows exactly this table."""
+    entry: Any = REGISTRY.get(dataset)
+    if entry is None or entry.checksum != checksum:
+        return "not known", ""
+    return entry.licence, entry.landing_page
