@@ -6,6 +6,7 @@ coordinates of the cell alone.
 
 import hashlib
 import json
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from sweep_clustering.sweeps.annotations import draw
 from sweep_clustering.sweeps.annotations.files import PairFile, Pool, pool_checksum, read_pool
 from sweep_clustering.sweeps.annotations.numbering import numbering_of
 from sweep_clustering.sweeps.annotations.samples import MOST_ROWS, Samples
-from sweep_clustering.sweeps.data.builtin import DataSet, Unavailable, find
+from sweep_clustering.sweeps.data.builtin import DataSet, Unavailable, causes, find
 from sweep_clustering.sweeps.data.reading import load_table, scale
 from sweep_clustering.sweeps.data.table import SampleRows, TableChoice
 from sweep_clustering.sweeps.errors import InputError, Problem, collecting, plural, present
@@ -36,6 +37,8 @@ from sweep_clustering.sweeps.file.spec import (
 from sweep_clustering.sweeps.plan import Cell, DatasetPlan
 from sweep_clustering.sweeps.seeds import annotation_seed, data_seed, order_seed
 from sweep_clustering.sweeps.words import BIASED, CROWD, DEFAULT, NEAR, UNIFORM, asked_of, asks
+
+logger = logging.getLogger(__name__)
 
 # Directions in which a class of embeddings varies most.
 WITHIN = 5
@@ -246,6 +249,9 @@ def load_inputs(spec: SweepSpec, where: str, *, data_dir: Path | None = None) ->
             problems.append(Problem(f"{where} [grid] datasets", description, "an available data set", hint))
     elif not plans and not problems:
         problems.append(Problem(where, f"no available data set among {', '.join(skipped)}", "at least one"))
+    else:
+        for cause in causes(skipped.values()):
+            logger.warning("data sets are left out: %s", cause)
     if problems:
         # without repeats: a missing folder of data is a problem of every data set
         raise InputError(dict.fromkeys(problems), tuple(plans))

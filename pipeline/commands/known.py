@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from importlib.resources import files
@@ -81,10 +81,6 @@ def list_datasets(names: tuple[str, ...], data_dir: Path | None, as_json: bool) 
     next_step(*(NEXT_SWEEP if all(record.source for record in listed) else ("datasets", "fetch")))
 
 
-# Number of data sets whose reasons are printed if they are not available; the others are counted.
-MOST_REASONS = 3
-
-
 @datasets.command("fetch")
 @names_argument
 @shared.data_dir_option
@@ -94,23 +90,26 @@ def fetch_datasets(names: tuple[str, ...], data_dir: Path | None) -> None:
     NAMES are data sets, or patterns in quotes, such as suite/* for a whole suite; by default
     all data sets but those of the suite.
     """
-    from sweep_clustering.sweeps.data.builtin import Unavailable, find
+    from sweep_clustering.sweeps.data.builtin import Unavailable, causes, find
 
-    missing = list[str]()
+    missing = dict[str, Sequence[str]]()
     with reported():
         datasets = [name for name in _names_of(names) if names or "/" not in name]
         for name in progress_bar(datasets, "data sets"):
             try:
                 click.echo(f"{name}: {find(name, data_dir=data_dir).path}")
             except Unavailable as unavailable:
-                missing.append(name)
-                if len(missing) <= MOST_REASONS:
-                    click.echo(f"{name}: not available: {'; '.join(unavailable.reasons)}", err=True)
+                missing[name] = unavailable.reasons
     if missing:
         n_here = len(datasets) - len(missing)
         state = f"{len(missing)} of {len(datasets)} are not available, {n_here} are here"
-        listed = ", ".join(missing[:5]) + (", ..." if len(missing) > 5 else "")
+        listed = ", ".join([*missing][:5]) + (", ..." if len(missing) > 5 else "")
         click.echo(f"{state}; the same again goes on: {listed}", err=True)
+        for cause in causes(missing.values()):
+            click.echo(f"  {cause}", err=True)
+        click.echo(
+            "without a network, save their files into a folder for --data-dir: sweep datasets list", err=True
+        )
         sys.exit(INTERNAL)
     next_step(*NEXT_SWEEP)
 

@@ -37,6 +37,7 @@ COMMANDS = {
     ),
     "export": ("results:export", "Write labels, scores and summaries of CUBE for other programs."),
     "fit": ("fit:fit_command", "Cluster the rows of FEATURES, with annotations or without."),
+    "init": ("runs:init", "Write a commented sweep file for TABLES of your own, to begin with."),
     "logs": ("runs:logs", "Show the end of the driver's log, or of another log of a run."),
     "methods": ("known:methods", "List the methods that come with sweep, and try those of your own."),
     "open": ("results:open_page", "Show the page of a run of CUBE in a browser."),
@@ -159,7 +160,7 @@ class Sweep(click.Group):
     params=[VERBOSE],
     context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
 )
-@click.version_option(package_name="sweep-clustering", prog_name="sweep")
+@click.version_option(None, "-V", "--version", package_name="sweep-clustering", prog_name="sweep")
 @click.pass_context
 def main(ctx: click.Context) -> None:
     """Benchmark sweeps of semi-supervised clustering with inaccurate pairwise annotations."""

@@ -139,6 +139,34 @@ def plan(
 
 
 @click.command()
+@click.argument("tables", nargs=-1, required=True, type=arguments.PATH)
+@arguments.path_option("--out", help="File to write.  [default: the name of the first table, with .toml]")
+@click.option("--label-column", metavar="COLUMN", help="True classes in TABLES.  [default: if one is clear]")
+@click.option("-k", "--n-clusters", type=int, help="Number of clusters.  [default: that of the classes]")
+def init(
+    tables: tuple[Path, ...], out: Path | None, label_column: str | None, n_clusters: int | None
+) -> None:
+    """Write a commented sweep file for TABLES of your own, to begin with.
+
+    The cells show which columns hold classes, names of rows, numbers of rows and texts; the file says what
+    was made of each. Where they do not show the classes, nothing is written, and --label-column names them.
+    """
+    from sweep_clustering.pipeline.fit.inputs import place_problems
+    from sweep_clustering.sweeps.file.begin import sweep_file_of
+
+    path = Path(tables[0].name.partition(".")[0] + ".toml") if out is None else out
+    with output.reported():
+        problems = [*place_problems("--out", path, False, hint="")]
+        with collecting(problems):
+            text = sweep_file_of(tables, path, label_column=label_column, n_clusters=n_clusters)
+        raise_all(problems)
+        output.put_file(path, text)
+    click.echo(text, nl=False)
+    click.echo(f"\nwritten to {path}")
+    output.next_step("plan", path)
+
+
+@click.command()
 @arguments.takes_profile
 @click.option(
     "--workers", type=click.IntRange(min=1), help="Number of workers of a run.  [default: the profile's]"

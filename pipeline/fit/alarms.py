@@ -43,6 +43,13 @@ CLEAR = 2.0
 # Agreement above chance that is enough if the standard error is large.
 ENOUGH = 0.1
 
+# Number of standard errors by which pairs that belong together must share clusters more often than others, so
+# that rows and kinds of the answers are right.
+SURELY = 5.0
+
+# Share of the contradicted answers that shows which way the number of clusters is wrong.
+MOSTLY = 0.75
+
 # Share of answers by which distance must be right more often than clusters to be worth a warning.
 MORE = 0.02
 
@@ -258,8 +265,8 @@ def _on_agreement(annotated: Annotated, labels: NDArray[np.integer]) -> Iterator
     if annotated.count >= LEAST_PAIRS and not is_enough and not any(part.is_clear(least) for part in parts):
         yield (
             f"the clusters agree with {whole.share:.1%} of the annotations, no better than chance:"
-            f" clusters of these sizes at random would with {whole.chance:.1%}. Are your rows numbered from 0"
-            " (--first-row 0)? Are must and cannot the right way round? Is the number of clusters?"
+            f" clusters of these sizes at random would with {whole.chance:.1%}."
+            f" {_question(annotated, annotated.right(labels))}"
         )
         return
     yield from contradictions(annotated, annotated.right(labels))
@@ -291,7 +298,33 @@ def contradictions(annotated: Annotated, right: NDArray[np.bool_]) -> Iterator[s
     explains = "guessing" if np.isnan(accuracies).all() else "their accuracy"
     yield (
         f"the clusters contradict {contradicted:.4g} of {total:.4g} annotations, but {explains} explains only"
-        f" {expected:.3g} ± {error:.2g}. Check the numbering of the samples, the kinds of the links, and K"
+        f" {expected:.3g} ± {error:.2g}. {_question(annotated, right)}"
+    )
+
+
+def _question(annotated: Annotated, right: NDArray[np.bool_]) -> str:
+    """Return what to check, by the answers that a partition contradicts."""
+    is_must, weights = annotated.is_must, annotated.weights
+    must, cannot = (float(weights[part].sum()) for part in (is_must, ~is_must))
+    broken, joined = (float(weights[~right & part].sum()) for part in (is_must, ~is_must))
+    if must and cannot:
+        gap, share = 1.0 - broken / must - joined / cannot, (must - broken + joined) / (must + cannot)
+        # with rows or kinds that are wrong, pairs are together as often whatever their answers are
+        if gap > SURELY * math.sqrt(share * (1.0 - share) * (1.0 / must + 1.0 / cannot)):
+            if joined > MOSTLY * (broken + joined):
+                return (
+                    f"{joined:.4g} of them are pairs that are apart by the answers and share a cluster:"
+                    " are there more classes (-k, n_clusters)?"
+                )
+            if broken > MOSTLY * (broken + joined):
+                return (
+                    f"{broken:.4g} of them are pairs that belong together by the answers:"
+                    " are there fewer classes (-k, n_clusters)?"
+                )
+            return "Are there other classes, or more wrong answers (--accuracy), than you think?"
+    return (
+        "Are your rows numbered from 0 (--first-row 0)? Are must and cannot the right way round? Is the"
+        " number of clusters right?"
     )
 
 

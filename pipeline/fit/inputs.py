@@ -281,7 +281,9 @@ def _option_problems(options: FitOptions) -> Iterator[Problem]:
         yield Problem(setting.option, value, expected, hint)
 
 
-def place_problems(option: str, path: Path | None, overwrite: bool) -> Iterator[Problem]:
+def place_problems(
+    option: str, path: Path | None, overwrite: bool, hint: str = "--force overwrites it"
+) -> Iterator[Problem]:
     """Yield the reasons why a file cannot be written."""
     if path is None:
         return
@@ -291,7 +293,7 @@ def place_problems(option: str, path: Path | None, overwrite: bool) -> Iterator[
     elif path.is_dir():
         yield Problem(option, f"{path}, a folder", "a file")
     elif path.exists() and not overwrite:
-        yield Problem(option, f"{path}, which is there already", "a new file", "--force overwrites it")
+        yield Problem(option, f"{path}, which is there already", "a new file", hint)
 
 
 def chance_problems(where: str, accuracy: float | None) -> Iterator[Problem]:

@@ -18,7 +18,7 @@ import time
 import tomllib
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from importlib.metadata import version
@@ -380,7 +380,7 @@ SECONDS = 10
 
 # Seconds for which it is not asked again after that: sweeps have many data sets of one server.
 QUIET = 60
-_quiet: dict[str, float] = {}
+_quiet: dict[str, tuple[float, str]] = {}
 
 
 def _cause(error: BaseException) -> str:
@@ -388,6 +388,18 @@ def _cause(error: BaseException) -> str:
     while (inner := error.__cause__ or error.__context__) is not None:
         error = inner
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
+
+
+# Causes that are listed.
+MOST_CAUSES = 3
+
+
+def causes(unavailable: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Yield the last reasons of data sets that are not available, each once."""
+    reasons = [*dict.fromkeys(reasons[-1] for reasons in unavailable if reasons)]
+    yield from reasons[:MOST_CAUSES]
+    if len(reasons) > MOST_CAUSES:
+        yield f"and {len(reasons) - MOST_CAUSES} more: sweep datasets list"
 
 
 class Unavailable(Exception):
@@ -576,14 +588,16 @@ def _downloaded(file: RawFile) -> tuple[bytes, Path]:
         try:
             pooch.HTTPDownloader(timeout=SECONDS)(url, body, None)
         except OSError as error:  # what requests raises are OSErrors
-            if getattr(error, "response", None) is None:  # nobody answered
-                _quiet[server] = time.monotonic()
+            if getattr(error, "response", None) is None:  # nobody answered, nor would at once
+                _quiet[server] = time.monotonic(), _cause(error)
+                raise Missing(f"{server} cannot be reached: {_cause(error)}") from error
             raise Damaged(f"cannot be downloaded: {_cause(error)}") from error
         Path(target).write_bytes(verified(body.getvalue(), file))
 
     server = urlsplit(file.url).netloc
-    if time.monotonic() - _quiet.get(server, -math.inf) < QUIET:
-        raise Missing(f"{file.url}: not tried, as {server} did not answer a moment ago")
+    since, cause = _quiet.get(server, (-math.inf, ""))
+    if time.monotonic() - since < QUIET:
+        raise Missing(f"{server} cannot be reached: {cause}")
     cache = user_cache()
     files = pooch.create(
         cache,
@@ -594,7 +608,7 @@ def _downloaded(file: RawFile) -> tuple[bytes, Path]:
     )
     try:
         path = Path(files.fetch(file.file, downloader=keep))
-    except Missing as missing:
+    except Damaged as missing:
         remedy = f"with a network {file.url} can be saved into a folder for --data-dir"
         raise Missing(f"{file.url}: {missing}; {remedy}") from missing
     except OSError as error:

@@ -202,7 +202,7 @@ def test_data_sets_are_listed_checked_and_fetched(
     fetched = sweep("datasets", "fetch", "ecoli", "iris")  # one that cannot be keeps no other
     assert fetched.exit_code == 1
     assert fetched.stdout == "iris: scikit-learn\n"
-    assert "ecoli: not available: no network; no mirror" in fetched.stderr
+    assert "\n  no mirror\n" in fetched.stderr
     assert "1 of 2 are not available, 1 are here; the same again goes on: ecoli" in fetched.stderr
     assert sweep("datasets", "fetch", "iris").exit_code == 0
 

@@ -135,6 +135,16 @@ def test_agreement_near_chance_or_less_than_told() -> None:
     assert not any("no better than chance" in text for text in found(layers=[*drawn(1.0, 60), *crowd]))
     (less,) = found(layers=drawn(0.75, 600, told=0.95))
     assert "but their accuracy explains only" in less
+    assert "more wrong answers (--accuracy)" in less
+
+
+def test_the_number_of_clusters_is_asked_about_if_rows_and_kinds_are_right() -> None:
+    layers = drawn(0.95, 600, told=0.95)
+    for clusters, words in ((LABELS // 2, "are there more classes"), (np.arange(150) // 10, "fewer classes")):
+        annotated = alarms.Annotated(layers)
+        (text,) = alarms.contradictions(annotated, annotated.right(clusters))
+        assert words in text
+        assert "numbered" not in text
 
 
 def test_answers_that_contradict_each_other_or_the_number_of_clusters() -> None:
