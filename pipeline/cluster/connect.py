@@ -39,9 +39,6 @@ PATIENCE = 30.0
 
 LOGGERS = ("distributed", "distributed.client", "asyncio")
 
-# Loggers to which dask gives handlers of their own, on the terminal.
-ON_TERMINAL = (*LOGGERS, "tornado", "tornado.application", "bokeh")
-
 SETTINGS = {
     # Ten deaths of a worker under one task, since most deaths are the machine's and not the task's.
     "distributed.scheduler.allowed-failures": 10,
@@ -109,10 +106,11 @@ def connect(profile: Profile, *, n_workers: int | None = None, lease: Lease) -> 
         for library in map(logging.getLogger, LOGGERS):
             stack.callback(library.setLevel, library.level)
             library.setLevel(logging.ERROR)
-        for library in map(logging.getLogger, ON_TERMINAL):
+            # dask gives it handlers on the terminal
             state = {"handlers": library.handlers, "propagate": library.propagate}
             stack.callback(vars(library).update, state)
             library.handlers, library.propagate = [], True
+        stack.enter_context(pages.faults_in_one_line())
         stack.enter_context(pages.under_own_names())
         client = stack.enter_context(connection)
         try:

@@ -5,6 +5,7 @@ looks for a page here first.
 """
 
 import asyncio
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol
@@ -14,6 +15,11 @@ from distributed.http.routing import RoutingApplication
 from distributed.http.utils import RequestHandler
 
 from sweep_clustering.pipeline.common import VARIABLE, is_own
+
+logger = logging.getLogger(__name__)
+
+# Loggers of the pages of dask's dashboard, and of the server.
+PAGES = ("tornado", "tornado.application", "tornado.general", "bokeh", "distributed.dashboard")
 
 WHY = (
     "Not served: this page changes what the run does, and everybody on this machine can open the dashboard.\n"
@@ -52,6 +58,41 @@ def under_own_names() -> Iterator[None]:
         yield
     finally:
         node.RoutingApplication = before
+
+
+class _Faults(logging.Handler):
+    """Handler that logs an error of a page in one line, and nothing if a browser has left."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Log the first line of a message, and the last one, which names the error."""
+        last = self.format(record).strip().rpartition("\n")[2]
+        first = record.getMessage().partition("\n")[0].removeprefix("Traceback (most recent call last):")
+        if record.levelno >= logging.ERROR and "ClosedError" not in last and not last.endswith(":"):
+            logger.warning(
+                "dask's pages or their server: %s", last if first in ("", last) else f"{first}: {last}"
+            )
+
+
+@contextmanager
+def faults_in_one_line() -> Iterator[None]:
+    """Log errors of pages in one line, without tracebacks, in the block."""
+    libraries = [*map(logging.getLogger, PAGES)]
+    states = [{"handlers": library.handlers, "propagate": library.propagate} for library in libraries]
+    for library in libraries:
+        library.handlers, library.propagate = [_Faults()], False
+    tasks = logging.getLogger("asyncio")
+    tasks.addFilter(_is_no_departure)
+    try:
+        yield
+    finally:
+        tasks.removeFilter(_is_no_departure)
+        for library, state in zip(libraries, states, strict=True):
+            vars(library).update(state)
+
+
+def _is_no_departure(record: logging.LogRecord) -> bool:
+    """Whether a record of asyncio is something else than a message to a browser that has left."""
+    return record.exc_info is None or "ClosedError" not in str(record.exc_info[0])
 
 
 class _OwnNames(RoutingApplication):  # type: ignore[misc]

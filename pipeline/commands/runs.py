@@ -149,7 +149,7 @@ def init(
     """Write a commented sweep file for TABLES of your own, to begin with.
 
     The cells show which columns hold classes, names of rows, numbers of rows and texts; the file says what
-    was made of each. Where they do not show the classes, nothing is written, and --label-column names them.
+    was made of each. If they do not show the classes, nothing is written, and --label-column names them.
     """
     from sweep_clustering.pipeline.fit.inputs import place_problems
     from sweep_clustering.sweeps.file.begin import sweep_file_of

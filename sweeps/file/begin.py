@@ -1,7 +1,7 @@
 """A sweep file to begin with, for a user's own tables: `sweep init`.
 
 The columns of a table say what they are if their cells leave no doubt: `ColumnGuess` looks at them while the
-table is read. What they leave open is a problem, which names the options that decide it.
+table is read. If they do not, that is a problem, which names the options that decide it.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ scale = "standard"  # each feature has the standard deviation 1; "none" for feat
 
 @dataclass
 class ColumnGuess(NameSearch):
-    """What the columns of a table are, by their cells."""
+    """Guess by the cells of a table which columns are classes, names or features."""
 
     label: str | None = None
     choice: TableChoice = field(default_factory=TableChoice)

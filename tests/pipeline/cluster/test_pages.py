@@ -1,6 +1,7 @@
 """What the ports of http serve: everybody on the machine may read, and nothing changes the run."""
 
 import http.client
+import logging
 import re
 from collections.abc import Iterator, Mapping
 from itertools import product
@@ -139,3 +140,32 @@ def test_the_page_of_a_run_is_there_while_it_is_published(client: Client, port: 
     host = f"127.0.0.1:{port}"
     assert asked == [("/sweep", host, ""), ("/sweep/state.json", host, "a.1.2")]
     assert ask(port, "sweep")[0] == 503
+
+
+class GoneClosedError(Exception):
+    """As the errors of tornado are called where a browser has left."""
+
+
+def test_pages_that_fail_log_one_line_and_browsers_that_leave_none(caplog: pytest.LogCaptureFixture) -> None:
+    names = ("bokeh.util.tornado", "tornado.application", "distributed.dashboard.components.scheduler")
+    before = [(library.handlers, library.propagate) for library in map(logging.getLogger, pages.PAGES)]
+    with pages.faults_in_one_line():
+        for name, error in product((*names, "asyncio"), (GoneClosedError(), KeyError("x"))):
+            try:
+                raise error
+            except Exception:
+                logging.getLogger(name).exception("Uncaught exception GET /graph")
+        logging.getLogger("bokeh.util.tornado").error("Error thrown from periodic callback:")
+        logging.getLogger("bokeh.util.tornado").error(
+            "Traceback (most recent call last):\n  a\nKeyError: 'x'"
+        )
+        logging.getLogger("tornado.access").warning("404 GET /")
+    *lines, text = caplog.records[:3] + caplog.records[4:]
+    one = "dask's pages or their server: Uncaught exception GET /graph: KeyError: 'x'"
+    assert [line.getMessage() for line in lines] == [one] * 3
+    assert text.getMessage() == "dask's pages or their server: KeyError: 'x'"
+    assert [line.exc_info for line in (*lines, text)] == [None] * 4
+    assert caplog.records[3].name == "asyncio"
+    assert before == [
+        (library.handlers, library.propagate) for library in map(logging.getLogger, pages.PAGES)
+    ]
