@@ -51,6 +51,7 @@ Clusters = Annotated[int, Whole(1, 32_767)]
 Length = Annotated[int, Whole(1, 10**6)]
 Source = Annotated[str, Text("a text of at most 10,000 characters", max_length=10_000)]
 Flag = Annotated[bool, Strict()]
+Citation = Annotated[str, Text("a text of at most 2,000 characters", max_length=2_000)]
 # Names of features or classes, as in a table: some may be equal.
 Names = Annotated[
     tuple[Annotated[str, Text("a text of at most 200 characters", max_length=200)], ...], Listed()

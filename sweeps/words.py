@@ -6,8 +6,8 @@ No arrays are loaded: commands show and check these names before they know what 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import packages_distributions, version
 from importlib.util import decode_source, find_spec
@@ -186,6 +186,7 @@ class Shipped:
     text: str  # with the place of publication
     package: str = ""  # a package on whose version its answers depend
     extra: str = ""  # extra of this distribution that installs the package
+    reference: Mapping[str, str] = field(default_factory=dict)  # fields of its entry in BibTeX
 
     @property
     def missing(self) -> str:

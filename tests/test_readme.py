@@ -208,7 +208,9 @@ def test_the_tables_of_the_sweep_file_have_every_key_and_its_default() -> None:
         "sheet": "the first",
         "n_clusters": "number of classes",
         "scale": "that of the file",
-        **dict.fromkeys(("drop", "index_column", "label_column", "annotations"), "none"),
+        **dict.fromkeys(
+            ("drop", "index_column", "label_column", "annotations", "licence", "citation"), "none"
+        ),
         **dict.fromkeys(("missing", "links_outside", "categories"), "error"),
         "first_row": "auto",
     }
@@ -235,6 +237,7 @@ def test_the_tables_of_the_sweep_file_have_every_key_and_its_default() -> None:
         "restarts": "1, or the method's own",
         "time_limit": f"{MethodEntry.model_fields['time_limit'].default:g}",
         "options": "none",
+        "citation": "none",
     }
     assert methods.keys() == MethodEntry.model_fields.keys()
     assert explained == search | {"held_out": "false"} | crowd | data | stop | methods

@@ -70,7 +70,10 @@ def list_datasets(names: tuple[str, ...], data_dir: Path | None, as_json: bool) 
         source = record.source or "not on this machine: sweep datasets fetch"
         sizes = f"{record.n_samples:>6}{record.n_features:>4}{record.n_clusters:>4}"
         click.echo(f"{record.name:<{width}}{sizes}  {source}")
-        for line in (f"{record.licence}; {record.landing_page}", *(() if record.source else record.reasons)):
+        for line in (
+            f"{record.licence or 'no known licence'}; {record.landing_page}",
+            *(() if record.source else record.reasons),
+        ):
             click.echo(f"{'':<{width + 16}}{line}")
     if rest := [record for record in records if record not in listed]:
         n_here = sum(bool(record.source) for record in rest)

@@ -29,6 +29,7 @@ COMMANDS = {
         "Write CUBE, and what others need to read, cite and check it, into one file.",
     ),
     "cancel": ("runs:cancel", "End the run of a cube, head and workers; what was finished is kept."),
+    "cite": ("publish:cite", "Print what to cite for CUBE, in BibTeX."),
     "compare": ("results:compare", "Compare the cells of CUBE_B with the same cells of CUBE_A."),
     "datasets": ("known:datasets", "List, fetch and check the data sets known by name."),
     "doctor": (

@@ -1,4 +1,4 @@
-"""Commands that publish cubes: `bundle`, `board`."""
+"""Commands that publish cubes: `bundle`, `cite` and `board`."""
 
 from functools import partial
 from pathlib import Path
@@ -45,3 +45,14 @@ def board(bundles: tuple[Path, ...], results: Path, out: Path | None) -> None:
         places = collected(partial(arguments.find_cube, results=results), bundles)
         page = write_board(places, out or arguments.beside(places[0], ".board"), progress=progress_bar)
     click.echo(f"page: {page}")
+
+
+@click.command()
+@arguments.takes_cube
+def cite(cube: Path, results: Path) -> None:
+    """Print what to cite for CUBE, in BibTeX: software, paper, each data set and each method."""
+    from sweep_clustering.pipeline.publish.citation import bibliography
+    from sweep_clustering.storage.cube.manifest import read_manifest
+
+    with reported():
+        click.echo(bibliography(read_manifest(arguments.find_place(cube, results))), nl=False)

@@ -21,6 +21,8 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from sweep_clustering.pipeline.common import Progress, silent
+from sweep_clustering.pipeline.publish.citation import bibliography, data_origins
+from sweep_clustering.pipeline.publish.description import MEMBERS, Listing, croissant, readme, ro_crate
 from sweep_clustering.pipeline.report.write import EXTRA, write_report, write_rows
 from sweep_clustering.pipeline.scoring.raw import RawScores, raw_table, raw_text, read_raw
 from sweep_clustering.storage.archive import CUBE_SUFFIX, Archive, parts_of, write_zip
@@ -35,7 +37,7 @@ from sweep_clustering.sweeps.errors import InputError, Problem, collecting, refu
 from sweep_clustering.sweeps.file.reading import as_toml
 from sweep_clustering.sweeps.file.spec import load
 from sweep_clustering.sweeps.plan import Name
-from sweep_clustering.sweeps.records import Record, Text, Whole, read
+from sweep_clustering.sweeps.records import Record, Text, read
 
 FORMAT = "sweep bundle"
 FORMAT_VERSION = 1
@@ -43,16 +45,6 @@ FORMAT_VERSION = 1
 # Members of a bundle beside the cube.
 MANIFEST = "manifest.json"
 SCORES = "scores.csv"
-
-
-class Listing(Record):
-    """Size and checksum of a member."""
-
-    size: Annotated[int, Whole(0)]  # in bytes
-    sha256: Annotated[str, Text("64 digits of a checksum", pattern="^[0-9a-f]{64}$")]
-
-    def __str__(self) -> str:
-        return f"{self.size:,} bytes with sha256 {self.sha256}"
 
 
 class Contents(Record):
@@ -163,7 +155,7 @@ def write_bundle(cube: Place, out: Path, *, overwrite: bool = False, progress: P
 def _members(manifest: Manifest, folder: Path, progress: Progress) -> dict[str, bytes | Path]:
     """Return all members of the bundle of a cube; files are made in a folder."""
     name = manifest.spec.name
-    unknown = _without_licence(manifest)
+    unknown = [name for name, origin in data_origins(manifest).items() if not origin.licence]
     plain, public = public_state(manifest), public_state(manifest, unknown)
     whole, published = folder / f"whole{CUBE_SUFFIX}", folder / f"{name}{CUBE_SUFFIX}"
     _write_cube(plain, whole)
@@ -176,7 +168,10 @@ def _members(manifest: Manifest, folder: Path, progress: Progress) -> dict[str, 
     write_rows(folder / "scores.parquet", [scores])
     parts = Parts((read_manifest(whole),), replace(public, path=published.relative_to(folder)))
     report = write_report(parts, folder / "report", progress=progress)
+    version = package_version()
     members: dict[str, bytes | Path] = {
+        "README.md": readme(public, scores, version).encode(),
+        "CITATION.bib": bibliography(public).encode(),
         "provenance.json": _json(provenance(public)),
         "report.html": report.page,
         SCORES: raw_text(scores, plain.spec, plain.plans, plain.made_with).encode(),
@@ -184,14 +179,16 @@ def _members(manifest: Manifest, folder: Path, progress: Progress) -> dict[str, 
         "sweep.toml": as_toml(public.spec).encode(),
         published.name: published,
     }
+    listings = {member: _listing(parts_of(content)) for member, content in members.items()}
+    descriptions = {"croissant.json": croissant(public, listings, scores)}
+    descriptions["ro-crate-metadata.json"] = ro_crate(public, listings)
+    members |= {member: _json(description) for member, description in descriptions.items()}
+    listings |= {member: _listing(parts_of(members[member])) for member in descriptions}
     contents = Contents(
-        format=FORMAT,
-        format_version=FORMAT_VERSION,
-        sweep=name,
-        software=f"sweep-clustering {package_version()}",
-        files={member: _listing(parts_of(content)) for member, content in members.items()},
+        format=FORMAT, format_version=FORMAT_VERSION, sweep=name, software=version, files=listings
     )
-    return {MANIFEST: _json(contents.model_dump(mode="json")), **members}
+    members[MANIFEST] = _json(contents.model_dump(mode="json"))
+    return {name: members.pop(name) for name in MEMBERS if name in members} | members
 
 
 def _json(value: object) -> bytes:
@@ -261,8 +258,3 @@ def _local(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     return PurePath(value).name if value.startswith("/") else HOST_PATH.sub(r"\1", value)
-
-
-def _without_licence(cube: Manifest) -> list[str]:
-    """Return the data sets of which no licence is known."""
-    return []

@@ -19,7 +19,7 @@ import tomllib
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -64,7 +64,7 @@ class Entry:
     files : tuple of RawFile
         The raw file, or one of features and one of classes; none if scikit-learn's copy is the only source.
     landing_page, licence : str
-        Page about the data set, and the licence named there.
+        Page about the data set, and the SPDX identifier of the licence named there; empty if none is.
     n_samples : int
         Rows after preprocessing.
     class_names : tuple of str
@@ -93,6 +93,8 @@ class Entry:
         Rows that belong to no class, and are left out.
     feature_names : tuple of str
         Names in scikit-learn's copy or on the publisher's page, if there are any.
+    reference : mapping of str to str
+        Fields of its entry in BibTeX.
     """
 
     name: str
@@ -113,6 +115,7 @@ class Entry:
     sklearn_codes: tuple[int, ...] = ()
     n_noise: int = 0
     feature_names: tuple[str, ...] = ()
+    reference: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def n_features(self) -> int:
@@ -137,6 +140,13 @@ def _entry(name: str, keys: Mapping[str, Any]) -> Entry:
 # The suite: its own repository, at the version whose checksums are here.
 SUITE = "https://raw.githubusercontent.com/gagolews/clustering-data-v1/v1.1.0"
 SUITE_PAGE = "https://clustering-benchmarks.gagolewski.com"
+SUITE_REFERENCE = {
+    "author": "Gagolewski, Marek and others",
+    "title": "A benchmark suite for clustering algorithms: Version 1.1.0",
+    "year": "2022",
+    "doi": "10.5281/zenodo.7088171",
+    "note": "described in A framework for benchmarking clustering algorithms, SoftwareX 20, 101270, 2022",
+}
 
 
 def _suite(row: Mapping[str, str]) -> Entry:
@@ -149,13 +159,14 @@ def _suite(row: Mapping[str, str]) -> Entry:
         f"suite/{name}",
         tuple(files),
         SUITE_PAGE,
-        "for research, see its README",
+        licence="",  # its README allows research, and names no licence
         n_samples=int(row["n_samples"]),
         class_names=tuple(str(number) for number in range(1, n_clusters + 1)),
         checksum=row["checksum"],
         features=(0, int(row["n_features"])),
         class_column=0,
         n_noise=int(row["n_noise"]),
+        reference=SUITE_REFERENCE,
     )
 
 

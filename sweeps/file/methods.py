@@ -27,7 +27,7 @@ from pydantic import (
 from sweep_clustering.sweeps import records, words
 from sweep_clustering.sweeps.errors import InputError, did_you_mean, refused, short_text
 from sweep_clustering.sweeps.files import read_file
-from sweep_clustering.sweeps.plan import Length, MethodPlan, Name
+from sweep_clustering.sweeps.plan import Citation, Length, MethodPlan, Name
 
 # Bytes of a module of a package, which may be machine code.
 MOST_OF_MODULE = 2**28
@@ -75,6 +75,7 @@ class Called(records.Record):
     )
     time_limit: Annotated[float, SECONDS] = Field(words.PER_CALL, description="Seconds that a call may take.")
     options: Options = Field(default_factory=dict, description="Arguments of the call, by name.")
+    citation: Citation = Field("", description="How to cite it: authors, year, title, place and DOI.")
 
 
 class Method(Called):

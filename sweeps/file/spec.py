@@ -13,7 +13,7 @@ from pydantic_core import core_schema
 from sweep_clustering.kernels.settings import PARAMETERS
 from sweep_clustering.sweeps.file.methods import Method, name_of
 from sweep_clustering.sweeps.file.search import KEPT, Search
-from sweep_clustering.sweeps.plan import Accuracy, Clusters, DataName, Name, Scale
+from sweep_clustering.sweeps.plan import Accuracy, Citation, Clusters, DataName, Name, Scale
 from sweep_clustering.sweeps.records import (
     As,
     Checked,
@@ -233,6 +233,12 @@ class UserTable(Named):
         " answers decide.",
     )
     scale: Scale = Field("none", description=SCALE)
+    licence: Annotated[
+        str, Text("an SPDX identifier, such as CC-BY-4.0", pattern=r"^[A-Za-z0-9.+-]{0,100}$")
+    ] = Field(
+        "", description="SPDX identifier of the licence, such as CC-BY-4.0; a bundle has no data without one."
+    )
+    citation: Citation = Field("", description="How to cite it: authors, year, title, place and DOI.")
 
 
 # Keys of a table that the first cubes had; if others are lacking, their defaults were meant.
@@ -414,6 +420,9 @@ class SweepSpec(Record):
             del plain["stop"]
         if not self.grid.methods:
             del plain["grid"]["methods"]
+        for method in plain["grid"].get("methods", ()):
+            if not method["citation"]:
+                del method["citation"]
         for entry in plain["grid"]["datasets"]:
             later = {
                 key: field.default for key, field in UserTable.model_fields.items() if key not in FIRST_KEYS

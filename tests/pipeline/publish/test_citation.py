@@ -1,0 +1,200 @@
+"""What a cube is to be cited with, and how bundles describe themselves to people and programs."""
+
+import contextlib
+import io
+import json
+import re
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from processes.commandline import sweep
+
+from sweep_clustering.pipeline.publish.bundle import read_bundle, write_bundle
+from sweep_clustering.pipeline.publish.citation import bibliography
+from sweep_clustering.storage.cube.growth import open_cube
+from sweep_clustering.storage.cube.manifest import read_manifest
+from sweep_clustering.sweeps.data.builtin import REGISTRY
+from sweep_clustering.sweeps.words import SHIPPED
+
+METHOD = """
+import numpy as np
+
+
+def cluster(X, n_clusters, must_link, cannot_link, *, weights, accuracy, random_state):
+    return np.arange(len(X)) % n_clusters
+"""
+SWEEP = r"""name = "cited"
+seed = 5
+[grid]
+datasets = [
+    "iris",
+    {name = "secret", path = "secret.csv", label_column = "kind"},
+    {name = "open_data", path = "open.csv", label_column = "kind", licence = "CC0-1.0", citation = CITATION},
+]
+p = [0.9]
+m = [10]
+models = ["posterior"]
+methods = [
+    "k-means",
+    "pckmeans",
+    {name = "mine", call = "own.py:cluster", citation = "Own, A. (2026). Round robin. https://doi.org/10.5555/round"},
+    {name = "nobody", call = "own.py:cluster", uses = "nothing"},
+]
+replicates = 1
+restarts = 2
+[search]
+generations = 3
+""".replace("CITATION", r"'Doe & Roe (2020), 50 % of \{all} data, doi:10.1234/ab_c.d.'")
+
+
+@pytest.fixture(scope="module")
+def cube(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("cited")
+    rows = [f"{kind}{number / 10},{kind},{kind}" for number in range(20) for kind in (1, 2)]
+    for name in ("secret.csv", "open.csv"):
+        (folder / name).write_text("\n".join(["a,b,kind", *rows]))
+    (folder / "own.py").write_text(METHOD)
+    (folder / "cited.toml").write_text(SWEEP)
+    submitted = sweep("submit", folder / "cited.toml", "--results", folder, "--workers", "0")
+    assert submitted.exit_code == 0, submitted.output
+    return folder / "cited.zarr"
+
+
+@pytest.fixture(scope="module")
+def bundle(cube: Path) -> Path:
+    return write_bundle(cube, cube.with_name("cited.zip"))
+
+
+def parsed(text: str) -> dict[str, dict[str, str]]:
+    """Entries of BibTeX, by key; all blocks of the text must be entries."""
+    bibtexparser = pytest.importorskip("bibtexparser")
+    library = bibtexparser.parse_string(text)
+    assert library.failed_blocks == []
+    assert len(library.blocks) == len(library.entries)
+    return {
+        entry.key: {"type": entry.entry_type} | {field.key: field.value for field in entry.fields}
+        for entry in library.entries
+    }
+
+
+def test_everything_that_was_used_is_cited_with_licence_home_and_doi(cube: Path, bundle: Path) -> None:
+    printed = sweep("cite", cube)
+    assert printed.exit_code == 0, printed.output
+    assert sweep("cite", bundle).stdout == printed.stdout
+    assert read_bundle(bundle).archive.read("CITATION.bib").decode() == printed.stdout
+    entries = parsed(printed.stdout)
+    assert list(entries) == [
+        *("sweep", "source-paper", "data-iris", "data-secret", "data-open_data"),
+        *("method-k-means", "method-pckmeans", "method-mine", "method-nobody", "method-sklearn"),
+    ]
+    assert entries["source-paper"]["doi"] == "10.48550/arXiv.2104.02146"
+    iris = entries["data-iris"]
+    assert iris["doi"] == "10.24432/C56C76"
+    assert iris["url"] == "https://archive.ics.uci.edu/dataset/53/iris"
+    assert iris["note"] == "used as iris; licence CC-BY-4.0"
+    own = entries["data-open_data"]
+    assert own["doi"] == "10.1234/ab_c.d"
+    assert own["title"] == r"{open\_data}"
+    assert own["note"] == (
+        r"Doe \& Roe (2020), 50 \% of \textbackslash{}\{all\} data, doi:10.1234/ab\_c.d.; used as open\_data;"
+        " licence CC0-1.0"
+    )
+    assert entries["method-mine"]["doi"] == "10.5555/round"
+    assert entries["method-k-means"]["note"] == "used as k-means; licence BSD-3-Clause"
+    assert entries["method-sklearn"]["type"] == "article"
+
+
+def test_every_known_data_set_and_method_has_a_source() -> None:
+    for name, entry in REGISTRY.items():
+        assert {"author", "title", "year", "doi"} <= entry.reference.keys(), name
+        assert bool(entry.licence) != name.startswith("suite/")
+    for name, method in SHIPPED.items():
+        assert {"author", "title", "year"} <= method.reference.keys(), name
+
+
+def test_data_without_a_licence_are_named_and_left_out(cube: Path, bundle: Path) -> None:
+    tree = open_cube(bundle)
+    assert "X" not in tree["secret"]
+    assert "labels_true" not in tree["secret"]
+    assert tree["secret"]["labels"].shape == open_cube(cube)["secret"]["labels"].shape
+    assert {"X", "labels_true"} <= {*tree["open_data"].data_vars} & {*tree["iris"].data_vars}
+    archive = zipfile.ZipFile(bundle)
+    assert not any(b"secret/X" in archive.read(name) for name in archive.namelist())
+    content = read_bundle(bundle)
+    assert [plan.name for plan in content.manifest.plans.values() if plan.left_out] == ["secret"]
+    text = content.archive.read("README.md").decode()
+    assert "The features and the classes of secret are left out, because no licence" in text
+    assert "| secret | not known | its author |" in text
+    scored = {raw.cell.dataset for raw in content.scores.cells if raw.scores["adjusted_rand"] > -2}
+    assert scored == {"iris", "secret", "open_data"}
+    refused = sweep("report", bundle, "--cell", "secret/p=0.9/m=10/replicate=0/posterior")
+    assert refused.exit_code == 2
+    assert "expected a cell of data that were not left out" in refused.stderr
+    page = sweep("report", bundle, "--out", cube.with_name("of-bundle"))
+    assert page.exit_code == 0, page.output
+
+
+def test_no_path_of_the_machine_is_in_a_bundle(cube: Path, bundle: Path) -> None:
+    spec = read_bundle(bundle).manifest.spec
+    assert [getattr(entry, "path", None) for entry in spec.grid.datasets] == [None, "secret.csv", "open.csv"]
+    assert [method.path for method in spec.grid.methods[2:]] == ["own.py", "own.py"]
+    assert str(cube.parent).encode() not in bundle.read_bytes()
+    again = write_bundle(bundle, cube.with_name("again.zip"))
+    assert read_manifest(again).document == read_manifest(bundle).document
+
+
+@pytest.mark.slow
+def test_the_lines_of_the_readme_work(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = read_bundle(bundle).archive.read("README.md").decode()
+    monkeypatch.chdir(bundle.parent)
+    blocks = re.findall(r"```(\w+)\n(.*?)```", text, flags=re.DOTALL)
+    assert [language for language, _ in blocks] == ["python", "python", "python", "bash"]
+    for language, block in blocks:
+        if language == "python":
+            with contextlib.redirect_stdout(io.StringIO()) as output:
+                exec(block, {})
+            assert re.search("DataTree|posterior", output.getvalue())
+    for line in (line for line in blocks[-1][1].splitlines() if "verify" not in line):
+        result = sweep(*line.split()[1:])
+        assert result.exit_code == 0, (line, result.output)
+
+
+@pytest.fixture(scope="module")
+def unpacked(bundle: Path) -> Path:
+    folder = bundle.parent / "unpacked"
+    with zipfile.ZipFile(bundle) as archive:
+        archive.extractall(folder)
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of the libraries that mlcroissant needs
+def test_the_description_is_croissant(unpacked: Path) -> None:
+    mlcroissant = pytest.importorskip("mlcroissant")
+    dataset = mlcroissant.Dataset(unpacked / "croissant.json")
+    assert not dataset.metadata.ctx.issues.errors
+    records = list(dataset.records("scores"))
+    text = [line for line in (unpacked / "scores.csv").read_text().splitlines() if line[0] != "#"]
+    assert len(records) == len(text) - 1
+    assert records[0]["scores/dataset"] == b"iris"
+    document: dict[str, Any] = json.loads((unpacked / "croissant.json").read_text())
+    assert document["license"] == [
+        "https://spdx.org/licenses/CC-BY-4.0.html",
+        "https://spdx.org/licenses/CC0-1.0.html",
+    ]
+    assert document["citeAs"] == (unpacked / "CITATION.bib").read_text()
+
+
+@pytest.mark.slow
+def test_the_description_is_an_ro_crate(unpacked: Path) -> None:
+    rocrate = pytest.importorskip("rocrate.rocrate")
+    crate = rocrate.ROCrate(unpacked)
+    assert crate.root_dataset["name"] == "cited"
+    files = {entity.id for entity in crate.data_entities}
+    there = {path.name for path in unpacked.iterdir()} - {"manifest.json", "ro-crate-metadata.json"}
+    assert files == there - {"croissant.json"}
+    assert crate.get("#run-1")["result"].id == "cited.zarr.zip"
+    assert crate.get("#run-1")["instrument"]["softwareVersion"] == "1.0.0"
+    assert bibliography(read_manifest(unpacked / "cited.zarr.zip")).startswith("@software{sweep,")
