@@ -78,6 +78,7 @@ class State(NamedTuple):
     labels: Annotated[NDArray[np.int16], "samples"]
     best: Annotated[NDArray[np.int16], "samples"]  # best round end of a local search
     own_distances: Annotated[Floats, "samples"]  # squared, to the sample's centroid; a weight in k-means++
+    sums: Annotated[Floats, "samples"]  # cumulated weights in k-means++
     order: NDArray[np.int32]  # (n_annotated,)
     cluster_order: NDArray[np.int64]  # (n_clusters,)
     counters: Annotated[NDArray[np.int64], "6"]

@@ -242,24 +242,21 @@ def seed_centroids(data: Data, state: State, rng: Generator, centroids: Floats, 
     Several draws may be tried for a centroid: the one with the least sum of these distances is taken.
     """
     n_samples, n_features = data.X.shape
-    weights = state.own_distances
+    weights, sums = state.own_distances, state.sums
     weights[:] = np.inf
     best = draw_below(rng, n_samples)
     for k in range(data.n_clusters):
         if state.stop[0] != 0:
             break
         total, least = 0.0, np.inf
-        for weight in weights:
-            total += weight
+        for i in range(n_samples):
+            total += weights[i]
+            sums[i] = total
         candidate = best
         for _ in range(trials if k > 0 else 0):
-            threshold = rng.random() * total
-            cumulated, potential = 0.0, 0.0
-            for i in range(n_samples):
-                # Rounding may leave the sum at the threshold: then the last sample with a weight is drawn.
-                if weights[i] > 0.0 and cumulated <= threshold:
-                    candidate = i
-                    cumulated += weights[i]
+            threshold, potential = rng.random() * total, 0.0
+            if total > 0.0:
+                candidate = drawn_place(sums, threshold)
             if trials > 1:
                 potential = lower_weights(data.X, candidate, weights, NO)
             if potential < least:
@@ -267,6 +264,23 @@ def seed_centroids(data: Data, state: State, rng: Generator, centroids: Floats, 
         for d in range(n_features):
             centroids[d, k] = data.X[best, d]
         lower_weights(data.X, best, weights, YES)
+
+
+@jit_part
+def drawn_place(sums: Floats, threshold: float) -> int:
+    """Return the first place whose cumulated sum is above a threshold, which is at most the last sum.
+
+    Rounding may leave the last sum at the threshold: then the last place with a weight is drawn.
+    """
+    threshold = min(threshold, np.nextafter(sums[-1], 0.0))
+    low, high = 0, len(sums) - 1
+    while low < high:
+        middle = (low + high) // 2
+        if sums[middle] > threshold:
+            high = middle
+        else:
+            low = middle + 1
+    return low
 
 
 @jit_part

@@ -26,7 +26,7 @@ from sweep_clustering.kernels.choice.held_out import (
     without,
 )
 from sweep_clustering.kernels.fits import Gaussians, Runner
-from sweep_clustering.kernels.problem.data import Floats, Layer
+from sweep_clustering.kernels.problem.data import Floats, Layer, link
 from sweep_clustering.kernels.settings import FOLDS
 from sweep_clustering.kernels.structure import (
     AUTO,
@@ -40,6 +40,7 @@ from sweep_clustering.kernels.structure import (
 )
 from sweep_clustering.kernels.unions.table import (
     COARSE_STEPS,
+    FOLD_RISE,
     FOLD_STEPS,
     CompactGaussians,
     Table,
@@ -92,10 +93,10 @@ class FoldPrediction(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """A compact fit, its predictions by fold, and the fit itself if others start from it."""
+    """The best fit in little memory, predictions by fold, and the fits by fold if others start from them."""
 
     compact: CompactGaussians
-    gaussians: Gaussians | None
+    gaussians: dict[int, Gaussians]
     predictions: dict[int, FoldPrediction]
 
 
@@ -104,7 +105,8 @@ class Trials:
 
     def __init__(self, table: Table, layers: Sequence[Layer], annotations: Annotations, run: Runner) -> None:
         self.table, self.layers, self.annotations, self.run = table, layers, annotations, run
-        self.layers_of = [without(layers, annotations, annotations.folds == fold) for fold in range(FOLDS)]
+        training = [without(layers, annotations, annotations.folds == fold) for fold in range(FOLDS)]
+        self.links = [link(layers_of_fold, len(table.X)) for layers_of_fold in training]
         self.scores: dict[tuple[Structure, int], HeldOut] = {}  # by number of starts
         # by number of starts and fold; the fits are those that others start from
         self.predictions: dict[tuple[Structure, int, int], FoldPrediction] = {}
@@ -139,19 +141,18 @@ class Trials:
         tuple(self.run(self.table.find_start, self.table.missing_starts(keys)))
         tested = np.zeros(len(self.annotations.folds), bool)
         for folds in RACE:
-            work: list[tuple[Structure, int]] = [
-                (structure, fold)
+            work = [
+                (structure, folds)
                 for structure in running
-                for fold in (folds if structure.annotated else (-1,))
-                if (structure, starts, max(fold, 0)) not in self.predictions
+                if (structure, starts, folds[0]) not in self.predictions
             ]
             # a fit takes as much memory as the table times K: only those that others start from stay
-            results = self.run(lambda pair: self._try(pair, starts, pair[0] in firsts), work)
-            for (structure, fold), trial in zip(work, results, strict=True):
+            results = self.run(lambda pair: self._try(pair[0], pair[1], starts, pair[0] in firsts), work)
+            for (structure, _), trial in zip(work, results, strict=True):
                 for number, prediction in trial.predictions.items():
                     self.predictions[structure, starts, number] = prediction
-                if trial.gaussians is not None:
-                    self.fits[structure, starts, fold] = trial.gaussians
+                for fold, fit in trial.gaussians.items():
+                    self.fits[structure, starts, fold] = fit
             tested |= np.isin(self.annotations.folds, folds)
             scores = {structure: self._score_of(structure, starts, tested) for structure in running}
             # rivals have as many starts: fits from fewer may be better by chance, and all others would end
@@ -163,27 +164,36 @@ class Trials:
             running = sorted(running, key=lambda structure: scores[structure].log_loss)[:LEFT]
         self.scores |= {(structure, starts): scores[structure] for structure in running}
 
-    def _fit(self, structure: Structure, fold: int, starts: int) -> Gaussians:
-        rng = np.random.default_rng(below(self.table.seed, HELD_OUT + 1 + FOLDS, starts))
+    def _fits(self, structure: Structure, folds: Sequence[int], starts: int) -> dict[int, Gaussians]:
+        """Return the best fit without the annotations of each fold; all folds share the first steps."""
         if not structure.annotated:
-            return self.table.fit_features(structure)
-        layers = self.layers_of[fold]
+            return dict.fromkeys(range(FOLDS), self.table.fit_features(structure))
+        key = below(self.table.seed, HELD_OUT + 1 + FOLDS, starts)
+        rngs, fits = {fold: np.random.default_rng(key) for fold in folds}, dict[int, Gaussians]()
         if structure.first is not None:
-            first = self.fits[structure.first, starts, fold]
-            return self.table.solve(structure, layers, rng, steps=FOLD_STEPS, first=first)
-        many, steps = structure.components * self.table.n_classes, FOLD_STEPS if starts > 1 else COARSE_STEPS
-        labels = [self.table.start(structure.subspace, many, number) for number in range(starts)]
-        fits = [self.table.solve(structure, layers, rng, steps=steps, labels=start) for start in labels]
-        return max(fits, key=lambda fit: fit.bound)
+            for fold, rng in rngs.items():
+                first, links = self.fits[structure.first, starts, fold], self.links[fold]
+                fits[fold] = self.table.solve(
+                    structure, links, rng, steps=FOLD_STEPS, rise=FOLD_RISE, first=first
+                )
+            return fits
+        steps, many = FOLD_STEPS if starts > 1 else COARSE_STEPS, structure.components * self.table.n_classes
+        for number in range(starts):
+            beginning = self.table.begin(structure, self.table.start(structure.subspace, many, number))
+            for fold, rng in rngs.items():
+                fit = self.table.finish(structure, beginning, self.links[fold], rng, steps, FOLD_RISE)
+                if fold not in fits or fit.bound > fits[fold].bound:
+                    fits[fold] = fit
+        return fits
 
-    def _try(self, pair: tuple[Structure, int], starts: int, is_first: bool) -> Trial:
-        structure, fold = pair
-        fit, predictions = self._fit(structure, fold, starts), {}
-        for number in (fold,) if structure.annotated else range(FOLDS):
-            tested = self.annotations.folds == number
+    def _try(self, structure: Structure, folds: Sequence[int], starts: int, is_first: bool) -> Trial:
+        fits, predictions = self._fits(structure, folds, starts), dict[int, FoldPrediction]()
+        for fold, fit in fits.items():
+            tested = self.annotations.folds == fold
             together = alike(fit, self.annotations.pairs[tested])
-            predictions[number] = FoldPrediction(together, self._must(fit, tested, together))
-        return Trial(CompactGaussians.of(fit), fit if is_first else None, predictions)
+            predictions[fold] = FoldPrediction(together, self._must(fit, tested, together))
+        best = max(fits.values(), key=lambda fit: fit.bound)
+        return Trial(CompactGaussians.of(best), fits if is_first else {}, predictions)
 
     def _score_of(self, structure: Structure, starts: int, tested: NDArray[np.bool_]) -> HeldOut:
         folds = self.annotations.folds

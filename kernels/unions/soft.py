@@ -19,7 +19,9 @@ from sweep_clustering.kernels.fits import Gaussians
 from sweep_clustering.kernels.interrupt import new_flag
 from sweep_clustering.kernels.jit import by_pointer, jit, jit_inner, jit_part
 from sweep_clustering.kernels.partition.state import State, allocate, new_state
+from sweep_clustering.kernels.partition.statistics import array_log
 from sweep_clustering.kernels.problem.data import (
+    DIAGONAL,
     FULL,
     GROUP_PRIOR,
     HALF_AN_ANSWER,
@@ -67,8 +69,11 @@ ENOUGH = 0.01
 # Shapes whose covariances are matrices.
 MATRICES = (TIED, FULL)
 
-# Samples whose densities are computed together, few enough for the cache of a processor.
+# Samples whose densities and shares are computed together, few enough for the cache of a processor.
 PANEL = 128
+
+# Products beyond this are put into a sum by their logarithm; one factor more does not overflow.
+LARGE = 1e200
 
 # Dimensions, or components, that are computed together; arrays have zeros up to a multiple of dimensions.
 WIDE = 4
@@ -86,6 +91,8 @@ class Observed(NamedTuple):
 
     Z: Floats  # (n_samples, n_dims)
     panels: Floats  # (n_panels, n_dims, PANEL): the same for loops over samples, with zeros at the end
+    norms: Floats  # (n_samples,): squared norms
+    total: Floats  # (n_dims, n_dims): sum of the outer squares of all samples, if the covariance is tied
     shape: int  # number of the shape of the covariances
     n_classes: int
     is_equal: bool  # whether all classes have the same prior probability
@@ -98,6 +105,7 @@ class Observed(NamedTuple):
     signed: Floats  # (n_pairs,): number of annotations of the pair, negative for cannot-links
     odds: Floats  # (n_pairs,): log(p / (1 - p)), 0 if the accuracy is unknown
     sources: NDArray[np.int32]  # (n_pairs,): number of the annotator if the accuracy is unknown, else -1
+    sureness: float  # what annotations of known accuracy add to the bound if none agrees, nats
 
 
 @by_pointer
@@ -113,8 +121,14 @@ class Fields(NamedTuple):
     means: Annotated[Floats, "components dims"]
     covariances: Annotated[Floats, "shapes dims width"]  # one if tied; variances if the width is 1
     factors: Annotated[Floats, "shapes dims padded"]  # inverse of their Cholesky factors, or 1 / deviation
+    offsets: Annotated[Floats, "components whites"]  # minus the means times the factors
     logdets: Annotated[Floats, "shapes"]
-    densities: Annotated[Floats, "samples components"]  # log N(z_i; g) + D/2 log 2 π
+    densities: Annotated[Floats, "components panel"]  # log π_g N(z_i; g) + D/2 log 2 π of a panel
+    tops: Annotated[Floats, "classes panel"]  # largest of each class, then the evidence
+    sums: Annotated[Floats, "classes panel"]
+    rows: Annotated[Floats, "2 panel"]
+    whites: Annotated[Floats, "wide panel"]  # one if not tied
+    logs: Annotated[Floats, "sources 4"]  # log a and log(1 - a) of both accuracies
     accuracies: Annotated[Floats, "sources 2"]  # on pairs that belong together, and on others
     agreed: Annotated[Floats, "sources 2"]
     annotated: Annotated[Floats, "sources 2"]
@@ -123,12 +137,9 @@ class Fields(NamedTuple):
     links: Annotated[Floats, "components components"]  # r_gᵀ Θ r_h, over pairs both ways
     best_map: Annotated[NDArray[np.int64], "components"]
     n_components: Annotated[NDArray[np.int64], "classes"]
-    vector: Annotated[Floats, "dims"]
     field: Annotated[Floats, "classes"]
     work: Annotated[Floats, "classes"]
     pulls: Annotated[Floats, "pairs"]  # gain of each pair if its samples are of one class
-    white: Annotated[Floats, "panel"]
-    distances: Annotated[Floats, "wide panel"]  # some components at a time
     bound: Annotated[Floats, "3"]  # features with entropy, annotations, prior
     stop: NDArray[np.int64]  # (1,)
 
@@ -152,18 +163,27 @@ def observe(
         Proportions of the classes.
     """
     (_, n_dims), shape = Z.shape, COVARIANCES.index(covariance)
-    annotated: dict[str, Any] = links._asdict()
-    del annotated["annotators"]
     return Observed(
         Z=np.ascontiguousarray(Z, np.float64),
         panels=_panels(Z),
+        norms=np.square(Z).sum(axis=1),
+        total=np.einsum("nd,ne->de", Z, Z) if shape == TIED else np.empty((0, 0)),
         shape=shape,
         n_classes=n_classes,
         is_equal=proportions == "equal",
         scale=np.maximum(Z.var(axis=0), np.finfo(float).tiny) / n_components ** (2.0 / n_dims),
         strength=(n_dims if shape in MATRICES else 2) + 2.0,
-        **annotated,
+        **_annotated(links),
     )
+
+
+def _annotated(links: Links) -> dict[str, Any]:
+    """Return the fields of `Observed` for annotations."""
+    fields: dict[str, Any] = links._asdict()
+    del fields["annotators"]
+    is_known = links.sources < 0
+    sureness = np.abs(links.signed[is_known]) * np.logaddexp(0.0, links.odds[is_known])
+    return {**fields, "sureness": -float(sureness.sum())}
 
 
 def _panels(Z: Floats) -> Floats:
@@ -187,6 +207,7 @@ def fit_components(
     proportions: str = "free",
     labels: NDArray[np.integer] | None = None,
     steps: int = STEPS,
+    enough: float = ENOUGH,
 ) -> Gaussians:
     """Fit classes that are unions of Gaussians to features and annotations, from one start.
 
@@ -210,6 +231,8 @@ def fit_components(
         Components of the samples at the start, in place of those of `first_labels`.
     steps : int
         Most steps of the fit.
+    enough : float
+        Least rise of the bound in a step, nats; a step of less is the last one.
 
     Returns
     -------
@@ -223,22 +246,64 @@ def fit_components(
     """
     n_components = n_classes * components
     links = layers if isinstance(layers, Links) else link(layers, len(Z))
-    observed = observe(
+    if labels is None:
+        labels = first_labels(Z, n_components, rng)
+    beginning = begin(
         Z,
-        links,
+        labels,
         n_classes=n_classes,
         n_components=n_components,
         covariance=covariance,
         proportions=proportions,
     )
-    if labels is None:
-        labels = first_labels(observed.Z, n_components, rng)
-    fields = new_fields(observed, labels, n_components)
-    n_steps = _fit(observed, fields, rng, steps)
+    return finish(beginning, links, rng, steps, enough)
+
+
+class Beginning(NamedTuple):
+    """A fit after its first steps, which are without annotations: fits to all folds go on from there."""
+
+    observed: Observed  # without annotations
+    shares: Floats  # (n_samples, n_components)
+
+
+def begin(
+    Z: Floats,
+    labels: NDArray[np.integer],
+    *,
+    n_classes: int,
+    n_components: int,
+    covariance: str,
+    proportions: str = "free",
+) -> Beginning:
+    """Take the first steps of a fit from the components of the samples; `observe` has the parameters."""
+    observed = observe(
+        Z,
+        link((), len(Z)),
+        n_classes=n_classes,
+        n_components=n_components,
+        covariance=covariance,
+        proportions=proportions,
+    )
+    fields = new_fields(observed, n_components)
+    fields.shares[np.arange(len(Z)), labels] = 1.0
+    _begin(observed, fields)
+    return Beginning(observed, fields.shares)
+
+
+def finish(
+    beginning: Beginning, links: Links, rng: Generator, steps: int = STEPS, enough: float = ENOUGH
+) -> Gaussians:
+    """Fit features and annotations from the first steps on; `fit_components` has the parameters."""
+    observed = beginning.observed._replace(**_annotated(links))
+    n_components, n_classes = beginning.shares.shape[1], observed.n_classes
+    fields = new_fields(observed, n_components)
+    fields.shares[:] = beginning.shares
+    n_steps = _fit(observed, fields, rng, steps, enough)
     is_matrix = observed.shape in MATRICES
     bound = fields.bound.tolist()
+    proportions = "equal" if observed.is_equal else "free"
     return Gaussians(
-        structure=Structure(NONE, components, covariance, proportions),
+        structure=Structure(NONE, n_components // n_classes, COVARIANCES[observed.shape], proportions),
         class_of=fields.class_of,
         weights=np.exp(fields.log_weights),
         means=fields.means,
@@ -259,16 +324,15 @@ def warm_up() -> None:
     fit_components(Z, [layer], n_classes=2, components=1, covariance="spherical", steps=1, rng=rng)
 
 
-def new_fields(observed: Observed, labels: NDArray[np.integer], n_components: int) -> Fields:
-    """Return the arrays of a fit, with every sample in one component."""
+def new_fields(observed: Observed, n_components: int) -> Fields:
+    """Return the arrays of a fit."""
     (n_samples, n_dims), is_matrix = observed.Z.shape, observed.shape in MATRICES
     sizes = {"samples": n_samples, "components": n_components, "classes": observed.n_classes, "dims": n_dims}
-    sizes |= {"shapes": 1 if observed.shape == TIED else n_components, "panel": PANEL, "wide": WIDE}
+    sizes |= {"shapes": 1 if observed.shape == TIED else n_components, "panel": PANEL}
     sizes |= {"width": n_dims if is_matrix else 1, "padded": n_dims + -n_dims % WIDE if is_matrix else 1}
+    sizes |= {"whites": n_dims if is_matrix else 0, "wide": n_dims if observed.shape == TIED else 1}
     sizes |= {"pairs": len(observed.pairs), "sources": int(observed.sources.max(initial=-1)) + 1}
-    fields = allocate(Fields, sizes, stop=new_flag())
-    fields.shares[np.arange(n_samples), labels] = 1.0
-    return fields
+    return allocate(Fields, sizes, stop=new_flag())
 
 
 def first_labels(Z: Floats, n_components: int, rng: Generator) -> NDArray[np.int64]:
@@ -302,14 +366,16 @@ def _start(data: Data, state: State, centroids: Floats, rng: Generator, trials: 
 
 
 @jit
-def _fit(observed: Observed, fields: Fields, rng: Generator, steps: int) -> int:
-    """Raise the bound as long as it rises, and return the number of steps."""
+def _begin(observed: Observed, fields: Fields) -> None:
+    """Take the first steps, without annotations."""
     for _ in range(WARM_STEPS):
-        if fields.stop[0] != 0:
-            return 0
         set_parameters(observed, fields)
-        set_densities(observed, fields)
         set_shares(observed, fields, 0)
+
+
+@jit
+def _fit(observed: Observed, fields: Fields, rng: Generator, steps: int, enough: float) -> int:
+    """Raise the bound as long as it rises enough, and return the number of steps."""
     fields.accuracies[:] = 0.75
     set_pulls(observed, fields)
     choose_classes(observed, fields, rng)
@@ -320,7 +386,6 @@ def _fit(observed: Observed, fields: Fields, rng: Generator, steps: int) -> int:
         if fields.stop[0] != 0:
             return step
         set_parameters(observed, fields)
-        set_densities(observed, fields)
         set_shares(observed, fields, ROUNDS)
         set_accuracies(observed, fields, is_common)
         if len(fields.sizes) > observed.n_classes and step % CLASS_STEPS == CLASS_STEPS - 1:
@@ -329,7 +394,7 @@ def _fit(observed: Observed, fields: Fields, rng: Generator, steps: int) -> int:
                 set_classes(fields)
         set_bound(observed, fields)
         now = fields.bound.sum()
-        is_still = now < before + ENOUGH and step > CLASS_STEPS
+        is_still = now < before + enough and step > CLASS_STEPS
         if is_still and not is_common:
             return step + 1
         is_common = is_common and not is_still and 2 * (step + 1) < steps
@@ -345,15 +410,7 @@ def set_parameters(observed: Observed, fields: Fields) -> None:
     """Set the weights, means and covariances that are best for the shares and the prior."""
     n_samples, n_dims = observed.Z.shape
     n_components = len(fields.sizes)
-    fields.sizes[:] = 0.0
-    fields.means[:] = 0.0
-    for i in range(n_samples):
-        for g in range(n_components):
-            share = fields.shares[i, g]
-            if share > NEGLIGIBLE:
-                fields.sizes[g] += share
-                for d in range(n_dims):
-                    fields.means[g, d] += share * observed.Z[i, d]
+    set_moments(observed, fields)
     work, class_of = fields.work, fields.class_of
     work[:] = 0.0
     for g in range(n_components):
@@ -371,42 +428,91 @@ def set_parameters(observed: Observed, fields: Fields) -> None:
     for shape in range(len(fields.logdets)):
         trace = factorise(observed, fields, shape)
         fields.bound[2] -= 0.5 * observed.strength * (trace + fields.logdets[shape])
+    for g in range(n_components):
+        factor = fields.factors[g if observed.shape != TIED else 0]
+        for a in range(fields.offsets.shape[1]):
+            offset = 0.0
+            for b in range(a + 1):
+                offset -= factor[a, b] * fields.means[g, b]
+            fields.offsets[g, a] = offset
+
+
+@jit_inner
+def set_moments(observed: Observed, fields: Fields) -> None:
+    """Set the sums of the members of each component: their number, and first and second moments.
+
+    Coordinates are centred, and the prior adds some of the variance of all samples to each covariance, so
+    that the scatter about the mean loses no digits that count by being a difference of moments.
+    """
+    n_samples, n_dims = observed.Z.shape
+    covariances, means, sizes, Z = fields.covariances, fields.means, fields.sizes, observed.Z
+    variances = covariances.reshape(covariances.shape[0], covariances.shape[1] * covariances.shape[2])
+    sizes[:] = 0.0
+    means[:] = 0.0
+    covariances[:] = 0.0
+    for i in range(n_samples):
+        row = Z[i]
+        for g in range(len(sizes)):
+            share = fields.shares[i, g]
+            if share <= NEGLIGIBLE:
+                continue
+            sizes[g] += share
+            add_scaled(share, row, means[g], n_dims)
+            if observed.shape == SPHERICAL:
+                variances[g, 0] += share * observed.norms[i]
+            elif observed.shape == DIAGONAL:
+                squares = variances[g]
+                for d in range(n_dims):
+                    squares[d] += share * row[d] * row[d]
+            elif observed.shape == FULL:
+                for d in range(n_dims):
+                    add_scaled(share * row[d], row, covariances[g, d], d + 1)
+
+
+@jit_inner
+def add_scaled(factor: float, row: Floats, target: Floats, count: int) -> None:
+    """Add a multiple of the first elements of a row to another one."""
+    for d in range(count):
+        target[d] += factor * row[d]
 
 
 @jit_inner
 def set_scatters(observed: Observed, fields: Fields) -> None:
-    """Set the covariances: the scatter of the members, the prior counting as further members."""
+    """Set the covariances from the moments: the scatter of the members, the prior counting as members."""
     n_samples, n_dims = observed.Z.shape
-    covariances, vector, width = fields.covariances, fields.vector, fields.covariances.shape[2]
-    covariances[:] = 0.0
-    for i in range(n_samples):
-        for g in range(len(fields.sizes)):
-            share = fields.shares[i, g]
-            if share <= NEGLIGIBLE:
-                continue
-            target = g if observed.shape != TIED else 0
-            for d in range(n_dims):
-                vector[d] = observed.Z[i, d] - fields.means[g, d]
-            for d in range(n_dims):
-                if width == 1:
-                    covariances[target, d, 0] += share * vector[d] * vector[d]
-                else:
-                    for e in range(d + 1):
-                        covariances[target, d, e] += share * vector[d] * vector[e]
+    covariances, means, width = fields.covariances, fields.means, fields.covariances.shape[2]
+    if observed.shape == TIED:
+        for d in range(n_dims):
+            for e in range(d + 1):
+                covariances[0, d, e] = observed.total[d, e]
+    for g in range(len(fields.sizes)):
+        matrix = covariances[g if observed.shape != TIED else 0]
+        for d in range(n_dims):
+            moment = fields.sizes[g] * means[g, d]
+            if observed.shape == SPHERICAL:
+                matrix[0, 0] -= moment * means[g, d]
+            elif width == 1:
+                matrix[d, 0] -= moment * means[g, d]
+            else:
+                for e in range(d + 1):
+                    matrix[d, e] -= moment * means[g, e]
     for shape in range(len(covariances)):
         size = fields.sizes[shape] if observed.shape != TIED else float(n_samples)
-        mean = 0.0
-        for d in range(n_dims):
-            column = min(d, width - 1)
-            covariances[shape, d, column] += observed.strength * observed.scale[d]
-            for e in range(column + 1):
-                covariances[shape, d, e] /= size + observed.strength
-                if width > 1:
-                    covariances[shape, e, d] = covariances[shape, d, e]
-            mean += covariances[shape, d, column] / n_dims
+        matrix = covariances[shape]
         if observed.shape == SPHERICAL:
             for d in range(n_dims):
-                covariances[shape, d, 0] = mean
+                matrix[0, 0] += observed.strength * observed.scale[d]
+            mean = matrix[0, 0] / (n_dims * (size + observed.strength))
+            for d in range(n_dims):
+                matrix[d, 0] = mean
+            continue
+        for d in range(n_dims):
+            column = min(d, width - 1)
+            matrix[d, column] += observed.strength * observed.scale[d]
+            for e in range(column + 1):
+                matrix[d, e] /= size + observed.strength
+                if width > 1:
+                    matrix[e, d] = matrix[d, e]
 
 
 @jit_inner
@@ -443,33 +549,34 @@ def factorise(observed: Observed, fields: Fields, shape: int) -> float:
 
 
 @jit_inner
-def set_densities(observed: Observed, fields: Fields) -> None:
-    """Set the log-density of each sample in each component, without the constant D/2 log 2 π."""
-    n_samples, n_components = len(observed.Z), len(fields.sizes)
-    for panel in range(len(observed.panels)):
-        if fields.stop[0] != 0:
-            return
-        start = panel * PANEL
-        stop = min(start + PANEL, n_samples)
-        for g in range(0, n_components, WIDE):
-            many = min(WIDE, n_components - g)
-            if fields.covariances.shape[2] > 1:
-                for k in range(many):
-                    set_matrix_distances(observed, fields, panel, g + k, k)
-            elif many == WIDE and observed.shape != TIED:  # a matrix of one dimension is a variance
-                set_wide_distances(observed, fields, panel, g)
-            else:
-                for k in range(many):
-                    set_vector_distances(observed, fields, panel, g + k, k)
-            for i in range(start, stop):
-                for k in range(many):
-                    fields.densities[i, g + k] = -0.5 * fields.distances[k, i - start]
+def set_densities(observed: Observed, fields: Fields, panel: int) -> None:
+    """Set the log-density of the samples of a panel in each component, with its weight.
+
+    The constant D/2 log 2 π is left out.
+    """
+    n_components, is_matrix = len(fields.sizes), fields.covariances.shape[2] > 1
+    if is_matrix and observed.shape == TIED:
+        set_whites(observed, fields, panel)
+    wide = 0 if is_matrix or observed.shape == TIED else n_components - n_components % WIDE
+    for g in range(0, wide, WIDE):
+        set_wide_distances(observed, fields, panel, g)
+    for g in range(wide, n_components):
+        if not is_matrix:  # a matrix of one dimension is a variance
+            set_vector_distances(observed, fields, panel, g)
+        elif observed.shape == TIED:
+            set_tied_distances(observed, fields, g)
+        else:
+            set_matrix_distances(observed, fields, panel, g)
+    for g in range(n_components):
+        densities, log_weight = fields.densities[g], fields.log_weights[g]
+        for j in range(PANEL):
+            densities[j] = log_weight - 0.5 * densities[j]
 
 
 @jit_inner
-def set_vector_distances(observed: Observed, fields: Fields, panel: int, g: int, row: int) -> None:
+def set_vector_distances(observed: Observed, fields: Fields, panel: int, g: int) -> None:
     """Set the distances of the samples of a panel to a component with variances, plus its log-determinant."""
-    samples, distances = observed.panels[panel], fields.distances[row]
+    samples, distances = observed.panels[panel], fields.densities[g]
     shape = g if observed.shape != TIED else 0
     distances[:] = fields.logdets[shape]
     for a in range(observed.Z.shape[1]):
@@ -483,9 +590,14 @@ def set_vector_distances(observed: Observed, fields: Fields, panel: int, g: int,
 def set_wide_distances(observed: Observed, fields: Fields, panel: int, g: int) -> None:
     """Set the distances to `WIDE` components from `g` on, with the same bits, reading the samples once."""
     samples, factors, means = observed.panels[panel], fields.factors, fields.means
-    d0, d1, d2, d3 = fields.distances[0], fields.distances[1], fields.distances[2], fields.distances[3]
+    d0, d1, d2, d3 = (
+        fields.densities[g],
+        fields.densities[g + 1],
+        fields.densities[g + 2],
+        fields.densities[g + 3],
+    )
     for k in range(WIDE):
-        fields.distances[k, :] = fields.logdets[g + k]
+        fields.densities[g + k, :] = fields.logdets[g + k]
     for a in range(observed.Z.shape[1]):
         f0, f1, f2, f3 = factors[g, a, 0], factors[g + 1, a, 0], factors[g + 2, a, 0], factors[g + 3, a, 0]
         m0, m1, m2, m3 = means[g, a], means[g + 1, a], means[g + 2, a], means[g + 3, a]
@@ -499,25 +611,45 @@ def set_wide_distances(observed: Observed, fields: Fields, panel: int, g: int) -
 
 
 @jit_inner
-def set_matrix_distances(observed: Observed, fields: Fields, panel: int, g: int, row: int) -> None:
+def set_matrix_distances(observed: Observed, fields: Fields, panel: int, g: int) -> None:
     """Set the distances of the samples of a panel to a component with a matrix, plus its log-determinant."""
-    samples, white, distances = observed.panels[panel], fields.white, fields.distances[row]
-    shape = g if observed.shape != TIED else 0
-    factor = fields.factors[shape]
-    distances[:] = fields.logdets[shape]
+    white, distances = fields.whites[0], fields.densities[g]
+    distances[:] = fields.logdets[g]
     for a in range(observed.Z.shape[1]):
-        offset = 0.0
-        for b in range(a + 1):
-            offset -= factor[a, b] * fields.means[g, b]
-        for j in range(PANEL):
-            white[j] = offset
-        for b in range(0, a + 1, WIDE):  # the rest are zeros
-            f0, f1, f2, f3 = factor[a, b], factor[a, b + 1], factor[a, b + 2], factor[a, b + 3]
-            for j in range(PANEL):
-                first = f0 * samples[b, j] + f1 * samples[b + 1, j]
-                white[j] += first + (f2 * samples[b + 2, j] + f3 * samples[b + 3, j])
+        set_white(observed.panels[panel], fields.factors[g], fields.offsets[g, a], a, white)
         for j in range(PANEL):
             distances[j] += white[j] * white[j]
+
+
+@jit_inner
+def set_whites(observed: Observed, fields: Fields, panel: int) -> None:
+    """Set the samples of a panel times the one factor of tied covariances."""
+    for a in range(observed.Z.shape[1]):
+        set_white(observed.panels[panel], fields.factors[0], 0.0, a, fields.whites[a])
+
+
+@jit_part
+def set_white(samples: Floats, factor: Floats, offset: float, a: int, white: Floats) -> None:
+    """Set the samples of a panel times a row of a factor, plus an offset."""
+    for j in range(PANEL):
+        white[j] = offset
+    for b in range(0, a + 1, WIDE):  # the rest are zeros
+        f0, f1, f2, f3 = factor[a, b], factor[a, b + 1], factor[a, b + 2], factor[a, b + 3]
+        for j in range(PANEL):
+            first = f0 * samples[b, j] + f1 * samples[b + 1, j]
+            white[j] += first + (f2 * samples[b + 2, j] + f3 * samples[b + 3, j])
+
+
+@jit_inner
+def set_tied_distances(observed: Observed, fields: Fields, g: int) -> None:
+    """Set the distances of the samples of a panel, times the factor, to a component with the tied matrix."""
+    distances = fields.densities[g]
+    distances[:] = fields.logdets[0]
+    for a in range(observed.Z.shape[1]):
+        whites, offset = fields.whites[a], fields.offsets[g, a]
+        for j in range(PANEL):
+            white = whites[j] + offset
+            distances[j] += white * white
 
 
 # Exponentials of shares.
@@ -531,27 +663,24 @@ LN2_HIGH = 0.6931471803691238
 # Rest of ln 2.
 LN2_LOW = 1.9082149292705877e-10
 
-# Powers of one half.
-HALVES = 0.5 ** np.arange(64.0)
-(_0, _1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11, T12, T13) = [1.0 / math.factorial(k) for k in range(14)]
+# Parts of an octave.
+PARTS = 16
+
+# Powers of one half, in parts of an octave.
+POWERS = 0.5 ** (np.arange(45.0 * PARTS) / PARTS)
+(_0, _1, T2, T3, T4, T5, T6, T7) = [1.0 / math.factorial(k) for k in range(8)]
 
 
 @jit_part
 def quick_exp(x: float) -> float:
     """Return exp(x) for x of at most 0, and 0 below `LEAST_LOG`, without a branch or a call.
 
-    With x = r - n ln 2 and |r| ≤ ln 2 / 2, Taylor's series of exp(r) to r¹³ is exact up to rounding.
+    With x = r - n ln 2 / 16 and |r| ≤ ln 2 / 32, Taylor's series of exp(r) to r⁷ is exact up to rounding.
     """
     exponent = max(x, LEAST_LOG)
-    n = math.floor(0.5 - exponent * LOG2_E)
-    r = (exponent + n * LN2_HIGH) + n * LN2_LOW
-    s = T13
-    s = s * r + T12
-    s = s * r + T11
-    s = s * r + T10
-    s = s * r + T9
-    s = s * r + T8
-    s = s * r + T7
+    n = math.floor(0.5 - exponent * (PARTS * LOG2_E))
+    r = (exponent + n * (LN2_HIGH / PARTS)) + n * (LN2_LOW / PARTS)
+    s = T7
     s = s * r + T6
     s = s * r + T5
     s = s * r + T4
@@ -559,7 +688,7 @@ def quick_exp(x: float) -> float:
     s = s * r + T2
     s = s * r + 1.0
     s = s * r + 1.0
-    return s * HALVES[np.int32(n)] if x > LEAST_LOG else 0.0
+    return s * POWERS[np.int32(n)] if x > LEAST_LOG else 0.0
 
 
 # Shares of the samples, given the parameters and the shares of the samples that they are annotated with.
@@ -570,76 +699,148 @@ def set_shares(observed: Observed, fields: Fields, rounds: int) -> None:
     """Set the shares that are best one sample at a time; annotations count in `rounds` rounds.
 
     Samples without annotations have the same shares in each round. Annotations do not change the proportions
-    of the components within a class, so that rounds go over classes alone.
+    of the components within a class, so that rounds go over classes alone. Without rounds, classes are not
+    chosen yet.
     """
-    are_classes = rounds > 0 and len(fields.sizes) == observed.n_classes
-    set_evidence(observed, fields, are_classes)
+    n_samples, n_components = len(observed.Z), len(fields.sizes)
+    are_classes = rounds > 0 and n_components == observed.n_classes
     fields.bound[0] = 0.0
-    for turn in range(max(rounds, 1)):
-        for i in range(observed.Z.shape[0]):
-            if fields.stop[0] != 0:
-                return
-            is_annotated = rounds > 0 and observed.row_start[i] < observed.row_start[i + 1]
-            if turn > 0 and not is_annotated:
-                continue
-            set_field(observed, fields, i, is_annotated)
-            value = set_class_shares(observed, fields, i)
-            if turn == rounds - 1 or not is_annotated:
-                fields.bound[0] += value
-    for i in range(observed.Z.shape[0]):
+    for panel in range(len(observed.panels)):
+        if fields.stop[0] != 0:
+            return
+        set_densities(observed, fields, panel)
+        set_evidence(fields, are_classes, rounds > 0)
+        if rounds > 0:
+            set_panel_classes(observed, fields, panel)
+        start = panel * PANEL
+        for i in range(start, min(start + PANEL, n_samples)):
+            for g in range(0 if are_classes else n_components):
+                fields.shares[i, g] = fields.densities[g, i - start]
+    if rounds == 0:
+        return
+    set_annotated_classes(observed, fields, rounds)
+    for i in range(n_samples):
         if are_classes:
-            for g in range(len(fields.sizes)):
+            for g in range(n_components):
                 fields.shares[i, g] = fields.classes[i, g]
-            continue
-        for g in range(len(fields.sizes)):
-            fields.shares[i, g] *= fields.classes[i, fields.class_of[g]]
-
-
-@jit_part
-def set_field(observed: Observed, fields: Fields, i: int, is_annotated: bool) -> None:
-    """Set the log-odds of each class by the annotations of a sample, 0 if they do not count."""
-    fields.field[:] = 0.0
-    if is_annotated:
-        for place in range(observed.row_start[i], observed.row_start[i + 1]):
-            pull, partner = fields.pulls[observed.entries[place]], observed.partners[place]
-            for c in range(observed.n_classes):
-                fields.field[c] += pull * fields.classes[partner, c]
+        else:
+            for g in range(n_components):
+                fields.shares[i, g] *= fields.classes[i, fields.class_of[g]]
 
 
 @jit_inner
-def set_evidence(observed: Observed, fields: Fields, are_classes: bool) -> None:
-    """Set the log-density of each sample in each class, and the shares of the components within their class.
+def set_evidence(fields: Fields, are_classes: bool, has_logs: bool) -> None:
+    """Set the log-density of a panel in each class, and the shares of the components within their class.
 
     If each component is a class, these shares are 1 and are not computed.
     """
-    for i in range(observed.Z.shape[0]):
-        if are_classes:
-            for g in range(len(fields.sizes)):
-                fields.evidence[i, g] = fields.log_weights[g] + fields.densities[i, g]
-            continue
-        for c in range(observed.n_classes):
-            fields.evidence[i, c] = -np.inf
-            fields.work[c] = 0.0
-        for g in range(len(fields.sizes)):
-            log_density = fields.log_weights[g] + fields.densities[i, g]
-            fields.shares[i, g] = log_density
-            c = fields.class_of[g]
-            fields.evidence[i, c] = max(fields.evidence[i, c], log_density)
-        for g in range(len(fields.sizes)):
-            c = fields.class_of[g]
-            less = fields.shares[i, g] - fields.evidence[i, c]
-            fields.shares[i, g] = math.exp(less) if less > LEAST_LOG else 0.0
-            fields.work[c] += fields.shares[i, g]
-        for c in range(observed.n_classes):
-            if fields.work[c] > 0.0:  # until classes are chosen, one may have no component
-                fields.evidence[i, c] += math.log(fields.work[c])
-        for g in range(len(fields.sizes)):
-            fields.shares[i, g] /= fields.work[fields.class_of[g]]
+    tops, sums, class_of, logs = fields.tops, fields.sums, fields.class_of, fields.rows[0]
+    if are_classes:
+        for g in range(len(class_of)):
+            top, densities = tops[g], fields.densities[g]
+            for j in range(PANEL):
+                top[j] = densities[j]
+        return
+    tops[:] = -np.inf
+    sums[:] = 0.0
+    for g in range(len(class_of)):
+        top, densities = tops[class_of[g]], fields.densities[g]
+        for j in range(PANEL):
+            top[j] = max(top[j], densities[j])
+    for g in range(len(class_of)):
+        top, total, densities = tops[class_of[g]], sums[class_of[g]], fields.densities[g]
+        for j in range(PANEL):
+            densities[j] = quick_exp(densities[j] - top[j])
+        for j in range(PANEL):
+            total[j] += densities[j]
+    for g in range(len(class_of)):
+        total, densities = sums[class_of[g]], fields.densities[g]
+        for j in range(PANEL):
+            densities[j] /= total[j]
+    for c in range(len(tops) if has_logs else 0):
+        top = tops[c]
+        array_log(sums[c], logs)
+        for j in range(PANEL):
+            top[j] += logs[j]
+
+
+@jit_inner
+def set_panel_classes(observed: Observed, fields: Fields, panel: int) -> None:
+    """Set the class shares of the samples of a panel without annotations, and keep the evidence of all."""
+    n_classes, tops, sums = observed.n_classes, fields.tops, fields.sums
+    largest, total = fields.rows[0], fields.rows[1]
+    largest[:] = -np.inf
+    total[:] = 0.0
+    for c in range(n_classes):
+        top = tops[c]
+        for j in range(PANEL):
+            largest[j] = max(largest[j], top[j])
+    for c in range(n_classes):
+        top, shares = tops[c], sums[c]
+        for j in range(PANEL):
+            shares[j] = quick_exp(top[j] - largest[j])
+        for j in range(PANEL):
+            total[j] += shares[j]
+    product, start = 1.0, panel * PANEL
+    for i in range(start, min(start + PANEL, len(observed.Z))):
+        j = i - start
+        for c in range(n_classes):
+            fields.evidence[i, c] = tops[c, j]
+        if observed.row_start[i] == observed.row_start[i + 1]:
+            for c in range(n_classes):
+                fields.classes[i, c] = sums[c, j] / total[j]
+            fields.bound[0] += largest[j]
+            product = with_factor(fields, product, total[j])
+    fields.bound[0] += math.log(product)
 
 
 @jit_part
-def set_class_shares(observed: Observed, fields: Fields, i: int) -> float:
-    """Set the class shares of a sample, given `field`; return its features and entropy in the bound."""
+def with_factor(fields: Fields, product: float, factor: float) -> float:
+    """Return a product with one factor more, or 1 after adding the logarithm of a large one to the bound.
+
+    One logarithm for many factors takes less time than one for each.
+    """
+    product *= factor
+    if product > LARGE:
+        fields.bound[0] += math.log(product)
+        return 1.0
+    return product
+
+
+@jit_inner
+def set_annotated_classes(observed: Observed, fields: Fields, rounds: int) -> None:
+    """Set the class shares of annotated samples, one after the other, in some rounds."""
+    product = 1.0
+    for turn in range(rounds):
+        for i in range(len(observed.Z)):
+            if fields.stop[0] != 0:
+                return
+            if observed.row_start[i] == observed.row_start[i + 1]:
+                continue
+            set_field(observed, fields, i)
+            value, total = set_class_shares(observed, fields, i)
+            if turn == rounds - 1:
+                fields.bound[0] += value
+                product = with_factor(fields, product, total)
+    fields.bound[0] += math.log(product)
+
+
+@jit_part
+def set_field(observed: Observed, fields: Fields, i: int) -> None:
+    """Set the log-odds of each class by the annotations of a sample."""
+    fields.field[:] = 0.0
+    for place in range(observed.row_start[i], observed.row_start[i + 1]):
+        pull, partner = fields.pulls[observed.entries[place]], observed.partners[place]
+        for c in range(observed.n_classes):
+            fields.field[c] += pull * fields.classes[partner, c]
+
+
+@jit_part
+def set_class_shares(observed: Observed, fields: Fields, i: int) -> tuple[float, float]:
+    """Set the class shares of a sample, given `field`.
+
+    The sum of the first number and of the logarithm of the second is its features and entropy in the bound.
+    """
     classes, evidence = fields.classes[i], fields.evidence[i]
     field, n_classes = fields.field, observed.n_classes
     # four sums, and four maxima, at a time: one alone waits for itself
@@ -663,10 +864,10 @@ def set_class_shares(observed: Observed, fields: Fields, i: int) -> float:
     for c in range(wide, n_classes):
         s0, p0 = s0 + classes[c], p0 + classes[c] * field[c]
     total, pulled = (s0 + s1) + (s2 + s3), (p0 + p1) + (p2 + p3)
-    pulled /= total
+    share = 1.0 / total
     for c in range(n_classes):
-        classes[c] /= total
-    return largest + math.log(total) - pulled
+        classes[c] *= share
+    return largest - pulled * share, total
 
 
 @jit_inner
@@ -730,11 +931,16 @@ def log_odds(p: float) -> float:
 @jit_inner
 def set_pulls(observed: Observed, fields: Fields) -> None:
     """Set what each pair adds to the log-likelihood when its samples are of one class rather than two."""
+    logs = fields.logs
+    for source in range(len(fields.accuracies)):
+        for side in range(2):
+            logs[source, side] = math.log(fields.accuracies[source, side])
+            logs[source, 2 + side] = math.log1p(-fields.accuracies[source, side])
     for pair in range(len(observed.signed)):
         source, odds = observed.sources[pair], observed.odds[pair]
         if source >= 0:
             side = 0 if observed.signed[pair] > 0 else 1
-            odds = math.log(fields.accuracies[source, side] / (1.0 - fields.accuracies[source, 1 - side]))
+            odds = logs[source, side] - logs[source, 3 - side]
         fields.pulls[pair] = observed.signed[pair] * odds
 
 
@@ -837,22 +1043,21 @@ def set_classes(fields: Fields) -> None:
 @jit_inner
 def set_bound(observed: Observed, fields: Fields) -> None:
     """Set the term of the annotations in the lower bound; the others are set where they are changed."""
-    annotations = 0.0
+    annotations = observed.sureness
     for pair in range(len(observed.signed)):
         alike, weight = together(observed, fields, pair), abs(observed.signed[pair])
         agrees = alike if observed.signed[pair] > 0 else 1.0 - alike
         source = observed.sources[pair]
         if source < 0:
-            odds = fields.pulls[pair] / observed.signed[pair]
-            annotations += weight * (agrees * odds - math.log1p(math.exp(odds)))
+            annotations += weight * agrees * observed.odds[pair]
             continue
         side = 0 if observed.signed[pair] > 0 else 1
-        annotations += weight * agrees * math.log(fields.accuracies[source, side])
-        annotations += weight * (1.0 - agrees) * math.log1p(-fields.accuracies[source, 1 - side])
+        logs = fields.logs[source]
+        annotations += weight * (agrees * logs[side] + (1.0 - agrees) * logs[3 - side])
     for source in range(len(fields.accuracies)):
         for side in range(2):
             accuracy = fields.accuracies[source, side]
-            annotations += HALF_AN_ANSWER * (math.log(accuracy) + math.log1p(-accuracy))
+            annotations += HALF_AN_ANSWER * (fields.logs[source, side] + fields.logs[source, 2 + side])
             annotations -= OWN_PRIOR * divergence(fields.levels[source], accuracy)
             annotations -= GROUP_PRIOR * divergence(fields.group[side], accuracy)
     fields.bound[1] = annotations

@@ -38,7 +38,7 @@ from sweep_clustering.kernels.structure import (
     single_operations,
     wide_dims,
 )
-from sweep_clustering.kernels.unions.soft import STEPS, first_labels, fit_components
+from sweep_clustering.kernels.unions.soft import ENOUGH, STEPS, Beginning, begin, finish, first_labels
 
 # Numbers of principal components that are tried, beside `wide_dims`, and all if they are at most `MOST_DIMS`.
 DIMS = (2, 5, 10, 20)
@@ -68,6 +68,9 @@ COARSE_STEPS = 15
 
 # Steps of a fit to the other folds.
 FOLD_STEPS = 30
+
+# Rise of the bound for each sample, nats: a step of a fit to the other folds that gains less is the last one.
+FOLD_RISE = 0.002
 
 # k-means starts, the best of which by inertia is used.
 TRIES = 5
@@ -158,7 +161,7 @@ class Table:
         self._starts: dict[tuple[Any, ...], NDArray[np.int64]] = {}
         self._feature_fits: dict[Structure, Gaussians] = {}
         self._distinct: dict[int | str, int] = {}
-        self._learned: dict[int | str, tuple[Sequence[Layer] | None, Floats | None]] = {}
+        self._learned: dict[int | str, tuple[Sequence[Layer] | Links | None, Floats | None]] = {}
         self._links: tuple[Sequence[Layer] | None, Links | None] = None, None
         self.too_costly: dict[Structure, float] = {}  # seconds of candidates that are left out
 
@@ -257,10 +260,11 @@ class Table:
     def solve(
         self,
         structure: Structure,
-        layers: Sequence[Layer],
+        layers: Sequence[Layer] | Links,
         rng: Generator,
         *,
         steps: int = STEPS,
+        rise: float = 0.0,
         labels: NDArray[np.int64] | None = None,
         first: Gaussians | None = None,
     ) -> Gaussians:
@@ -270,12 +274,14 @@ class Table:
         ----------
         structure : Structure
             Structure to fit.
-        layers : sequence of Layer
+        layers : sequence of Layer, or Links
             Annotations.
         rng : numpy.random.Generator
             The only source of randomness.
         steps : int
             Most steps of each fit.
+        rise : float
+            Rise of the bound for each sample, in nats, with which a step is the last one.
         labels : ndarray of shape (n_samples,), optional
             Components to start from.
         first : Gaussians, optional
@@ -287,7 +293,7 @@ class Table:
             return self.merged([structure], layers, rng)[0]
         used = layers if structure.annotated else ()
         if structure.first is not None:
-            fit = first or self.solve(structure.first, layers, rng, steps=steps, labels=labels)
+            fit = first or self.solve(structure.first, layers, rng, steps=steps, rise=rise, labels=labels)
             for turn in range(1, ROUNDS + 1):
                 along = discriminative(self.X, self.center, fit.classes)
                 at_most = steps if turn == ROUNDS else min(steps, COARSE_STEPS)
@@ -296,15 +302,17 @@ class Table:
                 if structure.components > 1:  # different rows may be equal along few directions
                     many = min(structure.components * self.n_classes, len(np.unique(Z, axis=0)))
                     labels = best_start(Z, many, rng)
-                fit = self._fit(structure, Z, along, used, rng, at_most, labels)
+                beginning = self._begin(structure, Z, labels)
+                fit = self.finish(structure, beginning, used, rng, at_most, rise, axes=along)
             return fit
-        Z, axes = self.coordinates(structure.subspace), self.axes(structure.subspace)
         if labels is None:
             many, is_white = structure.components * self.n_classes, bool(rng.random() < 0.5)
             labels = best_start(self.start_coordinates(structure.subspace, is_white), many, rng)
-        return self._fit(structure, Z, axes, used, rng, steps, labels)
+        if structure.covariance == KMEANS:
+            return self._hard(structure, labels)
+        return self.finish(structure, self.begin(structure, labels), used, rng, steps, rise)
 
-    def learned(self, space: int | str, layers: Sequence[Layer], answers: Answers) -> Floats | None:
+    def learned(self, space: int | str, layers: Sequence[Layer] | Links, answers: Answers) -> Floats | None:
         """Return the axes of a space that answers teach; those of the last layers are kept."""
         if space not in LEARNED:
             return self.axes(space)
@@ -321,7 +329,7 @@ class Table:
     def merged(
         self,
         structures: Sequence[Structure],
-        layers: Sequence[Layer],
+        layers: Sequence[Layer] | Links,
         rng: Generator,
         axes: Floats | None = None,
     ) -> list[Gaussians]:
@@ -348,7 +356,7 @@ class Table:
     def linear(
         self,
         structure: Structure,
-        layers: Sequence[Layer],
+        layers: Sequence[Layer] | Links,
         labels: NDArray[np.integer],
         axes: Floats | None = None,
     ) -> Gaussians:
@@ -366,8 +374,10 @@ class Table:
         """Lay annotations out for all fits to this sequence: millions of them take some seconds."""
         self._links = layers, link(layers, len(self.X))
 
-    def links(self, layers: Sequence[Layer]) -> Links:
+    def links(self, layers: Sequence[Layer] | Links) -> Links:
         """Return annotations as they are laid out for fits."""
+        if isinstance(layers, Links):
+            return layers
         linked_layers, links = self._links
         return links if links is not None and layers is linked_layers else link(layers, len(self.X))
 
@@ -378,39 +388,51 @@ class Table:
             many, n_starts = first.components * self.n_classes, self.close_look.starts
             rng = np.random.default_rng(below(self.seed, HELD_OUT + 2 + FOLDS))
             starts = [self.start(first.subspace, many, number) for number in range(n_starts)]
-            fits = [self.solve(alone, (), rng, labels=labels, steps=FOLD_STEPS) for labels in starts]
+            fits = [
+                self.solve(alone, (), rng, labels=labels, steps=FOLD_STEPS, rise=FOLD_RISE)
+                for labels in starts
+            ]
             self._feature_fits[structure] = max(fits, key=lambda fit: fit.bound)
         return self._feature_fits[structure]
 
-    def _fit(
+    def begin(self, structure: Structure, labels: NDArray[np.int64]) -> Beginning:
+        """Take the first steps of a fit in coordinates of the table, which fits to all folds share."""
+        return self._begin(structure, self.coordinates(structure.subspace), labels)
+
+    def _begin(self, structure: Structure, Z: Floats, labels: NDArray[np.int64]) -> Beginning:
+        return begin(
+            Z,
+            labels,
+            n_classes=self.n_classes,
+            n_components=structure.components * self.n_classes,
+            covariance=structure.covariance,
+            proportions=structure.proportions,
+        )
+
+    def finish(
         self,
         structure: Structure,
-        Z: Floats,
-        axes: Floats | None,
-        layers: Sequence[Layer],
+        beginning: Beginning,
+        layers: Sequence[Layer] | Links,
         rng: Generator,
         steps: int,
-        labels: NDArray[np.int64],
+        rise: float,
+        *,
+        axes: Floats | None = None,
     ) -> Gaussians:
-        n_components = structure.components * self.n_classes
-        if structure.covariance == KMEANS:
-            hard = hard_classes(Z, labels, n_components)
-            return replace(hard, structure=structure, center=self.center, axes=axes)
+        """Fit annotations from the first steps on; directions have axes, and `solve` the parameters."""
         links = self.links(layers)
-        gaussians = fit_components(
-            Z,
-            links.assume(structure.odds),
-            n_classes=self.n_classes,
-            components=structure.components,
-            covariance=structure.covariance,
-            rng=rng,
-            proportions=structure.proportions,
-            labels=labels,
-            steps=steps,
-        )
+        enough = max(ENOUGH, rise * len(self.X))
+        gaussians = finish(beginning, links.assume(structure.odds), rng, steps, enough)
         if structure.odds:
             gaussians = replace(gaussians, accuracies=groups.accuracies_of(links, gaussians.classes))
+        axes = self.axes(structure.subspace) if axes is None else axes
         return replace(gaussians, structure=structure, center=self.center, axes=axes)
+
+    def _hard(self, structure: Structure, labels: NDArray[np.int64]) -> Gaussians:
+        Z, n_components = self.coordinates(structure.subspace), structure.components * self.n_classes
+        hard = hard_classes(Z, labels, n_components)
+        return replace(hard, structure=structure, center=self.center, axes=self.axes(structure.subspace))
 
 
 def best_start(Z: Floats, n_components: int, rng: Generator) -> NDArray[np.int64]:

@@ -191,18 +191,18 @@ def test_cells_of_another_solver_are_named_wherever_a_run_is_shown(
     for old, new in release.grows:
         spec.write_text(spec.read_text().replace(old, new))
     assert run(spec, folder) == 0
-    words = "solver of conditional-any: 1 (runs 1 to 2), 2 (run 3)"
+    words = "solver of conditional-any: 1 (runs 1 to 2), 3 (run 3)"
     assert words in caplog.text
     assert words in RunFolder(cube).log.read_text()
     assert words in "\n".join(read_status(cube).lines())
     assert words in read_status(cube).to_dict()["software"]
-    assert "solver of conditional-any: 1 (runs 1 to 2), 2 (run 3, here)" in verify(cube, sample=1).software
+    assert "solver of conditional-any: 1 (runs 1 to 2), 3 (run 3, here)" in verify(cube, sample=1).software
     with described({}):
         report = write_report(cube, folder / "report")
     assert words in " ".join(report.text.split())
     assert words in report.page.read_text()
     (path,) = write_export(cube, folder / "export", "raw")
-    assert [each.get("solver of conditional-any") for each in read_raw(path).head.made_with] == ["1", "2"]
+    assert [each.get("solver of conditional-any") for each in read_raw(path).head.made_with] == ["1", "3"]
 
 
 def contents(folder: Path) -> dict[Path, bytes]:

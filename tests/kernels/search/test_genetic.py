@@ -93,6 +93,21 @@ def test_seeding_follows_squared_distances() -> None:
     assert np.isclose(np.ptp(from_0, axis=1), 3.0).mean() == pytest.approx(0.9, abs=0.05)
 
 
+def test_places_drawn_by_cumulated_sums_are_those_of_a_scan() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        weights = rng.random(rng.integers(1, 12)) * (rng.random() < 0.7)
+        weights[rng.integers(len(weights))] += 0.5
+        sums = np.cumsum(weights)
+        for threshold in (0.0, rng.random() * sums[-1], sums[-1]):
+            cumulated, place = 0.0, -1
+            for i, weight in enumerate(weights):
+                if weight > 0.0 and cumulated <= threshold:
+                    place = i
+                    cumulated += weight
+            assert plain(genetic.drawn_place)(sums, threshold) == place
+
+
 def test_seeding_takes_the_draw_that_leaves_least() -> None:
     """Of 200 draws all samples come up: the best is as good as any sample."""
     X = np.random.default_rng(3).normal(size=(12, 2))

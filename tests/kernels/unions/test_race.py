@@ -15,10 +15,18 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
 from sweep_clustering.kernels import structure
-from sweep_clustering.kernels.choice.held_out import COIN, HeldOut, bar_of, list_annotations
+from sweep_clustering.kernels.choice.held_out import (
+    COIN,
+    HELD_OUT,
+    HeldOut,
+    bar_of,
+    below,
+    list_annotations,
+    without,
+)
 from sweep_clustering.kernels.fits import Gaussians
 from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer, estimate_accuracies
-from sweep_clustering.kernels.settings import settings_of
+from sweep_clustering.kernels.settings import FOLDS, settings_of
 from sweep_clustering.kernels.solver.contract import Model
 from sweep_clustering.kernels.solver.prepare import REFINED, Unions
 from sweep_clustering.kernels.unions import race as structures
@@ -32,7 +40,8 @@ from sweep_clustering.kernels.unions.race import (
     Trials,
     choose_structure,
 )
-from sweep_clustering.kernels.unions.table import Table
+from sweep_clustering.kernels.unions.soft import fit_components
+from sweep_clustering.kernels.unions.table import FOLD_RISE, FOLD_STEPS, Table
 from sweep_clustering.sweeps.errors import present
 
 Table_ = tuple[NDArray[Any], NDArray[np.int64]]
@@ -179,10 +188,44 @@ def test_predictions_of_held_out_annotations_are_those_of_a_plain_loop(told: flo
         assert trials.scores[each, 3].log_loss <= base + 1e-12
     assert trials.ranked(3)[0] == candidates[0]
     # a fold's fit has not seen its annotations
-    for fold, seen in enumerate(trials.layers_of):
-        kept = {tuple(pair) for layer in seen for pair in np.asarray(layer.pairs).tolist()}
-        tested = {tuple(pair) for pair in trials.annotations.pairs[trials.annotations.folds == fold].tolist()}
+    for fold, links in enumerate(trials.links):
+        kept = {tuple(pair) for pair in links.pairs.tolist()}
+        tested = {
+            tuple(sorted(pair))
+            for pair in trials.annotations.pairs[trials.annotations.folds == fold].tolist()
+        }
         assert not kept & tested
+
+
+@pytest.mark.parametrize("shape", ["spherical", "diagonal", "tied", "full"])
+def test_fits_that_share_their_first_steps_are_those_of_each_fold_alone(shape: str) -> None:
+    X, labels = rings(100)
+    layers = drawn(labels, 100, 0.9, None)
+    table, structure = table_of(X, 2), Structure(NONE, 1 if shape == "tied" else 4, shape)
+    trials = Trials(table, layers, list_annotations(layers, table.seed), map)
+    trials.add([structure], 2, [structure])
+    key = below(table.seed, HELD_OUT + 1 + FOLDS, 2)
+    for fold in (0, 1):
+        rng, is_tested = np.random.default_rng(key), trials.annotations.folds == fold
+        seen = without(layers, trials.annotations, is_tested)
+        alone = [
+            fit_components(
+                table.coordinates(NONE),
+                seen,
+                n_classes=2,
+                components=structure.components,
+                covariance=shape,
+                rng=rng,
+                labels=table.start(NONE, 2 * structure.components, number),
+                steps=FOLD_STEPS,
+                enough=FOLD_RISE * len(X),
+            )
+            for number in range(2)
+        ]
+        best = max(alone, key=lambda fit: fit.bound)
+        shared = trials.fits[structure, 2, fold]
+        assert shared.bound == best.bound
+        np.testing.assert_array_equal(shared.classes, best.classes)
 
 
 def test_every_other_start_finds_classes_along_directions_of_little_variance() -> None:
