@@ -33,8 +33,8 @@ from sweep_clustering.kernels.unions.soft import (
     WARM_STEPS,
     Fields,
     Observed,
+    first_labels,
 )
-from sweep_clustering.kernels.unions.table import best_start
 from sweep_clustering.sweeps.errors import present
 
 ACCURACIES = (0.8, 0.9, 1.0)
@@ -108,7 +108,7 @@ def hard(
     rng = np.random.default_rng(stream)
     within = soft.log_densities(Z) - soft.class_densities(Z)[:, soft.class_of]
     shares = np.exp(within) * soft.classes[:, soft.class_of]
-    labels = shares.argmax(axis=1) if is_begun else best_start(Z, many, rng)
+    labels = shares.argmax(axis=1) if is_begun else first_labels(Z, many, rng)
     fields = components.new_fields(seen, labels, many)
     fields.class_of[:] = soft.class_of
     objective = search(seen, fields, rng, is_begun)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -76,16 +76,35 @@ class Start(NamedTuple):
     answers: Answers
 
 
-def fit_groups(
-    Z: Floats, links: Links, structures: Sequence[Structure], n_classes: int, rng: Generator
-) -> list[Gaussians]:
-    """Fit structures of merged groups in one space, from the same small groups."""
-    many = n_groups(len(Z), n_classes)
-    groups = small_groups(Z, many, rng)
+class Ground(NamedTuple):
+    """Small groups and classes by the features of a space alone, which fits to all answers share."""
+
+    groups: NDArray[np.int64]  # (n_samples,)
+    plain: NDArray[np.int64]  # (n_samples,)
+    scatter: float  # mean squared distance to the mean of a class
+    state: Any  # state of the stream that fits go on with
+
+
+def ground_of(Z: Floats, n_classes: int, rng: Generator) -> Ground:
+    """Find small groups and classes by the features alone."""
+    groups = small_groups(Z, n_groups(len(Z), n_classes), rng)
     if groups.max() + 1 < n_classes:  # many rows are equal
         groups = row_numbers(Z)
     plain = small_groups(Z, n_classes, rng)
-    scatter = scatter_of(Z, plain)
+    return Ground(groups, plain, scatter_of(Z, plain), rng.bit_generator.state)
+
+
+def fit_groups(
+    Z: Floats,
+    links: Links,
+    structures: Sequence[Structure],
+    n_classes: int,
+    rng: Generator,
+    ground: Ground | None = None,
+) -> list[Gaussians]:
+    """Fit structures of merged groups in one space, from the same small groups, which may be known."""
+    groups, plain, scatter, state = ground or ground_of(Z, n_classes, rng)
+    rng.bit_generator.state = state
 
     answers_by_odds = {odds: answers_of(links, odds) for odds in {structure.odds for structure in structures}}
 

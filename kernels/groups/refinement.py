@@ -45,19 +45,21 @@ def class_logs(Z: Floats, centers: Floats, class_of: NDArray[np.int64], variance
     """Return the log of the mean over all groups of exp(-d² / 2 variance), summed within each class."""
     order = np.argsort(class_of, kind="stable")
     starts = np.searchsorted(class_of[order], np.arange(int(class_of.max()) + 1))
-    ordered, logs = centers[order], np.empty((len(Z), len(starts)))
-    norms = np.square(ordered).sum(axis=1)
+    ordered, logs = centers[order] / variance, np.empty((len(Z), len(starts)))
+    offsets = 0.5 * (centers[order] * ordered).sum(axis=1)
     for start in range(0, len(Z), AT_ONCE):
         some = Z[start : start + AT_ONCE]
-        squares = np.square(some).sum(axis=1)[:, None] + norms - 2.0 * (some @ ordered.T)
-        near = squares.min(axis=1, keepdims=True)
-        shares = np.add.reduceat(np.exp((near - squares) / (2.0 * variance)), starts, axis=1)
-        least = np.minimum.reduceat(squares, starts, axis=1)
+        exponents = some @ ordered.T
+        exponents -= offsets
+        largest = np.maximum.reduceat(exponents, starts, axis=1)
+        top = largest.max(axis=1, keepdims=True)
+        exponents -= top
+        shares = np.add.reduceat(np.exp(exponents, out=exponents), starts, axis=1)
         # a class whose groups are all far has the share of its nearest group
-        far = -0.5 * least / variance
-        logs[start : start + AT_ONCE] = np.where(
-            shares > np.finfo(float).tiny, np.log(np.maximum(shares, 1e-300)) - 0.5 * near / variance, far
+        sums = np.where(
+            shares > np.finfo(float).tiny, np.log(np.maximum(shares, np.finfo(float).tiny)) + top, largest
         )
+        logs[start : start + AT_ONCE] = sums - 0.5 * np.square(some).sum(axis=1, keepdims=True) / variance
     return logs - math.log(len(centers))
 
 

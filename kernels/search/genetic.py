@@ -223,7 +223,7 @@ def begin(search: Search, rng: Generator, rank: int, start: Labels) -> None:
     data, state, centroids = search.data, search.state, search.population.child
     if rank > 0 or len(start) == 0:
         seed_centroids(data, state, rng, centroids, 1)
-        kmeans(data, state, centroids)
+        kmeans(data, state, centroids, MAX_KMEANS_ITERATIONS)
         return
     state.sizes[:] = 0
     for i in range(len(start)):
@@ -320,10 +320,10 @@ def squared_distance(x: Floats, centroids: Floats, k: int) -> float:
 
 
 @jit_inner
-def kmeans(data: Data, state: State, centroids: Floats) -> None:
+def kmeans(data: Data, state: State, centroids: Floats, iterations: int) -> None:
     """Iterate by Lloyd until no label changes; an empty cluster keeps its centroid."""
     state.labels[:] = -1
-    for _ in range(MAX_KMEANS_ITERATIONS):
+    for _ in range(iterations):
         if assign_closest(data, state, centroids) == 0 or state.stop[0] != 0:
             return
         set_means(data.X, state, centroids)

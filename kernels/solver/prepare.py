@@ -448,7 +448,10 @@ class Unions(Solver):
             best = best if len(best.classes) == len(self.X) else best.at(self.X)
             self.ranking, self.structure = race.Ranking((), {}, None), best.structure
             fits = [as_fit(self.X, best)]
-            count = f"{len(results):,} fit{'' if len(results) == 1 else 's'}"
+            n_fits = sum(
+                len(result.predictions) if isinstance(result, race.Trial) else 1 for _, result in results
+            )
+            count = f"{n_fits:,} fit{'' if n_fits == 1 else 's'}"
             alarms.append(
                 f"interrupted while structures were compared: the best of {count},"
                 " most of which saw four fifths of the annotations"

@@ -22,6 +22,7 @@ from sweep_clustering.kernels.groups import fit as groups
 from sweep_clustering.kernels.groups.merging import Partitions
 from sweep_clustering.kernels.groups.metric import Answers
 from sweep_clustering.kernels.problem.data import Floats, Layer, Links, link, row_numbers
+from sweep_clustering.kernels.search.genetic import MAX_KMEANS_ITERATIONS
 from sweep_clustering.kernels.settings import FOLDS
 from sweep_clustering.kernels.structure import (
     DEAREST,
@@ -72,8 +73,8 @@ FOLD_STEPS = 30
 # Rise of the bound for each sample, nats: a step of a fit to the other folds that gains less is the last one.
 FOLD_RISE = 0.002
 
-# k-means starts, the best of which by inertia is used.
-TRIES = 5
+# Steps after which k-means starts of fits to the other folds are compared by inertia.
+FIRST_STEPS = 5
 
 # How often directions and classes are found in turn.
 ROUNDS = 3
@@ -162,6 +163,7 @@ class Table:
         self._feature_fits: dict[Structure, Gaussians] = {}
         self._distinct: dict[int | str, int] = {}
         self._learned: dict[int | str, tuple[Sequence[Layer] | Links | None, Floats | None]] = {}
+        self._grounds: dict[tuple[int | str, bytes, str], groups.Ground] = {}
         self._links: tuple[Sequence[Layer] | None, Links | None] = None, None
         self.too_costly: dict[Structure, float] = {}  # seconds of candidates that are left out
 
@@ -194,7 +196,7 @@ class Table:
             dims = 0 if isinstance(subspace, str) else subspace
             rng = np.random.default_rng(below(self.seed, HELD_OUT, dims, n_components, number))
             Z = self.start_coordinates(subspace, number % 2 == 1)
-            self._starts[key] = best_start(Z, n_components, rng)
+            self._starts[key] = first_labels(Z, n_components, rng, FIRST_STEPS)
         return self._starts[key]
 
     def find_start(self, key: StartKey) -> None:
@@ -301,13 +303,13 @@ class Table:
                 labels = fit.classes.argmax(axis=1)
                 if structure.components > 1:  # different rows may be equal along few directions
                     many = min(structure.components * self.n_classes, len(np.unique(Z, axis=0)))
-                    labels = best_start(Z, many, rng)
+                    labels = first_labels(Z, many, rng, FIRST_STEPS if rise else MAX_KMEANS_ITERATIONS)
                 beginning = self._begin(structure, Z, labels)
                 fit = self.finish(structure, beginning, used, rng, at_most, rise, axes=along)
             return fit
         if labels is None:
             many, is_white = structure.components * self.n_classes, bool(rng.random() < 0.5)
-            labels = best_start(self.start_coordinates(structure.subspace, is_white), many, rng)
+            labels = first_labels(self.start_coordinates(structure.subspace, is_white), many, rng)
         if structure.covariance == KMEANS:
             return self._hard(structure, labels)
         return self.finish(structure, self.begin(structure, labels), used, rng, steps, rise)
@@ -339,7 +341,12 @@ class Table:
             axes = self.learned(structures[0].subspace, layers, groups.answers_of(links))
         with one_thread():
             Z = place(self.X, self.center, axes)
-            fits = groups.fit_groups(Z, links, structures, self.n_classes, rng)
+            # all folds and accuracies have the same groups in a space that answers do not change
+            stream = str(rng.bit_generator.state)
+            key = structures[0].subspace, b"" if axes is None else axes.tobytes(), stream
+            if key not in self._grounds:
+                self._grounds[key] = groups.ground_of(Z, self.n_classes, rng)
+            fits = groups.fit_groups(Z, links, structures, self.n_classes, rng, self._grounds[key])
         return [replace(fit, center=self.center, axes=axes) for fit in fits]
 
     def average(
@@ -433,12 +440,6 @@ class Table:
         Z, n_components = self.coordinates(structure.subspace), structure.components * self.n_classes
         hard = hard_classes(Z, labels, n_components)
         return replace(hard, structure=structure, center=self.center, axes=self.axes(structure.subspace))
-
-
-def best_start(Z: Floats, n_components: int, rng: Generator) -> NDArray[np.int64]:
-    """Return the best of some k-means solutions by inertia."""
-    tries = [first_labels(Z, n_components, rng) for _ in range(TRIES)]
-    return min(tries, key=lambda labels: _inertia(Z, labels, n_components))
 
 
 def _inertia(Z: Floats, labels: NDArray[np.int64], n_components: int) -> float:

@@ -256,8 +256,6 @@ def compare_winners(found: xr.Dataset, expected: xr.Dataset) -> None:
 
 @each_release
 def test_a_new_run_finds_what_it_found(name: str, folder: Path) -> None:
-    if name == "format-2-any":
-        pytest.skip("fits of classes of any shape begin at other starts since it was made")
     elsewhere = folder / "again"
     elsewhere.mkdir()
     for file in ("points.csv", "release.toml"):
@@ -273,6 +271,9 @@ def test_a_new_run_finds_what_it_found(name: str, folder: Path) -> None:
         found, expected = (tree[node].to_dataset() for tree in (new, old))
         if "p" in expected.dims:
             found, expected = (each.sel(p=0.9) for each in (found, expected))
+        # another solver has fitted classes of any shape since releases were made
+        models = [model for model in expected["model"].values if model != "conditional-any"]
+        found, expected = (each.sel(model=models) for each in (found, expected))
         shared = {"log_likelihood", "annotations", "base_rate"} & set(expected.data_vars)
         winners = {"labels", "best_restart", *ORDERED} & set(expected.data_vars)
         if is_same:

@@ -148,7 +148,7 @@ def test_kmeans_agrees_with_oracle_and_keeps_empty_clusters() -> None:
             before, labels = labels, ((data.X[:, None] - wanted[None]) ** 2).sum(axis=2).argmin(axis=1)
             for k in set(labels.tolist()):
                 wanted[k] = data.X[labels == k].mean(axis=0)
-        plain(genetic.kmeans)(data, state, centroids)
+        plain(genetic.kmeans)(data, state, centroids, genetic.MAX_KMEANS_ITERATIONS)
         np.testing.assert_array_equal(state.labels, labels)
         np.testing.assert_allclose(centroids.T, wanted, atol=1e-12)
         np.testing.assert_array_equal(state.sizes, np.bincount(labels, minlength=4))

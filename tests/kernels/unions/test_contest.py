@@ -142,6 +142,30 @@ def test_folds_do_not_see_the_answers_that_they_predict(skewed: Rows) -> None:
     assert contest.distances[tested, 1] == pytest.approx(np.square(Z[i] - Z[j]).sum(axis=1))
 
 
+@pytest.mark.parametrize("space", [NONE, METRIC])
+def test_groups_that_are_known_give_the_fits_of_a_new_table(
+    skewed: Rows, space: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, labels = skewed
+    search, n_rows = groups.ground_of, list[int]()
+
+    def counted(Z: Floats, *arguments: Any) -> groups.Ground:
+        n_rows.append(len(Z))
+        return search(Z, *arguments)
+
+    monkeypatch.setattr(groups, "ground_of", counted)
+    first, second = drawn(labels, 300, 0.95), drawn(labels, 200, 0.8)
+    table, seed = Table(X, int(labels.max()) + 1, SeedSequence(0)), SeedSequence(0)
+    structures = [merged for merged in merged_structures(*X.shape, 40, 10_000) if merged.subspace == space]
+    table.merged(structures, first, np.random.default_rng(3))
+    again = table.merged(structures, second, np.random.default_rng(3))
+    assert len(n_rows) == (1 if space == NONE else 2)
+    new = Table(X, table.n_classes, seed).merged(structures, second, np.random.default_rng(3))
+    for fit, other in zip(again, new, strict=True):
+        assert np.array_equal(fit.classes, other.classes)
+        assert fit.terms == other.terms
+
+
 @pytest.mark.parametrize("accuracy", [0.95, None])
 def test_groups_win_where_classes_are_many_and_skewed(skewed: Rows, accuracy: float | None) -> None:
     X, labels = skewed

@@ -40,7 +40,7 @@ from sweep_clustering.kernels.unions.race import (
     Trials,
     choose_structure,
 )
-from sweep_clustering.kernels.unions.soft import fit_components
+from sweep_clustering.kernels.unions.soft import first_labels, fit_components
 from sweep_clustering.kernels.unions.table import FOLD_RISE, FOLD_STEPS, Table
 from sweep_clustering.sweeps.errors import present
 
@@ -256,7 +256,7 @@ def test_starts_of_many_features_and_few_rows_see_principal_components() -> None
         seen = table.start_coordinates(NONE, is_white)
         assert seen.shape == (1600, 40)
         np.testing.assert_allclose(seen.std(axis=0), 1.0 if is_white else table.coordinates(40).std(axis=0))
-    found = tables.best_start(table.coordinates(NONE), 40, np.random.default_rng(0))
+    found = first_labels(table.coordinates(NONE), 40, np.random.default_rng(0))
     there = [adjusted_rand_score(labels, table.start(NONE, 40, number)) for number in range(2)]
     assert min(there) > adjusted_rand_score(labels, found) + 0.05
     # features as they are, of enough rows a class or not more of them than principal components

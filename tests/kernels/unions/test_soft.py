@@ -9,10 +9,15 @@ import pytest
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.stats import entropy, multivariate_normal
+from solving.entries import plain
 
 from sweep_clustering.kernels.jit import jit
+from sweep_clustering.kernels.partition.state import new_state
 from sweep_clustering.kernels.problem import data
 from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer, link
+from sweep_clustering.kernels.problem.problem import build_problem
+from sweep_clustering.kernels.search import genetic
+from sweep_clustering.kernels.settings import ObjectiveSettings
 from sweep_clustering.kernels.unions import soft as components
 from sweep_clustering.kernels.unions.soft import Fields, Observed, fit_components, observe
 
@@ -270,6 +275,26 @@ def test_shares_in_panels_are_those_of_one_sample_after_the_other(n_components: 
     np.testing.assert_allclose(fields.classes, classes, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(fields.shares, shares, rtol=1e-9, atol=1e-12)
     assert fields.bound[0] == pytest.approx(bound, rel=1e-12)
+
+
+@pytest.mark.parametrize("first_steps", [2, genetic.MAX_KMEANS_ITERATIONS])
+def test_the_best_of_some_starts_goes_on(first_steps: int) -> None:
+    rng = np.random.default_rng(4)
+    Z = rng.normal(size=(60, 2)) + 3.0 * rng.normal(size=(6, 2))[np.arange(60) % 6]
+    labels = components.first_labels(Z, 6, np.random.default_rng(0), first_steps)
+    problem = build_problem(
+        Z, n_clusters=6, model="unsupervised", settings=ObjectiveSettings(min_cluster_size=1)
+    )
+    state, stream, tries = new_state(problem.data), np.random.default_rng(0), []
+    for _ in range(components.TRIES):
+        centroids = np.zeros((2, 6))
+        plain(genetic.seed_centroids)(problem.data, state, stream, centroids, components.DRAWS + 1)
+        plain(genetic.kmeans)(problem.data, state, centroids, first_steps)
+        tries.append((state.own_distances.sum(), centroids))
+    best = min(tries, key=lambda start: start[0])[1]
+    plain(genetic.kmeans)(problem.data, state, best, genetic.MAX_KMEANS_ITERATIONS)
+    assert labels.tolist() == state.labels.tolist()
+    assert len({inertia for inertia, _ in tries}) > 1
 
 
 def test_links_and_the_map_of_components() -> None:
