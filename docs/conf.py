@@ -1,4 +1,4 @@
-"""How the documentation is built: `python -m sphinx -W --keep-going -b html docs docs/_build/html`.
+"""How the documentation is built: `python .ci/docs docs/_build/html`.
 
 Nothing is fetched from elsewhere, neither by the build nor by the pages it makes: no intersphinx, no CDN, no
 web font. Code cells are executed, and a warning of any kind is an error.
@@ -60,6 +60,8 @@ nb_execution_mode = "force"
 nb_execution_in_temp = True
 nb_execution_raise_on_error = True
 nb_execution_timeout = 600
+# This page submits to a SLURM, which `.ci/docs` starts.
+nb_execution_excludepatterns = [] if "SLURM_CONF" in os.environ else ["gallery/slurm.md"]
 nb_output_stderr = "remove-warn"
 nb_merge_streams = True
 nb_render_markdown_format = "myst"
