@@ -194,11 +194,11 @@ MOST = {
     "docstring longer than body": 82,
     "tuples of three": 2,
     "statements with several constants": 1,
-    "calls with splats": 123,
-    "uses of Any": 633,
-    "modules with code": 166,
-    "lines of code": 33_654,
-    "lines of imports": 3_273,
+    "calls with splats": 126,
+    "uses of Any": 635,
+    "modules with code": 167,
+    "lines of code": 33_778,
+    "lines of imports": 3_281,
     "lines of docstrings for 100 lines of code": 26,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""

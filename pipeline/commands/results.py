@@ -62,6 +62,7 @@ def formats_of(png: bool, pdf: bool) -> tuple[str, ...]:
 )
 @png_option
 @pdf_option
+@flag("--paper", help="Write the tables as LaTeX and the figures as PDF for a paper, too.")
 @flag("--full", help="Show the whole summary, not only its first screen.")
 @arguments.json_option
 def report(
@@ -72,6 +73,7 @@ def report(
     cell: str | None,
     png: bool,
     pdf: bool,
+    paper: bool,
     full: bool,
     as_json: bool,
 ) -> None:
@@ -91,6 +93,7 @@ def report(
             published=against,
             cell=cell,
             formats=formats_of(png, pdf),
+            for_paper=paper,
             progress=progress_bar,
         )
     if as_json:
@@ -98,6 +101,8 @@ def report(
         return
     click.echo(page.text if full else page.screen)
     click.echo(f"page: {page.page}")
+    if paper:
+        click.echo(f"paper: {page.page.with_name('paper') / 'paper.tex'}")
     next_step(*(("export", *parts) if isinstance(path, str) or len(parts) > 1 else ("open", path)))
 
 

@@ -1,7 +1,7 @@
 """The cost of results and their origin: restarts, time, failures, versions and machines."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from sweep_clustering.pipeline import looks
@@ -32,6 +33,8 @@ BOX_HEIGHT = 0.24
 # Letters that fit beside the boxes, and the inches that each further letter adds.
 MOST_LETTERS = 28
 LETTER = 0.085
+# Look of the line at the probability that is enough.
+NEARLY_ALL: dict[str, Any] = {"color": looks.GREY, "linewidth": 0.8, "linestyle": "-."}
 # Rows of the table of failures, which keeps the page small. cells.csv has all of them.
 MOST_FAILURES = 200
 
@@ -93,7 +96,7 @@ def draw_chances(cells: pd.DataFrame) -> Figure | None:
         return np.stack([np.arange(1, len(chance) + 1), chance])
 
     def finish(axes: Axes) -> None:
-        axes.axhline(0.95, color=looks.GREY, linewidth=0.8, linestyle="-.", label="0.95")
+        axes.axhline(0.95, **NEARLY_ALL)
         axes.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
 
     rows = tables.cells_with_hits(cells)
@@ -104,6 +107,7 @@ def draw_chances(cells: pd.DataFrame) -> Figure | None:
         lambda restarts, chance: f", {plural(int(restarts), 'restart')}: {chance:.3f}",
         finish,
         ("restarts (number)", "cells with the best (share)"),
+        also=[Line2D([], [], label="0.95", **NEARLY_ALL)],
     )
 
 
@@ -115,6 +119,7 @@ def _by_model(
     labels: tuple[str, str],
     *,
     has_steps: bool = False,
+    also: Iterable[Line2D] = (),
 ) -> Figure | None:
     """Draw a panel for each data set with a line for each model.
 
@@ -135,14 +140,14 @@ def _by_model(
                 figures.hover_unseen(axes, x[places], y[places], tips)
             else:
                 figures.hover(line, tips)
-            finish(axes)
+        finish(axes)
         axes.set(xlabel=labels[0], ylim=(-0.03, 1.05))
         axes.grid()
         axes.tick_params(labelbottom=True)
 
     panels = elements.by_dataset(rows, rows["dataset"])
     titled = [(figures.short(name), panel_rows) for name, panel_rows in panels.items()]
-    return figures.panel_grid(titled, panel, PANEL, labels[1], share="all")
+    return figures.panel_grid(titled, panel, PANEL, labels[1], share="all", also=also)
 
 
 def times(content: Content) -> Iterator[Part]:

@@ -87,7 +87,7 @@ WORDS = {
     for section, texts in DECLARED["words"].items()
 }
 
-# Notes that must stand once where the short name of a score does. The words of its axis say it themselves.
+# Notes that a page has once, at the first short name of their score. The words of an axis say the same.
 NOTES = {label.short: label.note for label in LABELS.values() if label.note}
 SCORE_NAMES = [*NOTES, *(label.axis for label in LABELS.values() if label.note)]
 SCORE_NAME = re.compile(rf"\b(?:{'|'.join(map(re.escape, sorted(SCORE_NAMES, key=len, reverse=True)))})\b")
@@ -246,10 +246,10 @@ def declared_table(key: str, rows: pd.DataFrame | Iterable[Any], more: str = "")
     return table(declaration["title"], rows, columns, note=note, **options)
 
 
-def score_notes(*texts: str) -> str:
+def score_notes(*texts: str) -> list[str]:
     """Return the notes on the scores that some texts name, each once, such as how NMI is normalised."""
     names = dict.fromkeys(name for text in texts for name in SCORE_NAME.findall(text))
-    return " ".join(NOTES[name] for name in names if name in NOTES)
+    return [NOTES[name] for name in names if name in NOTES]
 
 
 def words(text: object) -> Value:

@@ -11,6 +11,7 @@ import io
 import json
 import math
 import re
+import textwrap
 import unicodedata
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -82,9 +83,10 @@ LEAST_BOX = 5
 # glance.
 MOST_PANELS = 12
 MOST_INCHES = 10
-# Widths in inches: a page of 1,280 pixels, the labels beside a row of panels, and one of two figures side by
-# side.
+# Widths in inches: a page of 1,280 pixels, one of a paper of two columns, the labels beside a row of panels,
+# and one of two figures side by side.
 PAGE = 12.6
+PAPER_PAGE = 7.16
 BESIDE = 0.9
 HALF = 6.25
 # Height in inches of everything above and below the rows of panels.
@@ -94,9 +96,19 @@ PNG_DPI = 150
 IMAGE_DPI = 200
 PAGE_DPI = 100
 
+# Distance in points at which a line covers another, and by how many points the lower one is wider then for
+# each of at most so many lines above it.
+COVERED = 0.8
+WIDENING = 1.5
+MOST_WIDENED = 2
+
+# Height of a label beside a panel, in heights of the panel, and how a longer one is broken.
+OVERHANG = 1.25
+WORDS_WHOLE: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
+
 # Numbers of annotations that are named below a panel.
 MOST_TICKS = 5
-COUNTS_LABEL = "annotations m (N: samples)"
+COUNTS_LABEL = "annotations m (N:\N{NO-BREAK SPACE}samples)"
 
 # Start of the name of a group of points that carries the words on them.
 TIP = "tip-"
@@ -116,19 +128,27 @@ TILE = 8
 # Width and height in inches of a panel of the choice among numbers of clusters.
 CHOICE_PANEL = (3.6, 2.3)
 
+# Width of the page that figures are drawn for.
+WIDTH: ContextVar[float] = ContextVar("WIDTH", default=PAGE)
+
 # Names that must differ from each other when they are shortened.
 NAMES: ContextVar[tuple[str, ...]] = ContextVar("NAMES", default=())
 
 
 @contextmanager
-def house_style(names: Iterable[str] = ()) -> Iterator[None]:
-    """Draw figures in the style of reports, in which the shortened forms of some names stay unique."""
-    token = NAMES.set((*NAMES.get(), *names))
+def house_style(names: Iterable[str] = (), *, in_paper: bool = False) -> Iterator[None]:
+    """Draw figures in the style of reports, in which the shortened forms of some names stay unique.
+
+    With `in_paper` they have the letters and the width of a paper.
+    """
+    styles = ["page", *["paper"] * in_paper]
+    token, width = NAMES.set((*NAMES.get(), *names)), WIDTH.set(PAPER_PAGE if in_paper else PAGE)
     try:
-        with matplotlib.style.context("sweep_clustering.pipeline.report.page"):
+        with matplotlib.style.context([f"sweep_clustering.pipeline.report.{style}" for style in styles]):
             yield
     finally:
         NAMES.reset(token)
+        WIDTH.reset(width)
 
 
 def short(name: str, longest: int = LONGEST_NAME, among: Iterable[str] = ()) -> str:
@@ -238,7 +258,7 @@ def panel(width: float, height: float) -> tuple[Figure, Axes]:
 
 def n_across(count: int, width: float) -> int:
     """Return how many of `count` things of a width in inches stand in each row of a page."""
-    most = max(1, int((PAGE - BESIDE) / width + 1e-9))
+    most = max(1, int((WIDTH.get() - BESIDE) / width + 1e-9))
     return -(-count // -(-count // most))
 
 
@@ -309,10 +329,12 @@ def panel_grid(
     up: str,
     share: Literal["none", "all"] = "none",
     group: int = 1,
+    also: Iterable[Line2D] = (),
 ) -> Figure | None:
     """Return a figure with a panel for each item under its title, as many in a row as fit a page.
 
-    `up` is the label of the y axes. A row holds a multiple of `group` panels, or all of them.
+    `up` is the label of the y axes. A row holds a multiple of `group` panels, or all of them. `also` has more
+    entries of the legend.
     """
     items = list(titled_items)
     if not items:
@@ -326,7 +348,7 @@ def panel_grid(
     for axes, (title, item) in zip(figure.axes, items, strict=True):
         axes.set_title(title)
         draw(axes, item)
-    legend(figure, figure.axes)
+    legend(figure, figure.axes, also)
     return figure
 
 
@@ -350,6 +372,54 @@ def legend(figure: Figure, axes: Iterable[Axes], also: Iterable[Line2D] = ()) ->
             # the pattern of a line shows in a handle that is long enough, and a few models need none
             handlelength=None if len(entries) <= MOST_PLAIN else LONG_HANDLE,
         )
+
+
+def finish(figure: Figure) -> None:
+    """Lay a figure out once, with round ticks, labels that fit their panels, and no curve under another."""
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            if isinstance(locator := axis.get_major_locator(), MaxNLocator):
+                locator.set_params(steps=[1, 2, 5, 10])
+    if (engine := figure.get_layout_engine()) is not None:
+        engine.execute(figure)
+        if _fit_labels(figure):
+            engine.execute(figure)
+        figure.set_layout_engine(None)
+    for axes in figure.axes:
+        _widen_covered(axes)
+
+
+def _fit_labels(figure: Figure) -> bool:
+    """Break the labels of axes that are longer than their panel, and say whether there were any."""
+    is_changed = False
+    for axes in figure.axes:
+        for label, is_across in ((axes.xaxis.label, True), (axes.yaxis.label, False)):
+            extent, lines = label.get_window_extent(), label.get_text().split("\n")
+            room = axes.bbox.width if is_across else OVERHANG * axes.bbox.height
+            share = room / max(1.0, extent.width if is_across else extent.height)
+            if share < 1 and any(" " in line for line in lines):
+                most = int(share * max(map(len, lines)))
+                broken = ["\n".join(textwrap.wrap(line, max(1, most), **WORDS_WHOLE)) for line in lines]
+                label.set_text("\n".join(broken))
+                is_changed = True
+    return is_changed
+
+
+def _widen_covered(axes: Axes) -> None:
+    """Widen each line that later ones cover, so that it shows on both sides of them."""
+    curves = []
+    for line in axes.lines:
+        x, y = line.get_transform().transform(np.asarray(line.get_xydata())).T
+        if line.get_linestyle() != "None" and len(x) > 1 and (np.diff(x) > 0).all():
+            curves.append((line, x, y))
+    near = COVERED * axes.figure.dpi / 72
+    for place, (line, x, y) in enumerate(curves):
+        n_above = 0
+        for _, other_x, other_y in curves[place + 1 :]:
+            is_covered = np.abs(np.interp(x, other_x, other_y, left=np.nan, right=np.nan) - y) < near
+            n_above += bool(is_covered.mean() > 0.5)
+        wider = WIDENING * min(n_above, MOST_WIDENED)
+        line.set(linewidth=line.get_linewidth() + wider, markersize=line.get_markersize() + wider)
 
 
 def tick_counts(axes: Axes, counts: Sequence[float], names: Mapping[Any, str] | None = None) -> None:
@@ -432,7 +502,7 @@ def save(figure: Figure, folder: Path, name: str, caption: str, formats: Sequenc
     name, caption : str
         As in `Picture`.
     formats : sequence of str
-        Some of `SUFFIXES`; SVG is always among them.
+        Some of `SUFFIXES`.
     """
     folder.mkdir(parents=True, exist_ok=True)
     buffer, without_font = io.StringIO(), give_fonts(figure)
@@ -441,16 +511,15 @@ def save(figure: Figure, folder: Path, name: str, caption: str, formats: Sequenc
             warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         # The layout is computed once, at the dots of a PNG, so that all files show the same.
         figure.set_dpi(PNG_DPI)
-        if (engine := figure.get_layout_engine()) is not None:
-            engine.execute(figure)
-        figure.set_layout_engine(None)
+        finish(figure)
         for suffix, dpi in {"png": PNG_DPI, "pdf": IMAGE_DPI}.items():
             if suffix in formats:
                 figure.savefig(folder / f"{name}.{suffix}", metadata=UNDATED[suffix], dpi=dpi)
         figure.savefig(buffer, format="svg", metadata=UNDATED["svg"], dpi=PAGE_DPI)
     is_folded = len(figure.axes) > MOST_PANELS or figure.get_figheight() > MOST_INCHES
     svg = _small(buffer.getvalue().replace("'DejaVu Sans'", FONTS))
-    (folder / f"{name}.svg").write_text(svg, encoding="utf-8")
+    if "svg" in formats:
+        (folder / f"{name}.svg").write_text(svg, encoding="utf-8")
     return Picture(name, caption, inline(svg, name), tuple(formats), is_folded, frozenset(without_font))
 
 
@@ -546,6 +615,7 @@ def draw_choice(choice: ClusterChoice) -> Figure:
         (ring,) = first.plot(counts[chosen], choice.values[chosen], color=VERMILLION, label=label)
         ring.set(marker="o", markersize=11, markerfacecolor="none", markeredgewidth=1.8, linestyle="")
         legend(figure, grid)
+        finish(figure)
     return figure
 
 

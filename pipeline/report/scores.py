@@ -401,7 +401,7 @@ def draw_boxes(cells: pd.DataFrame, p: float, written: elements.Written) -> Figu
     rows = cells[(cells["p"] == p) & cells["relative_nmi"].notna()]
     models = sorted(rows["model"].unique())
     widening = max(1, math.ceil(len(models) / MOST_BOXES))
-    size = (min(BOX_PANEL[0] * widening, figures.PAGE - figures.BESIDE), BOX_PANEL[1])
+    size = (min(BOX_PANEL[0] * widening, figures.WIDTH.get() - figures.BESIDE), BOX_PANEL[1])
     panels = [(figures.short(name), name) for name in elements.panel_datasets(rows["dataset"])]
 
     def panel(axes: Axes, dataset: str) -> None:

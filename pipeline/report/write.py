@@ -25,6 +25,7 @@ from sweep_clustering.pipeline.report import cell, effort, elements, figures, sc
 from sweep_clustering.pipeline.report.cell import choose_cell, named_cell
 from sweep_clustering.pipeline.report.elements import ALL, WORDS, Chapter, Content, Section, enumeration, html
 from sweep_clustering.pipeline.report.figures import JOINS_LETTERS, USUAL, house_style, is_right_to_left, save
+from sweep_clustering.pipeline.report.paper import write_paper
 from sweep_clustering.pipeline.scoring import tables as scored
 from sweep_clustering.pipeline.scoring.ranking import rank_published
 from sweep_clustering.pipeline.scoring.raw import raw_table, raw_text
@@ -90,6 +91,7 @@ def write_report(
     published: Path | None = None,
     cell: str | None = None,
     formats: Sequence[str] = figures.USUAL,
+    for_paper: bool = False,
     progress: Progress = silent,
 ) -> Report:
     """Score a cube; write its tables as text and CSV, its figures, and a page with all of it.
@@ -110,6 +112,8 @@ def write_report(
         Cell to be drawn as scatter plots, instead of that of `pipeline.report.cell.choose_cell`.
     formats : sequence of str
         Formats of figures for `pipeline.report.figures.save`.
+    for_paper : bool
+        Whether a folder `paper` has the tables in LaTeX and the figures in PDF, too.
     progress : callable
         Goes through the data sets, then through the sections of the page.
 
@@ -152,6 +156,10 @@ def write_report(
         plain.write_text(text, encoding="utf-8")
         files = [plain, *elements.write_csv(folder, tables)]
         files += write_page(page, parts.manifest.spec.name, chapters, lead(content), list(legend(content)))
+    if for_paper:
+        with storage_errors(folder), house_style(parts.manifest.plans, in_paper=True):
+            drawn = progress(sections(content), "sections of the paper")
+            files += write_paper(folder / "paper", write_figures(folder / "paper", drawn, ("pdf",)))
     return Report(text, first_screen(text), page, tuple(files), cells, summary)
 
 
@@ -360,14 +368,14 @@ def write_page(
 
 def write_figures(folder: Path, sections: Iterable[Section], formats: Sequence[str] = USUAL) -> list[Chapter]:
     """Write the figures of sections, below a folder, and return the chapters of those that have a part."""
-    chapters = []
+    chapters, notes = [], set[str]()
     # A figure is many small objects, and the collector would go through the whole process again and again
     # while they are made: it goes once through the new objects of each section.
     gc.freeze()
     gc.disable()
     try:
         for section in sections:
-            chapters.append(_chapter(section, folder / FIGURES, formats))
+            chapters.append(_chapter(section, folder / FIGURES, formats, notes))
             gc.collect()
     finally:
         gc.enable()
@@ -375,7 +383,14 @@ def write_figures(folder: Path, sections: Iterable[Section], formats: Sequence[s
     return [chapter for chapter in chapters if chapter is not None]
 
 
-def _chapter(section: Section, folder: Path, formats: Sequence[str]) -> Chapter | None:
+def _chapter(section: Section, folder: Path, formats: Sequence[str], on_page: set[str]) -> Chapter | None:
+    """Return a section with its figures written, and add its notes on scores to those on the page."""
+
+    def new_notes(*texts: str) -> list[str]:
+        notes = [note for note in elements.score_notes(*texts) if note not in on_page]
+        on_page.update(notes)
+        return notes
+
     text: list[str] = []
     reading: list[str] = []
     tables: list[elements.Table] = []
@@ -387,14 +402,14 @@ def _chapter(section: Section, folder: Path, formats: Sequence[str]) -> Chapter 
         elif isinstance(part, elements.Table):
             entries = (value.text for row in part.rows for value in row)
             heads = (head for group in part.groups for head, _ in group)
-            more = elements.score_notes(part.title, *heads, *part.columns, *entries, part.note)
+            more = new_notes(part.title, *heads, *part.columns, *entries, part.note)
             # a note that stands below an open table of the section is not repeated
             note = part.note if part.note not in notes else ""
-            tables.append(replace(part, note=" ".join(filter(None, (note, more)))).on_page())
+            tables.append(replace(part, note=" ".join(filter(None, (note, *more)))).on_page())
             notes |= set() if tables[-1].folded else {part.note}
         elif (figure := part[1]) is not None:
             labels = (text for axes in figure.axes for text in (axes.get_xlabel(), axes.get_ylabel()))
-            caption = " ".join(filter(None, (part[2], elements.score_notes(part[2], *labels))))
+            caption = " ".join(filter(None, (part[2], *new_notes(part[2], *labels))))
             pictures.append(save(figure, folder, part[0], caption, formats))
     if section.says_why and not pictures and not text:
         text.insert(0, NO_CELLS)

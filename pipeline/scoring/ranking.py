@@ -486,7 +486,8 @@ def _means_along(ranking: Ranking, key: Callable[[str, float, int], Any]) -> lis
         places = ranking.places[name]
         levels = map(places.index.get_level_values, ("p", "m"))
         values = [key(name, p, m) for p, m in zip(*levels, strict=True)]
-        for value, rows in places.groupby(np.array(values, dtype=object)):
+        # in the order of the places, where 1N comes before 1.5N
+        for value, rows in places.groupby(np.array(values, dtype=object), sort=False):
             means.setdefault(value, {})[name] = tables.by_unit(rows).mean()[ranking.models]
     # the p of models without annotations is NaN, which is no value
     groups = [(value, pd.DataFrame(rows).T) for value, rows in means.items() if value == value]
