@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import shlex
 import warnings
 from pathlib import Path
@@ -305,10 +306,11 @@ def test_ctrl_c_among_structures_keeps_the_best_fit_so_far(model: str) -> None:
         fit(X, annotations, run=ended_after(0), **given)
     many = 20 if model == "conditional-any" else 4
     found = fit(X, annotations, run=ended_after(many), **given)
-    many = 2 * many if model == "conditional-any" else many  # fits to two folds are made together
     assert found.interrupted
     assert len(found.restart_objectives) == 1
-    assert f"the best of {many} fits" in found.alarms[0]
+    [count] = re.findall(r"the best of (\d+) fits", found.alarms[0])
+    # fits to two folds are made together, and later those to the three others
+    assert int(count) == many or (model == "conditional-any" and 2 * many <= int(count) <= 3 * many)
     if model == "conditional-any":  # a ring is several components
         assert adjusted_rand_score(y, found.best.labels) > 0.8
         assert "predicts" not in found.choice
