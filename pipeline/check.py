@@ -26,7 +26,14 @@ from sweep_clustering.storage.cube.blocks import UNPROMISED, Arrays, BlockStore,
 from sweep_clustering.storage.cube.growth import open_cube
 from sweep_clustering.storage.cube.manifest import Manifest, read_manifest
 from sweep_clustering.storage.cube.schema import ANSWERED, DONE, STATUS_WORDS
-from sweep_clustering.storage.provenance import PROMISE, by_run, fingerprint, software_differences, unrecorded
+from sweep_clustering.storage.provenance import (
+    PROMISE,
+    by_run,
+    fingerprint,
+    machine_class,
+    software_differences,
+    unrecorded,
+)
 from sweep_clustering.sweeps.data.lines import MOST_BYTES, shortened
 from sweep_clustering.sweeps.errors import InputError, Problem, cause_of, collecting, present
 from sweep_clustering.sweeps.file.spec import SweepSpec
@@ -63,14 +70,16 @@ class CellCheck:
     """One cell, or one path of questions, computed again.
 
     `differs` has the variables with other bits than in the cube, or the scores with both values. `cause` has
-    the reason why it could not be computed. Both are empty when the cell is reproduced. If `is_rounded`, it
-    was computed on another machine or with other software, and what differs is rounding.
+    the reason why it could not be computed. Both are empty when the cell is reproduced. `machine` is the
+    class of the machine that computed the cell, if it is another one than here. If `is_rounded`, machine or
+    software is another one, and what differs is rounding.
     """
 
     cell: str
     differs: tuple[str, ...]
     cause: str = ""
     is_rounded: bool = False
+    machine: str = ""
 
     @property
     def answer(self) -> str:
@@ -148,9 +157,9 @@ class Verification:
             lines.append(
                 f"not looked at: {plural(self.left_out, 'cell')} of your own methods; see --run-methods"
             )
-        lines += [
-            f"{check.answer}: {check.cell}: {check.cause or ', '.join(check.differs)}" for check in wrong
-        ]
+        for check in wrong:
+            place = f" (computed on {check.machine})" if check.machine else ""
+            lines.append(f"{check.answer}: {check.cell}: {check.cause or ', '.join(check.differs)}{place}")
         if self.software:
             lines.append(f"different software or processors: {self.software}")
         if wrong and self.unrecorded:
@@ -193,10 +202,15 @@ def verify(
     last_cells = [asked_cells[walk] for walk in draw(asked_cells, n_paths, digest, seed)]
     here, made = fingerprint(manifest.spec), by_run(manifest.made_with)
     verification = _beside(Verification(path, digest, seed, (), len(drawable.cells)), here, made)
-    is_elsewhere = bool(verification.software or verification.unrecorded)
+    of_runs = [(place, {**values, "machine": here["machine"]}) for place, values in made]
+    unknown = {*verification.unrecorded} - {"machine"}
+    is_other = bool(software_differences([*of_runs, ("here", here)]) or unknown)
+    # cells of cubes before format 5 do not know their own machine
+    machines = {values.get("machine", "") for _, values in made}
+    machine = machines.pop() if len(machines) == 1 else ""
     tree = open_cube(path)
     cells = progress(drawn, "cells")
-    checks = tuple(_check(manifest, calls, store, tree, cell, is_elsewhere) for cell in cells)
+    checks = tuple(_check(manifest, calls, store, tree, cell, is_other, machine) for cell in cells)
     steps = progress(last_cells, "paths of questions") if last_cells else ()  # a bar of nothing would move
     paths = tuple(_check_path(manifest, store, tree, cell) for cell in steps)
     left_out = drawable.left_out
@@ -274,7 +288,8 @@ def _check(
     store: BlockStore,
     tree: xr.DataTree,
     cell: Cell,
-    is_elsewhere: bool,
+    is_other: bool,
+    machine: str,
 ) -> CellCheck:
     plan, spec = manifest.plans[cell.dataset], manifest.spec
     block = plan.block_of(cell)
@@ -290,8 +305,11 @@ def _check(
     before, now = (
         {name: values[name][row : row + 1] for name, row in rows.items()} for values in (stored, fresh)
     )
-    is_one_solution = is_elsewhere and is_rounded(before, now)
-    return CellCheck(str(cell), differing(before, now), is_rounded=is_one_solution)
+    if "machine" in before:
+        machine = manifest.machines.get(str(before["machine"][0]), "")
+    is_elsewhere = machine != machine_class()
+    is_one_solution = (is_other or is_elsewhere) and is_rounded(before, now)
+    return CellCheck(str(cell), differing(before, now), "", is_one_solution, machine if is_elsewhere else "")
 
 
 def differing(before: Arrays, now: Arrays) -> tuple[str, ...]:

@@ -370,6 +370,7 @@ def _plan(spec: SweepSpec, entry: Dataset, data: DataSet | None, source: Source,
         searches=spec.search_names,
         answers_each=spec.crowd.answers if grid.supervised and CROWD in grid.design else 0,
         short=isinstance(source, RealSource) and is_short(source.X),
+        machines=True,
         **facts,
     )
     if problems := list(_problems(spec, entry, plan, pool, where)):

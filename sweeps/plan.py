@@ -412,6 +412,7 @@ class DatasetPlan:
     short: Flag = False  # whether 32 bits hold every feature as used, so that the cube has float32
     answers_each: Annotated[int, Whole(0, 10**6)] = 0  # answers of each annotator of a crowd; 0 without one
     mixture_step: Annotated[int, Whole(1, 10**6)] = 1  # a part of a sweep has every n-th mixture
+    machines: Flag = False  # whether the cube has the class of the machine that computed each cell
     left_out: Flag = False  # whether a published cube has no inputs, because no licence of the data is known
 
     @property

@@ -197,8 +197,8 @@ MOST = {
     "calls with splats": 126,
     "uses of Any": 635,
     "modules with code": 167,
-    "lines of code": 33_778,
-    "lines of imports": 3_281,
+    "lines of code": 33_828,
+    "lines of imports": 3_296,
     "lines of docstrings for 100 lines of code": 26,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""

@@ -376,6 +376,8 @@ class Collector:
             if not result.block.node.baseline:
                 arrays["annotations"] = self._annotations(result.block, arrays["annotations"])
             started = time.monotonic()
+            if "machine" in arrays:
+                self._store.name_machines({cell.machine for cell in result.cells.values()} - {""})
             self._store.write(result.block, arrays)
             self.write_seconds.append(time.monotonic() - started)
             self.blocks_written += not (arrays["status"] == PENDING).any()

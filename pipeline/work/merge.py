@@ -11,6 +11,7 @@ from sweep_clustering.pipeline.work.records import Chosen, Solved, Span
 from sweep_clustering.pipeline.work.tasks import restarts_enough, unseen_mass
 from sweep_clustering.storage.cube.blocks import differing_rows
 from sweep_clustering.storage.cube.schema import ANSWERED, DONE, FAILED, NO_SOLUTION, PENDING
+from sweep_clustering.storage.provenance import class_code
 from sweep_clustering.sweeps.errors import present
 from sweep_clustering.sweeps.file.spec import Stop
 from sweep_clustering.sweeps.plan import Block, Cell
@@ -41,6 +42,8 @@ class CellResult:
         Number of restarts that the cell ends with, None while some are missing.
     chosen : Chosen or None
         Choice of a cell that holds annotations out, once it is made.
+    machines : set of str
+        Classes of the machines that ran its restarts.
     """
 
     cell: Cell
@@ -54,6 +57,7 @@ class CellResult:
     failed: bool = False
     end: int | None = field(init=False, default=None)
     chosen: Chosen | None = field(init=False, default=None)
+    machines: set[str] = field(init=False, default_factory=set)
 
     def __post_init__(self) -> None:
         self.objectives = np.full(self.restarts, np.nan)
@@ -72,6 +76,11 @@ class CellResult:
     def unseen_mass(self) -> float:
         """Estimated probability that one more restart finds something new, NaN without an adaptive stop."""
         return np.nan if self.stop is None else unseen_mass(self._first(), self.stop.rule)
+
+    @property
+    def machine(self) -> str:
+        """Class of the machine, or those of several machines, that ran its restarts."""
+        return " and ".join(sorted(self.machines - {""}))
 
     @property
     def n_run(self) -> int:
@@ -101,6 +110,7 @@ class CellResult:
                 f"{self.objectives[restart]!r} before: a restart must give the same bits wherever it runs"
             )
         if not is_repeat.all():
+            self.machines.add(done.machine)
             self.seconds += done.seconds
             self.cpu_seconds += done.cpu_seconds
         self.objectives[start:stop] = done.objectives
@@ -179,6 +189,7 @@ class BlockResult:
                 "restarts_done": result.end,
                 "seconds": result.seconds,
                 "cpu_seconds": result.cpu_seconds,
+                "machine": class_code(result.machine) if result.machine else -1,
                 "unseen_mass": result.unseen_mass,
                 **({} if result.chosen is None else result.chosen.values()),
             }

@@ -237,6 +237,8 @@ class Solved:
         Part of `seconds` that the choice took; 0 if it was made before.
     gaussians : Gaussians or None
         Gaussians of the solution, if its classes are unions of some.
+    machine : str
+        Class of the machine that ran them; empty if an earlier release did.
     """
 
     span: Span[Cell]
@@ -250,6 +252,7 @@ class Solved:
     chosen: Chosen | None = None
     choosing: float = 0.0
     gaussians: Gaussians | None = None
+    machine: str = ""
 
     @property
     def solved(self) -> bool:
@@ -364,6 +367,9 @@ PARTIALS = "partials"
 # Key of the header of a record with results of paths of questions.
 PATHS = "paths"
 
+# Characters of the class of a machine.
+LONGEST_MACHINE = 200
+
 # Key of a result for the lengths of the rows of its Gaussians.
 LENGTHS = "gaussians"
 
@@ -375,7 +381,10 @@ def to_record(results: Sequence[Done]) -> tuple[dict[str, Any], dict[str, NDArra
         unit = list(astuple(done.span.unit))
         while unit[-1] is None:  # design and search of cells are left out if the sweep names none
             unit.pop()
-        best: dict[str, Any] = {"best_restart": done.best_restart} if isinstance(done, Solved) else {}
+        best: dict[str, Any] = {}
+        if isinstance(done, Solved):
+            best = {"best_restart": done.best_restart}
+            best |= {"machine": done.machine} if done.machine else {}
         if isinstance(done, Solved) and done.gaussians is not None:
             best[LENGTHS] = [len(row) for row in to_rows(done.gaussians).values()]
         entries.append(
@@ -478,6 +487,7 @@ def _solved(header: Mapping[str, Any], arrays: Arrays) -> Iterator[Solved]:
             covariances=narrowed(covariances, shape).copy(),
             chosen=chosen,
             gaussians=union,
+            machine=one_line(entry.get("machine", ""), LONGEST_MACHINE),
         )
 
 

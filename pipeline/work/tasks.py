@@ -25,6 +25,7 @@ from sweep_clustering.pipeline.methods.loading import MethodCall
 from sweep_clustering.pipeline.methods.process import MethodFailed, MethodProcess, Unsolved
 from sweep_clustering.pipeline.work import records
 from sweep_clustering.pipeline.work.records import Answers, Chosen, Science, Solved, Span
+from sweep_clustering.storage.provenance import machine_class
 from sweep_clustering.storage.runfolder.lease import own_job
 from sweep_clustering.sweeps import seeds
 from sweep_clustering.sweeps.errors import InputError, Problem, cause_of, collecting, present, raise_all
@@ -119,6 +120,7 @@ def run_cell(science: Science, span: Span[Cell], source: Source) -> Solved:
         chosen=chosen,
         choosing=choosing,
         gaussians=fits[best].gaussians,
+        machine=machine_class(),
     )
 
 
@@ -311,6 +313,7 @@ def run_method(
         covariances=covariances,
         seconds=seconds,
         cpu_seconds=cpu_seconds,
+        machine=machine_class(),
     )
 
 

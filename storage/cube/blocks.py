@@ -10,7 +10,7 @@ import json
 import logging
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import compress, product
 from math import prod
 from pathlib import Path
@@ -23,7 +23,13 @@ from sweep_clustering.storage.cube.chunks import ANNOTATIONS, chunk_counts, chun
 from sweep_clustering.storage.cube.manifest import read_manifest
 from sweep_clustering.storage.cube.schema import ANSWERED, FAILED, INPUTS, PENDING, VARIABLES, result_names
 from sweep_clustering.storage.files import PLAIN, Files, storage_errors, sync_directory
-from sweep_clustering.storage.provenance import PROMISE, fingerprint, software_differences, unrecorded
+from sweep_clustering.storage.provenance import (
+    PROMISE,
+    class_code,
+    fingerprint,
+    software_differences,
+    unrecorded,
+)
 from sweep_clustering.sweeps.errors import present
 from sweep_clustering.sweeps.plan import Block, Cell, DatasetPlan
 
@@ -32,8 +38,8 @@ logger = logging.getLogger(__name__)
 Bools = npt.NDArray[np.bool_]
 Arrays = dict[str, npt.NDArray[Any]]
 
-# Variables whose bits are not promised: times are different in every run.
-UNPROMISED = ("seconds", "cpu_seconds")
+# Variables whose bits are not promised: times are different in every run, and machines may be.
+UNPROMISED = ("seconds", "cpu_seconds", "machine")
 
 # Keys of a sweep file that results depend on, beside the coordinates of their cells.
 SETTINGS = ("seed", "search", "stop", "ask", "crowd")
@@ -49,7 +55,7 @@ class BlockStore:
         self.path = path
         self._files = None if read_only else files
         manifest = read_manifest(path)
-        self._plans, self._chunks = manifest.plans, manifest.chunks
+        self._plans, self._chunks, self._machines = manifest.plans, manifest.chunks, manifest.machines
         self._spec, self._made_with = manifest.spec, manifest.made_with
         self._nodes = {node.path: node for plan in self._plans.values() for node in plan.nodes}
 
@@ -113,8 +119,9 @@ class BlockStore:
             n_clusters, n_features), `covariances` (n_cells, n_clusters) and up to two axes of n_features,
             `best_restart`, `restarts_done`, `seconds`, `cpu_seconds`, `status` (n_cells,), and for supervised
             blocks `annotations` (n_mixtures · n_replicates, m, 3). The sweep may require more, see
-            `schema.ONLY`: `unseen_mass`, `covariance_shape`, `base_rate` (n_cells,), `structure` (n_cells,
-            n_parts), `held_out` and `held_out_right` (n_cells, n_candidates), and `sweeps.shapes.ROWS`.
+            `schema.ONLY`: `machine`, `unseen_mass`, `covariance_shape`, `base_rate` (n_cells,), `structure`
+            (n_cells, n_parts), `held_out` and `held_out_right` (n_cells, n_candidates), and
+            `sweeps.shapes.ROWS`.
 
         Raises
         ------
@@ -163,6 +170,14 @@ class BlockStore:
                 sync_directory(self.path / block.node.path / name)
             self._write(block, status, new[status])
             sync_directory(self.path / block.node.path / status)
+
+    def name_machines(self, texts: Iterable[str]) -> None:
+        """Add classes of machines to the table of the root, by the codes that `write` takes."""
+        new = {str(class_code(text)): text for text in texts}
+        if new.keys() - self._machines.keys():
+            manifest = read_manifest(self.path)
+            self._machines = manifest.machines | new
+            replace(manifest, machines=self._machines).commit(present(self._files))
 
     def has_status(self, block: Block) -> bool:
         """Whether the block was written: its status exists, whatever it says."""

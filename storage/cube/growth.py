@@ -194,7 +194,7 @@ FREE = {
     *("source", "mixture_chunk", "replicate_chunk", "model_chunk"),
     *("adaptive", "held_out", "unions", "answers_each"),
     *NAMES,
-    "short",
+    *("short", "machines"),
 }
 # Forms of stored covariances, by the number of axes after the cluster.
 FORMS = ("one variance a cluster", "a variance of each feature a cluster", "a matrix a cluster")
@@ -362,7 +362,10 @@ def align(manifest: Manifest, plans: Iterable[DatasetPlan]) -> list[DatasetPlan]
         old = manifest.plans.get(new.name, new)
         # A cube keeps the names of its creation, or none, and the type of its features, because existing
         # metadata contain them.
-        stored_keys, joined_keys = ["source", "mixture_chunk", *NAMES, "short"], ["baselines", "searches"]
+        stored_keys, joined_keys = (
+            ["source", "mixture_chunk", *NAMES, "short", "machines"],
+            ["baselines", "searches"],
+        )
         if old.supervised:
             stored_keys += ["replicate_chunk", "model_chunk"]
             joined_keys += ["p", "m", "models", "designs"]

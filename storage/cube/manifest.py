@@ -49,8 +49,9 @@ from sweep_clustering.sweeps.records import ABSENT, Listed, Record, marked, read
 from sweep_clustering.sweeps.words import BASELINES, CROWD, DEFAULT, MODEL_CODES, PREFIX, solver_name
 
 FORMAT = "sweep cube"
-# A cube has the lowest version that describes it: 2, 3 if it has Gaussians, or 4 if it has a crowd.
-FORMAT_VERSIONS = (2, 3, 4)
+# A cube has the lowest version that describes it: 2, 3 if it has Gaussians, 4 if it has a crowd, or 5 if it
+# has the class of the machine of each cell.
+FORMAT_VERSIONS = (2, 3, 4, 5)
 
 # Texts of the root for people who open a cube for the first time.
 TITLE = "{name}: semi-supervised clustering with inaccurate pairwise annotations, every cell of a sweep"
@@ -262,6 +263,7 @@ class Manifest:
     runs: tuple[RunRecord, ...]  # oldest first
     metadata: dict[str, dict[str, Any]]  # zarr metadata of every node below the root, by path
     failed: dict[str, str] = field(default_factory=dict)  # last causes of failed cells, by name
+    machines: dict[str, str] = field(default_factory=dict)  # classes of machines, by code
 
     @property
     def skipped(self) -> dict[str, list[str]]:
@@ -294,8 +296,12 @@ class Manifest:
     def format_version(self) -> int:
         """Version that a release must support to read the cube."""
         plans = self.plans.values()
-        has_crowd = any(plan.answers_each for plan in plans)
-        return FORMAT_VERSIONS[2 if has_crowd else any(plan.unions for plan in plans)]
+        needs = [
+            (5, any(plan.machines for plan in plans)),
+            (4, any(plan.answers_each for plan in plans)),
+            (3, any(plan.unions for plan in plans)),
+        ]
+        return next((version for version, is_needed in needs if is_needed), FORMAT_VERSIONS[0])
 
     @cached_property
     def document(self) -> bytes:
@@ -311,6 +317,7 @@ class Manifest:
             "scores": SCORES,
             "scale": {name: SCALED.get(plan.scale, plan.scale) for name, plan in self.plans.items()},
             "failed": self.failed,
+            **({"machines": self.machines} if self.machines else {}),
         }
         inline = {**INLINE, "metadata": dict(sorted(self.metadata.items()))}
         root = {**ROOT, "attributes": attributes, "consolidated_metadata": inline}
@@ -374,7 +381,8 @@ def read_manifest(path: Place) -> Manifest:
         problems += _compared(f"{path}: consolidated_metadata", inline, INLINE)
     problems += _compared(str(path), {**document, "attributes": {}}, {**ROOT, "attributes": {}})
     problems += layout_problems(path, plans.values(), metadata)
-    manifest = Manifest(path, spec, plans, contents.runs, metadata, contents.failed)
+    state = contents.runs, metadata, contents.failed, contents.machines
+    manifest = Manifest(path, spec, plans, *state)
     if manifest.format_version != version:
         expected = f"format version {manifest.format_version}, as its data sets say"
         problems.append(Problem(str(path), f"format version {version}", expected))
@@ -389,6 +397,7 @@ class Contents(Record):
     runs: Annotated[tuple[RunRecord, ...], Listed()]
     datasets: dict[str, dict[str, Any]]
     failed: dict[str, Line] = Field(default_factory=dict)
+    machines: dict[str, Line] = Field(default_factory=dict)
 
 
 def append_run(path: Path, record: RunRecord, files: Files = PLAIN) -> None:
@@ -472,7 +481,8 @@ def read_parts(places: Places) -> Parts:
         runs = (*runs[:-1], runs[-1].model_copy(update={"skipped": skipped}))
     path = f"{names} ({missing})" if missing else names
     failed = {cell: cause for cube in cubes for cell, cause in cube.failed.items()}
-    return Parts(tuple(cubes), Manifest(path, spec, plans, runs, {}, failed), missing)
+    machines = {code: text for cube in cubes for code, text in cube.machines.items()}
+    return Parts(tuple(cubes), Manifest(path, spec, plans, runs, {}, failed, machines), missing)
 
 
 def attributes_of(manifest: Manifest) -> dict[str, Any]:

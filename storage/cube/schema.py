@@ -81,6 +81,7 @@ STRUCTURE_TEXT = _structure_text(shapes.STRUCTURE_CODES)
 GROUPS_TEXT = _structure_text(shapes.GROUP_CODES)
 BASE_RATE_TEXT = "log loss of held-out annotations where all that is known is how often they are must-links"
 DISTANCE_TEXT = "log loss of held-out annotations where all that is known is how far apart their samples are"
+MACHINE_TEXT = "code of the class of machine that computed the cell: the attribute machines of the root"
 VALUES_TEXT = "structure, means, covariances, centre and axes of the Gaussians: see pipeline.components"
 POOL_TEXT = "annotations of a file that those of cells are drawn from"
 
@@ -120,6 +121,7 @@ VARIABLES = {
         ("component_class", "component", "int16", "class of each Gaussian, best restart"),
         ("component_weights", "component", "float64", "proportion of each Gaussian, best restart"),
         ("component_values", "entry", "float64", VALUES_TEXT),
+        ("machine", "", "int32", MACHINE_TEXT),
         ("status", "", "int8", "state of the cell"),
         zero=("restarts_done", "status"),
     ),
@@ -185,6 +187,7 @@ ONLY: dict[str, Callable[[DatasetPlan, Sequence[str], Sequence[UnionPlan]], bool
     "distance_rate": lambda plan, models, unions: any(map(has_groups, models)),
     **dict.fromkeys(shapes.ROWS, lambda plan, models, unions: bool(unions)),
     "X": lambda plan, models, unions: not plan.left_out,
+    "machine": lambda plan, models, unions: plan.machines,
     "labels_true": lambda plan, models, unions: plan.has_labels and not plan.left_out,
     "annotation_pool": lambda plan, models, unions: plan.n_annotations > 0 and not plan.left_out,
     "sample": lambda plan, models, unions: bool(plan.sample_names) and not plan.left_out,

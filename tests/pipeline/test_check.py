@@ -23,14 +23,17 @@ from sweep_clustering.pipeline.report.write import write_export
 from sweep_clustering.pipeline.scoring.raw import RAW, read_raw
 from sweep_clustering.pipeline.scoring.scores import baseline_scores, scores
 from sweep_clustering.pipeline.work import tasks
-from sweep_clustering.storage.cube.blocks import content_hash
+from sweep_clustering.pipeline.work.merge import CellResult
+from sweep_clustering.pipeline.work.records import Solved, Span, from_record, to_record
+from sweep_clustering.storage.cube.blocks import BlockStore, content_hash
 from sweep_clustering.storage.cube.growth import open_cube
-from sweep_clustering.storage.cube.manifest import ROOT_FILE, keep_causes
-from sweep_clustering.storage.provenance import PROMISE, fingerprint
+from sweep_clustering.storage.cube.manifest import ROOT_FILE, keep_causes, read_manifest
+from sweep_clustering.storage.provenance import PROMISE, class_code, fingerprint, machine_class
 from sweep_clustering.storage.runfolder.lease import Lease
 from sweep_clustering.sweeps.errors import InputError, short_text
 from sweep_clustering.sweeps.file.methods import entry_of
 from sweep_clustering.sweeps.file.reading import load_sweep
+from sweep_clustering.sweeps.plan import Cell
 
 LIKE = """
 name = "small"
@@ -471,3 +474,56 @@ def test_rounding_is_told_from_other_solutions() -> None:
         ("restarts_done", np.array([3]), False),
     ):
         assert is_rounded(row, row | {name: values}) == expected, (name, values)
+
+
+def test_a_cell_knows_the_class_of_its_machine(cube: Path, tmp_path: Path) -> None:
+    """A difference of rounding is one only if another class, or a worker of one, computed the cell."""
+    manifest = read_manifest(cube)
+    ((code, here),) = manifest.machines.items()
+    assert here == machine_class()
+    assert int(code) == class_code(here)
+    node = open_cube(cube)["iris"]
+    assert (node["machine"].values == int(code)).all()
+    name, where = "iris/p=0.8/m=75/replicate=0/posterior", (0, 0, 0, 1)
+    flip(cube / "iris/log_likelihood", (*where, 2))
+    said = sweep("verify", cube, "--sample", 100)
+    assert said.exit_code == 1
+    assert f"different: {name}: log_likelihood\n" in said.stdout
+    other = "abacus, numpy beads, 0badbead"
+    store = BlockStore(cube)
+    store.name_machines([other, here])
+    assert read_manifest(cube).machines == {code: here, str(class_code(other)): other}
+    zarr.open_array(cube / "iris/machine", mode="r+")[where] = class_code(other)
+    said = sweep("verify", cube, "--sample", 100)
+    assert said.exit_code == 0
+    assert said.stdout.splitlines()[0].endswith("computed again: 84 equal, 1 equal within rounding.")
+    assert f"equal within rounding: {name}: log_likelihood (computed on {other})\n" in said.stdout
+    assert content_hash(cube) == content_hash(Path(shutil.copytree(cube, tmp_path / "copy.zarr")))
+    flip(cube / "iris/labels", (*where, 17))
+    assert sweep("verify", cube, "--sample", 100).exit_code == 1
+
+
+def test_restarts_on_several_machines_are_of_a_class_of_their_own() -> None:
+    cell, solution = Cell("iris", None, 0.9, 75, 0, "posterior"), np.zeros(2, np.int16)
+    parts = [
+        Solved(
+            Span(cell, at, at + 1),
+            np.array([float(at)]),
+            at,
+            solution,
+            *np.zeros((2, 2, 1)),
+            0.1,
+            0.1,
+            machine=name,
+        )
+        for at, name in enumerate("ba")
+    ]
+    texts = set()
+    for order in (parts, parts[::-1]):
+        merged = CellResult(cell, 2)
+        for part in order:
+            merged.add(part)
+        texts.add(merged.machine)
+    assert texts == {"a and b"}
+    (read,) = from_record(*to_record(parts[:1]))
+    assert read.machine == "b"

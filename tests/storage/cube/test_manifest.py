@@ -222,7 +222,7 @@ def test_gaussians_are_of_format_3_and_as_long_as_those_of_the_sweep(
     other = {"a": {**entry, "unions": [union | {"entries": union["entries"] + 1}]}}
     cases = {
         "found format version 2, expected format version 3": {"format_version": 2},
-        "found format version 5, expected format version 2 or 3 or 4": {"format_version": 5},
+        "found format version 6, expected format version 2 or 3 or 4 or 5": {"format_version": 6},
         "data set a: unions: found": {"datasets": other},
     }
     for said, change in cases.items():
