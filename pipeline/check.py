@@ -217,6 +217,14 @@ def verify(
     return replace(verification, checks=checks, paths=paths, n_paths=len(asked_cells), left_out=left_out)
 
 
+def published_hash(path: Path) -> str:
+    """Return the hash of a bundle, which is that of its file, or of what a cube holds."""
+    if not path.is_file():
+        return content_hash(path)
+    with opened(path, sys.maxsize) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 @dataclass(frozen=True)
 class Drawable:
     """The cells of a file that can be drawn, and the hash of the file, by which they are drawn.
@@ -232,17 +240,12 @@ class Drawable:
     @classmethod
     def of(cls, path: Path, run_methods: bool) -> Self:
         """Return the cells of a cube or a bundle that have an answer."""
-        if path.is_file():
-            with opened(path, sys.maxsize) as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
-        else:
-            digest = content_hash(path)
         manifest, store = read_manifest(path), BlockStore(path, read_only=True)
         methods = () if run_methods else manifest.spec.grid.methods
         foreign = tuple(sorted(method.name for method in methods if method.call not in SHIPPED))
         answered = [cell for state in ANSWERED for cell in store.cells(manifest.plans.values(), state)]
         cells = tuple(cell for cell in answered if cell.model not in foreign)
-        return cls(digest, cells, foreign, len(answered) - len(cells))
+        return cls(published_hash(path), cells, foreign, len(answered) - len(cells))
 
     @property
     def asked_cells(self) -> dict[AskedPath, Cell]:

@@ -33,7 +33,13 @@ def bundle(cube: Path, results: Path, out: Path | None, force: bool) -> None:
 @arguments.paths_argument("bundles", metavar="BUNDLE...")
 @arguments.results_option
 @path_option("--out", help="Folder of the site.  [default: beside the first bundle]")
-def board(bundles: tuple[Path, ...], results: Path, out: Path | None) -> None:
+@arguments.repeatable(
+    "--record",
+    "records",
+    type=arguments.PATH,
+    help="Record of `sweep verify`; may be repeated. Those at NAME.verified*.json beside a bundle are found.",
+)
+def board(bundles: tuple[Path, ...], results: Path, out: Path | None, records: tuple[Path, ...]) -> None:
     """Write a static site of the lines of BUNDLE..., which may be cubes: ranks, scores, costs, data sets.
 
     The first one sets the places at which all lines are compared. The site needs no server; a board in the
@@ -42,8 +48,9 @@ def board(bundles: tuple[Path, ...], results: Path, out: Path | None) -> None:
     from sweep_clustering.pipeline.publish.board import write_board
 
     with reported():
-        places = collected(partial(arguments.find_cube, results=results), bundles)
-        page = write_board(places, out or arguments.beside(places[0], ".board"), progress=progress_bar)
+        find = partial(arguments.find_cube, results=results, bundle=True)
+        places = collected(find, dict.fromkeys(bundles))
+        page = write_board(places, out or arguments.beside(places[0], ".board"), records, progress_bar)
     click.echo(f"page: {page}")
 
 

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from glob import escape
 from itertools import chain
 from pathlib import Path
 from typing import Any, cast
@@ -23,8 +24,10 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from sweep_clustering.pipeline.check import published_hash
 from sweep_clustering.pipeline.common import Progress, plural, silent
 from sweep_clustering.pipeline.publish.bundle import read_bundle
+from sweep_clustering.pipeline.publish.verified import VerificationRecord, read_records
 from sweep_clustering.pipeline.report import elements, winners, write
 from sweep_clustering.pipeline.report.elements import (
     WORDS,
@@ -44,7 +47,6 @@ from sweep_clustering.pipeline.scoring.ranking import RANKED, facts, lacking, ra
 from sweep_clustering.pipeline.scoring.raw import head_of
 from sweep_clustering.pipeline.scoring.scores import LABELS
 from sweep_clustering.storage.archive import CUBE_SUFFIX, is_zip
-from sweep_clustering.storage.cube.blocks import content_hash
 from sweep_clustering.storage.cube.manifest import Manifest, read_manifest
 from sweep_clustering.storage.cube.schema import DONE, NO_SOLUTION, STATUS_WORDS
 from sweep_clustering.storage.cube.store import open_cube
@@ -86,6 +88,7 @@ class Source:
     tree: xr.DataTree
     cells: pd.DataFrame
     digest: str
+    records: Sequence[VerificationRecord] = ()
 
     def science(self, model: str) -> object:
         """Return what the answers of a model or method depend on, beside data and annotations."""
@@ -110,7 +113,9 @@ class Line:
     note: str = ""
 
 
-def write_board(places: Sequence[Path], out: Path, *, progress: Progress = silent) -> Path:
+def write_board(
+    places: Sequence[Path], out: Path, records: Iterable[Path] = (), progress: Progress = silent
+) -> Path:
     """Write the board of some cubes or bundles to a folder in one step, and return its first page.
 
     Parameters
@@ -119,6 +124,8 @@ def write_board(places: Sequence[Path], out: Path, *, progress: Progress = silen
         Cubes and bundles. The first one sets the places at which all are compared.
     out : Path
         Folder, in which a board is replaced.
+    records : iterable of Path
+        Records of verifications, beside those that lie at `NAME.verified*.json` beside a cube NAME.
     progress : callable
         Goes through the data sets of each cube, then through the sections of the first page.
 
@@ -134,11 +141,16 @@ def write_board(places: Sequence[Path], out: Path, *, progress: Progress = silen
     problems = list[Problem]()
     with collecting(problems):
         _check_out(out)
-    manifests = dict[str, Manifest]()
+    manifests, claims = dict[str, Manifest](), dict[Path, list[VerificationRecord]]()
     with collecting(problems):
         manifests = read_manifests(places)
+        beside = (place.parent.glob(f"{escape(place.stem)}.verified*.json") for place in places)
+        claims = read_records(dict.fromkeys([*records, *sorted(chain(*beside))]), places)
     raise_all(problems)
-    sources = [source_of(manifest, name, progress) for name, manifest in manifests.items()]
+    sources = [
+        replace(source_of(manifest, name, progress), records=claims[Path(manifest.path)])
+        for name, manifest in manifests.items()
+    ]
     building = out.with_name(f".{out.name}.{os.getpid()}")
     with storage_errors(out), house_style(chain(*(manifest.plans for manifest in manifests.values()))):
         building.mkdir(parents=True)
@@ -208,7 +220,7 @@ def source_of(manifest: Manifest, name: str, progress: Progress = silent) -> Sou
         for score in RANKED:
             cells[score] = cells[score].fillna(pd.Series([row.get(score, np.nan) for row in rows]))
     cells = tables.rows_of(cells, tables.compared(cells)).assign(design=np.nan, search=np.nan)
-    return Source(name, manifest, tree, cells, content_hash(Path(manifest.path)))
+    return Source(name, manifest, tree, cells, published_hash(Path(manifest.path)))
 
 
 def _lines(sources: Sequence[Source]) -> list[Line]:
@@ -364,6 +376,7 @@ class Board:
             Section("robustness", "Robustness to wrong annotations", winners.robustness(content)),
             Section("datasets", "Data sets", [self._datasets()]),
             Section("lines", "Lines", [self._lines()]),
+            Section("verified", "What was verified", self._verified()),
             Section("frozen", "What is frozen", [self._bundles(), self._software()]),
         )
 
@@ -412,11 +425,27 @@ class Board:
             ("what", lambda line: write.model_words(line.model), ""),
             ("from", lambda line: ", ".join(line.sources), ""),
             ("cells", lambda line: len(line.cells), ",.0f"),
-            ("results that ranks lack", lambda line: self.lacks[line.name], ",.0f"),
+            ("results lacking for a rank", lambda line: self.lacks[line.name], ",.0f"),
             ("note", "note", ""),
         ]
         note = WORDS["board"]["lines"].format(first=self.sources[0].name)
         return elements.table("Lines", self.lines, columns, note=note, n_lead=1, file="lines.csv")
+
+    def _verified(self) -> Iterator[Part]:
+        yield WORDS["board"]["verified"]
+        rows = [(source.name, record) for source in self.sources for record in source.records]
+        columns: list[elements.Column] = [
+            ("bundle", lambda row: row[0], ""),
+            ("by", lambda row: row[1].by, ""),
+            ("when", lambda row: row[1].at, ""),
+            ("result", lambda row: " ".join(row[1].statements), ""),
+            ("cells left out", lambda row: row[1].left_out, ",.0f"),
+            ("on", lambda row: row[1].made_with.get("cpu", elements.NOTHING), ""),
+        ]
+        if rows:
+            yield elements.table("Verifications", rows, columns, n_lead=1, file="verified.csv")
+        if missing := [source.name for source in self.sources if not source.records]:
+            yield f"No verification of {enumeration(missing)} is here."
 
     def _bundles(self) -> Table:
         columns: list[elements.Column] = [

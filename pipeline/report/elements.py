@@ -430,7 +430,8 @@ def _that_fit(widths: Sequence[int], n_lead: int) -> Iterator[list[int]]:
 
 def frame(table: Table) -> pd.DataFrame:
     """Return the texts and the numbers of a table of a page, with all their digits."""
-    return pd.DataFrame([[value.order for value in row] for row in table.rows], columns=list(table.columns))
+    rows = [[value.order for value in row] for row in table.rows]
+    return pd.DataFrame(rows, columns=list(table.columns)).convert_dtypes()
 
 
 def spreadsheet(table: pd.DataFrame) -> pd.DataFrame:

@@ -15,7 +15,9 @@ from browser import Page, chromium
 from cubes import toy
 from processes.commandline import sweep
 
+from sweep_clustering.pipeline.check import CellCheck, Drawable, Verification
 from sweep_clustering.pipeline.publish.board import Board, file_names, read_manifests, source_of, write_board
+from sweep_clustering.pipeline.publish.verified import write_record
 from sweep_clustering.storage.cube.manifest import append_run
 from sweep_clustering.storage.cube.schema import FAILED
 from sweep_clustering.storage.provenance import RunRecord
@@ -149,10 +151,20 @@ def site(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Board of two cubes, one of which says hostile things, written twice into one place."""
     folder = tmp_path_factory.mktemp("site")
     own = cube(folder / "own.zarr", *stranger(*SETS, "extra"), code="sha256:1", cpu=HOSTILE)
+    # a record lies beside the cube that it is of
+    drawable = Drawable.of(own, True)
+    checks = tuple(CellCheck(str(cell), ()) for cell in drawable.draw(5, None))
+    outcome = Verification(own, drawable.digest, None, checks, len(drawable.cells))
+    write_record(own.with_name("own.verified.json"), outcome, "Ana <b>")
     write_board([base, own], folder / "first")
     page = write_board([base, own], folder / "board")
     assert write_board([base, own], folder / "board") == page
-    assert sorted(path.name for path in folder.iterdir()) == ["board", "first", "own.zarr"]
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "board",
+        "first",
+        "own.verified.json",
+        "own.zarr",
+    ]
     return page.parent
 
 
@@ -177,6 +189,11 @@ def test_the_same_cubes_give_the_same_files_whose_links_lead_somewhere(site: Pat
         assert len(tables) > 2
         assert all('.csv">' in table for table in tables if ">checksum</td>" not in table)
     assert "&lt;img src=x onerror=alert(1)&gt;" in files["index.html"].decode()
+    record = "".join(re.findall("Ana &lt;b&gt;.*?</tr>", files["index.html"].decode(), flags=re.DOTALL))
+    assert "5 of 36 cells were computed again, and all are equal." in record
+    assert "No verification of base is here." in files["index.html"].decode()
+    with pytest.raises(InputError, match=r"board.json: format: found .sweep board."):
+        write_board([site.parent / "own.zarr"], site, [before / "board.json"])
     cells = pd.read_csv(site / "cells.csv")
     assert cells.groupby("line").size().to_dict() == {
         "likelihood": 24,
