@@ -191,14 +191,14 @@ MOST = {
     "each": 0,
     "told, said": 0,
     "descriptions with Of or What": 0,
-    "docstring longer than body": 82,
+    "docstring longer than body": 81,
     "tuples of three": 2,
     "statements with several constants": 1,
     "calls with splats": 126,
-    "uses of Any": 635,
+    "uses of Any": 634,
     "modules with code": 167,
-    "lines of code": 33_828,
-    "lines of imports": 3_296,
+    "lines of code": 33_860,
+    "lines of imports": 3_298,
     "lines of docstrings for 100 lines of code": 26,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""

@@ -27,6 +27,7 @@ import xarray as xr
 from sweep_clustering.pipeline.check import published_hash
 from sweep_clustering.pipeline.common import Progress, plural, silent
 from sweep_clustering.pipeline.publish.bundle import read_bundle
+from sweep_clustering.pipeline.publish.citation import Origin, data_origins
 from sweep_clustering.pipeline.publish.verified import VerificationRecord, read_records
 from sweep_clustering.pipeline.report import elements, winners, write
 from sweep_clustering.pipeline.report.elements import (
@@ -52,7 +53,6 @@ from sweep_clustering.storage.cube.schema import DONE, NO_SOLUTION, STATUS_WORDS
 from sweep_clustering.storage.cube.store import open_cube
 from sweep_clustering.storage.files import LONGEST_ROOT, storage_errors, sync_directory
 from sweep_clustering.storage.provenance import package_version
-from sweep_clustering.sweeps.data.builtin import REGISTRY
 from sweep_clustering.sweeps.errors import InputError, Problem, collecting, raise_all, refused, short_text
 from sweep_clustering.sweeps.files import read_file
 from sweep_clustering.sweeps.words import UNIFORM
@@ -75,6 +75,8 @@ PLACE = ["dataset", "mixture", "p", "m", "replicate"]
 ANSWERED = [STATUS_WORDS[DONE], STATUS_WORDS[NO_SOLUTION]]
 # Scores that differ by no more are equal: other orders of summation give other last digits.
 SAME_SCORE = 1e-9
+# This stands for a licence.
+UNKNOWN = "not known"
 # Letters of the name of a file.
 LONGEST_FILE = 80
 
@@ -148,7 +150,7 @@ def write_board(
         claims = read_records(dict.fromkeys([*records, *sorted(chain(*beside))]), places)
     raise_all(problems)
     sources = [
-        replace(source_of(manifest, name, progress), records=claims[Path(manifest.path)])
+        replace(source_of(manifest, name, progress), records=claims.get(Path(manifest.path), ()))
         for name, manifest in manifests.items()
     ]
     building = out.with_name(f".{out.name}.{os.getpid()}")
@@ -408,13 +410,18 @@ class Board:
                 means = ranking.values[ranking.values["dataset"] == name].set_index("model")["mean"].dropna()
                 best = [means.idxmax()] if len(means) else []
                 entry += [number(means[line], winners.FORM) for line in best] or [elements.NOTHING]
-                entry += map(words, best or [elements.NOTHING.text])
-            rows.append((*entry, words(licence_of(name, plan.checksum)[0])))
+                entry += map(words, best) if best else [elements.NOTHING]
+            rows.append((*entry, words(self.origin(name).licence or UNKNOWN)))
         heads = ["data set", "samples", "features", "classes"]
         for ranking in self.content.rankings:
             heads += [f"best {ranking.label}", f"line by {ranking.label}"]
         note = WORDS["board"]["datasets"]
         return Table("Data sets", (*heads, "licence"), tuple(rows), note=note, n_lead=1, file="datasets.csv")
+
+    def origin(self, dataset: str) -> Origin:
+        """Return where a data set is from, as its first source says."""
+        origins = data_origins(self._sources_of(dataset)[0].manifest)
+        return origins.get(dataset, Origin(dataset, "drawn by the sweep", "", {}))
 
     def _sources_of(self, dataset: str) -> list[Source]:
         return [source for source in self.sources if dataset in source.manifest.plans]
@@ -523,7 +530,7 @@ class Board:
         sources = self._sources_of(dataset)
         plan = sources[0].manifest.plans[dataset]
         properties = facts({dataset: plan}, sources[0].tree).iloc[0]
-        licence, home = licence_of(dataset, plan.checksum)
+        origin = self.origin(dataset)
         entries = {
             "kind": words(properties["battery"]),
             "samples, features, classes": words(
@@ -531,8 +538,9 @@ class Board:
             ),
             "largest by smallest class": number(properties["imbalance"], ".3g"),
             "features scaled": words(plan.scale),
-            "licence": words(licence),
-            "home": Value(home, home, link=home),
+            "source": words(origin.fields.get("title", "")),
+            "home": Value(origin.address, origin.address, link=origin.address),
+            "licence": words(origin.licence or UNKNOWN),
             "checksum": words(plan.checksum),
             "in": words(", ".join(source.name for source in sources)),
         }
@@ -540,11 +548,3 @@ class Board:
             (words(key), replace(value, order=value.text)) for key, value in entries.items() if value.text
         )
         return Table("Data", ("what", "value"), rows, n_lead=1)
-
-
-def licence_of(dataset: str, checksum: str) -> tuple[str, str]:
-    """Return the licence and the home page of a data set, as far as the registry knows exactly this table."""
-    entry: Any = REGISTRY.get(dataset)
-    if entry is None or entry.checksum != checksum:
-        return "not known", ""
-    return entry.licence, entry.landing_page
