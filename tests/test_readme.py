@@ -250,14 +250,14 @@ def test_every_key_of_a_profile_is_explained_and_every_command_is_named() -> Non
     explained = set(re.findall(r"^\| (?:`\w+`)? *\| `(\w+)` \|", CLUSTER, flags=re.MULTILINE))
     assert explained == keys
     assert all(f"{key}: FILE" in CLUSTER for key in Tls.model_fields)
-    named = set(re.findall(r"^\| `sweep (\w+)", COMMAND_PAGE, flags=re.MULTILINE))
-    assert named == set(COMMANDS)
-    described = re.findall(
-        r"^\.\. click:: sweep_clustering\.pipeline\.commands\.(\S+)\n   :prog: sweep (\w+)$",
-        COMMAND_PAGE,
-        re.M,
-    )
-    assert {name: target for target, name in described} == {name: row[0] for name, row in COMMANDS.items()}
+    linked = re.findall(r"^\| \[`sweep (\w+)`\]\(commands/(\w+)\.md\)", COMMAND_PAGE, flags=re.MULTILINE)
+    assert [name for name, _ in linked] == [page for _, page in linked]
+    assert {name for name, _ in linked} == set(COMMANDS)
+    assert set(re.findall(r"^commands/(\w+)$", COMMAND_PAGE, flags=re.MULTILINE)) == set(COMMANDS)
+    for name, row in COMMANDS.items():
+        page = (DOCS / "reference" / "commands" / f"{name}.md").read_text(encoding="utf-8")
+        directive = f".. click:: sweep_clustering.pipeline.commands.{row[0]}\n   :prog: sweep {name}\n"
+        assert page.startswith(f"```{{eval-rst}}\n{directive}")
 
 
 def test_the_two_commands_stand_once_and_are_what_ci_runs() -> None:

@@ -1,9 +1,10 @@
 """Check the prose of pages and of code: `python docs/style/prose.py [FILE ...]`.
 
 The linter is proselint. `rules.toml` beside this file names its checks that are of use here, and adds the
-rules of this project. In pages only sentences are checked: code, tables, formulas, addresses and the blocks
-that benchmarks write are left out. In code the messages are checked, and in the rooms that `rules.toml` lists
-also docstrings, comments and names. The exit code is 0, and nothing is printed, if there is no finding.
+rules of this project. In pages only sentences are checked, in tables the cells with several: code, formulas,
+addresses and the blocks that benchmarks write are left out. In code the messages are checked, and in the
+rooms that `rules.toml` lists also docstrings, comments and names. The exit code is 0, and nothing is printed,
+if there is no finding.
 """
 
 from __future__ import annotations
@@ -92,6 +93,8 @@ def paragraphs(page: str) -> Iterator[tuple[int, str]]:
         in_table = token.type == "table_open" or (in_table and token.type != "table_close")
         if token.type == "inline" and token.map and not in_table:
             yield token.map[0] + 1, "".join(lines[slice(*token.map)])
+        elif token.type == "inline" and token.map and END.search(token.content):  # a cell of sentences
+            yield token.map[0] + 1, token.content
 
 
 def messages(code: str) -> Iterator[tuple[int, str]]:

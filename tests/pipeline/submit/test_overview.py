@@ -413,8 +413,8 @@ def test_a_stop_spares_no_call_of_a_method_and_no_restart_before_its_next_test(t
 
 
 def test_the_page_of_commands_has_every_key_of_a_plan(tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
-    section = page.partition("## The JSON of a plan")[2].partition("\n## ")[0]
+    page = (ROOT / "docs" / "reference" / "commands" / "plan.md").read_text(encoding="utf-8")
+    section = page.partition("# The JSON of a plan")[2].partition("\n# ")[0]
     rows = [line.split("|")[1:-1] for line in section.splitlines() if line.startswith("| `")]
     keys = [(re.findall(r"`(\w+)`", names), [cell.strip() for cell in others]) for names, *others in rows]
     plan = plan_overview(prepared_in(tmp_path))
