@@ -325,13 +325,12 @@ def _load(entry: Dataset, seed: int, data_dir: Path | None, problems: list[Probl
 
 
 def _plan(spec: SweepSpec, entry: Dataset, data: DataSet | None, source: Source, where: str) -> DatasetPlan:
-    grid, mixtures, pool = spec.grid, None, source.pool
+    pool, facts = source.pool, dict[str, Any]()
     if isinstance(entry, Mixtures):
-        mixtures = entry.count
         # the checksum is without the numbers of mixtures, which may grow, and of which a part has some
         recipe = entry.model_dump(exclude={"count", "scale", "first", "step"})
         recipe = {key: value for key, value in recipe.items() if LATER_DRAW.get(key) != value}
-        facts = {key: recipe[key] for key in ("n_samples", "n_features", "n_clusters")}
+        facts |= {key: recipe[key] for key in ("n_samples", "n_features", "n_clusters")}
         facts["checksum"] = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
         facts |= {"source": "drawn from the sweep's seed", "has_labels": True}
     else:
@@ -339,12 +338,24 @@ def _plan(spec: SweepSpec, entry: Dataset, data: DataSet | None, source: Source,
         table, place = data.table, data.source
         if isinstance(entry, UserTable) and entry.annotations is not None:
             place += f", annotations {entry.annotations}"
-        facts = {"n_samples": len(table.X), "n_features": table.X.shape[1], "n_clusters": data.n_clusters}
+        facts |= {"n_samples": len(table.X), "n_features": table.X.shape[1], "n_clusters": data.n_clusters}
         facts |= {"source": place, "checksum": table.checksum(), "has_labels": table.labels_true is not None}
         facts |= {
             key: _kept_names(getattr(table, key), MOST_NAMED) for key in ("feature_names", "class_names")
         }
         facts["sample_names"] = names_checksum(_kept_names(table.sample_names, len(table.X)))
+    if pool is not None:
+        facts |= {"n_annotations": len(pool), "annotations_checksum": pool_checksum(pool)}
+    facts["short"] = isinstance(source, RealSource) and is_short(source.X)
+    plan = plan_of(spec, entry, facts)
+    if problems := list(_problems(spec, entry, plan, pool, where)):
+        raise InputError(problems)
+    return plan
+
+
+def plan_of(spec: SweepSpec, entry: Dataset, facts: Mapping[str, Any]) -> DatasetPlan:
+    """Lay out the grid of a data set, of which some fields of its plan are known from the data."""
+    grid, mixtures = spec.grid, entry.count if isinstance(entry, Mixtures) else None
     plan = DatasetPlan(
         name=entry.name,
         mixtures=mixtures,
@@ -364,17 +375,12 @@ def _plan(spec: SweepSpec, entry: Dataset, data: DataSet | None, source: Source,
         adaptive=spec.stop is not None,
         held_out=spec.held_out,
         methods=tuple(method.plan for method in grid.methods),
-        n_annotations=0 if pool is None else len(pool),
-        annotations_checksum="" if pool is None else pool_checksum(pool),
         designs=grid.design if grid.supervised else DEFAULT,
         searches=spec.search_names,
         answers_each=spec.crowd.answers if grid.supervised and CROWD in grid.design else 0,
-        short=isinstance(source, RealSource) and is_short(source.X),
         machines=True,
         **facts,
     )
-    if problems := list(_problems(spec, entry, plan, pool, where)):
-        raise InputError(problems)
     return replace(plan, unions=unions_of(spec.search, plan))
 
 

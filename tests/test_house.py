@@ -195,10 +195,10 @@ MOST = {
     "tuples of three": 2,
     "statements with several constants": 1,
     "calls with splats": 126,
-    "uses of Any": 634,
-    "modules with code": 167,
-    "lines of code": 33_860,
-    "lines of imports": 3_298,
+    "uses of Any": 638,
+    "modules with code": 168,
+    "lines of code": 34_050,
+    "lines of imports": 3_324,
     "lines of docstrings for 100 lines of code": 26,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""

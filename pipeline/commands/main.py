@@ -40,6 +40,7 @@ COMMANDS = {
     "fit": ("fit:fit_command", "Cluster the rows of FEATURES, with annotations or without."),
     "init": ("runs:init", "Write a commented sweep file for TABLES of your own, to begin with."),
     "logs": ("runs:logs", "Show the end of the driver's log, or of another log of a run."),
+    "merge": ("publish:merge", "Write the cells of several cubes or bundles of one sweep into one cube."),
     "methods": ("known:methods", "List the methods that come with sweep, and try those of your own."),
     "open": ("results:open_page", "Show the page of a run of CUBE in a browser."),
     "plan": (

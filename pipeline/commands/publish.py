@@ -1,4 +1,4 @@
-"""Commands that publish cubes: `bundle`, `cite` and `board`."""
+"""Commands that publish cubes: `bundle`, `cite`, `merge` and `board`."""
 
 from functools import partial
 from pathlib import Path
@@ -52,6 +52,22 @@ def board(bundles: tuple[Path, ...], results: Path, out: Path | None, records: t
         places = collected(find, dict.fromkeys(bundles))
         page = write_board(places, out or arguments.beside(places[0], ".board"), records, progress_bar)
     click.echo(f"page: {page}")
+
+
+@click.command()
+@arguments.takes_cubes
+@path_option("--out", required=True, help="Cube to write, NAME.zarr.")
+def merge(cubes: tuple[Path, ...], results: Path, out: Path) -> None:
+    """Write the cells of CUBE..., which may be bundles, into one cube, as if one run had computed them.
+
+    They are of one sweep, and have other methods, data sets, p or m. Cells that several have must be equal.
+    """
+    from sweep_clustering.pipeline.publish.merge import merge as merge_cubes
+
+    with reported():
+        places = collected(partial(arguments.find_cube, results=results, bundle=True), cubes)
+        click.echo(merge_cubes(places, out, progress_bar))
+    next_step("report", out)
 
 
 @click.command()

@@ -187,6 +187,8 @@ def _content(file: Path) -> bytes | None:
 
 HINT = "use another name"
 NAME_HINT = "name them as the cube does, or use another name for it"
+# Fields of a plan by which a cube has the arrays that it has.
+KEPT = ("short", "machines", "left_out")
 # Fields of a plan that may differ, or are compared apart: those that grow, those that are taken from the
 # cube, those whose difference is reported for the sweep file, and those that a cube may lack.
 FREE = {
@@ -194,7 +196,7 @@ FREE = {
     *("source", "mixture_chunk", "replicate_chunk", "model_chunk"),
     *("adaptive", "held_out", "unions", "answers_each"),
     *NAMES,
-    *("short", "machines"),
+    *KEPT,
 }
 # Forms of stored covariances, by the number of axes after the cluster.
 FORMS = ("one variance a cluster", "a variance of each feature a cluster", "a matrix a cluster")
@@ -206,10 +208,9 @@ def differences(manifest: Manifest, spec: SweepSpec, plans: Iterable[DatasetPlan
     `plans` is the grid of the new sweep, without data sets that are unavailable now.
     """
     stored, where, by_name = manifest.spec, f"{manifest.path}: ", {plan.name: plan for plan in plans}
+    problems = list(science_differences(where, manifest, spec, by_name))
     # if all models with annotations are removed, that alone is reported
     supervised = spec.grid.supervised and any(plan.supervised for plan in manifest.plans.values())
-    designs = stored.grid.design if supervised else ()
-    problems = list(_changed(where, _fixed(stored, designs), _fixed(spec, designs), HINT))
     names_by_key = [("search", stored.search_names, spec.search_names)]
     names_by_key += [("grid.design", stored.grid.design, spec.grid.design)] if supervised else []
     for key, stored_names, names in names_by_key:
@@ -219,16 +220,9 @@ def differences(manifest: Manifest, spec: SweepSpec, plans: Iterable[DatasetPlan
             room = f"as in the cube, which has no room for more: {', '.join(stored_names) or 'one'}"
             expected = f"also {', '.join(missing)}" if len(stored_names) > 1 else room
             problems.append(Problem(where + key, ", ".join(names) or "one", expected, HINT))
-    for old in stored.search:
-        for new in (search for search in spec.search if search.name == old.name):
-            problems += _setting_differences(where, old, new)
-    for method in stored.grid.methods:
-        for new_method in (search for search in spec.grid.methods if search.name == method.name):
-            hint = "give the method another name"
-            problems += _changed(f"{where}method {method.name}, ", method.science, new_method.science, hint)
     for name, plan in manifest.plans.items():
         if name in by_name:
-            problems += _plan_differences(f"{where}data set {name}, ", plan, by_name[name])
+            problems += _room_differences(f"{where}data set {name}, ", plan, by_name[name])
     expected_names = by_name.keys() | {entry.name for entry in spec.grid.datasets}
     removed = [name for name in manifest.plans if name not in expected_names]
     if removed:
@@ -236,6 +230,26 @@ def differences(manifest: Manifest, spec: SweepSpec, plans: Iterable[DatasetPlan
         expected = f"also {text}, which the cube holds"
         problems.append(Problem(f"{where}grid.datasets", f"no {text}", expected, _of_removed(stored)))
     return problems
+
+
+def science_differences(
+    where: str, cube: Manifest, spec: SweepSpec, plans: Mapping[str, DatasetPlan]
+) -> Iterator[Problem]:
+    """Yield the differences by which cells of a sweep do not belong beside those of a cube."""
+    stored = cube.spec
+    supervised = spec.grid.supervised and any(plan.supervised for plan in cube.plans.values())
+    designs = stored.grid.design if supervised else ()
+    yield from _changed(where, _fixed(stored, designs), _fixed(spec, designs), HINT)
+    for old in stored.search:
+        for new in (search for search in spec.search if search.name == old.name):
+            yield from _setting_differences(where, old, new)
+    for method in stored.grid.methods:
+        for new_method in (search for search in spec.grid.methods if search.name == method.name):
+            hint = "give the method another name"
+            yield from _changed(f"{where}method {method.name}, ", method.science, new_method.science, hint)
+    for name, plan in cube.plans.items():
+        if name in plans:
+            yield from _plan_differences(f"{where}data set {name}, ", plan, plans[name])
 
 
 def _of_removed(stored: SweepSpec) -> str:
@@ -308,6 +322,10 @@ def _plan_differences(where: str, old: DatasetPlan, new: DatasetPlan) -> Iterato
     for keys, hint in ((fixed, HINT), (name_keys, NAME_HINT)):
         of_cube, of_file = ({key: getattr(plan, key) for key in keys} for plan in (old, new))
         yield from _changed(where, of_cube, of_file, hint)
+
+
+def _room_differences(where: str, old: DatasetPlan, new: DatasetPlan) -> Iterator[Problem]:
+    """Yield what a cube has no room for."""
     yield from _dim_differences(f"{where}models", Dim("model", old.baselines), Dim("model", new.baselines))
     for dim, new_dim in zip(old.dims, new.dims, strict=True):
         # a cube without models that use annotations accepts any, and with them these dimensions
@@ -362,10 +380,7 @@ def align(manifest: Manifest, plans: Iterable[DatasetPlan]) -> list[DatasetPlan]
         old = manifest.plans.get(new.name, new)
         # A cube keeps the names of its creation, or none, and the type of its features, because existing
         # metadata contain them.
-        stored_keys, joined_keys = (
-            ["source", "mixture_chunk", *NAMES, "short", "machines"],
-            ["baselines", "searches"],
-        )
+        stored_keys, joined_keys = ["source", "mixture_chunk", *NAMES, *KEPT], ["baselines", "searches"]
         if old.supervised:
             stored_keys += ["replicate_chunk", "model_chunk"]
             joined_keys += ["p", "m", "models", "designs"]

@@ -469,20 +469,26 @@ def read_parts(places: Places) -> Parts:
         return Parts((first,), first)
     if problems := [*chain(*(_differences(first, other) for other in others)), *_overlaps(cubes)]:
         raise InputError(problems)
-    missing, plans = _missing(cubes), dict[str, DatasetPlan]()
+    missing, manifest = _missing(cubes), together(cubes)
+    path = f"{manifest.path} ({missing})" if missing else manifest.path
+    return Parts(tuple(cubes), replace(manifest, path=path), missing)
+
+
+def together(cubes: Sequence[Manifest]) -> Manifest:
+    """Return the state of several cubes as one, with the data sets, mixtures, runs and causes of all."""
+    first, plans = cubes[0], dict[str, DatasetPlan]()
     for name, plan in ((name, plan) for cube in cubes for name, plan in cube.plans.items()):
         plans[name] = _joined(plans[name], plan) if name in plans else plan
-    names = ", ".join(str(cube.path) for cube in cubes)
     grid = first.spec.grid.model_copy(update={"datasets": _entries(cubes)})
     spec = first.spec.model_copy(update={"name": _whole(first.spec.name), "grid": grid})
     runs = tuple(sorted((run for cube in cubes for run in cube.runs), key=lambda run: run.started))
     skipped = {name: tuple(reasons) for cube in cubes for name, reasons in cube.skipped.items()}
     if runs:
         runs = (*runs[:-1], runs[-1].model_copy(update={"skipped": skipped}))
-    path = f"{names} ({missing})" if missing else names
     failed = {cell: cause for cube in cubes for cell, cause in cube.failed.items()}
     machines = {code: text for cube in cubes for code, text in cube.machines.items()}
-    return Parts(tuple(cubes), Manifest(path, spec, plans, runs, {}, failed, machines), missing)
+    path = ", ".join(str(cube.path) for cube in cubes)
+    return Manifest(path, spec, plans, runs, {}, failed, machines)
 
 
 def attributes_of(manifest: Manifest) -> dict[str, Any]:
@@ -526,7 +532,6 @@ def _differences(first: Manifest, other: Manifest) -> Iterator[Problem]:
     """Yield the differences that show that two cubes belong to different sweeps."""
     for where, reference, values in (
         ("", _settings(first.spec), _settings(other.spec)),
-        ("last run, version of ", _software(first), _software(other)),
         ("data set ", _recipes(first), _recipes(other)),
     ):
         keys = set(reference) & set(values) if where == "data set " else set(reference) | set(values)
@@ -534,11 +539,17 @@ def _differences(first: Manifest, other: Manifest) -> Iterator[Problem]:
             value, expected = (json.dumps(source.get(key))[:200] for source in (values, reference))
             place, hint = f"{other.path}: {where}{key}", "cubes read as one are parts of one sweep"
             yield Problem(place, value, f"{expected}, as in {first.path}", hint)
+    yield from software_problems(first, other)
 
 
-def _software(cube: Manifest) -> dict[str, str]:
-    versions = cube.runs[-1].fingerprint if cube.runs else {}
-    return {name: versions[name] for name in SOFTWARE if name in versions}
+def software_problems(first: Manifest, other: Manifest) -> Iterator[Problem]:
+    """Yield the versions by which the last runs of two cubes need not give the same bits."""
+    versions, expected = (dict(cube.made_with[-1]) if cube.runs else {} for cube in (other, first))
+    for name in sorted(versions.keys() & expected.keys()):
+        if versions[name] != expected[name] and (name in SOFTWARE or name.startswith(PREFIX)):
+            where = f"{other.path}: last run, version of {name}"
+            value, other_value = json.dumps(versions[name]), json.dumps(expected[name])
+            yield Problem(where, value, f"{other_value}, as in {first.path}")
 
 
 def _recipes(cube: Manifest) -> dict[str, Any]:
@@ -577,6 +588,8 @@ def _listed(numbers: Sequence[int]) -> str:
 def _joined(plan: DatasetPlan, part: DatasetPlan) -> DatasetPlan:
     """Return the grid of a data set with the mixtures of one more part."""
     mixtures = [*plan.dims[0].values, *part.dims[0].values]
+    if plan.mixtures is None or plan.dims[0].values == part.dims[0].values:
+        return plan
     n, first = max(mixtures) - min(mixtures) + 1, min(mixtures)
     return replace(plan, mixtures=n, first_mixture=first, mixture_step=1, mixture_chunk=n)
 
@@ -586,7 +599,7 @@ def _entries(cubes: Iterable[Manifest]) -> tuple[Dataset, ...]:
     by_name: dict[str, Dataset] = {}
     for entry in (entry for cube in cubes for entry in cube.spec.grid.datasets):
         before = by_name.setdefault(entry.name, entry)
-        if before is not entry and isinstance(before, Mixtures) and isinstance(entry, Mixtures):
+        if before != entry and isinstance(before, Mixtures) and isinstance(entry, Mixtures):
             first = min(before.first, entry.first)
             count = max(mixtures.draws[-1] for mixtures in (before, entry)) + 1 - first
             by_name[entry.name] = before.model_copy(update={"first": first, "count": count, "step": 1})

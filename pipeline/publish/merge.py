@@ -1,0 +1,253 @@
+"""Cubes that several people computed of one sweep, joined: other methods, data sets, p or m.
+
+The joined cube is laid out as that of a run of the whole sweep. Cells that several cubes have are compared,
+so it does not matter who computed what.
+"""
+
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import combinations
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sweep_clustering.pipeline.common import Progress, plural, silent
+from sweep_clustering.pipeline.publish.bundle import MANIFEST, read_bundle
+from sweep_clustering.storage.archive import Archive, is_zip
+from sweep_clustering.storage.cube.blocks import Arrays, BlockStore, CellMismatch, compare_cells
+from sweep_clustering.storage.cube.chunks import ANNOTATIONS
+from sweep_clustering.storage.cube.growth import InputArrays, create, open_cube, science_differences
+from sweep_clustering.storage.cube.manifest import Manifest, read_manifest, software_problems, together
+from sweep_clustering.storage.cube.schema import ANSWERED, INPUTS, PENDING, VARIABLES
+from sweep_clustering.storage.files import PLAIN, storage_errors, sync_directory
+from sweep_clustering.sweeps.errors import Problem, collected, collecting, raise_all
+from sweep_clustering.sweeps.file.spec import Mixtures
+from sweep_clustering.sweeps.inputs import MixtureSource, plan_of
+from sweep_clustering.sweeps.plan import Block, DatasetPlan
+from sweep_clustering.sweeps.seeds import accuracy_code
+from sweep_clustering.sweeps.shapes import widened
+
+T = TypeVar("T")
+
+# Fields of a plan that follow from the data, and not from the grid.
+FACTS = (
+    *("n_samples", "n_features", "n_clusters", "source", "checksum", "has_labels", "short"),
+    *("feature_names", "class_names", "sample_names", "n_annotations", "annotations_checksum"),
+)
+
+# Cells of different values that are named.
+MOST_SHOWN = 20
+
+# Blocks of a cube that are kept: those of one joined block.
+MOST_KEPT = 64
+
+
+@dataclass(frozen=True)
+class Merged:
+    """Outcome of a merge: the cells with an answer, and those that several cubes had."""
+
+    cube: Path
+    n_cubes: int
+    n_cells: int
+    n_common: int
+
+    def __str__(self) -> str:
+        common = f"; {self.n_common:,} of them were in several cubes, and are equal" if self.n_common else ""
+        return f"{self.cube}: {plural(self.n_cells, 'cell')} of {plural(self.n_cubes, 'cube')}{common}"
+
+
+def merge(places: Sequence[Path], target: Path, progress: Progress = silent) -> Merged:
+    """Write a cube with the cells of several cubes or bundles, in one step; `progress` goes through blocks.
+
+    Raises
+    ------
+    InputError
+        With every reason why they do not belong together: other seeds, settings, data or solvers, and cells
+        of which two have different values; or if something is at `target`.
+    StorageError
+        If the file system refuses, or a file of a cube is damaged.
+    """
+    problems, cubes = list[Problem](), list[Manifest]()
+    if os.path.lexists(target):
+        problems.append(Problem(str(target), "something there already", "a name not in use"))
+    with collecting(problems):
+        cubes = collected(_checked, places)
+        problems += differences(cubes)
+    raise_all(problems)
+    state = joined(cubes)
+    problems += _equal_counts(state)
+    raise_all(problems)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        create(temporary, state.plans.values(), lambda plan: _inputs(cubes, state, plan), state.spec)
+        merged = _copy(cubes, state, temporary, progress)
+        root = replace(read_manifest(temporary), runs=state.runs, failed=state.failed)
+        replace(root, machines=state.machines).commit(PLAIN)
+        with storage_errors(target):
+            os.rename(temporary, target)
+            sync_directory(target.parent)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    return replace(merged, cube=target)
+
+
+def _checked(place: Path) -> Manifest:
+    if is_zip(place) and MANIFEST in Archive(place).sizes:
+        return read_bundle(place).manifest
+    return read_manifest(place)
+
+
+def differences(cubes: Sequence[Manifest]) -> Iterator[Problem]:
+    """Yield the reasons why cubes are not of one sweep."""
+    for first, other in combinations(cubes, 2):
+        yield from software_problems(first, other)
+    state = cubes[0]
+    for cube in cubes[1:]:
+        spec = cube.spec.model_copy(update={"name": state.spec.name})  # a name changes no number
+        # parts have other mixtures
+        plans = {
+            name: replace(plan, first_mixture=before.first_mixture, mixture_step=before.mixture_step)
+            for name, plan in cube.plans.items()
+            if (before := state.plans.get(name)) is not None
+        }
+        for problem in science_differences(f"{cube.path}: ", state, spec, plans):
+            expected = problem.expected.replace("the cube", str(cubes[0].path))
+            yield replace(problem, expected=expected, hint="cubes that are joined are of one sweep")
+        for key, names, others in (
+            ("search", spec.search_names, state.spec.search_names),
+            ("grid.design", spec.grid.design, state.spec.grid.design),
+        ):
+            # a single one has no coordinate, by which it could be told from others
+            if min(len(names), len(others)) < 2 and names != others:
+                expected = f"{', '.join(others) or 'one'}, as in {cubes[0].path}"
+                yield Problem(f"{cube.path}: {key}", ", ".join(names) or "one", expected)
+        state = joined([state, cube])
+
+
+def joined(cubes: Sequence[Manifest]) -> Manifest:
+    """Return the state of a cube with all cells of several, laid out as that of one run."""
+    state, grids = together(cubes), [cube.spec.grid for cube in cubes]
+    values = {
+        "p": _union((grid.p for grid in grids), accuracy_code),
+        "m": _union((grid.m for grid in grids), lambda count: count.text),
+        "design": _union(grid.design for grid in grids),
+        "models": _union(grid.models for grid in grids),
+        "methods": _union((grid.methods for grid in grids), lambda method: method.name),
+        "replicates": max(grid.replicates for grid in grids),
+    }
+    searches = _union((cube.spec.search for cube in cubes), lambda search: search.name)
+    grid = state.spec.grid.model_copy(update=values)
+    spec = state.spec.model_copy(update={"grid": grid, "search": searches})
+    plans = dict[str, DatasetPlan]()
+    for entry in (entry for entry in spec.grid.datasets if entry.name in state.plans):
+        facts = {name: getattr(state.plans[entry.name], name) for name in FACTS}
+        left_out = all(cube.plans[entry.name].left_out for cube in cubes if entry.name in cube.plans)
+        plans[entry.name] = plan_of(spec, entry, facts | {"left_out": left_out})
+    return replace(state, path=cubes[0].path, spec=spec, plans=plans)
+
+
+def _union(values: Iterable[Sequence[T]], key: Callable[[T], object] = lambda value: value) -> tuple[T, ...]:
+    """Return all values, in the order in which they come, each once."""
+    by_key: dict[object, T] = {}
+    for value in (value for sequence in values for value in sequence):
+        by_key.setdefault(key(value), value)
+    return tuple(by_key.values())
+
+
+def _equal_counts(state: Manifest) -> Iterator[Problem]:
+    for plan in state.plans.values():
+        if again := [m for m in dict.fromkeys(plan.m) if plan.m.count(m) > 1]:
+            texts = ", ".join(count.text for count in state.spec.grid.m)
+            expected = "each number of annotations written in one way"
+            yield Problem(f"data set {plan.name}: m", f"{texts}, two of which are {again[0]}", expected)
+
+
+def _inputs(cubes: Sequence[Manifest], state: Manifest, plan: DatasetPlan) -> InputArrays:
+    entry = next(entry for entry in state.spec.grid.datasets if entry.name == plan.name)
+    if isinstance(entry, Mixtures):
+        source = MixtureSource(entry, state.spec.seed)
+        drawn = zip(*(source.arrays(mixture) for mixture in plan.dims[0].values), strict=True)
+        return tuple(map(np.stack, drawn))
+    if plan.left_out:
+        return ()
+    has_data = (cube for cube in cubes if plan.name in cube.plans and not cube.plans[plan.name].left_out)
+    node = open_cube(next(has_data).path)[plan.name].to_dataset()
+    return tuple(node[name].values if name in node.variables else None for name in INPUTS)
+
+
+def _copy(cubes: Sequence[Manifest], state: Manifest, target: Path, progress: Progress) -> Merged:
+    """Write all blocks; an InputError names the cells of which two cubes have different values."""
+    store, problems, n_cells, n_common = BlockStore(target), list[Problem](), 0, 0
+    sources = [(cube, _reader(cube)) for cube in cubes]
+    blocks = [block for plan in state.plans.values() for block in plan.blocks()]
+    for block in progress(blocks, "blocks"):
+        values = store.read(block)  # fill values
+        for cube, read in sources:
+            others = _laid_out(cube, read, block, store.read(block), state.plans[block.dataset].n_features)
+            try:
+                n_common += _add(block, values, others)
+            except CellMismatch as mismatch:
+                fault = f"other {', '.join(mismatch.values)}"
+                fault += f", and {mismatch.n_others} more cells of this kind" if mismatch.n_others else ""
+                place = f"{cube.path}: cell {mismatch.cell}"
+                problems.append(Problem(place, fault, "the values of the cubes before it"))
+                if len(problems) == MOST_SHOWN:
+                    raise_all(problems)
+        if (values["status"] != PENDING).any() and not problems:
+            store.write(block, values)
+        n_cells += int(np.isin(values["status"], ANSWERED).sum())
+    raise_all(problems)
+    return Merged(target, len(cubes), n_cells, n_common)
+
+
+def _reader(cube: Manifest) -> Callable[[Block], Arrays]:
+    return lru_cache(MOST_KEPT)(BlockStore(Path(cube.path), read_only=True).read)
+
+
+def _laid_out(
+    cube: Manifest, read: Callable[[Block], Arrays], block: Block, values: Arrays, n_features: int
+) -> Arrays:
+    """Lay the cells that a cube has into the empty arrays of a joined block."""
+    plan = cube.plans.get(block.dataset)
+    for row, cell in enumerate(block.cells()):
+        if plan is None or not plan.has(cell):
+            continue
+        source = plan.block_of(cell)
+        stored, at = read(source), source.position(cell)
+        if stored["status"][at] == PENDING:
+            continue
+        for name in values.keys() & stored.keys() - {ANNOTATIONS}:
+            values[name][row] = _fitted(name, stored[name][at], values[name].shape[1:], n_features)
+        if ANNOTATIONS in values:
+            values[ANNOTATIONS][block.graph(cell)] = stored[ANNOTATIONS][source.graph(cell)]
+    return values
+
+
+def _fitted(name: str, value: NDArray[Any], shape: tuple[int, ...], n_features: int) -> NDArray[Any]:
+    """Return a value in the shape of its array, with fill values where it is shorter."""
+    if name == "covariances":
+        value = widened(value, len(shape) - 1, n_features)
+    whole = np.full(shape, VARIABLES[name].fill, value.dtype)
+    whole[tuple(map(slice, value.shape))] = value
+    return whole
+
+
+def _add(block: Block, values: Arrays, others: Arrays) -> int:
+    """Add cells of another cube to those of a block, and return how many both have.
+
+    Raises CellMismatch if one of these has other bits.
+    """
+    answered, new = (np.isin(arrays["status"], ANSWERED) for arrays in (values, others))
+    is_written = np.asarray(answered.reshape(-1, block.per_graph).any(axis=1))
+    # a cell that failed in one cube, and not in the other, is no contradiction
+    compare_cells(block, values, others | {"status": np.where(new, others["status"], PENDING)}, is_written)
+    rows = ~answered & (new | (values["status"] == PENDING)) & (others["status"] != PENDING)
+    for name in values:
+        taken = rows.reshape(-1, block.per_graph).any(axis=1) & ~is_written if name == ANNOTATIONS else rows
+        values[name][taken] = others[name][taken]
+    return int((answered & new).sum())
