@@ -29,6 +29,7 @@ TOP_LEVEL = PACKAGES | {
     "benchmarks",  # they measure what the documents say, and test nothing
     "hatch_build.py",
     "cluster.yaml",
+    "distribution",  # how others package the project: a recipe of conda-forge, a Containerfile
     "docs",
     "pyproject.toml",
     "sweep_clustering",  # what is imported: the public names, the entry, and links to the four folders
