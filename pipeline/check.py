@@ -6,8 +6,9 @@
 import hashlib
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from math import prod
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -26,6 +27,7 @@ from sweep_clustering.storage.cube.blocks import UNPROMISED, Arrays, BlockStore,
 from sweep_clustering.storage.cube.growth import open_cube
 from sweep_clustering.storage.cube.manifest import Manifest, read_manifest
 from sweep_clustering.storage.cube.schema import ANSWERED, DONE, STATUS_WORDS
+from sweep_clustering.storage.damage import loaded_again
 from sweep_clustering.storage.provenance import (
     PROMISE,
     by_run,
@@ -35,7 +37,7 @@ from sweep_clustering.storage.provenance import (
     unrecorded,
 )
 from sweep_clustering.sweeps.data.lines import MOST_BYTES, shortened
-from sweep_clustering.sweeps.errors import InputError, Problem, cause_of, collecting, present
+from sweep_clustering.sweeps.errors import InputError, Problem, cause_of, collected, collecting, present
 from sweep_clustering.sweeps.file.spec import SweepSpec
 from sweep_clustering.sweeps.files import opened, read_file
 from sweep_clustering.sweeps.inputs import RealSource, Source, cell_annotations, load_inputs
@@ -175,9 +177,12 @@ def verify(
     sample: int,
     seed: int | None = None,
     run_methods: bool = False,
+    data_dir: Path | None = None,
     progress: Progress = silent,
 ) -> Verification:
     """Compute random cells again from their coordinates and the inputs in the cube.
+
+    Inputs that a bundle leaves out are taken from their source, raw data in `data_dir` first.
 
     `sample` cells are drawn without replacement from those that are done, by what the cube holds and `seed`.
     Annotations that were asked for are taken from the cube, and one path of questions is drawn and asked
@@ -188,7 +193,8 @@ def verify(
     Raises
     ------
     InputError
-        If there is no cube, or nothing in it is done, or the file of a method has changed.
+        If there is no cube, or nothing in it is done, the file of a method has changed, or data that are left
+        out are not here.
     """
     manifest, store = read_manifest(path), BlockStore(path, read_only=True)
     drawable = Drawable.of(path, run_methods)
@@ -208,11 +214,19 @@ def verify(
     # cells of cubes before format 5 do not know their own machine
     machines = {values.get("machine", "") for _, values in made}
     machine = machines.pop() if len(machines) == 1 else ""
-    tree = open_cube(path)
+    names = dict.fromkeys(cell.dataset for cell in (*drawn, *last_cells))
+    absent = [plan for plan in map(manifest.plans.__getitem__, names) if plan.left_out]
+    sources = {
+        plan.name: loaded.sources[plan.name]
+        for plan, loaded in zip(
+            absent, collected(lambda plan: loaded_again(manifest, plan, data_dir), absent), strict=True
+        )
+    }
+    source_of = partial(_source, open_cube(path), sources)
     cells = progress(drawn, "cells")
-    checks = tuple(_check(manifest, calls, store, tree, cell, is_other, machine) for cell in cells)
+    checks = tuple(_check(manifest, calls, store, source_of, cell, is_other, machine) for cell in cells)
     steps = progress(last_cells, "paths of questions") if last_cells else ()  # a bar of nothing would move
-    paths = tuple(_check_path(manifest, store, tree, cell) for cell in steps)
+    paths = tuple(_check_path(manifest, store, source_of, cell) for cell in steps)
     left_out = drawable.left_out
     return replace(verification, checks=checks, paths=paths, n_paths=len(asked_cells), left_out=left_out)
 
@@ -289,14 +303,14 @@ def _check(
     manifest: Manifest,
     calls: tuple[MethodCall, ...],
     store: BlockStore,
-    tree: xr.DataTree,
+    source_of: Callable[[Cell], Source],
     cell: Cell,
     is_other: bool,
     machine: str,
 ) -> CellCheck:
     plan, spec = manifest.plans[cell.dataset], manifest.spec
     block = plan.block_of(cell)
-    source, stored = _source(tree, cell), store.read(block)
+    source, stored = source_of(cell), store.read(block)
     answers = stored["annotations"][block.graph(cell)] if asks(cell.design) else None
     merged = _again(spec, plan, calls, cell, source, answers)
     if isinstance(merged, Failed):
@@ -358,12 +372,14 @@ def _again(
     return merged
 
 
-def _check_path(manifest: Manifest, store: BlockStore, tree: xr.DataTree, cell: Cell) -> CellCheck:
+def _check_path(
+    manifest: Manifest, store: BlockStore, source_of: Callable[[Cell], Source], cell: Cell
+) -> CellCheck:
     """Ask the questions of a cell again, batch by batch."""
     plan, path = manifest.plans[cell.dataset], AskedPath.of(cell)
     block = plan.block_of(cell)
     stored = store.read(block)["annotations"][block.graph(cell)]
-    science, arrays = Science.of(manifest.spec, plan), _source(tree, cell).arrays(cell.mixture)
+    science, arrays = Science.of(manifest.spec, plan), source_of(cell).arrays(cell.mixture)
     batch = present(science.asking).batch
     name = f"{path}, {plural(len(stored), 'question')}"
     for start in range(0, len(stored), batch):
@@ -378,8 +394,10 @@ def _check_path(manifest: Manifest, store: BlockStore, tree: xr.DataTree, cell: 
     return CellCheck(name, ())
 
 
-def _source(tree: xr.DataTree, cell: Cell) -> RealSource:
-    """Return the inputs of a cell as the cube has them."""
+def _source(tree: xr.DataTree, sources: Mapping[str, Source], cell: Cell) -> Source:
+    """Return the inputs of a cell as the cube has them, or from a source that was loaded again."""
+    if cell.dataset in sources:
+        return sources[cell.dataset]
     node = tree[cell.dataset].to_dataset()
     where = {} if cell.mixture is None else {"mixture": cell.mixture}
     labels = node["labels_true"].sel(where).values if "labels_true" in node else None

@@ -31,6 +31,7 @@ from sweep_clustering.storage.files import (
 from sweep_clustering.storage.runfolder.folder import RunFolder, merged_lines
 from sweep_clustering.storage.runfolder.lease import Lease
 from sweep_clustering.sweeps.errors import InputError, Problem, plural, raise_all
+from sweep_clustering.sweeps.inputs import Inputs as SweepInputs
 from sweep_clustering.sweeps.inputs import load_inputs
 from sweep_clustering.sweeps.plan import Block, DatasetPlan
 
@@ -268,6 +269,23 @@ SAME = (
 )
 
 
+def loaded_again(manifest: Manifest, plan: DatasetPlan, data_dir: Path | None) -> SweepInputs:
+    """Return the inputs of one data set of a cube from their source; InputError if they are other data."""
+    entries = tuple(entry for entry in manifest.spec.grid.datasets if entry.name == plan.name)
+    grid = manifest.spec.grid.model_copy(update={"datasets": entries})
+    data = manifest.spec.data.model_copy(update={"unavailable": "error"})
+    alone = manifest.spec.model_copy(update={"grid": grid, "data": data})
+    loaded = load_inputs(alone, str(manifest.path), data_dir=data_dir)
+    (new,) = loaded.plans
+    problems = [
+        Problem(f"data set {plan.name}, {field}", repr(getattr(new, field)), repr(getattr(plan, field)))
+        for field in SAME
+        if getattr(new, field) != getattr(plan, field)
+    ]
+    raise_all(problems)
+    return loaded
+
+
 def repair_cube(cube: Path, *, data_dir: Path | None, dry_run: bool, progress: Progress = iter) -> Repair:
     """Find the damaged files of a cube and set them right, as its only writer.
 
@@ -279,19 +297,7 @@ def repair_cube(cube: Path, *, data_dir: Path | None, dry_run: bool, progress: P
         read_manifest(cube)  # what is no cube gets no lease
 
     def inputs(manifest: Manifest, plan: DatasetPlan) -> InputArrays:
-        """Return the inputs of one data set from their source, if they are the same data."""
-        spec = manifest.spec
-        entries = tuple(entry for entry in spec.grid.datasets if entry.name == plan.name)
-        alone = spec.model_copy(update={"grid": spec.grid.model_copy(update={"datasets": entries})})
-        loaded = load_inputs(alone, str(cube), data_dir=data_dir)
-        (new,) = loaded.plans
-        problems = [
-            Problem(f"data set {plan.name}, {field}", repr(getattr(new, field)), repr(getattr(plan, field)))
-            for field in SAME
-            if getattr(new, field) != getattr(plan, field)
-        ]
-        raise_all(problems)
-        return loaded.stored(plan)
+        return loaded_again(manifest, plan, data_dir).stored(plan)
 
     if dry_run:
         return repair(cube, inputs, dry_run=True, progress=progress)

@@ -335,7 +335,12 @@ def verify(
                 if path.is_file():
                     read_bundle(path)
                 outcome = verify_cube(
-                    path, sample=sample, seed=seed, run_methods=run_methods, progress=progress_bar
+                    path,
+                    sample=sample,
+                    seed=seed,
+                    run_methods=run_methods,
+                    data_dir=data_dir,
+                    progress=progress_bar,
                 )
                 following = () if path.is_file() else ("verify", path, "--checksums")
             if outcome.good:

@@ -156,7 +156,7 @@ def test_the_lines_of_the_readme_work(bundle: Path, monkeypatch: pytest.MonkeyPa
             with contextlib.redirect_stdout(io.StringIO()) as output:
                 exec(block, {})
             assert re.search("DataTree|posterior", output.getvalue())
-    for line in (line for line in blocks[-1][1].splitlines() if "verify" not in line):
+    for line in blocks[-1][1].splitlines():
         result = sweep(*line.split()[1:])
         assert result.exit_code == 0, (line, result.output)
 
@@ -198,3 +198,19 @@ def test_the_description_is_an_ro_crate(unpacked: Path) -> None:
     assert crate.get("#run-1")["result"].id == "cited.zarr.zip"
     assert crate.get("#run-1")["instrument"]["softwareVersion"] == "1.0.0"
     assert bibliography(read_manifest(unpacked / "cited.zarr.zip")).startswith("@software{sweep,")
+
+
+@pytest.mark.slow
+def test_data_that_were_left_out_are_needed_to_compute_their_cells_again(
+    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(bundle.parent)
+    again = sweep("verify", bundle, "--sample", "99", "--run-methods")
+    assert again.exit_code == 0, again.output
+    monkeypatch.chdir(tmp_path)
+    refused = sweep("verify", bundle, "--sample", "99")
+    assert refused.exit_code == 2
+    assert "secret.csv: no such file" in refused.stderr
+    secret = bundle.parent / "secret.csv"
+    (tmp_path / "secret.csv").write_text(secret.read_text().replace("1.9", "1.8"))
+    assert "data set secret, checksum: found" in sweep("verify", bundle, "--sample", "99").stderr
