@@ -253,8 +253,8 @@ def _conflict(before: pd.DataFrame, after: pd.DataFrame) -> str:
     both = both[both["status"].isin(ANSWERED) & both["status_after"].isin(ANSWERED)]
     differs = both["status"] != both["status_after"]
     for score in RANKED:
-        values, others = both[score], both[f"{score}_after"]
-        differs |= ~((values - others).abs() <= SAME_SCORE) & ~(values.isna() & others.isna())
+        pair = both[score], both[f"{score}_after"]
+        differs |= ~np.isclose(*pair, rtol=0.0, atol=SAME_SCORE, equal_nan=True)
     if not differs.any():
         return ""
     first = tables.row_cell(both[differs].iloc[0])
@@ -302,12 +302,12 @@ def _replace(out: Path, building: Path) -> None:
 
 def file_names(names: Iterable[str]) -> dict[str, str]:
     """Return a name of a file for each data set, without an ending; no two are alike on any file system."""
-    plain = {name: name.replace("/", "-") for name in names}
-    counts = Counter(text.casefold() for text in plain.values())
+    plain = {name: name.replace("/", "-")[:LONGEST_FILE] for name in names}
+    counts = Counter(map(str.casefold, plain.values()))
     return {
-        name: text
-        if counts[text.casefold()] == 1 and len(text) <= LONGEST_FILE
-        else f"{text[:LONGEST_FILE]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+        name: f"{text}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+        if counts[text.casefold()] > 1
+        else text
         for name, text in plain.items()
     }
 
@@ -369,10 +369,10 @@ class Board:
 
     def sections(self) -> tuple[Section, ...]:
         """Return the sections of the first page, most of them those of a report."""
-        content = self.content
+        content, processors = self.content, [WORDS["board"]["processors"]] * (len(self.sources) > 1)
         return (
             Section("winners", "Who wins", winners.standing(content)),
-            Section("cost", "Score against time", chain(self._processors(), winners.cost(content))),
+            Section("cost", "Score against time", chain(processors, winners.cost(content))),
             Section("duels", "Wins, ties and losses", winners.duels(content)),
             Section("kinds", "Ranks by p, m and kind of data", winners.kinds(content)),
             Section("robustness", "Robustness to wrong annotations", winners.robustness(content)),
@@ -381,13 +381,6 @@ class Board:
             Section("verified", "What was verified", self._verified()),
             Section("frozen", "What is frozen", [self._bundles(), self._software()]),
         )
-
-    def _processors(self) -> Iterator[Part]:
-        """Say so if times of several processors stand side by side."""
-        runs = chain(*(source.manifest.made_with for source in self.sources))
-        names = dict.fromkeys(run["cpu"] for run in runs if "cpu" in run)
-        if len(names) > 1:
-            yield WORDS["board"]["processors"].format(names=enumeration(list(names)))
 
     def files(self) -> dict[str, pd.DataFrame]:
         """Return the tables of the CSV files that have more than the first page, by name."""
@@ -457,7 +450,6 @@ class Board:
     def _bundles(self) -> Table:
         columns: list[elements.Column] = [
             ("bundle", "name", ""),
-            ("sweep", lambda source: source.manifest.spec.name, ""),
             ("data sets", lambda source: len(source.manifest.plans), ",.0f"),
             ("lines", lambda source: source.cells["model"].nunique(), ",.0f"),
             ("cells", lambda source: len(source.cells), ",.0f"),

@@ -17,6 +17,7 @@ from processes.commandline import sweep
 
 from sweep_clustering.pipeline.check import CellCheck, Drawable, Verification
 from sweep_clustering.pipeline.publish.board import Board, file_names, read_manifests, source_of, write_board
+from sweep_clustering.pipeline.publish.bundle import write_bundle
 from sweep_clustering.pipeline.publish.verified import write_record
 from sweep_clustering.storage.cube.manifest import append_run
 from sweep_clustering.storage.cube.schema import FAILED
@@ -139,7 +140,7 @@ def test_what_cannot_be_compared_is_refused_in_one_report(base: Path, tmp_path: 
 
 
 def test_names_of_files_are_safe_and_differ_on_every_file_system() -> None:
-    names = ("suite/a-b", "suite-a/b", "Iris", "iris", "wine", "x" * 100 + "/" + "y" * 100)
+    names = ("suite/a-b", "suite-a/b", "Iris", "iris", "wine", *("x" * 100 + f"/{at}" for at in range(2)))
     files = file_names(names)
     assert files["wine"] == "wine"
     assert len({file.casefold() for file in files.values()}) == len(names)
@@ -166,6 +167,19 @@ def site(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         "own.zarr",
     ]
     return page.parent
+
+
+@pytest.mark.slow
+def test_a_bundle_without_its_data_has_the_scores_of_its_cube(base: Path, tmp_path: Path) -> None:
+    bundle = write_bundle(base, tmp_path / "base.zip")
+    before, after = board(base), board(bundle)
+    assert after.content.manifest.plans["suite/wut/x2"].left_out
+    for one, other in zip(before.content.rankings, after.content.rankings, strict=True):
+        assert set(one.datasets) == set(SETS)
+        pd.testing.assert_frame_equal(one.means, other.means)
+    assert after.origin("suite/wut/x2").licence == ""
+    # a bundle is itself again beside its cube
+    assert [line.sources for line in board(base, bundle).lines] == [("base", "base-2")] * 3
 
 
 @pytest.mark.slow
