@@ -9,12 +9,15 @@ from typing import Any
 
 import pytest
 import tomli_w
+import zarr
 from processes.commandline import sweep
 from processes.sweeping import assert_same_bits
 
 from sweep_clustering.storage.cube.blocks import UNPROMISED, BlockStore
+from sweep_clustering.storage.cube.growth import open_cube
 from sweep_clustering.storage.cube.manifest import read_manifest
 from sweep_clustering.storage.cube.schema import DONE
+from sweep_clustering.storage.provenance import class_code
 
 SWEEP = """name = "shared"
 seed = 5
@@ -108,6 +111,22 @@ def test_two_halves_have_the_files_of_one_run(folder: Path, whole: Path, tmp_pat
     assert_same_bits(tmp_path / "both.zarr", whole)
     assert len(read_manifest(tmp_path / "both.zarr").runs) == 2
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "both.zarr"]
+
+
+@pytest.mark.slow
+def test_halves_of_two_machines_keep_the_class_of_each_cell(tmp_path: Path) -> None:
+    cubes = [submit(tmp_path, name, grid(p=[p], datasets=["iris"])) for name, p in (("a", 0.9), ("b", 0.8))]
+    (here,), other = read_manifest(cubes[0]).machines.values(), "abacus, numpy beads, 0badbead"
+    BlockStore(cubes[1]).name_machines([other])
+    for path in cubes[1].rglob("machine"):
+        zarr.open_array(path, mode="r+")[...] = class_code(other)
+    merged = sweep("merge", *cubes, "--out", tmp_path / "both.zarr")
+    assert merged.exit_code == 0, merged.output
+    tree = open_cube(tmp_path / "both.zarr")
+    classes = {int(code): text for code, text in tree.attrs["machines"].items()}
+    assert classes == {class_code(here): here, class_code(other): other}
+    for p, text in ((0.9, here), (0.8, other)):
+        assert (tree["iris"]["machine"].sel(p=p).values == class_code(text)).all()
 
 
 @pytest.fixture(scope="module")
