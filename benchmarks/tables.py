@@ -1,6 +1,9 @@
 """Tables of the benchmarks: rendered in one place, and kept between markers in the documents."""
 
 import re
+import shlex
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,8 +86,11 @@ def replaced(text: str, measured: Mapping[str, str]) -> str:
     return BLOCK.sub(block, text)
 
 
-def show(measured: Mapping[str, str], *, write: bool) -> None:
-    """Print what was measured, by the name of its block, and put it into the documents if `write`."""
+def show(measured: Mapping[str, str], *, write: bool, commit: str = "") -> None:
+    """Print what was measured, by the name of its block, and put it into the documents if `write`.
+
+    `commit` is that with which the measured results were computed, if it is not the present one.
+    """
     for name, text in measured.items():
         click.echo(f"{name}\n\n{text}\n")
     for path in documents() if write else ():
@@ -92,6 +98,29 @@ def show(measured: Mapping[str, str], *, write: bool) -> None:
         if (after := replaced(before, measured)) != before:
             path.write_text(after, encoding="utf-8")
             click.echo(f"written: {path}")
+    if write:
+        log_numbers(measured, commit)
+
+
+LOG = ROOT / "docs" / "side-by-side" / "LOG.md"
+"""Call, commit and numbers of each block of the README."""
+
+
+def log_numbers(measured: Mapping[str, str], commit: str) -> None:
+    """Write the line of the log for each block of the README that was measured."""
+    if not commit:
+        command = ["git", "rev-parse", "--short=8", "HEAD"]
+        commit = subprocess.run(command, cwd=ROOT, capture_output=True, check=True, text=True).stdout.strip()
+    words = [Path(word).name if "/" in word else word for word in sys.argv[1:]]
+    call = shlex.join(["python", "-m", "benchmarks", *words])
+    names = [name for name, _ in blocks((ROOT / "README.md").read_text(encoding="utf-8")) if name in measured]
+    lines = LOG.read_text(encoding="utf-8").splitlines() if names else []
+    for name in names:
+        numbers = ", ".join(re.findall(r"\d+(?:\.\d+)?", measured[name]))
+        new = _line((name, numbers, f"`{call}`", commit))
+        lines = [new if line.startswith(f"| {name} |") else line for line in lines]
+    if names:
+        LOG.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def mean_error(values: NDArray[np.float64]) -> str:
