@@ -29,7 +29,7 @@ from sweep_clustering.pipeline.scoring.ranking import (
     rank_published,
     ranks_by_kind,
 )
-from sweep_clustering.pipeline.scoring.raw import raw_text
+from sweep_clustering.pipeline.scoring.raw import raw_table, raw_text
 from sweep_clustering.pipeline.scoring.tables import cell_table, time_table, written_counts
 from sweep_clustering.storage.cube.growth import open_cube
 from sweep_clustering.storage.cube.manifest import Manifest, read_manifest
@@ -149,9 +149,7 @@ def picture(ranking: Ranking) -> None:
 @click.argument("cube", type=click.Path(path_type=Path, exists=True))
 @click.option("--published", required=True, type=click.Path(path_type=Path, exists=True))
 @click.option("--write", is_flag=True, help="Put the tables, the picture and the scores into the documents.")
-@click.option(
-    "--commit", default="", help="Commit that computed CUBE, for the log.  [default: this]"
-)
+@click.option("--commit", default="", help="Commit that computed CUBE, for the log.  [default: this]")
 def main(cube: Path, published: Path, write: bool, commit: str) -> None:
     """See above."""
     if cube.suffix == ".csv":
@@ -162,7 +160,7 @@ def main(cube: Path, published: Path, write: bool, commit: str) -> None:
     show(measured, write=write, commit=commit)
     if not write:
         return
-    raw = raw_text(tree, manifest.spec, manifest.plans, manifest.made_with)
+    raw = raw_text(raw_table(tree, manifest.plans), manifest.spec, manifest.plans, manifest.made_with)
     (DOCS / "side-by-side").mkdir(exist_ok=True)
     (DOCS / "side-by-side" / "scores.csv").write_text(raw, encoding="utf-8")
     picture(beside)
