@@ -1,1 +1,1 @@
-"""What is published of a cube, and what several people published, joined."""
+"""Bundles and boards of cubes, their citations and verification, and several cubes joined."""

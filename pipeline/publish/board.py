@@ -168,11 +168,11 @@ def _check_out(out: Path) -> None:
     """Raise InputError if anything but a whole board, or an empty folder, is in the place of a new one."""
     elements.check_folder(out)
     there = {path.relative_to(out).as_posix() for path in out.rglob("*") if not path.is_dir()}
-    own = set[str]()
+    listed = set[str]()
     with suppress(InputError, ValueError, TypeError, KeyError):
         listing = json.loads(read_file(out / MANIFEST, LONGEST_ROOT)) if there else {"format": ""}
-        own = {*listing["files"], MANIFEST} if listing["format"] == FORMAT else own
-    if foreign := sorted(there - own):
+        listed = {*listing["files"], MANIFEST} if listing["format"] == FORMAT else listed
+    if foreign := sorted(there - listed):
         expected = f"a board ({MANIFEST} lists its files), an empty folder, or nothing"
         raise refused(out, f"files of something else: {enumeration(foreign)}", expected, "name another --out")
 
@@ -183,7 +183,7 @@ def read_manifests(places: Iterable[Path]) -> dict[str, Manifest]:
     One InputError has all that is no cube, and all differences in data, and in settings of annotations.
     """
     problems, manifests = list[Problem](), dict[str, Manifest]()
-    known = dict[str, tuple[object, Path]]()
+    firsts = dict[str, tuple[object, Path]]()
     for place in places:
         with collecting(problems):
             manifest, name, n = read_manifest(place), place.stem, 1
@@ -197,7 +197,7 @@ def read_manifests(places: Iterable[Path]) -> dict[str, Manifest]:
             facts |= {f"setting {key}": head["settings"][key] for key in DRAWS if key in head["settings"]}
             facts |= {"setting design": UNIFORM if UNIFORM in designs else designs[0]}
             for key, value in facts.items():
-                expected, first = known.setdefault(key, (value, place))
+                expected, first = firsts.setdefault(key, (value, place))
                 if value != expected:
                     like = f"{short_text(expected)}, as in {first}"
                     problems.append(Problem(f"{place}: {key}", short_text(value), like))
@@ -270,8 +270,8 @@ def _write(folder: Path, sources: Sequence[Source], progress: Progress) -> None:
     # a table has what each line is
     legend = [(word, meaning) for word, meaning in write.legend(content) if word != "models"]
     write.write_page(folder / INDEX, title, chapters, lead, legend, foot=board.foot)
-    shown = [table for chapter in chapters for table in chapter.tables]
-    frames = {table.file.removesuffix(".csv"): elements.frame(table) for table in shown}
+    tables = [table for chapter in chapters for table in chapter.tables]
+    frames = {table.file.removesuffix(".csv"): elements.frame(table) for table in tables}
     elements.write_csv(folder, frames | board.files())
     for name, file in board.pages.items():
         links = [Value(title, title, link=f"../{INDEX}#{DATASETS}")]
@@ -286,7 +286,7 @@ def _write(folder: Path, sources: Sequence[Source], progress: Progress) -> None:
 
 
 def _replace(out: Path, building: Path) -> None:
-    """Put a finished folder in the place of a board, of an empty folder, or of nothing."""
+    """Put a finished folder in the place of a board, an empty folder, or nothing."""
     before = building.with_name(f"{building.name}.old")
     if out.exists():
         out.rename(before)
@@ -333,9 +333,9 @@ class Board:
     def of(cls, sources: Sequence[Source]) -> "Board":
         """Join the lines of some sources."""
         first, lines = sources[0], _lines(sources)
-        own = [line for line in lines if first.name in line.sources]
-        reference = rankings(pd.concat([line.cells for line in own]))[0]
-        lacks = {line.name: 0 if line in own else lacking(reference, line.cells) for line in lines}
+        first_lines = [line for line in lines if first.name in line.sources]
+        reference = rankings(pd.concat([line.cells for line in first_lines]))[0]
+        lacks = {line.name: 0 if line in first_lines else lacking(reference, line.cells) for line in lines}
         names = list(dict.fromkeys(chain(*(source.manifest.plans for source in sources))))
         cells = pd.concat([line.cells for line in lines])
         cells = cells.iloc[np.argsort(cells["dataset"].map(names.index), kind="stable")]

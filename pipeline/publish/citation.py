@@ -29,12 +29,12 @@ ESCAPES = {character: f"\\{character}" for character in "{}&%$#_"} | {
 
 @dataclass(frozen=True)
 class Origin:
-    """Something that a cube was made with or of: where it is from, and how it is cited."""
+    """Something that a cube was made with or of: its origin, and how it is cited."""
 
     name: str
     licence: str  # SPDX identifier; empty if none is known
     home: str
-    fields: Mapping[str, str]  # of its entry in BibTeX
+    fields: Mapping[str, str]  # fields of the entry in BibTeX
 
     @property
     def doi(self) -> str:
@@ -56,9 +56,9 @@ def data_origins(cube: Manifest) -> dict[str, Origin]:
             continue
         if isinstance(entry, UserTable):
             origins[name] = Origin(name, entry.licence, "", _of_text(name, entry.citation))
-        elif (known := REGISTRY.get(name)) is not None:
-            origins[name] = Origin(name, known.licence, known.landing_page, known.reference)
-        else:  # of another release
+        elif (data_set := REGISTRY.get(name)) is not None:
+            origins[name] = Origin(name, data_set.licence, data_set.landing_page, data_set.reference)
+        else:  # another release has it
             origins[name] = Origin(name, "", "", {"title": name})
     return origins
 

@@ -34,7 +34,7 @@ class Listing(Record):
 
 
 def facts_of(cube: Manifest) -> dict[str, Any]:
-    """Return what both descriptions say of a cube, in words of schema.org."""
+    """Return what both descriptions say about a cube, in words of schema.org."""
     data = data_origins(cube)
     published = [data[name].licence for name in data if not cube.plans[name].left_out]
     addresses = [origin.address for origin in (*data.values(), *method_origins(cube))]

@@ -122,7 +122,7 @@ def differences(cubes: Sequence[Manifest]) -> Iterator[Problem]:
             ("search", spec.search_names, state.spec.search_names),
             ("grid.design", spec.grid.design, state.spec.grid.design),
         ):
-            # a single one has no coordinate, by which it could be told from others
+            # a single one has no coordinate that tells it from others
             if min(len(names), len(others)) < 2 and names != others:
                 expected = f"{', '.join(others) or 'one'}, as in {cubes[0].path}"
                 yield Problem(f"{cube.path}: {key}", ", ".join(names) or "one", expected)
@@ -248,6 +248,7 @@ def _add(block: Block, values: Arrays, others: Arrays) -> int:
     compare_cells(block, values, others | {"status": np.where(new, others["status"], PENDING)}, is_written)
     rows = ~answered & (new | (values["status"] == PENDING)) & (others["status"] != PENDING)
     for name in values:
-        taken = rows.reshape(-1, block.per_graph).any(axis=1) & ~is_written if name == ANNOTATIONS else rows
-        values[name][taken] = others[name][taken]
+        blocks = rows.reshape(-1, block.per_graph).any(axis=1) & ~is_written
+        replaced = blocks if name == ANNOTATIONS else rows
+        values[name][replaced] = others[name][replaced]
     return int((answered & new).sum())

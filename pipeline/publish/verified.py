@@ -65,7 +65,7 @@ class VerificationRecord(Record):
 
     @property
     def statements(self) -> list[str]:
-        """What follows of the cells, and of the paths of questions, in words."""
+        """Conclusions about the cells, and about the paths of questions, in words."""
         pairs = (self.cells, self.n_cells, CELLS), (self.paths, self.n_paths, PATHS)
         return [
             statement([answer.answer for answer in answers], n_all, nouns)
