@@ -198,7 +198,7 @@ MOST = {
     "calls with splats": 126,
     "uses of Any": 638,
     "modules with code": 168,
-    "lines of code": 34_065,
+    "lines of code": 34_066,
     "lines of imports": 3_327,
     "lines of docstrings for 100 lines of code": 26,
 }

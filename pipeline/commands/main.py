@@ -40,7 +40,7 @@ COMMANDS = {
     "fit": ("fit:fit_command", "Cluster the rows of FEATURES, with annotations or without."),
     "init": ("runs:init", "Write a commented sweep file for TABLES of your own, to begin with."),
     "logs": ("runs:logs", "Show the end of the driver's log, or of another log of a run."),
-    "merge": ("publish:merge", "Write the cells of several cubes or bundles of one sweep into one cube."),
+    "merge": ("publish:merge", "Write the cells of CUBE..., which may be bundles, into one cube."),
     "methods": ("known:methods", "List the methods that come with sweep, and try those of your own."),
     "open": ("results:open_page", "Show the page of a run of CUBE in a browser."),
     "plan": (
@@ -55,7 +55,7 @@ COMMANDS = {
     "schema": ("known:schema", "Print the JSON Schema of the sweep file."),
     "status": ("runs:status", "Show the progress of a cube, or of the cube of a sweep file."),
     "submit": ("runs:submit", "Run the sweep file SPEC, or resume it where it stopped."),
-    "verify": ("results:verify", "Compute random cells of CUBE again and compare bits."),
+    "verify": ("results:verify", "Compute random cells of CUBE, or of BUNDLE, again and compare bits."),
     "why": ("runs:why", "Show the state of CELL, why it failed, and how to run it alone."),
 }
 

@@ -816,8 +816,9 @@ def check_features(estimator: object, X: ArrayLike, *, reset: bool = False) -> F
     """
     check_unmasked("X", X)
     with np.errstate(over="ignore", invalid="ignore"):  # scikit-learn adds all values up
+        # in one order in memory, as products have other last bits in another one
         features: Floats = validation.validate_data(
-            estimator, X, reset=reset, dtype=np.float64, ensure_min_samples=2 if reset else 1
+            estimator, X, reset=reset, dtype=np.float64, order="C", ensure_min_samples=2 if reset else 1
         )
     if reset and (wrong := declared.spread_problem(features)):
         raise InputError([Problem("X", *wrong)])

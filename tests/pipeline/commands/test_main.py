@@ -415,7 +415,7 @@ def test_files_are_beside_the_cube_unless_told_otherwise(
         raise InputError([Problem("--cell", "'x'", "a cell of the cube")])
 
     bar = output.progress_bar
-    usual = ("svg",), bar
+    usual = ("svg",), False, bar
     for place in ("write.write_report", "write.write_export", "compare.write_comparison"):
         monkeypatch.setattr(f"sweep_clustering.pipeline.report.{place}", refuse)
     for words, expected in [
@@ -426,7 +426,7 @@ def test_files_are_beside_the_cube_unless_told_otherwise(
         (("report", cube, "--out", "elsewhere"), (cube, Path("elsewhere"), None, None, *usual)),
         (
             ("report", cube, "--pdf", "--png"),
-            (cube, finished / "tiny.report", None, None, ("svg", "png", "pdf"), bar),
+            (cube, finished / "tiny.report", None, None, ("svg", "png", "pdf"), False, bar),
         ),
         (("export", cube, "--force"), (cube, finished / "tiny.export", "csv", True)),
         (("compare", cube, cube, "--score", "nmi"), (cube, cube, against, ("nmi",), ("svg",))),
