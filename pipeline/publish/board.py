@@ -44,7 +44,7 @@ from sweep_clustering.pipeline.report.elements import (
 )
 from sweep_clustering.pipeline.report.figures import house_style
 from sweep_clustering.pipeline.scoring import tables
-from sweep_clustering.pipeline.scoring.ranking import RANKED, facts, lacking, rankings
+from sweep_clustering.pipeline.scoring.ranking import RANKED, facts, lacking, rank
 from sweep_clustering.pipeline.scoring.raw import head_of
 from sweep_clustering.pipeline.scoring.scores import LABELS
 from sweep_clustering.storage.archive import CUBE_SUFFIX, is_zip
@@ -334,7 +334,7 @@ class Board:
         """Join the lines of some sources."""
         first, lines = sources[0], _lines(sources)
         first_lines = [line for line in lines if first.name in line.sources]
-        reference = rankings(pd.concat([line.cells for line in first_lines]))[0]
+        reference = rank(pd.concat([line.cells for line in first_lines]), RANKED[0])
         lacks = {line.name: 0 if line in first_lines else lacking(reference, line.cells) for line in lines}
         names = list(dict.fromkeys(chain(*(source.manifest.plans for source in sources))))
         cells = pd.concat([line.cells for line in lines])
