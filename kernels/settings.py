@@ -50,6 +50,9 @@ SINGULAR = ("tied", "full", AUTO)
 # Ways to scale features (`sweeps.data.reading`), as sweep files name them.
 SCALES = ("none", "standard", "minmax")
 
+# Code of a row without a label.
+UNLABELLED = -1
+
 # Limits of the weight of an annotation, far beyond what anybody annotates: sums, squares and logarithms of
 # weights between them keep their digits.
 LEAST_WEIGHT = 1e-100

@@ -13,9 +13,7 @@ from numpy.random import SeedSequence
 from numpy.typing import NDArray
 
 from sweep_clustering.kernels.problem.data import CANNOT, MUST, UNSURE, Floats, Layer
-
-# Code of a row without a label.
-UNLABELLED = -1
+from sweep_clustering.kernels.settings import UNLABELLED
 
 # Rows of its name that a labelled row is linked with, and pairs of either kind that all labels make: with
 # many labels each row has fewer partners.

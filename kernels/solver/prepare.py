@@ -448,14 +448,11 @@ class Unions(Solver):
             best = best if len(best.classes) == len(self.X) else best.at(self.X)
             self.ranking, self.structure = race.Ranking((), {}, None), best.structure
             fits = [as_fit(self.X, best)]
-            n_fits = sum(
-                len(result.predictions) if isinstance(result, race.Trial) else 1 for _, result in results
-            )
+            folds = [len(result.predictions) for _, result in results if isinstance(result, race.Trial)]
+            n_fits = sum(folds) + len(results) - len(folds)
             count = f"{n_fits:,} fit{'' if n_fits == 1 else 's'}"
-            alarms.append(
-                f"interrupted while structures were compared: the best of {count},"
-                " most of which saw four fifths of the annotations"
-            )
+            training = ", most of which saw four fifths of the annotations" if folds else ""
+            alarms.append(f"interrupted while structures were compared: the best of {count}{training}")
         return self._choice(tuple(fits), (), tuple(alarms), is_cut=True) if fits else None
 
 

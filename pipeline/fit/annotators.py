@@ -47,10 +47,10 @@ def estimate(layers: Sequence[Layer], fit: Fit) -> Estimates:
 def estimates_json(estimates: Estimates, names: Sequence[str]) -> dict[str, dict[str, object]]:
     """Return by name the two accuracies with intervals of 95 %, and whether the annotator is below chance."""
     means = estimates.right / (estimates.right + estimates.wrong)
-    low, high = (betaincinv(estimates.right, estimates.wrong, share) for share in (TAIL, 1.0 - TAIL))
+    bounds = betaincinv(estimates.right[..., None], estimates.wrong[..., None], (TAIL, 1.0 - TAIL))
     return {
         names[annotator]: {
-            side: {"accuracy": float(means[row, column]), "interval": [low[row, column], high[row, column]]}
+            side: {"accuracy": float(means[row, column]), "interval": bounds[row, column].tolist()}
             for column, side in enumerate(("together", "apart"))
         }
         | {"below_chance": bool(means[row].sum() < 1.0)}

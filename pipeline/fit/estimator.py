@@ -25,9 +25,8 @@ from sweep_clustering.kernels.fits import Floats, assignment_costs
 from sweep_clustering.kernels.interrupt import run_interruptibly
 from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer
 from sweep_clustering.kernels.problem.hard import hard_pairs
-from sweep_clustering.kernels.problem.labels import UNLABELLED
 from sweep_clustering.kernels.problem.problem import SPHERES
-from sweep_clustering.kernels.settings import OFFERED, PARAMETERS, Setting
+from sweep_clustering.kernels.settings import OFFERED, PARAMETERS, UNLABELLED, Setting
 from sweep_clustering.kernels.structure import AUTO
 from sweep_clustering.pipeline.asking.belief import believe, shape_to_ask
 from sweep_clustering.pipeline.asking.strategies import choose, fitting

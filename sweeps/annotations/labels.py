@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sweep_clustering.kernels.settings import UNLABELLED
 from sweep_clustering.sweeps.annotations.draw import CANNOT, MUST
 from sweep_clustering.sweeps.annotations.files import SEPARATORS, Mentions
 from sweep_clustering.sweeps.annotations.rows import COLUMNS, OUTSIDE, AnnotationRows
@@ -29,9 +30,6 @@ from sweep_clustering.sweeps.errors import InputError, Problem, plural, refused
 
 # Cells of rows without a label, in small letters; scikit-learn has -1.
 NO_LABEL = ("", "?", "na", "n/a", "nan", "<na>", "-1")
-
-# Code of a row without a label.
-UNLABELLED = -1
 
 # Names of the two columns, in small letters.
 ROW_COLUMNS = ("row", "i", "index", "sample", "id", "name")

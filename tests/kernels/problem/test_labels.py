@@ -8,13 +8,8 @@ import pytest
 from numpy.typing import NDArray
 
 from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer, layer_weights
-from sweep_clustering.kernels.problem.labels import (
-    MOST_PAIRS,
-    UNLABELLED,
-    evidence_of,
-    label_layers,
-    matched_names,
-)
+from sweep_clustering.kernels.problem.labels import MOST_PAIRS, evidence_of, label_layers, matched_names
+from sweep_clustering.kernels.settings import UNLABELLED
 
 # Objectives of small problems that are compared.
 CASES = 60

@@ -42,3 +42,4 @@ def test_an_annotator_below_chance_is_named_and_used_in_reverse() -> None:
     estimates = estimator.annotator_estimates_
     assert [name for name in estimates if estimates[name]["below_chance"]] == ["eve"]
     assert estimator.annotator_accuracies_["eve"] < 0.3
+    assert "np." not in repr(estimates)

@@ -309,6 +309,7 @@ def test_ctrl_c_among_structures_keeps_the_best_fit_so_far(model: str) -> None:
     assert found.interrupted
     assert len(found.restart_objectives) == 1
     [count] = re.findall(r"the best of (\d+) fits", found.alarms[0])
+    assert ("annotations" in found.alarms[0]) == (model == "conditional-any")
     # fits to two folds are made together, and later those to the three others
     assert int(count) == many or (model == "conditional-any" and 2 * many <= int(count) <= 3 * many)
     if model == "conditional-any":  # a ring is several components

@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sweep_clustering.sweeps.annotations.labels import NO_LABEL, UNLABELLED, LabelFile, RowLabels
+from sweep_clustering.kernels.settings import UNLABELLED
+from sweep_clustering.sweeps.annotations.labels import NO_LABEL, LabelFile, RowLabels
 from sweep_clustering.sweeps.annotations.numbering import numbering_of
 from sweep_clustering.sweeps.annotations.samples import Samples
 from sweep_clustering.sweeps.data.table import SampleRows
