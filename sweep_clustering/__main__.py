@@ -1,5 +1,7 @@
 """Entry of the `sweep` command, which is also `python -m sweep_clustering`."""
 
+import atexit
+import gc
 import os
 import signal
 import sys
@@ -17,6 +19,7 @@ BAD_INPUT = 2  # the code of sweep_clustering.pipeline.common, which would load 
 def main() -> None:
     """Run the command, or say in one line why it cannot run."""
     open_standard_streams()
+    atexit.register(gc.freeze)  # else Python searches all that a command leaves for garbage before it ends
     try:
         if not __debug__:
             raise InstallationError(WITHOUT_CHECKS)

@@ -198,8 +198,8 @@ MOST = {
     "calls with splats": 126,
     "uses of Any": 638,
     "modules with code": 168,
-    "lines of code": 34_062,
-    "lines of imports": 3_329,
+    "lines of code": 34_064,
+    "lines of imports": 3_331,
     "lines of docstrings for 100 lines of code": 26,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""

@@ -82,9 +82,12 @@ def report(
     CUBE may be an address (https://, s3://); only the cube is read from there. Several cubes, parts of
     one sweep, are read as one.
     """
+    import dask.threaded
+
     from sweep_clustering.pipeline.report.write import write_report
 
-    with reported():
+    # no name: dask would load distributed to see if there is a client
+    with reported(), dask.config.set(scheduler=dask.threaded.get):
         parts = arguments.find_places(cubes, results)
         path = arguments.whole_of(parts)
         page = write_report(

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import xarray as xr
-from scipy.stats import friedmanchisquare, rankdata
 
 from sweep_clustering.pipeline.scoring import tables
 from sweep_clustering.pipeline.scoring.scores import LABELS
@@ -320,7 +319,8 @@ def best_first(values: np.ndarray) -> np.ndarray:
     for row, level in zip(values, levels, strict=True):
         order = np.argsort(-row)
         steps = np.concatenate([[0], np.cumsum(-np.diff(row[order]) > ROUNDING)])
-        level[order] = rankdata(steps[: len(row)])
+        sizes = np.bincount(steps[: len(row)])
+        level[order] = (sizes.cumsum() - (sizes - 1) / 2)[steps[: len(row)]]
     return levels
 
 
@@ -328,6 +328,8 @@ def friedman(ranks: np.ndarray) -> tuple[float, float]:
     """Return statistic and p of Friedman's test that all models (columns) rank alike, corrected for ties."""
     if (ranks == ranks[:, :1]).all():
         return 0.0, 1.0
+    from scipy.stats import friedmanchisquare  # slow to load, and few data sets have no test
+
     result = friedmanchisquare(*ranks.T)
     return float(result.statistic), float(result.pvalue)
 

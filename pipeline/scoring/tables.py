@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
-from scipy.stats import hypergeom
 
 from sweep_clustering.kernels.structure import Structure
 from sweep_clustering.pipeline.common import SAME_OPTIMUM, Progress, silent
@@ -95,7 +94,7 @@ def _one_dataset(tree: xr.DataTree, name: str) -> xr.DataTree:
     """Return one data set of a cube, in memory if it is small: a lazy one takes twice as long to score."""
     nodes = {path: node.to_dataset() for path, node in tree[name].subtree_with_keys}
     if sum(node.nbytes for node in nodes.values()) <= SMALL:
-        nodes = dict(zip(nodes, dask.compute(*nodes.values(), scheduler="synchronous"), strict=True))
+        nodes = dict(zip(nodes, dask.compute(*nodes.values(), scheduler=dask.get), strict=True))
     renamed = {f"{name}/{path}" if path != "." else name: node for path, node in nodes.items()}
     return xr.DataTree.from_dict({"/": tree.to_dataset(), **renamed})
 
@@ -459,8 +458,8 @@ def chance_of_best(restarts: NDArray[np.int64], hits: NDArray[np.int64]) -> NDAr
     pairs, weights = np.unique(np.stack([restarts, hits], axis=1), axis=0, return_counts=True)
     n, k = pairs[:, :1], pairs[:, 1:]
     r = np.arange(1, int(restarts.max(initial=0)) + 1)
-    # none of the k among r of n: a cell has no more than all of its restarts
-    missed = hypergeom.pmf(0, n, k, np.minimum(r, n))
+    # none of the k among r of n, draw by draw: a cell has no more than all of its restarts
+    missed = np.where(r <= n, np.maximum(n - k - r + 1, 0) / np.maximum(n - r + 1, 1), 1.0).cumprod(axis=1)
     return np.asarray(1.0 - np.average(missed, axis=0, weights=weights))
 
 

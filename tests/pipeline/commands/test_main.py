@@ -46,7 +46,7 @@ def run(command: str, finished: Path, folder: Path, script: str = "", **streams:
     (folder / "x.csv").write_text("".join(f"{i % 5}.5,{i * i % 11}\n" for i in range(12)))
     (folder / "links.csv").write_text("1,2,must\n3,12,cannot\n")
     places = {"CUBE": finished / "tiny.zarr", "TABLE": folder / "x.csv", "ANSWERS": folder / "answers.csv"}
-    places["LINKS"] = folder / "links.csv"
+    places |= {"LINKS": folder / "links.csv", "OUT": folder / "report"}
     words = [str(places.get(word, word)) for word in command.split()]
     line = [sys.executable, *(("-c", script) if script else ("-m", "sweep_clustering")), *words]
     return subprocess.run(line, cwd=ROOT, stderr=subprocess.PIPE, text=True, check=False, **streams)
@@ -241,6 +241,7 @@ FIT = "fit TABLE -k 2 --restarts 1 --generations 1"
         ("logs CUBE", 0, STATUS),
         ("fit TABLE -k 99", 2, {"numba"}),
         ("ask TABLE -k 99 --strategy none", 2, {"numba"}),
+        ("report CUBE --out OUT", 0, {"distributed", "scipy.stats"}),
         (f"{FIT} --annotations LINKS", 0, {"pandas", "pyarrow", "sklearn", "scipy.optimize", "xarray"}),
     ],
 )
