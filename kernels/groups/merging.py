@@ -34,13 +34,17 @@ MOST_ROWS = 20_000
 # Rows whose distances to all groups are in memory together.
 AT_ONCE = 4096
 
+# Rows of a matrix of all groups that are changed together, so that no second matrix is in memory.
+MATRIX_ROWS = 128
+
 
 def nearest(Z: Floats, centers: Floats) -> NDArray[np.int64]:
     """Return the nearest center of each row."""
     offsets, places = 0.5 * np.square(centers).sum(axis=1), np.empty(len(Z), np.int64)
     for start in range(0, len(Z), AT_ONCE):
         rows = slice(start, start + AT_ONCE)
-        places[rows] = (offsets - Z[rows] @ centers.T).argmin(axis=1)
+        products = Z[rows] @ centers.T
+        places[rows] = np.subtract(offsets, products, out=products).argmin(axis=1)
     return places
 
 
@@ -88,20 +92,29 @@ def answer_odds(labels: NDArray[np.int64], n_groups: int, answers: Answers) -> F
     total = np.zeros((n_groups, n_groups))
     first, second = labels[answers.pairs].T
     np.add.at(total, (first, second), answers.odds)
-    total += total.T
+    for start in range(0, n_groups, MATRIX_ROWS):
+        rows = slice(start, start + MATRIX_ROWS)
+        both = total[rows, start:] + total[start:, rows].T
+        total[rows, start:], total[start:, rows] = both, both.T
     np.fill_diagonal(total, 0.0)
-    return np.asarray(PURITY * total)
+    total *= PURITY
+    return total
 
 
 def squared_distances(centers: Floats) -> Floats:
     """Return the squared distance of each two centers."""
-    norms = np.square(centers).sum(axis=1)
-    return np.asarray(np.maximum(norms[:, None] + norms - 2.0 * (centers @ centers.T), 0.0))
+    norms, squares = np.square(centers).sum(axis=1), centers @ centers.T
+    for start in range(0, len(norms), MATRIX_ROWS):
+        rows = slice(start, start + MATRIX_ROWS)
+        squares[rows] = norms[rows, None] + norms - 2.0 * squares[rows]
+    return np.maximum(squares, 0.0, out=squares)
 
 
 def average_odds(centers: Floats, relation: Logistic) -> Floats:
     """Return the log odds of the distance of each two groups."""
-    return np.asarray(relation.intercept - relation.slope * squared_distances(centers))
+    squares = squared_distances(centers)
+    squares *= relation.slope
+    return np.subtract(relation.intercept, squares, out=squares)
 
 
 def shares_together(groups: NDArray[np.int64], partitions: Partitions) -> Floats:
@@ -110,8 +123,11 @@ def shares_together(groups: NDArray[np.int64], partitions: Partitions) -> Floats
     total = np.zeros((len(sizes), len(sizes)))
     for labels, weight in partitions:
         members = csr_array((1.0 / sizes[groups], (groups, labels)))
-        total += weight * (members @ members.T).toarray()
-    return np.asarray(total / sum(weight for _, weight in partitions))
+        together = members @ members.T
+        together.data *= weight
+        total += together.toarray()
+    total /= sum(weight for _, weight in partitions)
+    return total
 
 
 def ward_odds(centers: Floats, sizes: NDArray[np.int64], variance: float) -> Floats:
@@ -124,12 +140,13 @@ def merge(features: Floats, answers: Floats, sizes: NDArray[np.int64], is_ward: 
     """Merge the two groups of the largest sum of both odds, until one is left.
 
     The odds of the distance of merged groups are the mean over rows, or follow Ward's recurrence. Those of
-    the answers add up. Each row of the result is two groups; the first stands for both from then on.
+    the answers add up. Both arrays are overwritten. Each row of the result is two groups; the first stands
+    for both from then on.
     """
     n_groups = len(sizes)
     merges = np.zeros((n_groups - 1, 2), np.int64)
     partners, best = np.zeros(n_groups, np.int64), np.zeros(n_groups)
-    _merge(features.copy(), answers.copy(), sizes.astype(np.float64), is_ward, partners, best, merges)
+    _merge(features, answers, sizes.astype(np.float64), is_ward, partners, best, merges)
     return merges
 
 

@@ -159,7 +159,8 @@ def full_metric(X: Floats, answers: Answers) -> Floats:
 def diagonal_metric(X: Floats, answers: Answers) -> Floats:
     """Return axes as `full_metric` does, from weights of the features alone, shrunk to their mean."""
     answers = _some(answers)
-    squared = np.square(_differences(X, answers))
+    squared = _differences(X, answers)
+    squared *= squared
     start = logistic(squared.sum(axis=1), answers)
 
     def loss(x: Floats) -> tuple[float, Floats]:
@@ -182,4 +183,7 @@ def _some(answers: Answers) -> Answers:
 def _differences(X: Floats, answers: Answers) -> Floats:
     """Return the difference of each pair, in a unit of which two rows are √2 apart on average."""
     unit = np.sqrt(max(float(X.var(axis=0).sum()), np.finfo(float).tiny))
-    return np.asarray((X[answers.pairs[:, 0]] - X[answers.pairs[:, 1]]) / unit)
+    differences = X[answers.pairs[:, 0]]
+    differences -= X[answers.pairs[:, 1]]
+    differences /= unit
+    return differences

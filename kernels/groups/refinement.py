@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sweep_clustering.kernels.fits import squared_norms
 from sweep_clustering.kernels.groups.merging import means_of
 from sweep_clustering.kernels.groups.metric import Answers
 from sweep_clustering.kernels.interrupt import new_flag
@@ -37,8 +38,9 @@ class Merged(NamedTuple):
 
 def scatter_of(Z: Floats, labels: NDArray[np.int64]) -> float:
     """Return the mean squared distance of rows to the mean of their cluster."""
-    means = means_of(Z, labels, int(labels.max()) + 1)
-    return max(float(np.square(Z - means[labels]).sum(axis=1).mean()), np.finfo(float).tiny)
+    means = means_of(Z, labels, int(labels.max()) + 1)[labels]
+    moved = np.subtract(Z, means, out=means)
+    return max(float(squared_norms(moved).mean()), np.finfo(float).tiny)
 
 
 def class_logs(Z: Floats, centers: Floats, class_of: NDArray[np.int64], variance: float) -> Floats:
@@ -59,7 +61,7 @@ def class_logs(Z: Floats, centers: Floats, class_of: NDArray[np.int64], variance
         sums = np.where(
             shares > np.finfo(float).tiny, np.log(np.maximum(shares, np.finfo(float).tiny)) + top, largest
         )
-        logs[start : start + AT_ONCE] = sums - 0.5 * np.square(some).sum(axis=1, keepdims=True) / variance
+        logs[start : start + AT_ONCE] = sums - 0.5 * squared_norms(some)[:, None] / variance
     return logs - math.log(len(centers))
 
 

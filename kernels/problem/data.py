@@ -181,9 +181,14 @@ def row_numbers(values: NDArray[Any]) -> NDArray[np.int64]:
     """Return numbers of the rows of a table from 0 on; equal rows have the same number."""
     for columns in (values[:, :FEW], values):
         numbers = np.unique(columns, axis=0, return_inverse=True)[1].ravel()
-        if numbers.max() + 1 == len(values):
+        if numbers.max(initial=-1) + 1 == len(values):
             break
     return numbers
+
+
+def count_distinct(values: NDArray[Any]) -> int:
+    """Return the number of distinct rows of a table."""
+    return int(row_numbers(values).max(initial=-1)) + 1
 
 
 def agrees(layer: Layer, labels: NDArray[np.integer]) -> NDArray[np.bool_]:

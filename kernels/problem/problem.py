@@ -14,7 +14,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sweep_clustering.kernels.problem import data as parts
-from sweep_clustering.kernels.problem.data import CANNOT, MUST, Data, Floats, Layer, layers_from_annotations
+from sweep_clustering.kernels.problem.data import (
+    CANNOT,
+    MUST,
+    Data,
+    Floats,
+    Layer,
+    count_distinct,
+    layers_from_annotations,
+)
 from sweep_clustering.kernels.settings import DEFAULT, TERMS, ObjectiveSettings, spread_problem
 from sweep_clustering.kernels.structure import AUTO, COVARIANCES
 
@@ -179,7 +187,7 @@ def _check(X: Floats, n_clusters: int, least: int) -> None:
         )
     # The first rows nearly always hold enough distinct ones; sorting all rows takes longer than the layout.
     if n_clusters > len(np.unique(X[: 8 * n_clusters], axis=0)):
-        distinct = len(np.unique(X, axis=0))
+        distinct = count_distinct(X)
         if n_clusters > distinct:
             raise ValueError(f"n_clusters is {n_clusters}, but X has only {distinct} distinct rows")
 

@@ -242,6 +242,8 @@ class Unions(Solver):
         if self.ranking.note and self.ranking.base_rate is not None:
             alarms.append(self.ranking.note)
         self.table.lay_out(self.layers)
+        if self.part is not None:
+            self.part[0].release()
         annotations = list_annotations(self.layers, self.seed)
         for structure in self.ranking.ranked if streams else ():
             fits = self._fits(structure, streams, notes)
@@ -257,6 +259,7 @@ class Unions(Solver):
                     f"every structure fell short of its folds: {structure} is taken, whose fit {why};"
                     " see K and the rows"
                 )
+        self.table.release()
         return self._choice(fits, tuple(note for note in notes if note not in alarms), tuple(alarms))
 
     def _rank(self, predict: bool, part: tuple[Table, Sequence[Layer]] | None) -> race.Ranking:
@@ -273,6 +276,7 @@ class Unions(Solver):
         if not is_open and not (predict and list_annotations(self.layers, self.seed).n_pairs >= LEAST_PAIRS):
             return race.Ranking((named_structure(subspace, components, shape),), {}, None)
         on = part or self.part or (table, self.layers)
+        table.release()
         has_groups = self.model.has_groups and self.model.covariance == ANY and bool(self.layers)
         if has_groups and table.n_classes > MANY:
             ranking = race.choose_by_features(on[0], self.run)
@@ -281,6 +285,7 @@ class Unions(Solver):
                 *on, run=self.run, components=components, subspace=subspace, covariance=shape
             )
         table.too_costly = on[0].too_costly
+        on[0].release()
         return with_groups(*on, ranking, self.run) if has_groups else ranking
 
     def _notes(self) -> list[str]:
@@ -309,18 +314,18 @@ class Unions(Solver):
         return fits
 
     def _fit(self, structure: Structure, stream: SeedSequence) -> Fit:
-        return as_fit(self.X, self.table.solve(structure, self.layers, default_rng(stream)))
+        return as_fit(self.table.moved, self.table.solve(structure, self.layers, default_rng(stream)))
 
     def refined(self, coarse: Gaussians, stream: SeedSequence) -> Fit:
         """Fit a structure to all rows, starting from its fit to some of them."""
-        rng, Z, table = default_rng(below(stream, 1)), coarse.place(self.X), self.table
+        rng, Z, table = default_rng(below(stream, 1)), self.table.place(coarse.axes), self.table
         if coarse.structure.first is None:
             labels = coarse.log_densities(Z).argmax(axis=1)
             fine = table.solve(coarse.structure, self.layers, rng, steps=FOLD_STEPS, labels=labels)
         else:
             first = replace(coarse, classes=coarse.predict(Z))
             fine = table.solve(coarse.structure, self.layers, rng, steps=FOLD_STEPS, first=first)
-        return as_fit(self.X, fine)
+        return as_fit(self.table.moved, fine)
 
     def _choice(
         self, fits: tuple[Fit, ...], notes: tuple[str, ...], alarms: tuple[str, ...], *, is_cut: bool = False
@@ -364,7 +369,7 @@ class Unions(Solver):
         labels += self.run(lambda pair: self._fit(*pair).labels, work[len(labels) :])
         partitions = [(part, shares[rival]) for part, (rival, _) in zip(labels, work, strict=True)]
         rng = default_rng(below(streams[0], 2))
-        fit = as_fit(self.X, self.table.average(self.structure, self.layers, partitions, rng))
+        fit = as_fit(self.table.moved, self.table.average(self.structure, self.layers, partitions, rng))
         note = f"the average of {len(partitions)} fits of {len(shares)} structures, by their predictions"
         return replace(choice, fits=(fit,), notes=(*choice.notes, note))
 
@@ -424,20 +429,20 @@ class Unions(Solver):
         together, was = ((part[first] * part[second]).sum(axis=1) for part in (classes, before.classes))
         features, annotations, prior = before.terms
         terms = features + float(gain), annotations + float(pulls @ (together - was)), prior
-        return as_fit(self.X, replace(before, classes=classes, terms=terms))
+        return as_fit(self.table.moved, replace(before, classes=classes, terms=terms))
 
     def criteria(self, fit: Fit) -> Criteria:
         """Return the criteria of a fit, by the likelihood of the features in its coordinates."""
-        return union_criteria(_gaussians(fit), self.X)
+        return union_criteria(_gaussians(fit), self.table.place(_gaussians(fit).axes))
 
     def salvage(self, done: Sequence[tuple[Any, Any]]) -> Choice | None:
         """Return the restarts that are done, else the best fit of the comparison of structures, or None."""
-        results = [(argument, result) for argument, result in done if not isinstance(result, list | None)]
+        results = [pair for pair in done if isinstance(pair[1], Fit | Gaussians | race.Trial)]
         fits = [result for _, result in results if isinstance(result, Fit)]
         alarms = list[str]()
         if not fits:  # restarts on a part come before those on all rows
             coarse = [result for argument, result in results if isinstance(argument, SeedSequence)]
-            fits = [as_fit(self.X, gaussians.at(self.X)) for gaussians in coarse]
+            fits = [as_fit(self.table.moved, gaussians.at(self.X)) for gaussians in coarse]
         if fits:
             self.structure = _gaussians(fits[-1]).structure
             fits = [fit for fit in fits if _gaussians(fit).structure == self.structure]
@@ -447,7 +452,7 @@ class Unions(Solver):
             # a fit to a part has no shares of the other rows
             best = best if len(best.classes) == len(self.X) else best.at(self.X)
             self.ranking, self.structure = race.Ranking((), {}, None), best.structure
-            fits = [as_fit(self.X, best)]
+            fits = [as_fit(self.table.moved, best)]
             folds = [len(result.predictions) for _, result in results if isinstance(result, race.Trial)]
             n_fits = sum(folds) + len(results) - len(folds)
             count = f"{n_fits:,} fit{'' if n_fits == 1 else 's'}"

@@ -26,7 +26,7 @@ from sweep_clustering.kernels.choice.held_out import (
     list_annotations,
     without,
 )
-from sweep_clustering.kernels.fits import Gaussians, Runner, place
+from sweep_clustering.kernels.fits import Runner
 from sweep_clustering.kernels.groups.fit import UNKNOWN, answers_of, tree_of
 from sweep_clustering.kernels.groups.merging import cut, small_groups
 from sweep_clustering.kernels.groups.refinement import scatter_of
@@ -107,6 +107,14 @@ def calibrated(
     return logs, logs > -np.log(2.0)
 
 
+class Prediction(NamedTuple):
+    """A fit of merged groups without the answers of a fold, in little memory."""
+
+    structure: Structure
+    labels: NDArray[np.int16]  # (n_samples,)
+    together: Floats  # probability that the samples of each of these answers are of one class
+
+
 class Contest:
     """Held-out answers, predicted by merged groups of each fold and by distances alone."""
 
@@ -131,29 +139,32 @@ class Contest:
         spaces = dict.fromkeys(structure.subspace for structure in structures)
         work = [(fold, space) for fold in range(FOLDS) for space in spaces]
 
-        def fits_in(key: tuple[int, int | str]) -> list[Gaussians]:
+        def predictions_in(key: tuple[int, int | str]) -> tuple[Floats | None, list[Prediction]]:
             (fold, space), layers = key, self.left[key[0]]
             there = [structure for structure in structures if structure.subspace == space]
             firsts = [
                 self.labels[fold, structure.first] for structure in there if structure.first is not None
             ]
-            if not firsts:
-                return table.merged(there, layers, self.stream(), self.axes.get(key))
-            return [
-                table.linear(structure, layers, labels, self.axes[key])
-                for structure, labels in zip(there, firsts, strict=True)
-            ]
+            if firsts:
+                fits = [
+                    table.linear(structure, layers, labels, self.axes[key])
+                    for structure, labels in zip(there, firsts, strict=True)
+                ]
+            else:
+                fits = table.merged(there, layers, self.stream(), self.axes.get(key))
+            pairs = annotations.pairs[annotations.folds == fold]
+            return fits[0].axes, [Prediction(fit.structure, fit.labels, alike(fit, pairs)) for fit in fits]
 
-        for (fold, space), fits in zip(work, self.run(fits_in, work), strict=True):
+        for (fold, space), (axes, predictions) in zip(work, self.run(predictions_in, work), strict=True):
             tested = annotations.folds == fold
             if (fold, space) not in self.axes:
                 i, j = annotations.pairs[tested].T
-                Z = fits[0].place(table.X)
-                self.axes[fold, space] = fits[0].axes
+                Z = table.place(axes)
+                self.axes[fold, space] = axes
                 self.distances[tested, self.spaces.index(space)] = np.square(Z[i] - Z[j]).sum(axis=1)
-            for fit in fits:
-                self.together[fit.structure][tested] = alike(fit, annotations.pairs[tested])
-                self.labels[fold, fit.structure._replace(proportions="free")] = fit.labels
+            for structure, labels, together in predictions:
+                self.together[structure][tested] = together
+                self.labels[fold, structure._replace(proportions="free")] = labels
         self.skills |= {structure: self.skill(self.together[structure]) for structure in structures}
 
     def add_linear(self) -> None:
@@ -239,7 +250,7 @@ def with_groups(table: Table, layers: Sequence[Layer], ranking: Ranking, run: Ru
 def _scatter(table: Table, structure: Structure, layers: Sequence[Layer]) -> float:
     """Return the scatter of the features about the means of the classes."""
     fit = table.solve(structure, layers, np.random.default_rng(below(table.seed, STREAM)))
-    return scatter_of(table.X, np.unique(fit.labels, return_inverse=True)[1])
+    return scatter_of(table.moved, np.unique(fit.labels, return_inverse=True)[1])
 
 
 # Cuts of one tree of merged groups.
@@ -309,7 +320,7 @@ def rate_cuts(table: Table, layers: Sequence[Layer], many: int, run: Runner = ma
         answers = answers_of(link(left, len(table.X)))
         axes = table.learned(spaces[space], left, answers)
         with one_thread():
-            Z = place(table.X, table.center, axes)
+            Z = table.place(axes)
             groups = small_groups(Z, many, np.random.default_rng(below(table.seed, STREAM)))
             merges = tree_of(Z, groups, answers, AVERAGE)
         i, j = annotations.pairs[tested].T

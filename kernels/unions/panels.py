@@ -9,6 +9,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sweep_clustering.kernels.fits import squared_norms, variances_of
 from sweep_clustering.kernels.interrupt import new_flag
 from sweep_clustering.kernels.jit import by_pointer, jit_inner, jit_part
 from sweep_clustering.kernels.partition.state import allocate
@@ -26,6 +27,15 @@ WIDE = 4
 
 # Logarithm of the least share: smaller exponentials are not worth their time.
 LEAST_LOG = -30.0
+
+
+class Samples(NamedTuple):
+    """Coordinates of all samples as kernels read them, which all fits in one space share."""
+
+    Z: Floats  # (n_samples, n_dims)
+    panels: Floats  # (n_panels, n_dims, PANEL)
+    norms: Floats  # (n_samples,): squared norms
+    variances: Floats  # (n_dims,)
 
 
 @by_pointer
@@ -87,14 +97,26 @@ class Fields(NamedTuple):
     stop: NDArray[np.int64]  # (1,)
 
 
+def samples_of(Z: Floats) -> Samples:
+    """Lay features, an array of shape (n_samples, n_dims) in the coordinates of the components, out."""
+    Z = np.ascontiguousarray(Z, np.float64)
+    return Samples(Z, _panels(Z), squared_norms(Z), variances_of(Z))
+
+
 def observe(
-    Z: Floats, links: Links, *, n_classes: int, n_components: int, covariance: str, proportions: str = "free"
+    samples: Samples,
+    links: Links,
+    *,
+    n_classes: int,
+    n_components: int,
+    covariance: str,
+    proportions: str = "free",
 ) -> Observed:
     """Lay features and annotations out for the kernels.
 
     Parameters
     ----------
-    Z : ndarray of shape (n_samples, n_dims)
+    samples : Samples
         Features in the coordinates of the components.
     links : Links
         Annotations.
@@ -105,16 +127,17 @@ def observe(
     proportions : {"free", "equal"}
         Proportions of the classes.
     """
-    (_, n_dims), shape = Z.shape, COVARIANCES.index(covariance)
+    (Z, panels, norms, variances), shape = samples, COVARIANCES.index(covariance)
+    n_dims = Z.shape[1]
     return Observed(
-        Z=np.ascontiguousarray(Z, np.float64),
-        panels=_panels(Z),
-        norms=np.square(Z).sum(axis=1),
+        Z=Z,
+        panels=panels,
+        norms=norms,
         total=np.einsum("nd,ne->de", Z, Z) if shape == TIED else np.empty((0, 0)),
         shape=shape,
         n_classes=n_classes,
         is_equal=proportions == "equal",
-        scale=np.maximum(Z.var(axis=0), np.finfo(float).tiny) / n_components ** (2.0 / n_dims),
+        scale=np.maximum(variances, np.finfo(float).tiny) / n_components ** (2.0 / n_dims),
         strength=(n_dims if shape in MATRICES else 2) + 2.0,
         **annotated_fields(links),
     )

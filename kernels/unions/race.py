@@ -511,7 +511,8 @@ def _by_features(
                 table.start(structure.subspace, structure.components * table.n_classes, number)
         fits = run(table.fit_features, every)
         bic = {
-            structure: union_criteria(fit, table.X).bic for structure, fit in zip(every, fits, strict=True)
+            structure: union_criteria(fit, table.place(fit.axes)).bic
+            for structure, fit in zip(every, fits, strict=True)
         }
         ranked.sort(key=lambda structure: -bic[structure])
         note = f"{why}: the features choose, by BIC: {ranked[0]}"
@@ -563,7 +564,7 @@ def best_so_far(table: Table, layers: Sequence[Layer], done: Sequence[tuple[Any,
     """
     alone = [fit for _, fit in done if isinstance(fit, Gaussians)]
     if alone:
-        return max(alone, key=lambda fit: union_criteria(fit, table.X).bic)
+        return max(alone, key=lambda fit: union_criteria(fit, table.place(fit.axes)).bic)
     annotations = list_annotations(layers, table.seed)
     fits: dict[Structure, list[CompactGaussians]] = {}
     agreeing: dict[Structure, list[tuple[Floats, Floats]]] = {}

@@ -46,10 +46,12 @@ from sweep_clustering.kernels.unions.panels import (
     WIDE,
     Fields,
     Observed,
+    Samples,
     annotated_fields,
     new_fields,
     observe,
     quick_exp,
+    samples_of,
     set_densities,
 )
 
@@ -140,7 +142,7 @@ def fit_components(
     if labels is None:
         labels = first_labels(Z, n_components, rng)
     beginning = begin(
-        Z,
+        samples_of(Z),
         labels,
         n_classes=n_classes,
         n_components=n_components,
@@ -158,7 +160,7 @@ class Beginning(NamedTuple):
 
 
 def begin(
-    Z: Floats,
+    samples: Samples,
     labels: NDArray[np.integer],
     *,
     n_classes: int,
@@ -168,15 +170,15 @@ def begin(
 ) -> Beginning:
     """Take the first steps of a fit from the components of the samples; `observe` has the parameters."""
     observed = observe(
-        Z,
-        link((), len(Z)),
+        samples,
+        link((), len(labels)),
         n_classes=n_classes,
         n_components=n_components,
         covariance=covariance,
         proportions=proportions,
     )
     fields = new_fields(observed, n_components)
-    fields.shares[np.arange(len(Z)), labels] = 1.0
+    fields.shares[np.arange(len(labels)), labels] = 1.0
     _begin(observed, fields)
     return Beginning(observed, fields.shares)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,11 +19,11 @@ from threadpoolctl import ThreadpoolController
 
 from sweep_clustering.kernels.choice.criteria import Criteria
 from sweep_clustering.kernels.choice.held_out import HELD_OUT, UNSURE, below
-from sweep_clustering.kernels.fits import Fit, Gaussians, place
+from sweep_clustering.kernels.fits import Fit, Gaussians, along, squared_norms
 from sweep_clustering.kernels.groups import fit as groups
 from sweep_clustering.kernels.groups.merging import Partitions
 from sweep_clustering.kernels.groups.metric import Answers
-from sweep_clustering.kernels.problem.data import Floats, Layer, Links, link, row_numbers
+from sweep_clustering.kernels.problem.data import Floats, Layer, Links, count_distinct, link
 from sweep_clustering.kernels.search.genetic import MAX_KMEANS_ITERATIONS
 from sweep_clustering.kernels.settings import FOLDS
 from sweep_clustering.kernels.structure import (
@@ -39,6 +41,7 @@ from sweep_clustering.kernels.structure import (
     single_operations,
     wide_dims,
 )
+from sweep_clustering.kernels.unions.panels import Samples, samples_of
 from sweep_clustering.kernels.unions.soft import ENOUGH, STEPS, Beginning, begin, finish, first_labels
 
 # Numbers of principal components that are tried, beside `wide_dims`, and all if they are at most `MOST_DIMS`.
@@ -116,6 +119,12 @@ class CompactGaussians(NamedTuple):
         return replace(self.gaussians, classes=classes)
 
 
+def _give_back() -> None:
+    """Give memory that is free back to the system, where glibc would keep some for each thread."""
+    with suppress(OSError, TypeError, AttributeError):  # another system, or another C library
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 @cache
 def _thread_pools() -> ThreadpoolController:
     return ThreadpoolController()
@@ -148,17 +157,19 @@ class Table:
 
     def __init__(self, X: Floats, n_classes: int, seed: SeedSequence, whole: Table | None = None) -> None:
         self.X, self.n_classes, self.seed = np.asarray(X, np.float64), n_classes, seed
+        self._moved: Floats | None = None
+        self._computing = threading.RLock()
+        self.center: Floats = self.X.mean(axis=0) if whole is None else whole.center
         if whole is None:
-            self.center = self.X.mean(axis=0)
             with one_thread():
-                moved = self.X - self.center
-                values, vectors = np.linalg.eigh(moved.T @ moved)
+                values, vectors = np.linalg.eigh(self.moved.T @ self.moved)
             self.rank, self.vectors = int((values > RANK * values[-1]).sum()), vectors[:, ::-1]
         else:
-            self.center, self.rank, self.vectors = whole.center, whole.rank, whole.vectors
+            self.rank, self.vectors = whole.rank, whole.vectors
         self.is_large = len(self.X) * n_classes * self.rank > LARGE
         self.close_look = LARGE_CLOSE_LOOK if self.is_large else CLOSE_LOOK
         self._coordinates: dict[int | str, Floats] = {}
+        self._samples: dict[int | str, Samples] = {}
         self._starts: dict[tuple[Any, ...], NDArray[np.int64]] = {}
         self._feature_fits: dict[Structure, Gaussians] = {}
         self._distinct: dict[int | str, int] = {}
@@ -166,6 +177,22 @@ class Table:
         self._grounds: dict[tuple[int | str, bytes, str], groups.Ground] = {}
         self._links: tuple[Sequence[Layer] | None, Links | None] = None, None
         self.too_costly: dict[Structure, float] = {}  # seconds of candidates that are left out
+
+    @property
+    def moved(self) -> Floats:
+        """The features from their means, an array of shape (n_samples, n_features)."""
+        with self._computing:
+            if self._moved is None:
+                self._moved = self.X - self.center
+            return self._moved
+
+    def release(self) -> None:
+        """Free the arrays of the size of the table, which are computed again where they are needed."""
+        with self._computing:
+            self._moved = None
+            self._coordinates.clear()
+            self._samples.clear()
+        _give_back()
 
     @property
     def dims(self) -> tuple[int | str, ...]:
@@ -180,13 +207,24 @@ class Table:
     def coordinates(self, subspace: int | str) -> Floats:
         """Return the coordinates of all samples."""
         if subspace not in self._coordinates:
-            self._coordinates[subspace] = place(self.X, self.center, self.axes(subspace))
+            self._coordinates[subspace] = self.place(self.axes(subspace))
         return self._coordinates[subspace]
+
+    def place(self, axes: Floats | None) -> Floats:
+        """Return the coordinates of all samples along axes; no bit of a row depends on the other rows."""
+        return along(self.moved, axes)
+
+    def samples(self, subspace: int | str) -> Samples:
+        """Return the coordinates of all samples as fits read them; several fits at once make one copy."""
+        with self._computing:
+            if subspace not in self._samples:
+                self._samples[subspace] = samples_of(self.coordinates(subspace))
+            return self._samples[subspace]
 
     def distinct(self, subspace: int | str) -> int:
         """Return the number of samples that differ in their coordinates."""
         if subspace not in self._distinct:
-            self._distinct[subspace] = int(row_numbers(self.coordinates(subspace)).max()) + 1
+            self._distinct[subspace] = count_distinct(self.coordinates(subspace))
         return self._distinct[subspace]
 
     def start(self, subspace: int | str, n_components: int, number: int) -> NDArray[np.int64]:
@@ -297,14 +335,14 @@ class Table:
         if structure.first is not None:
             fit = first or self.solve(structure.first, layers, rng, steps=steps, rise=rise, labels=labels)
             for turn in range(1, ROUNDS + 1):
-                along = discriminative(self.X, self.center, fit.classes)
+                along = discriminative(self.moved, fit.classes)
                 at_most = steps if turn == ROUNDS else min(steps, COARSE_STEPS)
-                Z = place(self.X, self.center, along)
+                Z = self.place(along)
                 labels = fit.classes.argmax(axis=1)
                 if structure.components > 1:  # different rows may be equal along few directions
-                    many = min(structure.components * self.n_classes, len(np.unique(Z, axis=0)))
+                    many = min(structure.components * self.n_classes, count_distinct(Z))
                     labels = first_labels(Z, many, rng, FIRST_STEPS if rise else MAX_KMEANS_ITERATIONS)
-                beginning = self._begin(structure, Z, labels)
+                beginning = self._begin(structure, samples_of(Z), labels)
                 fit = self.finish(structure, beginning, used, rng, at_most, rise, axes=along)
             return fit
         if labels is None:
@@ -321,10 +359,8 @@ class Table:
         last_layers, axes = self._learned.get(space, (None, None))
         if last_layers is not layers:
             with one_thread():
-                moved = self.X - self.center
-                axes = groups.directions(
-                    moved, space, answers, self.vectors[:, : min(self.rank, MOST_LEARNED)]
-                )
+                main_axes = self.vectors[:, : min(self.rank, MOST_LEARNED)]
+                axes = groups.directions(self.moved, space, answers, main_axes)
             self._learned[space] = layers, axes
         return axes
 
@@ -340,10 +376,10 @@ class Table:
         if axes is None:
             axes = self.learned(structures[0].subspace, layers, groups.answers_of(links))
         with one_thread():
-            Z = place(self.X, self.center, axes)
+            Z = self.place(axes)
             # all folds and accuracies have the same groups in a space that answers do not change
             stream = str(rng.bit_generator.state)
-            key = structures[0].subspace, b"" if axes is None else axes.tobytes(), stream
+            key = structures[0].subspace, b"" if axes is None else sha256(axes.tobytes()).digest(), stream
             if key not in self._grounds:
                 self._grounds[key] = groups.ground_of(Z, self.n_classes, rng)
             fits = groups.fit_groups(Z, links, structures, self.n_classes, rng, self._grounds[key])
@@ -356,7 +392,7 @@ class Table:
         links = self.links(layers)
         axes = self.learned(structure.subspace, layers, groups.answers_of(links))
         with one_thread():
-            Z = place(self.X, self.center, axes)
+            Z = self.place(axes)
             fit = groups.fit_average(Z, links, structure, partitions, self.n_classes, rng)
         return replace(fit, center=self.center, axes=axes)
 
@@ -372,9 +408,7 @@ class Table:
         if axes is None:
             axes = self.learned(structure.subspace, layers, groups.answers_of(links))
         with one_thread():
-            fit = groups.fit_linear(
-                place(self.X, self.center, axes), links, structure, labels, self.n_classes
-            )
+            fit = groups.fit_linear(self.place(axes), links, structure, labels, self.n_classes)
         return replace(fit, center=self.center, axes=axes)
 
     def lay_out(self, layers: Sequence[Layer]) -> None:
@@ -404,11 +438,11 @@ class Table:
 
     def begin(self, structure: Structure, labels: NDArray[np.int64]) -> Beginning:
         """Take the first steps of a fit in coordinates of the table, which fits to all folds share."""
-        return self._begin(structure, self.coordinates(structure.subspace), labels)
+        return self._begin(structure, self.samples(structure.subspace), labels)
 
-    def _begin(self, structure: Structure, Z: Floats, labels: NDArray[np.int64]) -> Beginning:
+    def _begin(self, structure: Structure, samples: Samples, labels: NDArray[np.int64]) -> Beginning:
         return begin(
-            Z,
+            samples,
             labels,
             n_classes=self.n_classes,
             n_components=structure.components * self.n_classes,
@@ -442,10 +476,6 @@ class Table:
         return replace(hard, structure=structure, center=self.center, axes=self.axes(structure.subspace))
 
 
-def _inertia(Z: Floats, labels: NDArray[np.int64], n_components: int) -> float:
-    return float(np.square(Z - _means(Z, labels, n_components)[labels]).sum())
-
-
 def _means(Z: Floats, labels: NDArray[np.int64], n_components: int) -> Floats:
     sums = np.stack([np.bincount(labels, column, n_components) for column in Z.T], axis=1)
     return np.asarray(sums / np.maximum(np.bincount(labels, minlength=n_components), 1)[:, None])
@@ -455,7 +485,8 @@ def hard_classes(Z: Floats, labels: NDArray[np.int64], n_classes: int) -> Gaussi
     """Return a partition by k-means as Gaussians of one variance, one for each class."""
     shares, means = np.zeros((len(Z), n_classes)), _means(Z, labels, n_classes)
     shares[np.arange(len(Z)), labels] = 1.0
-    variance = np.square(Z - means[labels]).mean()
+    squares = means[labels]
+    np.square(np.subtract(Z, squares, out=squares), out=squares)
     return Gaussians(
         structure=Structure(NONE, 1, KMEANS),
         center=np.zeros(Z.shape[1]),
@@ -463,20 +494,18 @@ def hard_classes(Z: Floats, labels: NDArray[np.int64], n_classes: int) -> Gaussi
         classes=shares,
         weights=np.full(n_classes, 1.0 / n_classes),
         means=means,
-        covariances=np.full(means.shape, max(variance, np.finfo(float).tiny)),
-        terms=(-_inertia(Z, labels, n_classes), 0.0, 0.0),
+        covariances=np.full(means.shape, max(squares.mean(), np.finfo(float).tiny)),
+        terms=(-float(squares.sum()), 0.0, 0.0),
     )
 
 
-def discriminative(X: Floats, center: Floats, classes: Floats) -> Floats:
+def discriminative(moved: Floats, classes: Floats) -> Floats:
     """Return the directions along which classes differ most, relative to the scatter within them.
 
     Parameters
     ----------
-    X : ndarray of shape (n_samples, n_features)
-        Features.
-    center : ndarray of shape (n_features,)
-        Means of the features.
+    moved : ndarray of shape (n_samples, n_features)
+        Features from their means.
     classes : ndarray of shape (n_samples, n_classes)
         Share of each class in each sample.
 
@@ -486,22 +515,21 @@ def discriminative(X: Floats, center: Floats, classes: Floats) -> Floats:
         K - 1 directions, or as many as features; samples have unit variance along each.
     """
     with one_thread():
-        moved, sizes = X - center, classes.sum(axis=0) + UNSURE
+        sizes = classes.sum(axis=0) + UNSURE
         means = (classes.T @ moved) / sizes[:, None]
         between, total = (means.T * sizes) @ means, moved.T @ moved
         scatter = max(float(np.trace(total - between)), np.finfo(float).tiny)
         within = (1.0 - RIDGE) * (total - between)
         within += RIDGE * scatter / len(total) * np.eye(len(total))
-        n_dims = min(classes.shape[1] - 1, X.shape[1]) or 1
+        n_dims = min(classes.shape[1] - 1, moved.shape[1]) or 1
         whiten = np.linalg.inv(np.linalg.cholesky(within))  # the general problem as an ordinary one
         _, vectors = np.linalg.eigh(whiten @ between @ whiten.T)
         axes = whiten.T @ vectors[:, ::-1][:, :n_dims]
-        return np.ascontiguousarray(axes / np.sqrt(np.einsum("fd,fg,gd->d", axes, total, axes) / len(X)))
+        return np.ascontiguousarray(axes / np.sqrt(np.einsum("fd,fg,gd->d", axes, total, axes) / len(moved)))
 
 
-def union_criteria(gaussians: Gaussians, X: Floats) -> Criteria:
+def union_criteria(gaussians: Gaussians, Z: Floats) -> Criteria:
     """Return the criteria of a soft fit to features, by their likelihood in its coordinates."""
-    Z = gaussians.place(X)
     n_samples, n_dims = Z.shape
     many, shape = len(gaussians.weights), gaussians.structure.covariance
     matrix = n_dims * (n_dims + 1) // 2
@@ -523,13 +551,12 @@ def union_criteria(gaussians: Gaussians, X: Floats) -> Criteria:
     return Criteria(classification, n_free, penalty, float(whole.sum()) - classification, entropy)
 
 
-def as_fit(X: Floats, gaussians: Gaussians) -> Fit:
-    """Return a soft fit as a `Fit`, with the means and the spherical covariances of the classes."""
+def as_fit(moved: Floats, gaussians: Gaussians) -> Fit:
+    """Return a soft fit to features from their means as a `Fit`, with spherical Gaussians of the classes."""
     sizes = np.bincount(gaussians.labels, minlength=gaussians.classes.shape[1])
     total = np.maximum(gaussians.classes.sum(axis=0), np.finfo(float).tiny)
-    moved = X - gaussians.center
     means = np.einsum("nc,nf->cf", gaussians.classes, moved) / total[:, None]
-    squares = gaussians.classes.T @ np.square(moved).sum(axis=1) / total - np.square(means).sum(axis=1)
+    squares = gaussians.classes.T @ squared_norms(moved) / total - np.square(means).sum(axis=1)
     features, annotations, prior = gaussians.terms
     return Fit(
         labels=gaussians.labels,
@@ -539,7 +566,7 @@ def as_fit(X: Floats, gaussians: Gaussians) -> Fit:
         prior=prior,
         sizes=sizes,
         centroids=means + gaussians.center,
-        covariances=np.maximum(squares / X.shape[1], 0.0),
+        covariances=np.maximum(squares / moved.shape[1], 0.0),
         local_searches=1,
         evaluations=gaussians.steps,
         caps_reached=int(gaussians.steps >= STEPS),

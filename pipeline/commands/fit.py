@@ -187,6 +187,7 @@ def fit_command(
     with reported():
         inputs = read_inputs(options, problems)
     _show_notes(*inputs.table.notes, *options.without_effect())
+    inputs = replace(inputs, table=inputs.table._replace(X=inputs.X))  # frees the features before scaling
 
     # numba takes seconds to load, and bad input should be reported at once
     from sweep_clustering.pipeline.fit.annotators import estimate, estimates_json, judge_unsure, notes_on

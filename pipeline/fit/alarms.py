@@ -25,6 +25,7 @@ from sweep_clustering.kernels.problem.data import (
     layer_weights,
     pair_accuracies,
     pair_numbers,
+    row_numbers,
 )
 from sweep_clustering.kernels.structure import MANY
 from sweep_clustering.pipeline.common import SAME_OPTIMUM, plural
@@ -165,10 +166,14 @@ def _on_features(X: Floats, names: Sequence[str]) -> Iterator[str]:
     def name(column: int) -> str:
         return repr(names[column]) if len(names) == X.shape[1] else f"{column} (counted from 0)"
 
-    steps = np.diff(X, axis=0)
-    if len(X) > 2 * HANDFUL:
-        even = (steps[0] != 0.0) & (np.abs(steps - steps[0]) <= 1e-9 * np.abs(steps[0])).all(axis=0)
-        for column in np.flatnonzero(even).tolist():
+    def counting(columns: NDArray[np.int64], n_rows: int) -> NDArray[np.int64]:
+        """Return those of some columns whose first values differ by one step."""
+        steps = np.diff(X[:n_rows, columns], axis=0)
+        is_even = (np.abs(steps - steps[0]) <= 1e-9 * np.abs(steps[0])).all(axis=0)
+        return np.asarray(columns[(steps[0] != 0.0) & is_even])
+
+    if len(X) > 2 * HANDFUL:  # few columns are left after some rows, so that the table is not copied
+        for column in counting(counting(np.arange(X.shape[1]), 2 * HANDFUL), len(X)).tolist():
             yield (
                 f"feature {name(column)} counts the rows: it says where a row stands and not what it is,"
                 " leave it out (--drop)"
@@ -182,7 +187,7 @@ def _on_features(X: Floats, names: Sequence[str]) -> Iterator[str]:
             f" {deviations[least]:.2g}, that of feature {name(most)} {deviations[most]:.2g}, which may"
             " outweigh all others: scale them (--scale standard or auto)"
         )
-    _, counts = np.unique(X, axis=0, return_counts=True)
+    counts = np.bincount(row_numbers(X))
     if counts.max() >= max(HANDFUL, REPEATED * len(X)) and len(counts) > 0.5 * len(X):
         yield (
             f"one row comes {counts.max()} times among {len(X)}: a cluster of its copies may be found in"

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sweep_clustering.kernels.problem.data import count_distinct
 from sweep_clustering.kernels.structure import ANY, MANY, MERGED
 from sweep_clustering.pipeline.fit.inputs import place_problems
 from sweep_clustering.sweeps.data.table import MAX_CLASSES
@@ -239,7 +240,7 @@ def choose_clusters(counts: Sequence[int], fit: Fit, cut: Cut | None = None) -> 
 
 def possible(X: NDArray[np.float64], counts: Sequence[int]) -> tuple[int, ...]:
     """Return the numbers of clusters for which a table has twice as many distinct rows, or else 2 or 1."""
-    distinct = len(np.unique(X, axis=0))
+    distinct = count_distinct(X)
     return tuple(count for count in counts if 2 * count <= distinct) or (min(2, distinct),)
 
 

@@ -8,7 +8,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from sweep_clustering.kernels import scores
-from sweep_clustering.kernels.fits import Fit, Floats, Gaussians
+from sweep_clustering.kernels.fits import Fit, Floats, Gaussians, variances_of
 from sweep_clustering.kernels.problem.data import DEGENERATE, row_numbers
 from sweep_clustering.kernels.problem.problem import ROUNDING, SPHERES
 from sweep_clustering.pipeline.common import plural
@@ -33,10 +33,18 @@ def data_notes(X: NDArray[np.float64], n_clusters: int, *, may_degenerate: bool 
 
 def equal_rows(X: NDArray[np.float64]) -> NDArray[np.integer]:
     """Return the sizes of groups of rows whose cluster would be degenerate (docs/model.md, eq. (6))."""
-    centred = X - X.mean(axis=0)
-    width = np.sqrt(DEGENERATE * np.mean(np.square(centred)))
+    means, cells = X.mean(axis=0), X - X.mean(axis=0)
+    width = np.sqrt(DEGENERATE * np.mean(np.square(cells, out=cells)))
+
+    def numbers(shift: float) -> NDArray[np.int64]:
+        """Return the numbers of the cells of a grid, in the memory of the last one."""
+        np.subtract(X, means, out=cells)
+        np.divide(cells, width, out=cells)
+        np.add(cells, shift, out=cells)
+        return row_numbers(np.floor(cells, out=cells))
+
     # There are two grids, because rows that are alike may be on two sides of a line of one of them.
-    first, second = (row_numbers(np.floor(centred / width + shift)) for shift in (0.0, 0.5))
+    first, second = numbers(0.0), numbers(0.5)
     n_cells = first.max() + 1
     ends = first, n_cells + second
     shape = (n_cells + second.max() + 1,) * 2
@@ -69,7 +77,8 @@ def shared(count: int | np.integer, among: int, text: str) -> Iterator[str]:
 
 def constant(X: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Whether a feature varies by no more than rounding of its values, as for shapes with a prior."""
-    return np.asarray(np.ptp(X, axis=0) <= ROUNDING * np.abs(X).max(axis=0))
+    low, high = X.min(axis=0), X.max(axis=0)
+    return np.asarray(high - low <= ROUNDING * np.maximum(np.abs(low), np.abs(high)))
 
 
 def crowding_notes(groups: NDArray[np.integer], n_clusters: int) -> Iterator[str]:
@@ -150,7 +159,7 @@ def _union_notes(X: Floats, sizes: NDArray[np.int64], gaussians: Gaussians) -> I
     """Say if classes are empty or next to it, or components nearly flat."""
     yield from counted((sizes == 0).sum(), "cluster", "is", "are", "empty: no sample is likeliest there")
     yield from counted((sizes == 1).sum(), "cluster", "holds", "hold", "a single sample")
-    overall = max(float(gaussians.place(X).var(axis=0).max()), np.finfo(float).tiny)
+    overall = max(float(variances_of(gaussians.place(X)).max()), np.finfo(float).tiny)
     covariances = gaussians.covariances
     least = np.linalg.eigvalsh(covariances)[:, 0] if covariances.ndim == 3 else covariances.min(axis=1)
     flat = int((least < NEARLY_DEGENERATE * overall).sum())

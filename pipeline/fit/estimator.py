@@ -23,7 +23,7 @@ from sklearn.utils import check_random_state, validation
 from sweep_clustering.kernels import settings as declared
 from sweep_clustering.kernels.fits import Floats, assignment_costs
 from sweep_clustering.kernels.interrupt import run_interruptibly
-from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer
+from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer, count_distinct
 from sweep_clustering.kernels.problem.hard import hard_pairs
 from sweep_clustering.kernels.problem.problem import SPHERES
 from sweep_clustering.kernels.settings import OFFERED, PARAMETERS, UNLABELLED, Setting
@@ -504,7 +504,7 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
                 annotations = replace(annotations, labels=labels, label_names=tuple(label_names))
         if is_right and annotations.labels is not None:
             is_open = self.n_clusters is None
-            most = len(np.unique(features, axis=0)) // 2 if is_open else int(self.n_clusters or 0)
+            most = count_distinct(features) // 2 if is_open else int(self.n_clusters or 0)
             problems += label_problems(
                 "row_labels", "label_accuracy", annotations.labels, self.label_accuracy, most, is_open=is_open
             )

@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sweep_clustering.kernels.problem.data import CANNOT, HARD, MUST, Layer, inferred_accuracies
+from sweep_clustering.kernels.problem.data import (
+    CANNOT,
+    HARD,
+    MUST,
+    Layer,
+    count_distinct,
+    inferred_accuracies,
+)
 from sweep_clustering.kernels.problem.hard import Contradiction, group_samples, has_hard_links
 from sweep_clustering.kernels.problem.labels import label_layers
 from sweep_clustering.kernels.problem.problem import SPHERES, unused_priors
@@ -258,7 +265,7 @@ def read_inputs(options: FitOptions, also: Iterable[Problem] = ()) -> FitInputs:
             LABEL_ACCURACY.option,
             row_labels,
             options.label_accuracy if is_share else 1.0,
-            len(np.unique(X, axis=0)) // 2 if options.has_open_count else options.n_clusters,
+            count_distinct(X) // 2 if options.has_open_count else options.n_clusters,
             is_open=options.has_open_count,
         )
         if not problems:
@@ -304,7 +311,7 @@ def chance_problems(where: str, accuracy: float | None) -> Iterator[Problem]:
 
 
 def _table_problems(options: FitOptions, table: LabelledTable) -> Iterator[Problem]:
-    n_samples, distinct = len(table.X), len(np.unique(table.X, axis=0))
+    n_samples, distinct = len(table.X), count_distinct(table.X)
     rows = f"{plural(distinct, 'distinct row')} of {options.features}"
     clusters = plural(options.n_clusters, "cluster")
     least = options.settings.min_cluster_size

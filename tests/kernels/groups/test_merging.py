@@ -65,7 +65,7 @@ def test_each_cut_is_that_of_merging_anew(is_ward: bool, seed: int) -> None:
     features = ward_odds(centers, sizes, 2.0) if is_ward else average_odds(centers, Logistic(1.0, 0.7))
     answers = np.triu(rng.normal(size=(9, 9)), 1)
     answers += answers.T
-    merges = merge(features, answers, sizes, is_ward)
+    merges = merge(features.copy(), answers.copy(), sizes, is_ward)
     partitions = slow_merges(features, answers, sizes.astype(float).tolist(), is_ward)
     for n_classes, partition in zip(range(8, 0, -1), partitions, strict=True):
         assert as_sets(cut(merges, n_classes)) == {frozenset(part) for part in partition}
@@ -99,7 +99,7 @@ def test_must_links_join_and_cannot_links_part() -> None:
     features = average_odds(centers, Logistic(1.0, 1.0))
     answers = np.array([[0.0, -30.0, 30.0], [-30.0, 0.0, 0.0], [30.0, 0.0, 0.0]])
     sizes = np.ones(3, np.int64)
-    assert as_sets(cut(merge(features, np.zeros((3, 3)), sizes, False), 2)) == {
+    assert as_sets(cut(merge(features.copy(), np.zeros((3, 3)), sizes, False), 2)) == {
         frozenset({0, 1}),
         frozenset({2}),
     }

@@ -1,6 +1,7 @@
 """Structures: candidates beside plain formulas, and what is chosen where the answer is known."""
 
 import math
+import tracemalloc
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -24,11 +25,11 @@ from sweep_clustering.kernels.choice.held_out import (
     list_annotations,
     without,
 )
-from sweep_clustering.kernels.fits import Gaussians
+from sweep_clustering.kernels.fits import CACHED, Gaussians, along, place, squared_norms, variances_of
 from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer, estimate_accuracies
-from sweep_clustering.kernels.settings import FOLDS, settings_of
+from sweep_clustering.kernels.settings import FOLDS, Settings, settings_of
 from sweep_clustering.kernels.solver.contract import Model
-from sweep_clustering.kernels.solver.prepare import REFINED, Unions
+from sweep_clustering.kernels.solver.prepare import REFINED, Unions, prepare
 from sweep_clustering.kernels.unions import race as structures
 from sweep_clustering.kernels.unions import table as tables
 from sweep_clustering.kernels.unions.race import (
@@ -100,7 +101,7 @@ def test_densities_and_bic_are_those_of_the_mixture(shape: str) -> None:
     mixture = GaussianMixture(3, covariance_type={"diagonal": "diag"}.get(shape, shape)).fit(X)
     free = (mixture.bic(X) + 2 * len(X) * mixture.score(X)) / math.log(len(X))
     expected_bic = np.logaddexp.reduce(logs, axis=1).sum() - 0.5 * free * math.log(len(X))
-    assert tables.union_criteria(found, X).bic == pytest.approx(expected_bic)
+    assert tables.union_criteria(found, found.place(X)).bic == pytest.approx(expected_bic)
 
 
 def test_a_new_sample_has_the_classes_of_the_densities_whatever_the_other_rows() -> None:
@@ -132,7 +133,7 @@ def test_discriminative_directions_are_those_of_fishers_criterion() -> None:
     X, labels = blobs(n_dims=6, apart=2.0)
     X = X @ rng.normal(size=(6, 6))
     center, shares = X.mean(axis=0), np.eye(3)[labels]
-    axes = tables.discriminative(X, center, shares)
+    axes = tables.discriminative(X - center, shares)
     assert axes.shape == (6, 2)
     np.testing.assert_allclose(((X - center) @ axes).var(axis=0), 1.0)
     moved = X - center
@@ -273,7 +274,7 @@ def test_a_part_has_the_principal_components_of_the_whole(monkeypatch: pytest.Mo
     table = table_of(X, 40)
     part, _ = present(unions_of(X, (), 40).part)
     assert len(part.X) == 400
-    assert np.array_equal(part.coordinates(40), tables.place(part.X, table.center, table.axes(40)))
+    assert np.array_equal(part.coordinates(40), place(part.X, table.center, table.axes(40)))
     assert np.isfinite(part.start_coordinates(table.rank, True)).all()
     rows = [np.flatnonzero((row == X).all(axis=1))[0] for row in part.X]
     alone = table_of(part.X, 40)
@@ -556,3 +557,43 @@ def test_several_annotators_are_estimated() -> None:
     layers += [replace(layer, annotator=1) for layer in drawn(labels, 60, 0.7, None)]
     ranking = choose_structure(Table(X, 3, SeedSequence(0)), layers)
     assert {candidate.odds for candidate in ranking.candidates} == {0.0}
+
+
+@pytest.mark.parametrize("shape", [(7, 3), (2_000, 100), (70_000, 1)])
+def test_norms_and_variances_in_blocks_have_the_bits_of_numpy(shape: tuple[int, int]) -> None:
+    Z = np.random.default_rng(0).normal(2.0, 3.0, size=shape)
+    np.testing.assert_array_equal(squared_norms(Z), np.square(Z).sum(axis=1))
+    if shape[1] > 1 or len(Z) < CACHED:  # numpy adds a single long column in another order
+        np.testing.assert_array_equal(variances_of(Z), Z.var(axis=0))
+    np.testing.assert_allclose(variances_of(Z), Z.var(axis=0), rtol=1e-12)
+
+
+def test_weights_of_features_give_the_coordinates_of_their_matrix() -> None:
+    rng = np.random.default_rng(0)
+    X, axes = rng.normal(size=(50, 8)), np.diag(rng.random(8))
+    np.testing.assert_array_equal(along(X, axes), np.einsum("nf,fd->nd", X, axes))
+    axes[0, 1] = 1.0
+    np.testing.assert_array_equal(along(X, axes), np.einsum("nf,fd->nd", X, axes))
+
+
+def test_a_fit_holds_few_copies_of_its_table() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 60)) + 0.5 * rng.integers(2, size=20_000)[:, None]
+    layers, streams = [Layer(MUST, np.array([[0, 1]]))], [SeedSequence(0, spawn_key=(r,)) for r in range(2)]
+    model = replace(Model.from_name("conditional-any", "any", Settings()), has_groups=True)
+    prepare(model, X[:100], layers, 2, SeedSequence(0)).solve(streams)  # loads the kernels
+    tracemalloc.start()
+    prepare(model, X, layers, 2, SeedSequence(0)).solve(streams)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 3.5 * X.nbytes
+
+
+def test_a_table_that_released_its_arrays_gives_the_same_fit() -> None:
+    X, labels = blobs()
+    layers, table = drawn(labels, 100, 0.9, 0.9), Table(X, 3, SeedSequence(0))
+    fits = []
+    for _ in range(2):
+        fits.append(table.solve(Structure(2, 1, "diagonal"), layers, np.random.default_rng(0)))
+        table.release()
+    np.testing.assert_array_equal(*(fit.classes for fit in fits))

@@ -19,7 +19,7 @@ from sweep_clustering.kernels.problem.problem import build_problem
 from sweep_clustering.kernels.search import genetic
 from sweep_clustering.kernels.settings import ObjectiveSettings
 from sweep_clustering.kernels.unions import soft as components
-from sweep_clustering.kernels.unions.soft import Fields, Observed, fit_components, observe
+from sweep_clustering.kernels.unions.soft import Fields, Observed, fit_components, observe, samples_of
 
 SHAPES = ["spherical", "diagonal", "tied", "full"]
 PARAMETERS, BOUND, SHARES, ACCURACIES, LINKS, CLIMB, CLASSES, CHOICE, PULLS = range(9)
@@ -68,7 +68,7 @@ def begun(covariance: str, accuracy: float | None) -> tuple[Observed, Fields]:
     layers = drawn(labels, 20, rng, accuracy=accuracy, annotator=7)
     layers += drawn(labels, 12, rng, accuracy=accuracy, annotator=9)
     links = link(layers, len(Z))
-    seen = observe(Z, links, n_classes=2, n_components=4, covariance=covariance)
+    seen = observe(samples_of(Z), links, n_classes=2, n_components=4, covariance=covariance)
     assert links.annotators == (() if accuracy else (7, 9))
     fields = components.new_fields(seen, 4)
     fields.shares[:] = rng.dirichlet(np.ones(4), size=20)
@@ -143,9 +143,8 @@ def test_two_accuracies_of_each_annotator_are_the_optimum_of_their_objective() -
         for number in range(n_annotators)
         for kind in (MUST, CANNOT)
     ]
-    observed = observe(
-        rng.normal(size=(40, 1)), link(layers, 40), n_classes=2, n_components=2, covariance="spherical"
-    )
+    samples_in = samples_of(rng.normal(size=(40, 1)))
+    observed = observe(samples_in, link(layers, 40), n_classes=2, n_components=2, covariance="spherical")
     fields = components.new_fields(observed, 2)
     fields.classes[:], fields.accuracies[:] = samples, 0.6
     take(observed, fields, *[ACCURACIES] * 40)
@@ -229,7 +228,9 @@ def test_any_number_of_components_have_the_densities_of_the_formulas(
     rng = np.random.default_rng(n_components)
     Z, n_classes = rng.normal(size=(150, n_dims)), n_components
     labels = np.arange(len(Z)) % n_components
-    seen = observe(Z, link([], len(Z)), n_classes=n_classes, n_components=n_components, covariance=shape)
+    seen = observe(
+        samples_of(Z), link([], len(Z)), n_classes=n_classes, n_components=n_components, covariance=shape
+    )
     fields = components.new_fields(seen, n_components)
     fields.shares[np.arange(len(Z)), labels], fields.class_of[:] = 1.0, np.arange(n_components)
     take(seen, fields, PARAMETERS, SHARES)
@@ -246,7 +247,7 @@ def test_shares_in_panels_are_those_of_one_sample_after_the_other(n_components: 
     rng = np.random.default_rng(3)
     Z, labels = rng.normal(size=(200, 2)), np.arange(200) % n_components
     links = link(drawn(labels[:120] % 3, 90, rng, accuracy=0.8), 200)
-    seen = observe(Z, links, n_classes=3, n_components=n_components, covariance="full")
+    seen = observe(samples_of(Z), links, n_classes=3, n_components=n_components, covariance="full")
     fields = components.new_fields(seen, n_components)
     fields.shares[np.arange(200), labels], fields.class_of[:] = 1.0, np.arange(n_components) % 3
     take(seen, fields, CLASSES, PULLS, PARAMETERS)
@@ -353,8 +354,8 @@ def test_annotations_in_another_order_or_added_up_are_laid_out_alike() -> None:
     pairs[40:] = pairs[:40, ::-1]  # each pair twice, the other way round
     order = rng.permutation(80)
     shape: dict[str, Any] = {"n_classes": 2, "n_components": 2, "covariance": "diagonal"}
-    whole = observe(Z, link([Layer(MUST, pairs, weights)], len(Z)), **shape)
-    mixed = observe(Z, link([Layer(MUST, pairs[order], weights[order])], len(Z)), **shape)
+    whole = observe(samples_of(Z), link([Layer(MUST, pairs, weights)], len(Z)), **shape)
+    mixed = observe(samples_of(Z), link([Layer(MUST, pairs[order], weights[order])], len(Z)), **shape)
     sums = {
         (i, j): sum(w for pair, w in zip(pairs.tolist(), weights, strict=True) if sorted(pair) == [i, j])
         for i, j in (sorted(pair) for pair in pairs.tolist())
@@ -365,8 +366,8 @@ def test_annotations_in_another_order_or_added_up_are_laid_out_alike() -> None:
     for name in ("row_start", "partners", "entries", "pairs"):
         assert np.array_equal(getattr(whole, name), getattr(mixed, name)), name
     # once both ways, without weights: the same bits as twice in one line
-    single = observe(Z, link([Layer(MUST, pairs[order])], len(Z)), **shape)
-    double = observe(Z, link([Layer(MUST, pairs[:40], np.full(40, 2.0))], len(Z)), **shape)
+    single = observe(samples_of(Z), link([Layer(MUST, pairs[order])], len(Z)), **shape)
+    double = observe(samples_of(Z), link([Layer(MUST, pairs[:40], np.full(40, 2.0))], len(Z)), **shape)
     for name in Observed._fields:
         assert np.array_equal(getattr(single, name), getattr(double, name)), name
 
