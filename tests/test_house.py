@@ -196,10 +196,10 @@ MOST = {
     "tuples of three": 2,
     "statements with several constants": 1,
     "calls with splats": 126,
-    "uses of Any": 639,
-    "modules with code": 168,
-    "lines of code": 34_156,
-    "lines of imports": 3_355,
+    "uses of Any": 641,
+    "modules with code": 169,
+    "lines of code": 34_307,
+    "lines of imports": 3_372,
     "lines of docstrings for 100 lines of code": 26,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""

@@ -9,6 +9,7 @@ import math
 import numpy as np
 
 from sweep_clustering.kernels.jit import jit_part
+from sweep_clustering.kernels.lanes import LANES, Vector, choose, load, store
 from sweep_clustering.kernels.partition import statistics
 from sweep_clustering.kernels.partition.state import State
 from sweep_clustering.kernels.problem.data import LARGEST_ACCURACY, LIKELIHOOD, POSTERIOR, Data, Floats
@@ -40,9 +41,16 @@ RATE = 4
 def refresh_size_terms(data: Data, state: State) -> None:
     """Set `base`, `slack` and `logs` for the current sizes and edge counts."""
     state.slack[:] = 0.0
+    n_clusters = float(data.n_clusters)
     for s in range(data.n_clusters):
-        for t in range(data.n_clusters):
-            state.base[s, t] = statistics.proportions_gain(data, state.sizes[s], state.sizes[t])
+        state.amounts[s] = state.sizes[s]
+        source = float(s)
+        for k in range(0, len(state.lanes), LANES):
+            lanes = load(state.lanes, k)
+            allowed = choose(lanes == source, -np.inf, 0.0)
+            store(state.base[s], k, choose(lanes < n_clusters, allowed, -np.inf))
+        for t in range(data.n_clusters if data.proportions else 0):
+            state.base[s, t] += statistics.proportions_gain(data, state.sizes[s], state.sizes[t])
     for layer in range(data.totals.shape[0]):
         if data.model == LIKELIHOOD:
             add_likelihood_base(data, state, layer)
@@ -59,16 +67,19 @@ def add_likelihood_base(data: Data, state: State, layer: int) -> None:
     counts = state.edge_counts[layer]
     degrees = state.work
     for r in range(data.n_clusters):
+        state.next_logs[r] = log_size[state.sizes[r] + 1]
         degrees[r] = 0.0
         for c in range(data.n_clusters):
             degrees[r] += counts[r, c]
+    joins = state.sides[0]
+    for t in range(data.n_clusters):
+        joins[t] = degrees[t] * (log_size[state.sizes[t]] - state.next_logs[t])
     for s in range(data.n_clusters):
         size = state.sizes[s]
         # An empty cluster is no source, but its index must be valid.
         leave = degrees[s] * (log_size[size] - log_size[max(size - 1, 0)])
-        for t in range(data.n_clusters):
-            size = state.sizes[t]
-            state.base[s, t] += leave + degrees[t] * (log_size[size] - log_size[size + 1])
+        for k in range(0, len(joins), LANES):
+            store(state.base[s], k, load(state.base[s], k) + (leave + load(joins, k)))
 
 
 @jit_part
@@ -80,27 +91,27 @@ def set_logs(data: Data, state: State, layer: int, rate: float) -> None:
     # A relocation adds 2 (n_t - n_s + 1) to the sum of squares, of which lambda_in is a linear function.
     slope = (1.0 - data.spread[layer]) / (data.totals[layer] * rate)
     values = state.denominators
+    n_lanes = len(state.gains)
     for r in range(n_clusters):
         n_r = float(state.sizes[r])
-        for c in range(n_clusters):
-            n_c = float(state.sizes[c])
-            values[NOW, r, c] = n_r * n_c + outer
-            values[JOIN, r, c] = n_r * n_c + n_r + outer
-            values[LEAVE, r, c] = n_r * n_c - n_c + outer
-            values[SWAP, r, c] = (n_r - 1.0) * (n_c + 1.0) + outer
-            values[RATE, r, c] = 1.0 + (n_c - n_r + 1.0) * slope
+        for k in range(0, n_lanes, LANES):
+            n_c = load(state.amounts, k)
+            store(values[NOW, r], k, n_r * n_c + outer)
+            store(values[JOIN, r], k, n_r * n_c + n_r + outer)
+            store(values[LEAVE, r], k, n_r * n_c - n_c + outer)
+            store(values[SWAP, r], k, (n_r - 1.0) * (n_c + 1.0) + outer)
+            store(values[RATE, r], k, 1.0 + (n_c - n_r + 1.0) * slope)
         # On the diagonal (1 + delta) lambda is 2 lambda_in. No sample moves from r to r: 1, with logarithm 0.
         values[NOW, r, r] = n_r * n_r + inner
         values[JOIN, r, r] = (n_r + 1.0) * (n_r + 1.0) + inner
         values[LEAVE, r, r] = (n_r - 1.0) * (n_r - 1.0) + inner
         values[SWAP, r, r] = 1.0
         values[RATE, r, r] = 1.0
-    size = 5 * n_clusters * n_clusters
-    statistics.array_log(values.reshape(size), state.logs[layer].reshape(size))
+    statistics.array_log(values.reshape(values.size), state.logs[layer].reshape(values.size))
     for table in range(RATE):
         for r in range(n_clusters):
-            for c in range(n_clusters):
-                values[table, r, c] = outer / values[table, r, c]
+            for k in range(0, n_lanes, LANES):
+                store(values[table, r], k, outer / load(values[table, r], k))
             if table != SWAP:
                 values[table, r, r] *= inner / outer
 
@@ -119,17 +130,19 @@ def add_posterior_base(data: Data, state: State, layer: int, rate: float) -> Non
     curvature *= 0.5 * data.totals[layer]
     pairs = 0.5 * n_clusters * (n_clusters + 1)
     for s in range(n_clusters):
-        for t in range(n_clusters):
-            u = logs[RATE, s, t]
-            change = sides[0, s] + sides[1, t] + corner_change(counts, logs, s, t)
-            share = total_share + sides[2, s] + sides[3, t] + corner_change(counts, shares, s, t)
-            state.base[s, t] += pairs * u - change - u * share
-            size = abs(u)
+        base, remainder, steepness = state.base[s], state.slack[0, s], state.slack[1, s]
+        for k in range(0, len(base), LANES):
+            u = load(logs[RATE, s], k)
+            change = sides[0, s] + load(sides[1], k) + corner_changes(counts, logs, s, k)
+            share = total_share + sides[2, s] + load(sides[3], k) + corner_changes(counts, shares, s, k)
+            store(base, k, load(base, k) + (pairs * u - change - u * share))
+            size = choose(u < 0.0, 0.0 - u, u)
             # 1 + x + x² is above e^x up to 1.79. Beyond it there is no bound: the gain is computed exactly.
-            growth = 1.0 + size + size * size if size < 1.7 else np.inf
-            state.slack[0, s, t] += u * u * growth * curvature
+            growth = choose(size < 1.7, 1.0 + size + size * size, np.inf)
+            store(remainder, k, load(remainder, k) + u * u * growth * curvature)
             # The annotations carried along are counted over all layers: the largest factor bounds them.
-            state.slack[1, s, t] = max(state.slack[1, s, t], size * largest)
+            most = load(steepness, k)
+            store(steepness, k, choose(most < size * largest, size * largest, most))
 
 
 @jit_part
@@ -169,9 +182,9 @@ def largest_curvature(low: float, high: float) -> float:
 def side_changes(counts: Floats, table: Floats, leaving: Floats, joining: Floats) -> float:
     """Set the change of half the sum of m_rs times a table when a sample leaves r, and when one joins r.
 
-    Returns the sum before the change. `corner_change` corrects it for the pair of source and target.
+    Returns the sum before the change. `corner_changes` corrects it for the pair of source and target.
     """
-    n_clusters = len(leaving)
+    n_clusters = len(counts)
     before = 0.0
     joining[:] = 0.0
     for r in range(n_clusters):
@@ -189,10 +202,10 @@ def side_changes(counts: Floats, table: Floats, leaving: Floats, joining: Floats
 
 
 @jit_part
-def corner_change(counts: Floats, table: Floats, s: int, t: int) -> float:
-    """Return what the two one-sided changes lack for the pair whose sizes both change."""
-    change = table[SWAP, s, t] - table[JOIN, s, t] - table[LEAVE, s, t] + table[NOW, s, t]
-    return float(counts[s, t] * change)
+def corner_changes(counts: Floats, table: Floats, s: int, k: int) -> Vector:
+    """Return what the two one-sided changes lack for the pair of clusters whose sizes both change."""
+    change = load(table[SWAP, s], k) - load(table[JOIN, s], k) - load(table[LEAVE, s], k)
+    return load(counts[s], k) * (change + load(table[NOW, s], k))
 
 
 # The model "conditional": each annotated pair is right with its accuracy (equations (36) to (38)).

@@ -10,11 +10,12 @@ import math
 import numpy as np
 
 from sweep_clustering.kernels.jit import jit_inner, jit_part
+from sweep_clustering.kernels.lanes import LANES, are_all, choose, load, spread, store
 from sweep_clustering.kernels.partition import blockmodel, shaped, statistics
 from sweep_clustering.kernels.partition import state as places
 from sweep_clustering.kernels.partition.objective import error_after_removal
 from sweep_clustering.kernels.partition.state import FACTOR, HALF, State
-from sweep_clustering.kernels.partition.statistics import cluster_term, x_log_x
+from sweep_clustering.kernels.partition.statistics import cluster_term, x_log_x, x_log_x_lanes
 from sweep_clustering.kernels.problem import data as codes
 from sweep_clustering.kernels.problem.data import Data, Floats
 
@@ -98,25 +99,21 @@ def exact_layer_gain(data: Data, state: State, layer: int, sample: int, source: 
 
 @jit_part
 def squared_distances(x: Floats, centroids: Floats, distances: Floats) -> None:
-    """Set the squared distances of one sample to all centroids (n_features, n_clusters).
-
-    Four features are summed at a time: each sum in memory waits a dozen cycles for the one before it.
-    """
+    """Set the squared distances of one sample to all centroids (n_features, n_lanes)."""
     n_features = len(x)
-    n_clusters = len(distances)
-    distances[:] = 0.0
-    for block in range(n_features // 4):
-        d = 4 * block
-        for k in range(n_clusters):
-            first = x[d] - centroids[d, k]
-            second = x[d + 1] - centroids[d + 1, k]
-            third = x[d + 2] - centroids[d + 2, k]
-            fourth = x[d + 3] - centroids[d + 3, k]
-            distances[k] += (first * first + second * second) + (third * third + fourth * fourth)
-    for d in range(n_features // 4 * 4, n_features):
-        for k in range(n_clusters):
-            difference = x[d] - centroids[d, k]
-            distances[k] += difference * difference
+    for k in range(0, len(distances), LANES):
+        total = spread(0.0)
+        for block in range(n_features // 4):
+            d = 4 * block
+            first = x[d] - load(centroids[d], k)
+            second = x[d + 1] - load(centroids[d + 1], k)
+            third = x[d + 2] - load(centroids[d + 2], k)
+            fourth = x[d + 3] - load(centroids[d + 3], k)
+            total += (first * first + second * second) + (third * third + fourth * fourth)
+        for d in range(n_features // 4 * 4, n_features):
+            difference = x[d] - load(centroids[d], k)
+            total += difference * difference
+        store(distances, k, total)
 
 
 @jit_part
@@ -149,11 +146,13 @@ def set_links(data: Data, state: State, sample: int) -> float:
         links = state.links[layer]
         touched = state.touched[layer]
         row = sample * n_layers + layer
-        start, stop = data.row_start[row], data.row_start[row + 1]
+        start, stop = np.uint32(data.row_start[row]), np.uint32(data.row_start[row + 1])
         count = 0
-        links[:] = 0.0
+        for k in range(0, len(links), LANES):
+            store(links, k, 0.0)
         for entry in range(start, stop):
-            label = state.labels[data.partners[entry]]
+            # A place without a sign needs no look whether it counts from the end.
+            label = np.uint16(state.labels[np.uint32(data.partners[entry])])
             weight = data.weights[entry]
             # Weights of block layers are above 0, so 0 marks a cluster without an entry; those of
             # "conditional" may cancel, and its clusters are not listed. The label is always written and
@@ -164,7 +163,7 @@ def set_links(data: Data, state: State, sample: int) -> float:
             links[label] += weight
             degree += weight
         if data.model == codes.CONDITIONAL:
-            count = stop - start
+            count = int(np.int64(stop - start))
         state.n_touched[layer] = count
         degree += data.self_weights[sample, layer]
     return degree
@@ -174,10 +173,12 @@ def set_links(data: Data, state: State, sample: int) -> float:
 def set_gains(data: Data, state: State, sample: int, degree: float, floor: float) -> float:
     """Set the gains in nats of moving `sample`, whose links are set, to every cluster; return the largest.
 
+    If all gains are known to lie below the floor, 0 is returned.
+
     A gain may be off by the slack of blockmodel, unless this could move it across the threshold. A gain of at
     most `floor` may be replaced by an upper bound of at most `floor`; -inf rules that out.
     """
-    source = int(np.int64(state.labels[sample]))
+    source = int(np.int64(np.uint16(state.labels[sample])))
     doubt = shared = 0.0
     if data.shape != codes.DIAGONAL:
         set_distances(data, state, sample)
@@ -197,24 +198,40 @@ def set_gains(data: Data, state: State, sample: int, degree: float, floor: float
         if data.model == codes.LIKELIHOOD:
             # The change of minus the sum of d_r log n_r, d_r the degree of a cluster, by the annotations.
             common = degree * data.log_size[state.sizes[source] - 1]
-            for target in range(data.n_clusters):
-                state.gains[target] += common - degree * data.log_size[state.sizes[target] + 1]
+            for k in range(0, len(state.gains), LANES):
+                change = common - degree * load(state.next_logs, k)
+                store(state.gains, k, load(state.gains, k) + change)
         for layer in range(data.totals.shape[0]):
             shared += add_count_gains(data, state, layer, sample, source)
-    largest = 0.0
+    gains, slacks, are_settled = state.gains, state.work, True
     base, slack_base, slack_rate = state.base[source], state.slack[0, source], state.slack[1, source]
+    for k in range(0, len(gains), LANES):
+        gain = load(gains, k) + load(base, k) + shared
+        slack = load(slack_base, k) + degree * load(slack_rate, k)
+        slack += doubt + load(state.doubt, k)
+        store(gains, k, gain)
+        store(slacks, k, slack)
+        are_settled &= are_all(gain + slack < floor)
+    largest = 0.0
+    if not are_settled:
+        largest = settle_gains(data, state, sample, source, floor)
+    gains[source] = 0.0
+    return largest
+
+
+@jit_inner
+def settle_gains(data: Data, state: State, sample: int, source: int, floor: float) -> float:
+    """Set the gains that the bounds of `set_gains` do not settle, and return the largest, or 0."""
+    largest = 0.0
     for target in range(data.n_clusters):
         if target != source:
-            gain = state.gains[target] + base[target] + shared
-            slack = slack_base[target] + degree * slack_rate[target]
-            slack += doubt + state.doubt[target]
+            gain, slack = state.gains[target], state.work[target]
             if data.shape == codes.SPHERICAL and floor > -np.inf and not (gain + slack <= floor):
                 gain -= excess(data, state, sample, source, target)
             if abs(gain - codes.IMPROVEMENT) <= slack:
                 gain = exact_gain(data, state, sample, target)
             state.gains[target] = gain
             largest = max(largest, gain)
-    state.gains[source] = 0.0
     return largest
 
 
@@ -224,11 +241,17 @@ def set_gaussian_gains(data: Data, state: State, sample: int, source: int, floor
     removal = leaving_bound(data, state, source) if floor > -np.inf else np.inf
     if removal == np.inf:
         removal = leaving_gain(data, state, sample, source)
-    for target in range(data.n_clusters):
-        state.gains[target] = removal + joining_bound(state, target)
-    for target in range(data.n_clusters):
-        if state.gains[target] == np.inf or floor == -np.inf:
-            state.gains[target] = removal + joining_gain(data, state, target)
+    has_bounds = floor > -np.inf
+    for k in range(0, len(state.gains), LANES):
+        x = load(state.join[places.SCALE], k) * load(state.distances, k)
+        joining = load(state.join[places.LEVEL], k) + load(state.join[HALF], k) * (2.0 * x / (2.0 + x))
+        gain = removal + joining
+        store(state.gains, k, gain)
+        has_bounds &= are_all(gain < np.inf)
+    if not has_bounds:
+        for target in range(data.n_clusters):
+            if state.gains[target] == np.inf or floor == -np.inf:
+                state.gains[target] = removal + joining_gain(data, state, target)
 
 
 @jit_part
@@ -322,7 +345,7 @@ def add_count_gains(data: Data, state: State, layer: int, sample: int, source: i
     common = 0.5 * (x_log_x(table, rest) - before[source, source])
     common += (source_links + 0.5 * self_weight) * logs[blockmodel.LEAVE, source, source]
     for place in range(state.n_touched[layer]):
-        r = touched[place]
+        r = int(np.int64(touched[place]))
         if r != source:
             link = links[r]
             removal = x_log_x(table, counts[source, r] - link) - before[source, r]
@@ -333,15 +356,21 @@ def add_count_gains(data: Data, state: State, layer: int, sample: int, source: i
             within = x_log_x(table, counts[r, r] + 2.0 * link + self_weight) - before[r, r]
             within = 0.5 * within - (link + 0.5 * self_weight) * logs[blockmodel.JOIN, r, r]
             gain = gains[r] - (removal + link * logs[blockmodel.LEAVE, source, r]) + (between + within)
-            for t in range(n_clusters):
-                change = x_log_x(table, counts[r, t] + link) - before[r, t]
-                gains[t] += change - link * logs[blockmodel.JOIN, r, t]
-            gains[r] = gain
-    for t in range(n_clusters):
-        if links[t] == 0.0 and source_links > 0.0:
-            between = x_log_x(table, counts[source, t] + source_links) - before[source, t]
-            gains[t] += between - source_links * logs[blockmodel.SWAP, source, t]
-        if links[t] == 0.0 and self_weight > 0.0:
-            within = x_log_x(table, counts[t, t] + self_weight) - before[t, t]
-            gains[t] += 0.5 * within - 0.5 * self_weight * logs[blockmodel.JOIN, t, t]
+            row = float(r)
+            for k in range(0, len(gains), LANES):
+                change = x_log_x_lanes(table, load(counts[r], k) + link, state.work) - load(before[r], k)
+                change = load(gains, k) + (change - link * load(logs[blockmodel.JOIN, r], k))
+                store(gains, k, choose(load(state.lanes, k) == row, gain, change))
+    if source_links > 0.0:
+        for k in range(0, len(gains), LANES):
+            between = x_log_x_lanes(table, load(counts[source], k) + source_links, state.work)
+            between -= load(before[source], k)
+            between -= source_links * load(logs[blockmodel.SWAP, source], k)
+            present = load(gains, k)
+            store(gains, k, choose(load(links, k) == 0.0, present + between, present))
+    if self_weight > 0.0:
+        for t in range(n_clusters):
+            if links[t] == 0.0:
+                within = x_log_x(table, counts[t, t] + self_weight) - before[t, t]
+                gains[t] += 0.5 * within - 0.5 * self_weight * logs[blockmodel.JOIN, t, t]
     return float(common)

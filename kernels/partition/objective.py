@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sweep_clustering.kernels.jit import jit, jit_inner, jit_part
+from sweep_clustering.kernels.lanes import LANES, load, store
 from sweep_clustering.kernels.partition import blockmodel, shaped, statistics
 from sweep_clustering.kernels.partition import state as places
 from sweep_clustering.kernels.partition.state import FACTOR, HALF, OFFSET, STALE, State, new_state
@@ -52,7 +53,9 @@ def collect(data: Data, state: State) -> None:
             shaped.collect_squares(data, state)
         elif data.shape > codes.DIAGONAL:
             shaped.collect_scatter(data, state)
-        statistics.collect_annotations(data, state)
+        # Sums of whole weights are exact, and phase 2 moves no sample with annotations.
+        if state.counters[STALE] == places.REPLACED or len(data.x_log_x) == 0:
+            statistics.collect_annotations(data, state)
         refresh(data, state)
         state.counters[STALE] = 0
 
@@ -64,13 +67,19 @@ def refresh(data: Data, state: State) -> None:
         refresh_gaussians(data, state)
     else:
         refresh_shaped(data, state)
-    n_layers, n_clusters, _ = state.edge_counts.shape
-    for layer in range(n_layers):
-        for r in range(n_clusters):
-            for c in range(n_clusters):
-                count = state.edge_counts[layer, r, c]
-                state.count_terms[layer, r, c] = statistics.x_log_x(data.x_log_x, count)
+    refresh_counts(data, state)
     blockmodel.refresh_size_terms(data, state)
+
+
+@jit_inner
+def refresh_counts(data: Data, state: State) -> None:
+    """Set the terms of the edge counts."""
+    for layer in range(len(state.edge_counts)):
+        for r in range(data.n_clusters):
+            for k in range(0, len(state.gains), LANES):
+                counts = load(state.edge_counts[layer, r], k)
+                terms = statistics.x_log_x_lanes(data.x_log_x, counts, state.work)
+                store(state.count_terms[layer, r], k, terms)
 
 
 @jit_part
@@ -128,15 +137,20 @@ def refresh_pooled(data: Data, state: State) -> None:
 @jit_inner
 def refresh_moved(data: Data, state: State, source: int, target: int) -> None:
     """Refresh after a relocation, in O(K) where the values of two clusters alone have changed."""
-    if data.shape > codes.COMMON or len(state.edge_counts) > 0:
-        refresh(data, state)
-        return
-    refresh_gaussian(data, state, source)
-    refresh_gaussian(data, state, target)
-    refresh_pooled(data, state)
-    if data.proportions:
+    if data.shape > codes.COMMON:
+        refresh_shaped(data, state)
+    else:
+        refresh_gaussian(data, state, source)
+        refresh_gaussian(data, state, target)
+        refresh_pooled(data, state)
+    if len(state.edge_counts) > 0:
+        refresh_counts(data, state)
+        blockmodel.refresh_size_terms(data, state)
+    elif data.proportions:
         for k in range(data.n_clusters):
             for r in (source, target):
+                if r == k:
+                    continue
                 state.base[r, k] = statistics.proportions_gain(data, state.sizes[r], state.sizes[k])
                 state.base[k, r] = statistics.proportions_gain(data, state.sizes[k], state.sizes[r])
 
@@ -288,7 +302,7 @@ def relocate(data: Data, state: State, sample: int, target: int) -> None:
             move_edges(state.edge_counts[layer], links, links[source], self_weight, source, target)
         elif state.n_touched[layer] > 0:
             state.agreed[layer] += links[target] - links[source]
-    state.counters[STALE] = 1
+    state.counters[STALE] = max(state.counters[STALE], places.MOVED)
     state.counters[places.RELOCATIONS] += 1
     refresh_moved(data, state, source, target)
 
@@ -302,7 +316,7 @@ def move_edges(
     `links` are their annotations with each cluster, `source_links` those with samples that stay in the
     source, and `inner_links` twice those among themselves, and self pairs.
     """
-    for r in range(len(links)):
+    for r in range(len(counts)):
         if r != source and r != target:
             counts[source, r] -= links[r]
             counts[r, source] -= links[r]

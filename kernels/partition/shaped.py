@@ -128,8 +128,7 @@ def set_joins(z: Floats, state: State) -> None:
     """Set gains and distances: the log-determinant rises by the first plus the logarithm of the second."""
     means, ratios = state.means, state.ratios
     products, logs = state.distances, state.gains
-    n_dims = len(z)
-    n_clusters = len(products)
+    n_dims, n_clusters = ratios.shape
     products[:] = 1.0
     logs[:] = 0.0
     for block in range(n_dims // 4):

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from sweep_clustering.kernels.interrupt import new_flag
 from sweep_clustering.kernels.jit import by_pointer
+from sweep_clustering.kernels.lanes import LANES
 from sweep_clustering.kernels.problem.data import COMMON, CONDITIONAL, DIAGONAL, FULL, TIED, Data, Floats
 
 # Places in `State.counters`.
@@ -15,8 +16,12 @@ EVALUATIONS = 0
 RELOCATIONS = 1
 LOCAL_SEARCHES = 2
 CAPS = 3  # loops that a limit on their length ended
-STALE = 4  # 1 until the statistics are recomputed from members
+STALE = 4  # `MOVED` or `REPLACED` until the statistics are recomputed from members
 DISTANCES = 5
+
+# How labels have changed since the statistics were recomputed: by relocations, or in any other way.
+MOVED = 1
+REPLACED = 2
 
 # Rows of `State.join`; see objective.refresh_gaussians and objective.refresh_shaped.
 FACTOR = 0
@@ -86,28 +91,30 @@ class State(NamedTuple):
 
     # Statistics of members.
     sizes: Annotated[NDArray[np.int64], "clusters"]
-    means: Annotated[Floats, "dims clusters"]  # in the coordinates Z
+    means: Annotated[Floats, "dims lanes"]  # in the coordinates Z
     errors: Annotated[Floats, "clusters"]  # SSE_r
     squares: Annotated[Floats, "diagonals clusters"]  # s_rd + ridge of "diagonal"
     scatter: Annotated[Floats, "matrices dims dims"]  # S_r + ridge I of "full", one matrix for "tied"
     inverse: Annotated[Floats, "matrices dims dims"]  # inverse of the scatter
     logdets: Annotated[Floats, "clusters"]  # log-determinants of scatter or squares; one for "tied"
     drift: Annotated[Floats, "clusters"]  # bound on the relative error of scatter and inverse, see shaped
-    edge_counts: Annotated[Floats, "blocks clusters clusters"]  # m_rs; none in the model "conditional"
+    edge_counts: Annotated[Floats, "blocks clusters lanes"]  # m_rs; none in the model "conditional"
     agreed: Annotated[Floats, "layers"]  # for "conditional", see blockmodel
 
     # Values derived from them whenever they change.
     terms: Annotated[Floats, "clusters"]  # part in gmm; the first has the sum if they share a variance
-    join: Annotated[Floats, "8 clusters"]  # coefficients of the gain by joining a cluster, see FACTOR
+    join: Annotated[Floats, "8 lanes"]  # coefficients of the gain by joining a cluster, see FACTOR
     column: Annotated[Floats, "diagonals 1"]  # scratch: squares of one cluster
     ratios: Annotated[Floats, "diagonals clusters"]  # n / (n + 1) over the squares
-    doubt: Annotated[Floats, "clusters"]  # bound, in nats, on the error of the gain by joining a cluster
-    count_terms: Annotated[Floats, "blocks clusters clusters"]  # m_rs log m_rs
-    denominators: Annotated[Floats, "5 clusters clusters"]  # scratch, as are the sides
-    sides: Annotated[Floats, "4 clusters"]
-    logs: Annotated[Floats, "blocks 5 clusters clusters"]  # see blockmodel.NOW; 0 without a prior on rates
-    base: Annotated[Floats, "clusters clusters"]  # see blockmodel
-    slack: Annotated[Floats, "2 clusters clusters"]  # see blockmodel
+    doubt: Annotated[Floats, "lanes"]  # bound, in nats, on the error of the gain by joining a cluster
+    count_terms: Annotated[Floats, "blocks clusters lanes"]  # m_rs log m_rs
+    denominators: Annotated[Floats, "5 clusters lanes"]  # scratch, as are the sides
+    sides: Annotated[Floats, "4 lanes"]
+    amounts: Annotated[Floats, "lanes"]  # sizes
+    next_logs: Annotated[Floats, "lanes"]  # log(n + 1) of the sizes
+    logs: Annotated[Floats, "blocks 5 clusters lanes"]  # see blockmodel.NOW; 0 without a prior on rates
+    base: Annotated[Floats, "clusters lanes"]  # see blockmodel; -inf where no sample moves
+    slack: Annotated[Floats, "2 clusters lanes"]  # see blockmodel
 
     # Bounds on distances; none for few clusters, see bounds.
     nearest: Annotated[Floats, "bounded clusters"]  # lower bound, plus the path of the centroid until then
@@ -115,14 +122,15 @@ class State(NamedTuple):
     anchors: Annotated[Floats, "dims clusters"]  # means at the end of the path
 
     # Values of the sample under test.
-    links: Annotated[Floats, "layers clusters"]  # a_r
-    touched: Annotated[NDArray[np.int64], "layers places"]  # the clusters with a_r > 0, at the first places
+    links: Annotated[Floats, "layers lanes"]  # a_r
+    touched: Annotated[NDArray[np.uint16], "layers places"]  # the clusters with a_r > 0, at the first places
     n_touched: Annotated[NDArray[np.int64], "layers"]  # their number; number of partners in "conditional"
-    distances: Annotated[Floats, "clusters"]  # squared, by the inverses where there are any
+    distances: Annotated[Floats, "lanes"]  # squared, by the inverses where there are any
     vectors: Annotated[Floats, "vectors dims"]  # scratch; "tied" has the inverse times each mean first
     matrix: Annotated[Floats, "matrix matrix"]  # scratch
-    gains: Annotated[Floats, "clusters"]  # nats
-    work: Annotated[Floats, "clusters"]
+    gains: Annotated[Floats, "lanes"]  # nats
+    work: Annotated[Floats, "lanes"]
+    lanes: NDArray[np.float64]  # 0, 1, ...: the numbers of the clusters
 
 
 def sizes_of(data: Data) -> dict[str, int]:
@@ -134,6 +142,7 @@ def sizes_of(data: Data) -> dict[str, int]:
         "features": data.X.shape[1],
         "dims": dims,
         "clusters": clusters,
+        "lanes": -(-clusters // LANES) * LANES,  # clusters, filled up to whole vectors
         "places": clusters + 1,
         "layers": layers,
         "blocks": 0 if data.model == CONDITIONAL else layers,
@@ -158,8 +167,11 @@ def _bounds_pay(data: Data) -> bool:
 def new_state(data: Data) -> State:
     """Return a workspace for `data`; all labels are 0, and the statistics are not set."""
     clusters = np.arange(data.n_clusters, dtype=np.int64)
+    sizes = sizes_of(data)
+    lanes = np.arange(sizes["lanes"], dtype=np.float64)
     state = allocate(
-        State, sizes_of(data), order=data.annotated.copy(), cluster_order=clusters, stop=new_flag()
+        State, sizes, order=data.annotated.copy(), cluster_order=clusters, lanes=lanes, stop=new_flag()
     )
-    state.counters[STALE] = 1
+    state.denominators[:] = 1.0
+    state.counters[STALE] = REPLACED
     return state

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sweep_clustering.kernels.jit import jit_inner, jit_part
+from sweep_clustering.kernels.lanes import LANES, Vector, load, look_up, store
 from sweep_clustering.kernels.partition.state import State
 from sweep_clustering.kernels.problem.data import COMMON, CONDITIONAL, DEGENERATE, Data, Floats
 
@@ -53,6 +54,17 @@ def x_log_x(table: Floats, x: float) -> float:
     if table.shape[0] > 0:
         return float(table[np.uint64(np.int64(x))])  # unsigned, so that no index counts from the end
     return x * math.log(x) if x > 0.0 else 0.0
+
+
+@jit_part
+def x_log_x_lanes(table: Floats, values: Vector, scratch: Floats) -> Vector:
+    """Return x log x of eight numbers."""
+    if table.shape[0] > 0:
+        return look_up(table, values)
+    store(scratch, 0, values)
+    for lane in range(LANES):
+        scratch[lane] = x_log_x(table, scratch[lane])
+    return load(scratch, 0)
 
 
 @jit_part
@@ -130,7 +142,7 @@ def sum_of_squares(sizes: NDArray[np.int64]) -> float:
 @jit_inner
 def set_means(X: Floats, state: State, means: Floats) -> None:
     """Set the mean of every cluster that has samples, from labels and sizes; others keep theirs."""
-    n_features, n_clusters = means.shape
+    n_features, n_clusters = len(means), len(state.sizes)
     for k in range(n_clusters):
         if state.sizes[k] > 0:
             for d in range(n_features):

@@ -154,11 +154,11 @@ class Population(NamedTuple):
     """Solutions by place; `ranking` lists the places in use, best first after `select`."""
 
     labels: Annotated[Labels, "capacity samples"]
-    centroids: Annotated[Floats, "capacity features clusters"]
+    centroids: Annotated[Floats, "capacity features lanes"]
     objectives: Annotated[Floats, "capacity"]
     sizes: Annotated[NDArray[np.int64], "capacity clusters"]  # sorted
     ranking: NDArray[np.int64]  # (capacity,)
-    child: Annotated[Floats, "features clusters"]  # centroids of the next solution
+    child: Annotated[Floats, "features lanes"]  # centroids of the next solution
 
 
 def new_population(data: Data, capacity: int) -> Population:
@@ -386,8 +386,8 @@ def breed(search: Search, rng: Generator, count: int) -> None:
 @jit_inner
 def cross(rng: Generator, first: Floats, second: Floats, child: Floats, matching: Matching) -> None:
     """Match the parents' centroids, and take either one of each pair with probability one half."""
-    n_features, n_clusters = first.shape
     cost = matching.cost
+    n_features, n_clusters = len(first), len(cost)
     cost[:] = 0.0
     for d in range(n_features):
         if matching.stop[0] != 0:

@@ -39,7 +39,7 @@ def local_search(data: Data, state: State, rng: Generator) -> float:
     sample, phase 1 is still at its end, and without annotated samples phase 2 is.
     """
     state.counters[places.LOCAL_SEARCHES] += 1
-    state.counters[places.STALE] = 1
+    state.counters[places.STALE] = places.REPLACED
     if bounds.has_bounds(state):
         bounds.reset(state)
     best = -np.inf
@@ -66,7 +66,7 @@ def local_search(data: Data, state: State, rng: Generator) -> float:
     # A later round may end lower, as phase 2 does not see the annotation term and the prior.
     if value < best:
         copy_labels(state.best, state.labels)
-        state.counters[places.STALE] = 1
+        state.counters[places.STALE] = places.REPLACED
         collect(data, state)
     return best
 
@@ -85,7 +85,7 @@ def run_phase(data: Data, state: State, rng: Generator, phase: int) -> int:
         total += n_moves
         if n_moves == 0 or state.stop[0] != 0:
             return total
-        state.counters[places.STALE] = 1
+        state.counters[places.STALE] = places.MOVED
     state.counters[places.CAPS] += 1
     return total
 

@@ -240,7 +240,8 @@ def first_labels(
     """
     least = ObjectiveSettings(min_cluster_size=1)
     data = build_problem(Z, n_clusters=n_components, model="unsupervised", settings=least).data
-    state, best = new_state(data), np.zeros((Z.shape[1], n_components))
+    state = new_state(data)
+    best = np.zeros((Z.shape[1], len(state.distances)))
     _start(data, state, best, np.zeros_like(best), rng, DRAWS + int(math.log(n_components)), first_steps)
     return state.labels.astype(np.int64)
 

@@ -200,7 +200,7 @@ def test_many_far_features_do_not_overflow() -> None:
     for sample in (0, 3, 8):
         gains_of(data, state, sample)
         wanted = [gain(case, labels, sample, target) for target in range(3)]
-        assert state.gains == pytest.approx(wanted, rel=1e-6)
+        assert state.gains[:3] == pytest.approx(wanted, rel=1e-6)
         assert np.abs(wanted).max() > 1000.0
 
 

@@ -13,6 +13,7 @@ from solving.entries import collected, plain
 from solving.oracles import COVARIANCES, MODELS, SHAPED, draw_case, objective, partitions
 
 from sweep_clustering.kernels.fits import Fit
+from sweep_clustering.kernels.lanes import LANES
 from sweep_clustering.kernels.partition.objective import objective_terms
 from sweep_clustering.kernels.partition.state import new_state
 from sweep_clustering.kernels.problem.problem import MUST, Layer, Problem, build_problem
@@ -140,7 +141,9 @@ def test_distances_to_a_draw_are_those_of_one_sample_at_a_time(n_samples: int) -
 def test_kmeans_agrees_with_oracle_and_keeps_empty_clusters() -> None:
     for seed in (0, 5):
         data = draw_case(seed, n_samples=40, n_clusters=4).problem().data
-        state, centroids = new_state(data), data.X[:4].T.copy()
+        state, room = new_state(data), np.zeros((data.X.shape[1], LANES))
+        centroids = room[:, :4]
+        centroids[:] = data.X[:4].T
         if seed == 5:
             centroids[:, 3] = 1e3
         wanted, labels, before = centroids.T.copy(), np.zeros(1), np.ones(1)
@@ -148,7 +151,7 @@ def test_kmeans_agrees_with_oracle_and_keeps_empty_clusters() -> None:
             before, labels = labels, ((data.X[:, None] - wanted[None]) ** 2).sum(axis=2).argmin(axis=1)
             for k in set(labels.tolist()):
                 wanted[k] = data.X[labels == k].mean(axis=0)
-        plain(genetic.kmeans)(data, state, centroids, genetic.MAX_KMEANS_ITERATIONS)
+        plain(genetic.kmeans)(data, state, room, genetic.MAX_KMEANS_ITERATIONS)
         np.testing.assert_array_equal(state.labels, labels)
         np.testing.assert_allclose(centroids.T, wanted, atol=1e-12)
         np.testing.assert_array_equal(state.sizes, np.bincount(labels, minlength=4))
@@ -158,8 +161,10 @@ def test_kmeans_agrees_with_oracle_and_keeps_empty_clusters() -> None:
 def test_repair_agrees_with_oracle() -> None:
     for seed, min_size in enumerate((1, 5, 1, 5)):
         data = draw_case(seed, n_samples=30, n_clusters=5, min_size=min_size).problem().data
-        state, centroids = new_state(data), np.random.default_rng(seed).normal(size=(3, 5)) * 8
-        plain(genetic.assign_closest)(data, state, centroids)
+        state, room = new_state(data), np.zeros((3, LANES))
+        centroids = room[:, :5]
+        centroids[:] = np.random.default_rng(seed).normal(size=(3, 5)) * 8
+        plain(genetic.assign_closest)(data, state, room)
         labels, wanted = state.labels.astype(int), centroids.T.copy()
         while (sizes := np.bincount(labels, minlength=5)).min() < min_size:
             k = int(np.flatnonzero(sizes < min_size)[0])
@@ -168,7 +173,7 @@ def test_repair_agrees_with_oracle() -> None:
             if sizes[k] == 0:
                 wanted[k] = data.X[sample]
             labels[sample] = k
-        plain(genetic.repair)(data, state, centroids)
+        plain(genetic.repair)(data, state, room)
         np.testing.assert_array_equal(state.labels, labels)
         np.testing.assert_array_equal(state.sizes, np.bincount(labels, minlength=5))
         np.testing.assert_allclose(centroids.T, wanted)

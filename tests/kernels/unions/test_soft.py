@@ -12,6 +12,7 @@ from scipy.stats import entropy, multivariate_normal
 from solving.entries import plain
 
 from sweep_clustering.kernels.jit import jit
+from sweep_clustering.kernels.lanes import LANES
 from sweep_clustering.kernels.partition.state import new_state
 from sweep_clustering.kernels.problem import data
 from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer, link
@@ -288,7 +289,7 @@ def test_the_best_of_some_starts_goes_on(first_steps: int) -> None:
     )
     state, stream, tries = new_state(problem.data), np.random.default_rng(0), []
     for _ in range(components.TRIES):
-        centroids = np.zeros((2, 6))
+        centroids = np.zeros((2, LANES))
         plain(genetic.seed_centroids)(problem.data, state, stream, centroids, components.DRAWS + 1)
         plain(genetic.kmeans)(problem.data, state, centroids, first_steps)
         tries.append((state.own_distances.sum(), centroids))
