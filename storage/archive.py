@@ -20,7 +20,7 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
-from sweep_clustering.storage.files import PART_BYTES, Place, read, read_regular, storage_errors
+from sweep_clustering.storage.files import PART_BYTES, Place, opened, read, read_regular, storage_errors
 from sweep_clustering.sweeps.errors import InputError, Problem, present, refused, short_text
 
 ZIP_SUFFIX = ".zip"
@@ -50,8 +50,8 @@ class Archive:
 
     Parameters
     ----------
-    path : Path
-        file that is read
+    path : Path or str
+        file that is read, which may be at an address
     start, size : int
         part of the file that is the zip; all of it by default
 
@@ -61,10 +61,10 @@ class Archive:
         With every problem, if this is no zip, or one that could do harm.
     """
 
-    def __init__(self, path: Path, start: int = 0, size: int | None = None) -> None:
+    def __init__(self, path: Place, start: int = 0, size: int | None = None) -> None:
         self.path, self._start = path, start
-        with storage_errors(path), path.open("rb") as file:
-            self._size = os.fstat(file.fileno()).st_size if size is None else size
+        with storage_errors(path), opened(path) as file:
+            self._size = file.seek(0, os.SEEK_END) if size is None else size
             try:
                 with zipfile.ZipFile(_Part(file, start, self._size)) as archive:
                     members = archive.infolist()
@@ -82,13 +82,13 @@ class Archive:
 
     def inside(self, name: str) -> Archive:
         """Return the zip that is a member."""
-        with storage_errors(self.path), self.path.open("rb") as file:
+        with storage_errors(self.path), opened(self.path) as file:
             return Archive(self.path, self._place(file, name), self._members[name][1])
 
     def parts(self, name: str) -> Iterator[bytes]:
         """Yield the content of a member, some bytes at a time; raise InputError if it has changed."""
         digest, (_, size, crc) = 0, self._members[name]
-        with storage_errors(self.path), self.path.open("rb") as file:
+        with storage_errors(self.path), opened(self.path) as file:
             file.seek(self._place(file, name))
             while size and (part := file.read(min(size, PART_BYTES))):
                 digest, size = zlib.crc32(part, digest), size - len(part)
@@ -117,7 +117,8 @@ class Archive:
     def _place(self, file: BinaryIO, name: str) -> int:
         """Return where the content of a member begins in the file."""
         offset, size, _ = self._members[name]
-        header = os.pread(file.fileno(), HEADER.size, self._start + offset)
+        file.seek(self._start + offset)
+        header = file.read(HEADER.size)
         signature, *lengths = HEADER.unpack(header.ljust(HEADER.size, b"\0"))
         place: int = offset + HEADER.size + sum(lengths)
         if signature != SIGNATURE or place + size > self._size:
@@ -170,7 +171,8 @@ class _Part(io.RawIOBase):
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         length = max(0, min(len(buffer), self._size - self._at))
-        content = os.pread(self._file.fileno(), length, self._start + self._at)
+        self._file.seek(self._start + self._at)
+        content = self._file.read(length)
         buffer[: len(content)] = content
         self._at += len(content)
         return len(content)
@@ -182,26 +184,29 @@ def read_at(place: Place, key: str, most: int | None = None) -> bytes:
     A FileNotFoundError says that there is none, and an InputError that it is no regular file, is in a zip
     that could do harm, or has more than `most` bytes, which must be known of a file at an address.
     """
-    if isinstance(place, str):
-        return read(f"{place}/{key}", present(most))
     if is_zip(place):
         return cube_in(place).read(key, most)
+    if isinstance(place, str):
+        return read(f"{place}/{key}", present(most))
     return read_regular(place / key, most)
 
 
 def is_zip(place: Place) -> bool:
     """Whether a place is that of a zip: a bundle, or a cube in one file."""
-    return isinstance(place, Path) and place.suffix == ZIP_SUFFIX and place.is_file()
+    is_file = isinstance(place, str) or place.is_file()
+    return is_file and str(place).endswith(ZIP_SUFFIX)
 
 
-def cube_in(path: Path) -> Archive:
-    """Return the cube of a zip, which is a member of it or the zip itself."""
+def cube_in(path: Place) -> Archive:
+    """Return the cube of a zip, a member of it or the zip itself; a zip at an address never changes."""
+    if isinstance(path, str):
+        return _cube_in(path)
     status = path.stat()
     return _cube_in(path, status.st_ino, status.st_size, status.st_mtime_ns)
 
 
 @lru_cache(MOST_CACHED)
-def _cube_in(path: Path, *state: int) -> Archive:
+def _cube_in(path: Place, *state: int) -> Archive:
     archive = Archive(path)
     cubes = [name for name in archive.sizes if name.endswith(CUBE_SUFFIX)]
     if len(cubes) > 1:

@@ -16,9 +16,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
-from sweep_clustering.sweeps.errors import refused
+from sweep_clustering.sweeps.errors import InputError, refused
 
 # Begin of an address. Other protocols of fsspec, and chains of them, could name files of this machine.
 ADDRESS = re.compile(r"^(https?|s3|memory):/+")
@@ -41,6 +41,9 @@ ANSWER_SECONDS = 30
 
 # Bytes that are read at once.
 PART_BYTES = 2**20
+
+# Bytes that are read ahead in a zip at an address: most members are smaller.
+BLOCK_BYTES = 2**14
 
 # Place of a cube: a path of this machine, or an address as text.
 Place = Path | str
@@ -71,8 +74,34 @@ def read(address: str, most: int) -> bytes:
     InputError
         If it is larger, or no package for such addresses is installed.
     """
-    try:
+    with _explained(address):
         content = _read(address, most)
+    if len(content) > most:
+        raise refused(address, f"more than {most:,} bytes", f"at most {most:,}")
+    return content
+
+
+@contextmanager
+def opened(place: Place) -> Iterator[BinaryIO]:
+    """Open a file to read parts of it; at an address, the server must be able to send parts."""
+    if isinstance(place, Path):
+        with place.open("rb") as file:
+            yield file
+        return
+    try:
+        with _explained(place), _files_of(place).open(place, "rb", block_size=BLOCK_BYTES) as file:
+            yield file
+    except FileNotFoundError as error:
+        raise refused(place, f"nothing there ({error.strerror})", "a zip") from None
+
+
+@contextmanager
+def _explained(address: str) -> Iterator[None]:
+    """Turn the errors of the libraries that read an address into those of `read`."""
+    try:
+        yield
+    except InputError:
+        raise
     except ImportError as error:
         reason = f"nothing that reads it ({error})"
         raise refused(address, reason, "a package for such addresses", EXTRA) from None
@@ -89,19 +118,12 @@ def read(address: str, most: int) -> bytes:
         is_denied = is_denied or type(error).__name__ in NO_CREDENTIALS
         code = errno.EACCES if is_denied else errno.ENETUNREACH
         raise OSError(code, str(error.__cause__) if cut_off else text, address) from error
-    if len(content) > most:
-        raise refused(address, f"more than {most:,} bytes", f"at most {most:,}")
-    return content
 
 
 def _read(address: str, most: int) -> bytes:
     """Return the content of a file, at most one byte more than `most`."""
-    import fsspec
-
-    protocol = address.partition(":")[0]
-    is_web = protocol in ("http", "https")
-    files = fsspec.filesystem(protocol, **(_web_options() if is_web else {}))
-    if not is_web:
+    files = _files_of(address)
+    if not address.startswith("http"):
         # one request; to open it as a file would take another one for its size
         try:
             return bytes(files.cat_file(address, start=0, end=most + 1))
@@ -117,12 +139,16 @@ def _read(address: str, most: int) -> bytes:
     return bytes(content)
 
 
-def _web_options() -> dict[str, Any]:
-    """Return options by which a silent server fails after seconds, not after the usual minutes."""
+def _files_of(address: str) -> Any:
+    """Return the file system of an address; a silent web server fails after seconds, not after minutes."""
+    import fsspec
+
+    if not address.startswith("http"):
+        return fsspec.filesystem(address.partition(":")[0])
     import aiohttp
 
     limits = aiohttp.ClientTimeout(total=None, sock_connect=ANSWER_SECONDS, sock_read=ANSWER_SECONDS)
-    return {"client_kwargs": {"timeout": limits}}
+    return fsspec.filesystem("http", client_kwargs={"timeout": limits})
 
 
 NEEDS = {

@@ -25,6 +25,7 @@ from processes.commandline import sweep
 from processes.crash import crash_everywhere
 
 from sweep_clustering.storage import files
+from sweep_clustering.storage.archive import write_zip
 from sweep_clustering.storage.cube.growth import open_cube
 from sweep_clustering.storage.cube.manifest import read_manifest
 from sweep_clustering.storage.files import (
@@ -279,6 +280,22 @@ class CutShort(Quiet):
         outputfile.write(content[: len(content) // 2])
 
 
+class Ranged(Quiet):
+    """Sends parts of files, as the servers of archives do."""
+
+    def do_GET(self) -> None:
+        path = Path(self.translate_path(self.path))
+        if not path.exists():
+            return self.send_error(404)
+        content = path.read_bytes()
+        first, last = map(int, self.headers["Range"].removeprefix("bytes=").split("-"))
+        self.send_response(206)
+        self.send_header("Content-Range", f"bytes {first}-{last}/{len(content)}")
+        self.send_header("Content-Length", str(len(content[first : last + 1])))
+        self.end_headers()
+        self.wfile.write(content[first : last + 1])
+
+
 class Broken(Quiet):
     def do_GET(self) -> None:
         self.send_error(500)
@@ -319,6 +336,24 @@ def in_memory(cube: Path) -> Iterator[str]:
     files.put(str(cube), f"/{cube.name}", recursive=True)
     yield f"memory://{cube.name}"
     files.rm(f"/{cube.name}", recursive=True)
+
+
+def test_a_bundle_at_an_address_is_read_in_parts(cube: Path, tmp_path: Path) -> None:
+    inner, bundle = tmp_path / "toy.zarr.zip", tmp_path / "toy.zip"
+    files = [file for file in cube.rglob("*") if file.is_file()]
+    write_zip(inner, [(file.relative_to(cube).as_posix(), file) for file in files])
+    write_zip(bundle, [("README.md", b"text"), (inner.name, inner)])
+    expected = open_cube(cube).load()
+    for path in (inner, bundle):
+        with serving(path, Ranged) as address:
+            assert open_cube(address).load().identical(expected)
+            with pytest.raises(InputError, match="nothing there"):
+                open_cube(address.replace("toy.", "none."))
+    with serving(bundle) as address, pytest.raises(StorageError, match="range requests"):
+        open_cube(address)
+    bundle.write_bytes(bundle.read_bytes()[:5000])
+    with serving(bundle, Ranged) as address, pytest.raises(InputError, match="a whole zip"):
+        open_cube(address)
 
 
 def test_the_same_tree_as_on_the_disk(address: str, in_memory: str, cube: Path) -> None:
