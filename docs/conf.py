@@ -17,6 +17,12 @@ os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.envir
 # What they print is text, not the progress bar of a terminal.
 os.environ |= {"TTY_COMPATIBLE": "0", "NO_COLOR": "1", "COLUMNS": "100"}
 
+# A command that fails ends the build, unless its line ends in `|| true`.
+settings = Path(__file__).with_name("_build") / "ipython" / "profile_default" / "ipython_config.py"
+settings.parent.mkdir(parents=True, exist_ok=True)
+settings.write_text("c.InteractiveShell.system_raise_on_error = True\n")
+os.environ["IPYTHONDIR"] = str(settings.parents[1])
+
 # MathJax in one file, with glyphs as SVG paths: it loads neither fonts nor anything else.
 MATHJAX = next(file for file in files("sphinx-mathjax-offline") or () if file.name == "tex-svg.js")
 
