@@ -54,7 +54,7 @@ BENCHMARKS = (
 )
 FROM_CUBES = "stopping"
 BY_HAND = ("scale", "suite", "unseen", "no_options", "contest", "people", "texts", "asking_many")
-BY_HAND += ("unknown_accuracy",)
+BY_HAND += ("unknown_accuracy", "versions")
 """Their tables take hours, or join runs on quiet and busy machines; they have commands of their own."""
 
 

@@ -46,7 +46,7 @@ from sweep_clustering.kernels.structure import (
     merged_structures,
     n_groups,
 )
-from sweep_clustering.kernels.unions.race import Ranking, alike, without_weak_assumptions
+from sweep_clustering.kernels.unions.race import CLEAR, RACE, Ranking, alike, without_weak_assumptions
 from sweep_clustering.kernels.unions.table import Table, one_thread
 
 # Standard errors that merged groups must be ahead of the structure that was chosen.
@@ -116,10 +116,21 @@ class Prediction(NamedTuple):
 
 
 class Contest:
-    """Held-out answers, predicted by merged groups of each fold and by distances alone."""
+    """Held-out answers, predicted by merged groups of each fold and by distances alone.
 
-    def __init__(self, table: Table, layers: Sequence[Layer], annotations: Annotations, run: Runner) -> None:
-        self.table, self.annotations = table, annotations
+    Groups that are clearly behind others, or behind the `rival`, after some folds are tried no further. The
+    rival is the probability that the pair of each annotation is of one class, by folds of another candidate.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        layers: Sequence[Layer],
+        annotations: Annotations,
+        run: Runner,
+        rival: Floats | None = None,
+    ) -> None:
+        self.table, self.annotations, self.rival = table, annotations, rival
         sizes = len(table.X), table.X.shape[1], table.n_classes
         self.structures = merged_structures(*sizes, annotations.n_pairs)
         self.left = [without(layers, annotations, annotations.folds == fold) for fold in range(FOLDS)]
@@ -130,14 +141,44 @@ class Contest:
         self.axes: dict[tuple[int, int | str], Floats | None] = {}
         self.labels: dict[tuple[int, Structure], NDArray[np.int16]] = {}
         self.run = run
-        self.add(self.structures)
+        self.add(self.structures, FIRSTS)
 
-    def add(self, structures: Sequence[Structure]) -> None:
-        """Predict the answers by further structures."""
+    def add(self, structures: Sequence[Structure], keep: int = 0) -> None:
+        """Predict the answers by further structures; so many of the best with annotations see all folds."""
+        folds = self.annotations.folds
+        self.together |= {structure: np.zeros(len(folds)) for structure in structures}
+        # an average of structures for many classes needs those that are behind
+        races = RACE if self.table.n_classes <= MANY else (tuple(range(FOLDS)),)
+        tested = np.zeros(len(folds), bool)
+        for some in races:
+            self.predict_folds(structures, some)
+            tested |= np.isin(folds, some)
+            structures = self.left_after(structures, tested, keep)
+        self.skills |= {structure: self.skill(self.together[structure]) for structure in structures}
+
+    def left_after(
+        self, structures: Sequence[Structure], tested: NDArray[np.bool_], keep: int
+    ) -> Sequence[Structure]:
+        """Return structures that are not clearly behind, and so many of the best with annotations."""
+        if tested.all():
+            return structures
+        scores = {structure: self.predict(self.together[structure], tested) for structure in structures}
+        rivals = [*scores.values(), *([] if self.rival is None else [self.predict(self.rival, tested)])]
+        best = min(rivals, key=lambda score: score.log_loss)
+        annotated = [structure for structure in structures if structure.annotated]
+        kept = sorted(annotated, key=lambda structure: scores[structure].log_loss)[:keep]
+        return [
+            structure
+            for structure in structures
+            if structure in kept or not best.is_ahead(scores[structure], CLEAR)
+        ]
+
+    def predict_folds(self, structures: Sequence[Structure], folds: Sequence[int]) -> None:
+        """Predict the answers of some folds by structures, and compute the distances of their pairs."""
         annotations, table = self.annotations, self.table
-        self.together |= {structure: np.zeros(len(annotations.folds)) for structure in structures}
-        spaces = dict.fromkeys(structure.subspace for structure in structures)
-        work = [(fold, space) for fold in range(FOLDS) for space in spaces]
+        used = {structure.subspace for structure in structures}
+        keys = ((fold, space) for fold in folds for space in self.spaces)
+        work = [key for key in keys if key[1] in used or key not in self.axes]
 
         def predictions_in(key: tuple[int, int | str]) -> tuple[Floats | None, list[Prediction]]:
             (fold, space), layers = key, self.left[key[0]]
@@ -145,15 +186,19 @@ class Contest:
             firsts = [
                 self.labels[fold, structure.first] for structure in there if structure.first is not None
             ]
+            if key in self.axes:
+                axes = self.axes[key]
+            else:
+                axes = table.learned(space, layers, answers_of(table.links(layers)))
             if firsts:
                 fits = [
-                    table.linear(structure, layers, labels, self.axes[key])
+                    table.linear(structure, layers, labels, axes)
                     for structure, labels in zip(there, firsts, strict=True)
                 ]
             else:
-                fits = table.merged(there, layers, self.stream(), self.axes.get(key))
+                fits = table.merged(there, layers, self.stream(), axes) if there else []
             pairs = annotations.pairs[annotations.folds == fold]
-            return fits[0].axes, [Prediction(fit.structure, fit.labels, alike(fit, pairs)) for fit in fits]
+            return axes, [Prediction(fit.structure, fit.labels, alike(fit, pairs)) for fit in fits]
 
         for (fold, space), (axes, predictions) in zip(work, self.run(predictions_in, work), strict=True):
             tested = annotations.folds == fold
@@ -165,7 +210,6 @@ class Contest:
             for structure, labels, together in predictions:
                 self.together[structure][tested] = together
                 self.labels[fold, structure._replace(proportions="free")] = labels
-        self.skills |= {structure: self.skill(self.together[structure]) for structure in structures}
 
     def add_linear(self) -> None:
         """Predict the answers by linear functions that start from the best merged groups."""
@@ -186,24 +230,31 @@ class Contest:
         """Return the best structures that answers take part in."""
         return [structure for structure in self.ranked if structure.annotated][:count]
 
-    def predict(self, together: Floats | None, distances: Floats) -> HeldOut:
-        """Predict the answers by distances and by a candidate's probability for each pair."""
-        answers = self.annotations
-        logs, right = calibrated(together, distances, answers.is_must, answers.weights)
-        says = np.full(len(logs), 0.5) if together is None else together
-        agreeing = np.where(answers.is_must, says, 1.0 - says)
-        return HeldOut(logs, right, answers.weights, agreeing, answers.units)
+    def predict(
+        self,
+        together: Floats | None,
+        tested: NDArray[np.bool_] | slice = slice(None),
+        *,
+        has_distances: bool = True,
+    ) -> HeldOut:
+        """Predict the answers, or some, by distances and by a candidate's probability for each pair."""
+        answers, distances = self.annotations, self.distances[tested][:, : None if has_distances else 0]
+        is_must, weights = answers.is_must[tested], answers.weights[tested]
+        says = None if together is None else together[tested]
+        logs, right = calibrated(says, distances, is_must, weights)
+        says = np.full(len(logs), 0.5) if says is None else says
+        units = None if answers.units is None else answers.units[tested]
+        return HeldOut(logs, right, weights, np.where(is_must, says, 1.0 - says), units)
 
     def skill(self, together: Floats) -> Skill:
         """Return how well a candidate predicts the answers, and how well distance alone does."""
-        beside = self.predict(together, self.distances)
-        alone = self.predict(together, self.distances[:, :0])
-        return Skill(beside, alone, self.by_distance)
+        alone = self.predict(together, has_distances=False)
+        return Skill(self.predict(together), alone, self.by_distance)
 
     @cached_property
     def by_distance(self) -> HeldOut:
         """Predictions by the distances alone, in all spaces."""
-        return self.predict(None, self.distances)
+        return self.predict(None)
 
 
 def with_groups(table: Table, layers: Sequence[Layer], ranking: Ranking, run: Runner = map) -> Ranking:
@@ -211,11 +262,11 @@ def with_groups(table: Table, layers: Sequence[Layer], ranking: Ranking, run: Ru
     annotations, simple = list_annotations(layers, table.seed), ranking.ranked[0]
     if annotations.n_pairs < LEAST_PAIRS or 2 * table.n_classes > len(table.X):
         return ranking
-    contest = Contest(table, layers, annotations, run)
     if (score := ranking.candidates.get(simple)) is not None:
         together = np.where(annotations.is_must, score.agreeing, 1.0 - score.agreeing)
     else:
         together = alike(table.fit_features(simple), annotations.pairs)
+    contest = Contest(table, layers, annotations, run, together)
     if annotations.of_unknown_accuracy.any():
         others = [odds for odds in ODDS if odds != UNKNOWN]
         contest.add([first._replace(odds=odds) for first in contest.best_annotated(TOP) for odds in others])
@@ -229,7 +280,7 @@ def with_groups(table: Table, layers: Sequence[Layer], ranking: Ranking, run: Ru
         for merged, score in scores.items()
         if merged.covariance != SIGNED or score.is_ahead(before, ALONE_AHEAD)
     ]
-    best = skills[ranked[0]].beside
+    best = skills[ranked[0]].beside if ranked else before
     if not best.is_ahead(before, AHEAD):
         return replace(ranking, skills=skills)
     as_good = [structure for structure in ranked if not best.is_ahead(skills[structure].beside, AS_GOOD)]

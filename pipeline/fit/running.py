@@ -15,7 +15,7 @@ from sweep_clustering.kernels.choice.held_out import LEAST_PAIRS
 from sweep_clustering.kernels.fits import Runner
 from sweep_clustering.kernels.interrupt import new_flag, shared_flag
 from sweep_clustering.kernels.problem.data import Layer
-from sweep_clustering.kernels.structure import ANY, GROUPS, MANY, part_size
+from sweep_clustering.kernels.structure import ANY, GROUPS, MANY, MOST_ROWS, part_size
 from sweep_clustering.pipeline.common import core_count, estimate
 
 if TYPE_CHECKING:
@@ -25,10 +25,12 @@ T = TypeVar("T")
 
 # Costs of the rounds of calls of one fit for classes of any shape, as measured on tables of 150 to 20,000
 # rows: the race between structures, merged groups, and the final fits. They add up to 1.
-RACE: tuple[float, ...] = (0.03, 0.13, 0.06, 0.02, 0.02, 0.01, 0.0, 0.0, 0.0, 0.02, 0.06, 0.07)
-RACE += (0.01, 0.04, 0.04, 0.0, 0.06, 0.08, 0.01, 0.02, 0.0)
-MERGES = (0.19, 0.07, 0.02)
-FITS = (0.04,)
+RACE: tuple[float, ...] = (0.035, 0.12, 0.03, 0.012, 0.015, 0.01, 0.0, 0.0, 0.005, 0.01, 0.025, 0.03)
+RACE += (0.0, 0.055, 0.05, 0.0, 0.045, 0.05, 0.005, 0.03, 0.0)
+MERGES = (0.18, 0.085, 0.055, 0.035, 0.02, 0.025)
+FITS = (0.073,)
+# What trees of as many single rows as there may be cost on top.
+TREES = 0.77
 # The same for so many classes that no race takes place, and for so few answers that the features choose.
 MERGES_OF_MANY = (0.05, 0.67, 0.18, 0.03)
 BY_FEATURES = (0.5, 0.5)
@@ -53,10 +55,11 @@ def costs_of(
         return tuple(cost * share for share in BY_FEATURES)
     if n_clusters > MANY:
         return tuple(cost * share for share in (*MERGES_OF_MANY, *FITS))
-    # the race takes place on a part of a large table, and groups are merged in all of it
+    # the race takes place on a part of a large table
     part = part_size(n_clusters)
-    times = n_samples / part if n_samples >= 2 * part else 1.0
-    return tuple(cost * share for share in (*RACE, *(times * share for share in MERGES), *FITS))
+    n_rows = part if n_samples >= 2 * part else n_samples
+    trees = TREES * (n_rows / MOST_ROWS) ** 2 if n_rows <= MOST_ROWS else 0.0
+    return tuple(cost * share for share in (*RACE, MERGES[0] + trees, *MERGES[1:], *FITS))
 
 
 class FitProgress:

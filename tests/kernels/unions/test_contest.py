@@ -37,6 +37,7 @@ from sweep_clustering.kernels.structure import (
     n_groups,
 )
 from sweep_clustering.kernels.unions.contest import (
+    FIRSTS,
     RIDGE,
     Contest,
     calibrated,
@@ -419,3 +420,27 @@ def test_large_tables_have_no_trees_of_rows_and_starts_have_answers(skewed: Rows
     contest = Contest(table, layers, list_annotations(layers, table.seed), map)
     assert any(not structure.annotated for structure in contest.ranked)
     assert all(structure.annotated for structure in contest.best_annotated(len(contest.ranked)))
+
+
+def test_groups_that_are_clearly_behind_a_rival_are_tried_on_two_folds_only() -> None:
+    rng = np.random.default_rng(0)
+    X, labels = rng.normal(size=(200, 3)), rng.integers(2, size=200)  # features say nothing
+    layers, table = drawn(labels, 300, 0.9), Table(X, 2, SeedSequence(0))
+    annotations = list_annotations(layers, table.seed)
+    truth = 1.0 * (labels[annotations.pairs[:, 0]] == labels[annotations.pairs[:, 1]])
+    alone = Contest(table, layers, annotations, map)
+    rival = Contest(table, layers, annotations, map, np.clip(truth, 0.1, 0.9))
+    assert len(rival.skills) == FIRSTS < len(alone.skills)
+    assert set(rival.best_annotated(FIRSTS)) == set(rival.skills)
+    np.testing.assert_array_equal(rival.distances, alone.distances)  # of all folds and spaces
+    for structure, skill in rival.skills.items():
+        if structure in alone.skills:
+            assert skill.beside.log_loss == alone.skills[structure].beside.log_loss
+
+
+def test_many_classes_have_all_groups_for_their_average() -> None:
+    X, labels = draw_mixture(np.random.default_rng(3), n_clusters=40, n_samples=200, n_features=5)
+    layers, table = drawn(labels, 200, 0.9), Table(X, 40, SeedSequence(0))
+    annotations = list_annotations(layers, table.seed)
+    contest = Contest(table, layers, annotations, map, 1.0 * annotations.is_must)
+    assert set(contest.skills) == set(contest.structures)

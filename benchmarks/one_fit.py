@@ -1,0 +1,45 @@
+"""Fit one mixture without options, and print what it cost as JSON: `python one_fit.py N D K APART THREADS`.
+
+`versions` runs it with the package of another commit in `PYTHONPATH`, so it needs nothing but the estimator.
+The costs are those of the fit alone: a small one before it loads what is compiled.
+"""
+
+import json
+import resource
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import adjusted_rand_score
+
+from sweep_clustering import AnnotatedClustering
+
+PAGE = resource.getpagesize()
+
+
+def fitted(n: int, d: int, k: int, apart: float, threads: int) -> dict[str, Any]:
+    """CPU seconds, memory above the start in copies of the table, and the ARI of a fit to a mixture."""
+    rng = np.random.default_rng(0)
+    labels, centers = rng.integers(k, size=n), apart * rng.standard_normal((k, d))
+    X = rng.standard_normal((n, d)) + centers[labels]
+    pairs = rng.integers(n, size=(n, 2))
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    together = (labels[pairs[:, 0]] == labels[pairs[:, 1]]) ^ (rng.random(len(pairs)) > 0.9)
+    resident = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * PAGE
+    begun = time.process_time()
+    estimator = AnnotatedClustering(k, random_state=0, n_jobs=threads)
+    estimator.fit(X, must_link=pairs[together], cannot_link=pairs[~together])
+    seconds = time.process_time() - begun
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    ari = adjusted_rand_score(labels, estimator.labels_)
+    return {"seconds": seconds, "tables": (peak - resident) / X.nbytes, "ari": ari}
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    fitted(300, 3, 3, 2.0, 1)
+    given = sys.argv[1:]
+    print(json.dumps(fitted(*map(int, given[:3]), float(given[3]), int(given[4]))))  # noqa: T201

@@ -1,0 +1,136 @@
+"""This version beside an earlier commit: `python -m benchmarks versions --before COMMIT [--write]`.
+
+Fits without options, `sweep fit` and `sweep report` as whole commands, each in a process of its own, both
+versions in turn with the libraries of this environment. Takes half an hour for three turns.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+import numpy as np
+from checkout import ROOT
+from tables import Sentence, Table, show
+
+ONE_FIT = Path(__file__).with_name("one_fit.py")
+COSTS = Table("versions", ("what", "CPU s before", "now", "ratio", "ARI before", "now"))
+MEMORY = Table("versions/memory", ("fit of 20,000 × 768, K = 20", "before", "now"))
+MEAN = Sentence(
+    "versions/mean", "The geometric mean of the ratios of the five fits is {}, the median of {} turns each."
+)
+TABLES = (COSTS, MEMORY, MEAN)
+LARGE = (20_000, 768, 20, 0.2)
+FITS = (
+    (200, 10, 4, 1.0),
+    (600, 6, 5, 1.0),
+    (1_000, 50, 20, 0.5),
+    (5_000, 64, 20, 0.4),
+    (20_000, 64, 20, 0.4),
+)
+
+
+class Cost(NamedTuple):
+    """CPU seconds, and of a fit memory in copies of the table and ARI."""
+
+    seconds: float
+    tables: float = np.nan
+    ari: float = np.nan
+
+
+def environment(checkout: Path) -> dict[str, str]:
+    """The environment in which a checkout is imported, on one thread of linear algebra."""
+    return {**os.environ, "PYTHONPATH": str(checkout), "OPENBLAS_NUM_THREADS": "1"}
+
+
+def fit_cost(checkout: Path, size: tuple[float, ...], threads: int) -> Cost:
+    """One fit by the package of a checkout."""
+    arguments = [sys.executable, str(ONE_FIT), *map(str, size), str(threads)]
+    # not the folder of this file, in which modules may have the names of the other version's
+    ran = subprocess.run(arguments, env=environment(checkout), check=True, capture_output=True, text=True)
+    return Cost(**json.loads(ran.stdout))
+
+
+def command_cost(checkout: Path, *arguments: str) -> Cost:
+    """CPU seconds of a whole command of a checkout, on one thread."""
+    before = os.times()
+    command = [sys.executable, "-m", "sweep_clustering", *arguments]
+    subprocess.run(command, env=environment(checkout), check=True, capture_output=True, cwd=checkout)
+    after = os.times()
+    spent = after.children_user + after.children_system - before.children_user - before.children_system
+    return Cost(spent)
+
+
+def small_files(folder: Path) -> tuple[str, ...]:
+    """Write a table of 200 × 10 with annotations, and return the command that fits it."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(4, size=200)
+    X = rng.standard_normal((200, 10)) + rng.standard_normal((4, 10))[labels]
+    np.savetxt(folder / "table.csv", X, delimiter=",")
+    pairs = rng.integers(200, size=(200, 2))
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    must = (labels[pairs[:, 0]] == labels[pairs[:, 1]]) ^ (rng.random(len(pairs)) > 0.9)
+    kinds = np.where(must, "must", "cannot").tolist()
+    lines = [f"{i},{j},{kind}" for (i, j), kind in zip(pairs.tolist(), kinds, strict=True)]
+    (folder / "answers.csv").write_text("\n".join(["i,j,kind", *lines, ""]), encoding="ascii")
+    files = (str(folder / "table.csv"), "--annotations", str(folder / "answers.csv"))
+    return ("fit", *files, "-k", "4", "--first-row", "0", "--jobs", "1")
+
+
+def measurements(folder: Path) -> Iterator[tuple[str, Callable[[Path], Cost]]]:
+    """Yield what is measured, by name, as functions of a checkout."""
+    for size in FITS:
+        n, d, k, _ = size
+        yield f"fit of {n:,} × {d}, K = {k}", lambda checkout, size=size: fit_cost(checkout, size, 1)  # type: ignore[misc]
+    fit = small_files(folder)
+    yield "`sweep fit`, 200 × 10, the whole command", lambda checkout: command_cost(checkout, *fit)
+
+    def report_cost(checkout: Path) -> Cost:
+        """Cost of the report of a cube that this version computed."""
+        results = folder / f"results-{checkout.name}"
+        if not results.exists():
+            command_cost(checkout, "submit", "sweeps/quick.toml", "--results", str(results))
+        return command_cost(
+            checkout, "report", str(results / "quick.zarr"), "--out", tempfile.mkdtemp(dir=folder)
+        )
+
+    yield "`sweep report` of `quick.toml`", report_cost
+
+
+@click.command()
+@click.option("--before", required=True, help="Commit to compare with.")
+@click.option("--turns", default=3, show_default=True, help="Turns of each measurement.")
+@click.option("--write", is_flag=True, help="Into the documents.")
+def main(before: str, turns: int, write: bool) -> None:
+    """Measure both versions in turn."""
+    with tempfile.TemporaryDirectory() as name:
+        folder, old = Path(name), Path(name) / "before"
+        subprocess.run(["git", "worktree", "add", "-q", "--detach", str(old), before], cwd=ROOT, check=True)
+        try:
+            _measure(folder, old, turns, write)
+        finally:
+            subprocess.run(["git", "worktree", "remove", "--force", str(old)], cwd=ROOT, check=True)
+
+
+def _measure(folder: Path, old: Path, turns: int, write: bool) -> None:
+    rows, ratios = [], []
+    for what, cost in measurements(folder):
+        for checkout in (old, ROOT):
+            cost(checkout)  # compiles, and fills caches
+        costs = np.array([[cost(checkout) for checkout in (old, ROOT)] for _ in range(turns)])
+        seconds, aris = np.median(costs[:, :, 0], axis=0), costs[0, :, 2]
+        ratios.append(float(np.median(costs[:, 1, 0] / costs[:, 0, 0])))
+        texts = ["" if np.isnan(ari) else f"{ari:.3f}" for ari in aris]
+        rows.append((what, f"{seconds[0]:.2f}", f"{seconds[1]:.2f}", f"{ratios[-1]:.2f}", *texts))
+        click.echo("  ".join(rows[-1]), err=True)
+    tables = np.median([[fit_cost(path, LARGE, 2).tables for path in (old, ROOT)] for _ in range(turns)], 0)
+    peak = "most memory above the start, in tables of 8 N D bytes"
+    mean = np.exp(np.log(ratios[: len(FITS)]).mean())
+    texts = {COSTS.name: COSTS.markdown(rows), MEAN.name: MEAN.form.format(f"{mean:.2f}", turns)}
+    texts[MEMORY.name] = MEMORY.markdown([(peak, *(f"{value:.1f}" for value in tables))])
+    show(texts, write=write)
