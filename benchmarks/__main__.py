@@ -3,8 +3,8 @@
 Without a name all that need nothing but time: half an hour. Prints the tables; with `--write` they replace
 those between the markers of README.md and docs/. `--check` measures nothing: every block of a document must
 have its benchmark, every table of a benchmark its block, and both the same columns. `stopping` needs
-`--cube`; `scale`, `suite`, `unseen`, `no_options`, `contest`, `people`, `texts`, `asking_many` and
-`unknown_accuracy` have commands of their own: `python -m benchmarks scale --help`.
+`--cube`; `scale`, `suite`, `unseen`, `no_options`, `contest`, `people`, `texts`, `asking_many`,
+`unknown_accuracy` and `versions` have commands of their own: `python -m benchmarks scale --help`.
 """
 
 import importlib

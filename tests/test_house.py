@@ -198,7 +198,7 @@ MOST = {
     "calls with splats": 125,
     "uses of Any": 641,
     "modules with code": 169,
-    "lines of code": 34_330,
+    "lines of code": 34_379,
     "lines of imports": 3_372,
     "lines of docstrings for 100 lines of code": 26,
 }

@@ -166,11 +166,11 @@ class Contest:
         rivals = [*scores.values(), *([] if self.rival is None else [self.predict(self.rival, tested)])]
         best = min(rivals, key=lambda score: score.log_loss)
         annotated = [structure for structure in structures if structure.annotated]
-        kept = sorted(annotated, key=lambda structure: scores[structure].log_loss)[:keep]
+        leaders = sorted(annotated, key=lambda structure: scores[structure].log_loss)[:keep]
         return [
             structure
             for structure in structures
-            if structure in kept or not best.is_ahead(scores[structure], CLEAR)
+            if structure in leaders or not best.is_ahead(scores[structure], CLEAR)
         ]
 
     def predict_folds(self, structures: Sequence[Structure], folds: Sequence[int]) -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
-
-import joblib
 
 from sweep_clustering.kernels.choice.held_out import LEAST_PAIRS
 from sweep_clustering.kernels.fits import Runner
@@ -29,7 +28,7 @@ RACE: tuple[float, ...] = (0.035, 0.12, 0.03, 0.012, 0.015, 0.01, 0.0, 0.0, 0.00
 RACE += (0.0, 0.055, 0.05, 0.0, 0.045, 0.05, 0.005, 0.03, 0.0)
 MERGES = (0.18, 0.085, 0.055, 0.035, 0.02, 0.025)
 FITS = (0.073,)
-# What trees of as many single rows as there may be cost on top.
+# Cost of trees of single rows on top, if there are as many rows as there may be.
 TREES = 0.77
 # The same for so many classes that no race takes place, and for so few answers that the features choose.
 MERGES_OF_MANY = (0.05, 0.67, 0.18, 0.03)
@@ -182,10 +181,12 @@ def runner(n_jobs: int | None, state: FitProgress | None = None) -> Runner:
     """Return a function like `map` that makes several calls at a time, and tells the progress.
 
     It uses threads, as the search holds no lock and shares the table without a copy. `n_jobs` is that of
-    `joblib.Parallel`, with all cores by `core_count`.
+    `joblib.Parallel`, with all cores by `core_count`; None is 1 unless a `joblib.parallel_config` says more.
     """
     n_threads = n_jobs if n_jobs is None or n_jobs > 0 else max(1, core_count() + 1 + n_jobs)
     state = state or FitProgress()
+    # nobody has configured a library that is not loaded, and to load it takes a fifth of a small fit
+    joblib = sys.modules.get("joblib") if n_threads is None else None
 
     def run(function: Callable[[int], Any], numbers: Iterable[int]) -> list[Any]:
         flag = new_flag()  # that of the thread that waits for all calls
@@ -198,8 +199,12 @@ def runner(n_jobs: int | None, state: FitProgress | None = None) -> Runner:
             advance()
             return result
 
-        # not scikit-learn's `Parallel`, whose threads set the filters of warnings of the whole process
-        calls = map(joblib.delayed(call), arguments)
-        return list(joblib.Parallel(n_jobs=n_threads, require="sharedmem")(calls))
+        if joblib is not None:
+            # not scikit-learn's `Parallel`, whose threads set the filters of warnings of the whole process
+            return list(joblib.Parallel(require="sharedmem")(map(joblib.delayed(call), arguments)))
+        if n_threads in (None, 1):
+            return list(map(call, arguments))
+        with ThreadPoolExecutor(n_threads) as pool:
+            return list(pool.map(call, arguments))
 
     return run

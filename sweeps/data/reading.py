@@ -224,7 +224,7 @@ def read_table(path: Path, choice: TableChoice) -> LabelledTable:
             choice = replace(choice, **dict[str, Any]({name: usual}))
     if suffix in UNREAD:
         raise InputError([*problems, Problem(str(path), f"{suffix} file", UNREAD[suffix])])
-    if reader is not read_text_table:
+    if reader in (formats.read_arrow_table, formats.read_workbook):
         formats.load_arrow()
     table: LabelledTable | None = None
     try:

@@ -242,7 +242,11 @@ FIT = "fit TABLE -k 2 --restarts 1 --generations 1"
         ("fit TABLE -k 99", 2, {"numba"}),
         ("ask TABLE -k 99 --strategy none", 2, {"numba"}),
         ("report CUBE --out OUT", 0, {"distributed", "scipy.stats"}),
-        (f"{FIT} --annotations LINKS", 0, {"pandas", "pyarrow", "sklearn", "scipy.optimize", "xarray"}),
+        (
+            f"{FIT} --annotations LINKS",
+            0,
+            {"pandas", "pyarrow", "sklearn", "scipy.optimize", "xarray", "joblib"},
+        ),
     ],
 )
 def test_a_command_loads_what_it_needs(
