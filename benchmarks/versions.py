@@ -18,6 +18,8 @@ import numpy as np
 from checkout import ROOT
 from tables import Sentence, Table, show
 
+from sweep_clustering import open_cube
+
 ONE_FIT = Path(__file__).with_name("one_fit.py")
 COSTS = Table("versions", ("what", "CPU s before", "now", "ratio", "ARI before", "now"))
 MEMORY = Table("versions/memory", ("fit of 20,000 × 768, K = 20", "before", "now"))
@@ -33,6 +35,20 @@ FITS = (
     (5_000, 64, 20, 0.4),
     (20_000, 64, 20, 0.4),
 )
+
+
+CELLS = """name = "cells"
+seed = 1
+[grid]
+datasets = ["iris", "wine", "wdbc", "digits-389"]
+p = [0.9]
+m = ["1N"]
+replicates = 2
+models = ["conditional-any"]
+restarts = 10
+[data]
+scale = "standard"
+"""
 
 
 class Cost(NamedTuple):
@@ -89,6 +105,17 @@ def measurements(folder: Path) -> Iterator[tuple[str, Callable[[Path], Cost]]]:
         yield f"fit of {n:,} × {d}, K = {k}", lambda checkout, size=size: fit_cost(checkout, size, 1)  # type: ignore[misc]
     fit = small_files(folder)
     yield "`sweep fit`, 200 × 10, the whole command", lambda checkout: command_cost(checkout, *fit)
+
+    (folder / "cells.toml").write_text(CELLS, encoding="ascii")
+
+    def cells_cost(checkout: Path) -> Cost:
+        """CPU seconds in kernels of all cells of a sweep, without the starts of processes."""
+        results = tempfile.mkdtemp(dir=folder)
+        command_cost(checkout, "submit", str(folder / "cells.toml"), "--results", results)
+        nodes = open_cube(Path(results) / "cells.zarr").subtree
+        return Cost(sum(float(node["cpu_seconds"].sum()) for node in nodes if "cpu_seconds" in node))
+
+    yield "eight cells of `conditional-any` in a sweep", cells_cost
 
     def report_cost(checkout: Path) -> Cost:
         """Cost of the report of a cube that this version computed."""
