@@ -40,7 +40,6 @@ BENCHMARKS = (
     "checksums",
     "breadth",
     "large",
-    "bounds",
     "links",
     "memory",
     "rough",

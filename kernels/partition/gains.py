@@ -119,7 +119,6 @@ def squared_distances(x: Floats, centroids: Floats, distances: Floats) -> None:
 @jit_part
 def set_distances(data: Data, state: State, sample: int) -> None:
     """Set the squared distances of a sample to all means; "diagonal" weights them by `State.ratios`."""
-    state.counters[places.DISTANCES] += data.n_clusters
     if data.shape <= codes.COMMON:
         squared_distances(data.Z[sample], state.means, state.distances)
     elif data.shape == codes.DIAGONAL:

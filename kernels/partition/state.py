@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sweep_clustering.kernels.interrupt import new_flag
 from sweep_clustering.kernels.jit import by_pointer
 from sweep_clustering.kernels.lanes import LANES
-from sweep_clustering.kernels.problem.data import COMMON, CONDITIONAL, DIAGONAL, FULL, TIED, Data, Floats
+from sweep_clustering.kernels.problem.data import CONDITIONAL, DIAGONAL, FULL, TIED, Data, Floats
 
 # Places in `State.counters`.
 EVALUATIONS = 0
@@ -17,7 +17,6 @@ RELOCATIONS = 1
 LOCAL_SEARCHES = 2
 CAPS = 3  # loops that a limit on their length ended
 STALE = 4  # `MOVED` or `REPLACED` until the statistics are recomputed from members
-DISTANCES = 5
 
 # How labels have changed since the statistics were recomputed: by relocations, or in any other way.
 MOVED = 1
@@ -35,9 +34,6 @@ LEAVING_LEVEL = 7
 
 # A bound on a gain is wider by this share of the sum of its terms, a thousand times their rounding.
 SAFETY = 2.0**-40
-
-# Number of clusters from which bounds on distances pay; see sweep_clustering.kernels.partition.bounds.
-LEAST_CLUSTERS = 8
 
 by_pointer(Data)  # here, because commands that solve nothing load the module of Data without the compiler
 
@@ -86,7 +82,7 @@ class State(NamedTuple):
     sums: Annotated[Floats, "samples"]  # cumulated weights in k-means++
     order: NDArray[np.int32]  # (n_annotated,)
     cluster_order: NDArray[np.int64]  # (n_clusters,)
-    counters: Annotated[NDArray[np.int64], "6"]
+    counters: Annotated[NDArray[np.int64], "5"]
     stop: NDArray[np.int64]  # (1,): if not 0, every long loop ends, and leaves incomplete results
 
     # Statistics of members.
@@ -116,11 +112,6 @@ class State(NamedTuple):
     base: Annotated[Floats, "clusters lanes"]  # see blockmodel; -inf where no sample moves
     slack: Annotated[Floats, "2 clusters lanes"]  # see blockmodel
 
-    # Bounds on distances; none for few clusters, see bounds.
-    nearest: Annotated[Floats, "bounded clusters"]  # lower bound, plus the path of the centroid until then
-    path: Annotated[Floats, "clusters"]  # how far each centroid has gone
-    anchors: Annotated[Floats, "dims clusters"]  # means at the end of the path
-
     # Values of the sample under test.
     links: Annotated[Floats, "layers lanes"]  # a_r
     touched: Annotated[NDArray[np.uint16], "layers places"]  # the clusters with a_r > 0, at the first places
@@ -147,21 +138,10 @@ def sizes_of(data: Data) -> dict[str, int]:
         "layers": layers,
         "blocks": 0 if data.model == CONDITIONAL else layers,
         "diagonals": dims * (data.shape == DIAGONAL),
-        "bounded": samples * _bounds_pay(data),
         "matrices": matrices,
         "matrix": dims * (matrices > 0),
         "vectors": clusters + 2,
     }
-
-
-def _bounds_pay(data: Data) -> bool:
-    """Return whether bounds on distances save time; `benchmarks/bounds.py` measures it."""
-    if data.n_clusters < LEAST_CLUSTERS or data.shape > COMMON:
-        return False
-    # A block model uses bounds only for samples without partners.
-    if data.model == CONDITIONAL or len(data.totals) == 0:
-        return True
-    return bool(np.mean(np.diff(data.row_start[:: len(data.totals)]) == 0) >= 0.5)
 
 
 def new_state(data: Data) -> State:

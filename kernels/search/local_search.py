@@ -12,7 +12,6 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from sweep_clustering.kernels.jit import by_pointer, jit_inner, jit_part
-from sweep_clustering.kernels.partition import bounds
 from sweep_clustering.kernels.partition import state as places
 from sweep_clustering.kernels.partition.gains import set_distances, set_gains, set_links, squared_distances
 from sweep_clustering.kernels.partition.objective import collect, move_edges, objective_of, relocate
@@ -40,8 +39,6 @@ def local_search(data: Data, state: State, rng: Generator) -> float:
     """
     state.counters[places.LOCAL_SEARCHES] += 1
     state.counters[places.STALE] = places.REPLACED
-    if bounds.has_bounds(state):
-        bounds.reset(state)
     best = -np.inf
     value = -np.inf
     is_settled = False
@@ -106,9 +103,6 @@ def relocation_pass(data: Data, state: State, rng: Generator) -> int:
     """
     shuffle(rng, state.order)
     total = 0
-    has_bounds = bounds.has_bounds(state)
-    if has_bounds:
-        bounds.track_means(data, state)
     for sample in state.order:
         if state.stop[0] != 0:
             break
@@ -116,15 +110,10 @@ def relocation_pass(data: Data, state: State, rng: Generator) -> int:
         if state.sizes[source] <= data.min_size:
             continue
         degree = set_links(data, state, sample)
-        if has_bounds and bounds.has_no_gain(data, state, sample, degree):
-            state.counters[EVALUATIONS] += data.n_clusters - 1
-            continue
         n_moves = 0
         place = 0
         while place < data.n_clusters:
             largest = set_gains(data, state, sample, degree, codes.IMPROVEMENT)
-            if has_bounds:
-                bounds.store(data, state, sample)
             if largest <= codes.IMPROVEMENT and n_moves == 0:
                 state.counters[EVALUATIONS] += data.n_clusters - 1
                 break
@@ -140,9 +129,6 @@ def relocation_pass(data: Data, state: State, rng: Generator) -> int:
                         destination = target
             if destination >= 0:
                 relocate(data, state, sample, destination)
-                if has_bounds:
-                    bounds.track_mean(data, state, source)
-                    bounds.track_mean(data, state, destination)
                 source = destination
                 n_moves += 1
         total += n_moves
@@ -162,9 +148,6 @@ def assignment_pass(data: Data, state: State) -> int:
     if data.proportions:
         for k in range(data.n_clusters):
             offset[k] -= data.log_size[state.sizes[k]]
-    has_bounds = bounds.has_bounds(state)
-    if has_bounds:
-        bounds.track_means(data, state)
     n_moves = 0
     for sample in data.unannotated:
         if state.stop[0] != 0:
@@ -172,12 +155,7 @@ def assignment_pass(data: Data, state: State) -> int:
         source = int(np.int64(state.labels[sample]))
         if state.sizes[source] <= data.min_size or offset[source] == np.inf:
             continue
-        if has_bounds and bounds.has_no_cheaper_cluster(data, state, sample):
-            state.counters[EVALUATIONS] += data.n_clusters - 1
-            continue
         set_distances(data, state, sample)
-        if has_bounds:
-            bounds.store(data, state, sample)
         cheapest = 0
         lowest = np.inf
         for k in range(data.n_clusters):
