@@ -275,6 +275,7 @@ def fit(
             *choice.alarms,
             *alarms.skill_alarm(skill, choice.base_rate),
             *alarms.distance_alarm(choice.skill),
+            *alarms.answers_alone_alarm(X, solution, choice.skill, choice.base_rate),
             *alarms.alarms_of(X, of_pairs, solution.labels, n_clusters, names),
             *(() if choice.covariance in MERGED else alarms.restart_alarm(fits, best)),
         ),

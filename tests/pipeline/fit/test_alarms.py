@@ -20,8 +20,10 @@ from sweep_clustering import AnnotatedClustering
 from sweep_clustering.kernels.choice.held_out import HeldOut, Skill
 from sweep_clustering.kernels.fits import Fit
 from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer
+from sweep_clustering.kernels.settings import settings_of
 from sweep_clustering.pipeline.fit import alarms
 from sweep_clustering.pipeline.fit.estimator import AnnotatedClusteringWarning
+from sweep_clustering.pipeline.fit.solve import fit
 
 RNG = np.random.default_rng(5)
 LABELS = np.repeat([0, 1, 2], 50)
@@ -280,3 +282,27 @@ def test_no_share_is_said_of_predictions_that_are_no_better_than_one_answer() ->
     assert words == f"held-out annotations no better than a coin, log loss {folds.log_loss:.4f} nats"
     assert "no better than a coin" in alarms.predicted_words(base, None)
     assert alarms.predicted_words(good, None).startswith("80% of held-out annotations")
+
+
+def test_annotations_of_other_rows_are_followed_with_an_alarm() -> None:
+    rng = np.random.default_rng(1)
+    labels = rng.permutation(np.repeat([0, 1], 100))
+    features = rng.normal(size=(200, 3)) + 4.0 * labels[:, None] * np.eye(3)[0]
+    for shift in (0, 1):
+        layers = [
+            replace(layer, pairs=(layer.pairs + shift) % 200) for layer in drawn(1.0, 400, labels=labels)
+        ]
+        choice = {"model": "conditional-any", "covariance": "any", "settings": settings_of({})}
+        said = fit(features, layers, n_clusters=2, restarts=3, seed=0, **choice).alarms
+        is_alone = any("follow the annotations and not the features" in alarm for alarm in said)
+        assert is_alone == (shift == 1), said
+
+
+def test_skill_of_neighbours_is_that_of_all_nearest_rows() -> None:
+    rng = np.random.default_rng(0)
+    features, labels = rng.normal(size=(60, 4)), rng.integers(3, size=60)
+    distances = np.linalg.norm(features[:, None] - features, axis=2) + np.diag(np.full(60, np.inf))
+    share = (labels == labels[distances.argmin(axis=1)]).mean()
+    chance = np.square(np.bincount(labels) / 60).sum()
+    assert alarms.neighbour_skill(features, labels) == pytest.approx((share - chance) / (1.0 - chance))
+    assert alarms.neighbour_skill(features, np.zeros(60, int)) == 1.0
