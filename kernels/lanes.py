@@ -13,10 +13,7 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import extending
-from numba.core import types
-from numba.core.datamodel import models
-from numba.core.imputils import lower_builtin
+from numba import extending, types
 from numba.core.typing.templates import ConcreteTemplate, infer_global, signature
 from numpy.typing import NDArray
 
@@ -60,7 +57,7 @@ def are_all(condition: Vector) -> bool:
 # The same for the compiler: a vector is one value of LLVM.
 
 
-class _Vector(types.Type):
+class _Vector(types.Type):  # type: ignore[misc]  # numba has no types
     """Type of eight values."""
 
     def __init__(self, name: str, item: ir.Type) -> None:
@@ -69,7 +66,7 @@ class _Vector(types.Type):
 
 
 @extending.register_model(_Vector)
-class _Model(models.PrimitiveModel):  # type: ignore[misc]  # numba has no types
+class _Model(extending.models.PrimitiveModel):  # type: ignore[misc]  # numba has no types
     """One value of LLVM."""
 
     def __init__(self, manager: Code, kind: _Vector) -> None:
@@ -99,7 +96,7 @@ def _define(function: Code, result: Code, *kinds: Code) -> Callable[[Code], Code
             return lower(builder, *(_converted(context, builder, *pair) for pair in pairs))
 
         for case in cases:
-            lower_builtin(function, *case)(lowered)
+            extending.lower_builtin(function, *case)(lowered)
         return lower
 
     return decorate

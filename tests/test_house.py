@@ -198,8 +198,8 @@ MOST = {
     "calls with splats": 125,
     "uses of Any": 641,
     "modules with code": 168,
-    "lines of code": 34_188,
-    "lines of imports": 3_362,
+    "lines of code": 34_209,
+    "lines of imports": 3_359,
     "lines of docstrings for 100 lines of code": 26,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""

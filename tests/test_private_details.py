@@ -20,7 +20,7 @@ PACKAGES = ("pipeline", "storage", "sweeps", "kernels")
 
 # The library, and the module of ours that rests on its details.
 NUMBA, DISTRIBUTED, JOBQUEUE = "numba", "distributed", "dask-jobqueue"
-JIT, CACHE, JOBS = "kernels/jit.py", "kernels/cache.py", "pipeline/jobs/cluster.py"
+JIT, CACHE, LANES, JOBS = "kernels/jit.py", "kernels/cache.py", "kernels/lanes.py", "pipeline/jobs/cluster.py"
 PAGES, WORKER = "pipeline/cluster/pages.py", "pipeline/cluster/executor.py"
 CONNECT, EXECUTOR = "pipeline/cluster/connect.py", "pipeline/cluster/executor.py"
 
@@ -41,6 +41,10 @@ NAMES = [
     (NUMBA, JIT, "numba.core.imputils", "impl_ret_borrowed"),
     (NUMBA, JIT, "numba.core.types.containers", "NamedTuple"),
     (NUMBA, JIT, "numba.core.typing.templates", "AttributeTemplate"),
+    *(
+        (NUMBA, LANES, "numba.core.typing.templates", name)
+        for name in ("ConcreteTemplate", "infer_global", "signature")
+    ),
     *((NUMBA, JIT, "numba.core.cgutils", name) for name in ("alloca_once", "gep_inbounds", "voidptr_t")),
     (NUMBA, CACHE, "numba.core.compiler", "CompileResult._rebuild"),
     (NUMBA, CACHE, "numba.core.compiler", "CompileResult._reduce"),
@@ -171,7 +175,7 @@ def test_no_other_private_name_of_a_library_is_used() -> None:
 
 
 # Parts of libraries that say themselves that they are internal.
-INTERNAL = {"numba.core": {JIT, CACHE}, "zarr.core": set(), "pandas.core": set(), "dask._": set()}
+INTERNAL = {"numba.core": {JIT, CACHE, LANES}, "zarr.core": set(), "pandas.core": set(), "dask._": set()}
 
 
 @pytest.mark.parametrize("internal", INTERNAL)
