@@ -60,8 +60,12 @@ class Cost(NamedTuple):
 
 
 def environment(checkout: Path) -> dict[str, str]:
-    """The environment in which a checkout is imported, on one thread of linear algebra."""
-    return {**os.environ, "PYTHONPATH": str(checkout), "OPENBLAS_NUM_THREADS": "1"}
+    """The environment in which a checkout is imported, on one thread of linear algebra.
+
+    The first call of a command writes bytecode, as an installation does, so that later ones compile nothing.
+    """
+    more = {"PYTHONPATH": str(checkout), "OPENBLAS_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": ""}
+    return {**os.environ, **more}
 
 
 def fit_cost(checkout: Path, size: tuple[float, ...], threads: int) -> Cost:
