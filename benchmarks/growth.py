@@ -233,8 +233,8 @@ def draw(costs: dict[tuple[str, str], list[Cost]], shapes: dict[str, NDArray[np.
         panel.set_yticks([10, 100, 1000], ["10", "100", "1000"], fontsize=7)
     panels[0, -1].set_axis_off()
     panels[1, -1].set_xlabel("D")
-    panels[1, 0].set_ylim(2, 300)
-    panels[1, 0].set_yticks([3, 10, 30, 100, 300], ["3", "10", "30", "100", "300"])
+    panels[1, 0].set_ylim(2, 3000)
+    panels[1, 0].set_yticks([3, 10, 30, 100, 300, 1000], ["3", "10", "30", "100", "300", "1000"])
     panels[0, 0].set_ylabel("CPU ms per local search")
     panels[1, 0].set_ylabel("CPU ns per candidate")
     base = f"N = {BASE.N}, m = {BASE.m}, K = {BASE.K}, D = {BASE.D} but for the axis (m = N along N)"
