@@ -66,7 +66,7 @@ def measure() -> dict[str, str]:
     with tempfile.TemporaryDirectory() as cache:
         starts = {name: start(Path(cache)) for name in ("first start", "later start")}
     compiled = sorted(starts["first start"][2], key=lambda each: -each[1])
-    ours = [each for each in compiled if each[0].startswith("sweep_clustering.kernels.")]
+    ours = [function for function in compiled if function[0].startswith("sweep_clustering.kernels.")]
     foreign = [each for each in compiled if each not in ours]
     rows = [_row(f"`{each[0].rpartition('.')[2]}`", [each]) for each in ours[:SHOWN]]
     rows += [_row("other kernels", ours[SHOWN:]), _row("functions of numba", foreign)]

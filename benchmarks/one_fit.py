@@ -41,5 +41,5 @@ def fitted(n: int, d: int, k: int, apart: float, threads: int) -> dict[str, Any]
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     fitted(300, 3, 3, 2.0, 1)
-    given = sys.argv[1:]
-    print(json.dumps(fitted(*map(int, given[:3]), float(given[3]), int(given[4]))))  # noqa: T201
+    size, apart, threads = sys.argv[1:4], *sys.argv[4:6]
+    print(json.dumps(fitted(*map(int, size), float(apart), int(threads))))  # noqa: T201

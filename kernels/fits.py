@@ -180,9 +180,7 @@ class Gaussians:
         spreads = np.linalg.cholesky(self.covariances) if is_matrix else np.sqrt(self.covariances)
         logdets = [np.log(spread.diagonal() if is_matrix else spread).sum() for spread in spreads]
         inverses = np.linalg.inv(spreads) if is_matrix else spreads
-        many = max(CACHED // Z.shape[1], 1)
-        for start in range(0, len(Z), many):
-            rows = slice(start, start + many)
+        for rows in _blocks(Z):
             for g, mean in enumerate(self.means):
                 shape = min(g, len(spreads) - 1)  # a single one if tied
                 moved = Z[rows] - mean
@@ -226,23 +224,23 @@ def along(moved: Floats, axes: Floats | None) -> Floats:
 
 def squared_norms(Z: Floats) -> Floats:
     """Return the squared norm of each row, without a copy of the table."""
-    return np.concatenate([np.square(rows).sum(axis=1) for rows in _blocks(Z)])
+    return np.concatenate([np.square(Z[rows]).sum(axis=1) for rows in _blocks(Z)])
 
 
 def variances_of(Z: Floats) -> Floats:
     """Return the variance of each column, adding rows in the order in which `Z.var` does, without a copy."""
     means, total = Z.mean(axis=0), np.zeros(Z.shape[1])
     for rows in _blocks(Z):
-        squares = np.square(rows - means)
+        squares = np.square(Z[rows] - means)
         squares[0] += total
         total = squares.sum(axis=0)
     return np.asarray(total / len(Z))
 
 
-def _blocks(Z: Floats) -> list[Floats]:
-    """Return the rows of a table in blocks, few enough for the cache of a processor."""
+def _blocks(Z: Floats) -> list[slice]:
+    """Return the places of blocks of rows, which the cache of a processor holds."""
     many = max(CACHED // max(Z.shape[1], 1), 1)
-    return [Z[start : start + many] for start in range(0, len(Z), many)]
+    return [slice(start, start + many) for start in range(0, len(Z), many)]
 
 
 def assignment_costs(X: Floats, centers: Floats, covariances: Floats, used: NDArray[np.int64]) -> Floats:

@@ -21,7 +21,7 @@ from sweep_clustering.kernels.choice.criteria import Criteria
 from sweep_clustering.kernels.choice.held_out import HELD_OUT, UNSURE, below
 from sweep_clustering.kernels.fits import Fit, Gaussians, along, squared_norms
 from sweep_clustering.kernels.groups import fit as groups
-from sweep_clustering.kernels.groups.merging import Partitions
+from sweep_clustering.kernels.groups.merging import Partitions, means_of
 from sweep_clustering.kernels.groups.metric import Answers
 from sweep_clustering.kernels.problem.data import Floats, Layer, Links, count_distinct, link
 from sweep_clustering.kernels.search.genetic import MAX_KMEANS_ITERATIONS
@@ -476,14 +476,9 @@ class Table:
         return replace(hard, structure=structure, center=self.center, axes=self.axes(structure.subspace))
 
 
-def _means(Z: Floats, labels: NDArray[np.int64], n_components: int) -> Floats:
-    sums = np.stack([np.bincount(labels, column, n_components) for column in Z.T], axis=1)
-    return np.asarray(sums / np.maximum(np.bincount(labels, minlength=n_components), 1)[:, None])
-
-
 def hard_classes(Z: Floats, labels: NDArray[np.int64], n_classes: int) -> Gaussians:
     """Return a partition by k-means as Gaussians of one variance, one for each class."""
-    shares, means = np.zeros((len(Z), n_classes)), _means(Z, labels, n_classes)
+    shares, means = np.zeros((len(Z), n_classes)), means_of(Z, labels, n_classes)
     shares[np.arange(len(Z)), labels] = 1.0
     squares = means[labels]
     np.square(np.subtract(Z, squares, out=squares), out=squares)

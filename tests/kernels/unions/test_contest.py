@@ -276,14 +276,14 @@ def test_groups_of_one_variance_have_its_criteria(skewed: Rows) -> None:
     table = Table(X, 20, SeedSequence(0))
     (structure, *_), layers = merged_structures(len(X), X.shape[1], 20), drawn(labels, 100, 0.95)
     fit = table.solve(structure, layers, np.random.default_rng(0))
-    found = union_criteria(fit, fit.place(X))
+    criteria = union_criteria(fit, fit.place(X))
     many, variance = len(fit.weights), fit.covariances[0, 0]
     logs = [
         multivariate_normal(mean, variance * np.eye(X.shape[1])).logpdf(fit.place(X)) for mean in fit.means
     ]
-    assert found.parameters == many * X.shape[1] + 1
+    assert criteria.parameters == many * X.shape[1] + 1
     likelihood = np.logaddexp.reduce(np.array(logs) - math.log(many), axis=0).sum()
-    assert found.classification + found.surprise == pytest.approx(likelihood)
+    assert criteria.classification + criteria.surprise == pytest.approx(likelihood)
 
 
 def test_numbers_of_classes_grow_by_a_ratio() -> None:

@@ -293,9 +293,9 @@ def test_annotations_of_other_rows_are_followed_with_an_alarm() -> None:
             replace(layer, pairs=(layer.pairs + shift) % 200) for layer in drawn(1.0, 400, labels=labels)
         ]
         choice = {"model": "conditional-any", "covariance": "any", "settings": settings_of({})}
-        said = fit(features, layers, n_clusters=2, restarts=3, seed=0, **choice).alarms
-        is_alone = any("follow the annotations and not the features" in alarm for alarm in said)
-        assert is_alone == (shift == 1), said
+        result = fit(features, layers, n_clusters=2, restarts=3, seed=0, **choice)
+        is_alone = any("follow the annotations and not the features" in alarm for alarm in result.alarms)
+        assert is_alone == (shift == 1), result.alarms
 
 
 def test_skill_of_neighbours_is_that_of_all_nearest_rows() -> None:
