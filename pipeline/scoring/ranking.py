@@ -319,8 +319,7 @@ def best_first(values: np.ndarray) -> np.ndarray:
     for row, level in zip(values, levels, strict=True):
         order = np.argsort(-row)
         steps = np.concatenate([[0], np.cumsum(-np.diff(row[order]) > ROUNDING)])
-        sizes = np.bincount(steps[: len(row)])
-        level[order] = (sizes.cumsum() - (sizes - 1) / 2)[steps[: len(row)]]
+        level[order] = pd.Series(steps[: len(row)]).rank()
     return levels
 
 
