@@ -139,6 +139,9 @@ def measurements(folder: Path) -> Iterator[tuple[str, Callable[[Path], Cost]]]:
 @click.option("--write", is_flag=True, help="Into the documents.")
 def main(before: str, turns: int, write: bool) -> None:
     """Measure both versions in turn."""
+    is_commit = ["git", "cat-file", "-e", f"{before}^{{commit}}"]
+    if subprocess.run(is_commit, cwd=ROOT, check=False, capture_output=True).returncode:
+        raise click.BadParameter(f"found {before}, expected a commit of this repository")
     with tempfile.TemporaryDirectory() as name:
         folder, old = Path(name), Path(name) / "before"
         subprocess.run(["git", "worktree", "add", "-q", "--detach", str(old), before], cwd=ROOT, check=True)
