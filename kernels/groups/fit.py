@@ -2,6 +2,10 @@
 
 `answers_of` lays annotations out, `directions` gives the axes of a space, and `fit_groups` the soft partition
 in it as `Gaussians`, so that labels, memberships, draws and predictions are those of every other model.
+`signed_classes` finds the classes by the answers alone, from eigenvectors of their signed graph: answers that
+tie most rows together say which rows belong together, whatever the features. `fit_linear` starts from a
+partition and lets answers move linear functions of the features, so that few classes are found along
+directions that distances do not show.
 """
 
 from __future__ import annotations
@@ -14,9 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
 from sweep_clustering.kernels.fits import Gaussians
-from sweep_clustering.kernels.groups.linear import linear_classes
 from sweep_clustering.kernels.groups.merging import (
     Partitions,
     answer_odds,
@@ -25,6 +30,7 @@ from sweep_clustering.kernels.groups.merging import (
     divided,
     means_of,
     merge,
+    nearest,
     shares_together,
     small_groups,
     ward_odds,
@@ -35,9 +41,9 @@ from sweep_clustering.kernels.groups.metric import (
     diagonal_metric,
     full_metric,
     logistic,
+    minimise,
 )
 from sweep_clustering.kernels.groups.refinement import bound_of, normalised, refine, scatter_of, settle
-from sweep_clustering.kernels.groups.signed import signed_classes
 from sweep_clustering.kernels.problem.data import UNSURE, Floats, Links, row_numbers
 from sweep_clustering.kernels.structure import AVERAGE, METRIC, MOST_ROWS, ROWS, SIGNED, Structure, n_groups
 
@@ -52,6 +58,25 @@ CLASS_WEIGHT = 10.0
 
 # The same where classes start from the answers alone: distance decides where answers do not.
 SIGNED_WEIGHT = 0.3
+
+# Share of the scatter within classes that is spread equally over all directions.
+SPREAD = 0.5
+
+# Weight of the squared deviation of the functions from those of the first partition, in nats.
+STIFFNESS = 0.3
+
+# Factors of the first functions, the best of which by the likelihood of the partition is taken.
+FACTORS = 2.0 ** np.arange(-6.0, 3.25, 0.5)
+
+# Least size of a class, and least probability of an answer.
+LEAST = 1e-3
+UNLIKELY = 1e-12
+
+# Rows up to which all eigenvectors are computed: quicker than some of them by iteration.
+DENSE = 400
+
+# k-means starts, the best of which by inertia is used.
+TRIES = 10
 
 
 def answers_of(links: Links, odds: float = 0.0) -> Answers:
@@ -226,3 +251,116 @@ def accuracies_of(links: Links, classes: Floats) -> dict[int, tuple[float, float
         accuracy = min(max(share, 0.5 + UNSURE), 1.0 - UNSURE)
         totals[annotator] = accuracy, accuracy
     return totals
+
+
+class Functions(NamedTuple):
+    """Linear functions, one for each class, whose exponentials are in the ratio of the shares of a row."""
+
+    slopes: Floats  # (n_dims, n_classes)
+    intercepts: Floats  # (n_classes,)
+    deviation: float  # prior on the deviation from the first functions, nats
+
+    def of(self, Z: Floats) -> Floats:
+        """Return the logarithm of the share of each class in each row, nats."""
+        logs = Z @ self.slopes + self.intercepts
+        logs -= logs.max(axis=1, keepdims=True)
+        return np.asarray(logs - np.log(np.exp(logs).sum(axis=1, keepdims=True)))
+
+
+def discriminant(Z: Floats, labels: NDArray[np.integer], n_classes: int) -> Functions:
+    """Return the functions of Gaussians with one matrix, as sure of a partition as its likelihood asks."""
+    members = np.eye(n_classes)[labels]
+    sizes = members.sum(axis=0)
+    means = members.T @ Z / np.maximum(sizes, 1.0)[:, None]
+    within = (Z.T @ Z - (means * sizes[:, None]).T @ means) / len(Z)
+    spread = max(float(np.trace(within)) / len(within), np.finfo(float).tiny)
+    slopes = np.linalg.solve((1.0 - SPREAD) * within + SPREAD * spread * np.eye(len(within)), means.T)
+    shares = np.log(np.maximum(sizes, LEAST) / len(Z))
+    first = Functions(slopes, shares - 0.5 * (means * slopes.T).sum(axis=1), 0.0)
+    scaled = [Functions(factor * slopes, factor * first.intercepts, 0.0) for factor in FACTORS.tolist()]
+    return max(scaled, key=lambda functions: float(functions.of(Z)[np.arange(len(Z)), labels].sum()))
+
+
+def linear_classes(Z: Floats, labels: NDArray[np.integer], answers: Answers, n_classes: int) -> Functions:
+    """Return functions that predict the answers best, near those of a partition.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n_samples, n_dims)
+        Coordinates, whose means are 0.
+    labels : ndarray of shape (n_samples,)
+        Partition to start from.
+    answers : Answers
+        Answers about pairs of rows.
+    n_classes : int
+        Number of classes.
+    """
+    unit = np.sqrt(max(float(Z.var(axis=0).sum()), np.finfo(float).tiny))
+    rows = np.column_stack([Z / unit, np.ones(len(Z))])
+    first = discriminant(rows[:, :-1], labels, n_classes)
+    start = np.vstack([first.slopes, first.intercepts])
+    i, j = answers.pairs.T
+    sure = 2.0 * answers.accuracies - 1.0
+
+    def loss(x: Floats) -> tuple[float, Floats]:
+        shares, excess = normalised(rows @ x.reshape(start.shape)), x - start.ravel()
+        together = (shares[i] * shares[j]).sum(axis=1)
+        agreeing = np.where(answers.signs > 0.0, together, 1.0 - together)
+        likelihoods = np.maximum(1.0 - answers.accuracies + sure * agreeing, UNLIKELY)
+        slopes = csr_array(
+            (-answers.weights * answers.signs * sure / likelihoods, (i, j)), shape=(len(Z), len(Z))
+        )
+        by_share = slopes @ shares + slopes.T @ shares
+        by_log = shares * (by_share - (by_share * shares).sum(axis=1, keepdims=True))
+        value = STIFFNESS * float(excess @ excess) - float(answers.weights @ np.log(likelihoods))
+        return value, (rows.T @ by_log).ravel() + 2.0 * STIFFNESS * excess
+
+    x = minimise(loss, start.ravel())
+    deviation = float(np.square(x - start.ravel()).sum())
+    slopes, intercepts = np.split(x.reshape(start.shape), [-1])
+    return Functions(slopes / unit, intercepts[0], -STIFFNESS * deviation)
+
+
+def signed_classes(
+    Z: Floats, answers: Answers, plain: NDArray[np.int64], rng: Generator
+) -> NDArray[np.int64]:
+    """Return the class of each row: rows of answers by their signed graph, and others by the nearest mean.
+
+    `plain` is a partition by features, which is returned if the answers say nothing or are about few rows.
+    """
+    rows, n_classes = np.unique(answers.pairs), int(plain.max()) + 1
+    if len(rows) <= n_classes:
+        return plain
+    axes = signed_axes(np.searchsorted(rows, answers.pairs), answers.odds, len(rows), n_classes)
+    if not axes.any():
+        return plain
+    tries = (small_groups(axes, n_classes, rng) for _ in range(TRIES))
+    classes = min(tries, key=lambda labels: scatter_of(axes, labels))
+    labels = nearest(Z, means_of(Z[rows], classes, int(classes.max()) + 1))
+    labels[rows] = classes
+    return labels
+
+
+def signed_axes(pairs: NDArray[np.int64], odds: Floats, n_rows: int, n_axes: int) -> Floats:
+    """Return the largest eigenvectors of the signed graph, normalised by its degrees.
+
+    With the log odds A of each two rows and their sums of absolute values d, whose mean is added to each so
+    that a few rows apart are no eigenvector of their own, these are the eigenvectors of A_ij / sqrt(d_i d_j),
+    divided by sqrt(d_i). If an iteration does not find all of them, there are fewer.
+    """
+    first, second = np.concatenate([pairs, pairs[:, ::-1]]).T
+    graph = csr_array((np.tile(odds, 2), (first, second)), shape=(n_rows, n_rows))
+    degrees = np.asarray(abs(graph).sum(axis=1))
+    if not degrees.any():
+        return np.zeros((n_rows, n_axes))
+    scale = 1.0 / np.sqrt(degrees + degrees.mean())
+    graph = graph.multiply(scale[:, None]).multiply(scale).tocsr()
+    if n_rows <= max(DENSE, 2 * n_axes):
+        vectors = np.linalg.eigh(graph.toarray())[1][:, -n_axes:]
+    else:
+        start = np.random.default_rng(0).normal(size=n_rows)  # the default start differs from call to call
+        try:
+            vectors = eigsh(graph, k=n_axes, which="LA", v0=start)[1]
+        except ArpackNoConvergence as partial:
+            vectors = partial.eigenvectors
+    return np.asarray(vectors * scale[:, None])

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sweep_clustering.kernels.choice.held_out import below
 from sweep_clustering.kernels.groups.fit import answers_of
-from sweep_clustering.kernels.groups.questions import unsure_pairs
+from sweep_clustering.kernels.groups.merging import unsure_pairs
 from sweep_clustering.kernels.problem.data import link
 from sweep_clustering.kernels.problem.problem import MUST, build_problem, layers_from_annotations
 from sweep_clustering.kernels.search.genetic import run_restart
