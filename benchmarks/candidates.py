@@ -2,7 +2,7 @@
 
 from sweep_clustering.kernels.jit import jit
 from sweep_clustering.kernels.partition.gains import set_gains, set_links
-from sweep_clustering.kernels.partition.state import State
+from sweep_clustering.kernels.partition.statistics import State
 from sweep_clustering.kernels.problem.data import IMPROVEMENT, Data
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tables import Table, mean_error
 
-from sweep_clustering.kernels.choice.held_out import estimated_accuracy
+from sweep_clustering.kernels.choice import estimated_accuracy
 from sweep_clustering.kernels.problem.problem import layers_from_annotations
 from sweep_clustering.kernels.settings import settings_of
 from sweep_clustering.pipeline.fit.counts import Candidate, choose, choose_clusters, within

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from solving.entries import collect, local_search
 from tables import Table
 
-from sweep_clustering.kernels.partition.state import EVALUATIONS, RELOCATIONS, State, new_state
+from sweep_clustering.kernels.partition.statistics import EVALUATIONS, RELOCATIONS, State, new_state
 from sweep_clustering.kernels.problem.data import Data
 from sweep_clustering.kernels.problem.problem import build_problem, layers_from_annotations
 from sweep_clustering.kernels.search.genetic import (

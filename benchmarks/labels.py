@@ -20,7 +20,7 @@ from sklearn import datasets
 from suite import SUITE, read
 from tables import Table
 
-from sweep_clustering.kernels.problem.labels import label_layers
+from sweep_clustering.kernels.problem.data import label_layers
 from sweep_clustering.kernels.scores import adjusted_rand
 from sweep_clustering.kernels.settings import settings_of
 from sweep_clustering.pipeline.fit.solve import fit

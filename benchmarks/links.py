@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from solving.entries import local_search
 from tables import Table
 
-from sweep_clustering.kernels.partition.state import new_state
+from sweep_clustering.kernels.partition.statistics import new_state
 from sweep_clustering.kernels.scores import adjusted_rand
 from sweep_clustering.kernels.search.genetic import warm_up
 from sweep_clustering.pipeline.commands.main import main as sweep

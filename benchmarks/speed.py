@@ -17,7 +17,7 @@ from quality import PUBLISHED, STRONG
 from solving.entries import collect
 from tables import Sentence, Table
 
-from sweep_clustering.kernels.partition.state import new_state
+from sweep_clustering.kernels.partition.statistics import new_state
 from sweep_clustering.kernels.problem.data import Data
 from sweep_clustering.kernels.problem.problem import (
     CANNOT,

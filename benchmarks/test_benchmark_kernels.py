@@ -11,7 +11,7 @@ from candidates import sweep_candidates
 from solving.entries import collect, local_search
 from speed import COUNTS, MODELS, mixture
 
-from sweep_clustering.kernels.partition.state import new_state
+from sweep_clustering.kernels.partition.statistics import new_state
 from sweep_clustering.kernels.scores import (
     centroid_index,
     cluster_gaussians,

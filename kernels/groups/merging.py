@@ -1,8 +1,8 @@
 """Small groups of rows, merged into a tree by distance and answers (docs/model.md, section 13).
 
 `small_groups` finds the groups, `average_odds` and `ward_odds` say what speaks for merging two of them, and
-`merge` makes the tree, of which `cut` gives any number of classes. `unsure_pairs` asks about rows of two parts
-of clusters that may or may not be of one class: whether clusters are to be merged or split (section 10).
+`merge` makes the tree, of which `cut` gives any number of classes. `unsure_pairs` asks about rows of two
+parts of clusters that may or may not be of one class, so that answers merge or split clusters (section 10).
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import numpy as np
 from sweep_clustering.kernels.jit import jit_part
 from sweep_clustering.kernels.lanes import LANES, Vector, choose, load, store
 from sweep_clustering.kernels.partition import statistics
-from sweep_clustering.kernels.partition.state import State
+from sweep_clustering.kernels.partition.statistics import State
 from sweep_clustering.kernels.problem.data import LARGEST_ACCURACY, LIKELIHOOD, POSTERIOR, Data, Floats
 
 # Block models (equations (22) and (23) of docs/model.md).

@@ -12,10 +12,15 @@ import numpy as np
 from sweep_clustering.kernels.jit import jit_inner, jit_part
 from sweep_clustering.kernels.lanes import LANES, are_all, choose, load, spread, store
 from sweep_clustering.kernels.partition import blockmodel, shaped, statistics
-from sweep_clustering.kernels.partition import state as places
 from sweep_clustering.kernels.partition.objective import error_after_removal
-from sweep_clustering.kernels.partition.state import FACTOR, HALF, State
-from sweep_clustering.kernels.partition.statistics import cluster_term, x_log_x, x_log_x_lanes
+from sweep_clustering.kernels.partition.statistics import (
+    FACTOR,
+    HALF,
+    State,
+    cluster_term,
+    x_log_x,
+    x_log_x_lanes,
+)
 from sweep_clustering.kernels.problem import data as codes
 from sweep_clustering.kernels.problem.data import Data, Floats
 
@@ -242,8 +247,8 @@ def set_gaussian_gains(data: Data, state: State, sample: int, source: int, floor
         removal = leaving_gain(data, state, sample, source)
     has_bounds = floor > -np.inf
     for k in range(0, len(state.gains), LANES):
-        x = load(state.join[places.SCALE], k) * load(state.distances, k)
-        joining = load(state.join[places.LEVEL], k) + load(state.join[HALF], k) * (2.0 * x / (2.0 + x))
+        x = load(state.join[statistics.SCALE], k) * load(state.distances, k)
+        joining = load(state.join[statistics.LEVEL], k) + load(state.join[HALF], k) * (2.0 * x / (2.0 + x))
         gain = removal + joining
         store(state.gains, k, gain)
         has_bounds &= are_all(gain < np.inf)
@@ -256,18 +261,18 @@ def set_gaussian_gains(data: Data, state: State, sample: int, source: int, floor
 @jit_part
 def joining_bound(state: State, target: int) -> float:
     """Return an upper bound of `joining_gain` by log(1 + x) >= 2 x / (2 + x); infinite if there is none."""
-    x = state.join[places.SCALE, target] * state.distances[target]
-    return float(state.join[places.LEVEL, target] + state.join[HALF, target] * (2.0 * x / (2.0 + x)))
+    x = state.join[statistics.SCALE, target] * state.distances[target]
+    return float(state.join[statistics.LEVEL, target] + state.join[HALF, target] * (2.0 * x / (2.0 + x)))
 
 
 @jit_part
 def leaving_bound(data: Data, state: State, source: int) -> float:
     """Return an upper bound of `leaving_gain` by log(1 - x) >= -x (2 - x) / (2 (1 - x)), or infinity."""
-    x = state.join[places.LEAVING_SCALE, source] * state.distances[source]
+    x = state.join[statistics.LEAVING_SCALE, source] * state.distances[source]
     if x > 0.5:
         return np.inf  # the cluster may be degenerate without the sample
     half = state.join[HALF, source] + data.feature_weight * data.X.shape[1]
-    return float(state.join[places.LEAVING_LEVEL, source] - half * (x * (2.0 - x) / (2.0 - 2.0 * x)))
+    return float(state.join[statistics.LEAVING_LEVEL, source] - half * (x * (2.0 - x) / (2.0 - 2.0 * x)))
 
 
 @jit_part
@@ -283,9 +288,9 @@ def joining_gain(data: Data, state: State, target: int) -> float:
     join = state.join
     prior = data.kappa * data.X.shape[1] * data.total_variance
     error = state.errors[target] + join[FACTOR, target] * state.distances[target]
-    if error + prior <= join[places.LIMIT, target]:
+    if error + prior <= join[statistics.LIMIT, target]:
         return float(-state.terms[target])
-    return float(join[HALF, target] * math.log(error + prior) + join[places.OFFSET, target])
+    return float(join[HALF, target] * math.log(error + prior) + join[statistics.OFFSET, target])
 
 
 @jit_inner

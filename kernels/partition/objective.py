@@ -13,8 +13,7 @@ from numpy.typing import ArrayLike
 from sweep_clustering.kernels.jit import jit, jit_inner, jit_part
 from sweep_clustering.kernels.lanes import LANES, load, store
 from sweep_clustering.kernels.partition import blockmodel, shaped, statistics
-from sweep_clustering.kernels.partition import state as places
-from sweep_clustering.kernels.partition.state import FACTOR, HALF, OFFSET, STALE, State, new_state
+from sweep_clustering.kernels.partition.statistics import FACTOR, HALF, OFFSET, STALE, State, new_state
 from sweep_clustering.kernels.problem import data as codes
 from sweep_clustering.kernels.problem.data import Data, Floats
 from sweep_clustering.kernels.problem.problem import Problem
@@ -54,7 +53,7 @@ def collect(data: Data, state: State) -> None:
         elif data.shape > codes.DIAGONAL:
             shaped.collect_scatter(data, state)
         # Sums of whole weights are exact, and phase 2 moves no sample with annotations.
-        if state.counters[STALE] == places.REPLACED or len(data.x_log_x) == 0:
+        if state.counters[STALE] == statistics.REPLACED or len(data.x_log_x) == 0:
             statistics.collect_annotations(data, state)
         refresh(data, state)
         state.counters[STALE] = 0
@@ -111,19 +110,21 @@ def refresh_gaussian(data: Data, state: State, k: int) -> None:
     join[FACTOR, k] = size / (size + 1.0)
     join[HALF, k] = half
     join[OFFSET, k] = offset
-    join[places.LIMIT, k] = limit
-    join[places.SCALE, k] = join[places.LEAVING_SCALE, k] = 0.0
-    join[places.LEVEL, k] = join[places.LEAVING_LEVEL, k] = np.inf  # no bound if it may be degenerate
+    join[statistics.LIMIT, k] = limit
+    join[statistics.SCALE, k] = join[statistics.LEAVING_SCALE, k] = 0.0
+    join[statistics.LEVEL, k] = join[statistics.LEAVING_LEVEL, k] = np.inf  # no bound if it may be degenerate
     error = state.errors[k] + data.kappa * n_features * data.total_variance
     if data.shape == codes.SPHERICAL and error > 2.0 * limit:
         log = math.log(error)
-        margin = places.SAFETY * (abs(half) * (abs(log) + 2.0) + abs(offset) + abs(term))
-        join[places.SCALE, k] = join[FACTOR, k] / error
-        join[places.LEVEL, k] = half * log + offset + margin
+        margin = statistics.SAFETY * (abs(half) * (abs(log) + 2.0) + abs(offset) + abs(term))
+        join[statistics.SCALE, k] = join[FACTOR, k] / error
+        join[statistics.LEVEL, k] = half * log + offset + margin
         if size > 2:
             leaving = half + data.feature_weight * n_features
-            join[places.LEAVING_SCALE, k] = size / (size - 1.0) / error
-            join[places.LEAVING_LEVEL, k] = leaving * (1.0 + log - data.log_freedom[size - 1]) - term + margin
+            join[statistics.LEAVING_SCALE, k] = size / (size - 1.0) / error
+            join[statistics.LEAVING_LEVEL, k] = (
+                leaving * (1.0 + log - data.log_freedom[size - 1]) - term + margin
+            )
 
 
 @jit_inner
@@ -302,8 +303,8 @@ def relocate(data: Data, state: State, sample: int, target: int) -> None:
             move_edges(state.edge_counts[layer], links, links[source], self_weight, source, target)
         elif state.n_touched[layer] > 0:
             state.agreed[layer] += links[target] - links[source]
-    state.counters[STALE] = max(state.counters[STALE], places.MOVED)
-    state.counters[places.RELOCATIONS] += 1
+    state.counters[STALE] = max(state.counters[STALE], statistics.MOVED)
+    state.counters[statistics.RELOCATIONS] += 1
     refresh_moved(data, state, source, target)
 
 

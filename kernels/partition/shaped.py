@@ -21,10 +21,13 @@ from typing import cast
 import numpy as np
 
 from sweep_clustering.kernels.jit import jit_inner, jit_part
-from sweep_clustering.kernels.partition.state import FACTOR, HALF, OFFSET, State
 from sweep_clustering.kernels.partition.statistics import (
     CANCELLATION,
     EPSILON,
+    FACTOR,
+    HALF,
+    OFFSET,
+    State,
     add_feature_error,
     shaped_term,
 )

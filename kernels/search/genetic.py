@@ -15,11 +15,18 @@ from numpy.typing import NDArray
 
 from sweep_clustering.kernels.fits import Fit
 from sweep_clustering.kernels.jit import by_pointer, jit, jit_inner, jit_part
-from sweep_clustering.kernels.partition import state as places
 from sweep_clustering.kernels.partition.gains import squared_distances
 from sweep_clustering.kernels.partition.objective import objective_terms
-from sweep_clustering.kernels.partition.state import State, allocate, new_state, sizes_of
-from sweep_clustering.kernels.partition.statistics import set_means
+from sweep_clustering.kernels.partition.statistics import (
+    CAPS,
+    EVALUATIONS,
+    LOCAL_SEARCHES,
+    State,
+    allocate,
+    new_state,
+    set_means,
+    sizes_of,
+)
 from sweep_clustering.kernels.problem.data import COMMON, Data, Floats, check_labels
 from sweep_clustering.kernels.problem.problem import (
     CANNOT,
@@ -77,7 +84,7 @@ def run_restart(
         first = np.ascontiguousarray(start, dtype=np.int16)
     warm_up()
     labels, counters = _best_partition(problem, settings, rng, first)
-    work = [int(counters[place]) for place in (places.LOCAL_SEARCHES, places.EVALUATIONS, places.CAPS)]
+    work = [int(counters[place]) for place in (LOCAL_SEARCHES, EVALUATIONS, CAPS)]
     return fit_of(problem, labels, *work)
 
 
@@ -327,7 +334,7 @@ def kmeans(data: Data, state: State, centroids: Floats, iterations: int) -> None
         if assign_closest(data, state, centroids) == 0 or state.stop[0] != 0:
             return
         set_means(data.X, state, centroids)
-    state.counters[places.CAPS] += 1
+    state.counters[CAPS] += 1
 
 
 @jit_inner
@@ -469,7 +476,7 @@ def improve(search: Search, rng: Generator, count: int) -> float:
         if local.relocate_components(data, state, rng, search.component) == 0:
             return objective
         objective = local.local_search(data, state, rng)
-    state.counters[places.CAPS] += 1
+    state.counters[CAPS] += 1
     return objective
 
 

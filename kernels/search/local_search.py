@@ -12,12 +12,11 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from sweep_clustering.kernels.jit import by_pointer, jit_inner, jit_part
-from sweep_clustering.kernels.partition import state as places
+from sweep_clustering.kernels.partition import statistics
 from sweep_clustering.kernels.partition.gains import set_distances, set_gains, set_links, squared_distances
 from sweep_clustering.kernels.partition.objective import collect, move_edges, objective_of, relocate
 from sweep_clustering.kernels.partition.shaped import ONLY, factorise, logdet_of
-from sweep_clustering.kernels.partition.state import EVALUATIONS, State, allocate, sizes_of
-from sweep_clustering.kernels.partition.statistics import CANCELLATION, is_degenerate, pooled_error
+from sweep_clustering.kernels.partition.statistics import State
 from sweep_clustering.kernels.problem import data as codes
 from sweep_clustering.kernels.problem.data import Data, Floats
 
@@ -37,21 +36,21 @@ def local_search(data: Data, state: State, rng: Generator) -> float:
     The result is the best end of a round. A round that would change nothing is skipped: when phase 2 moved no
     sample, phase 1 is still at its end, and without annotated samples phase 2 is.
     """
-    state.counters[places.LOCAL_SEARCHES] += 1
-    state.counters[places.STALE] = places.REPLACED
+    state.counters[statistics.LOCAL_SEARCHES] += 1
+    state.counters[statistics.STALE] = statistics.REPLACED
     best = -np.inf
     value = -np.inf
     is_settled = False
     for _ in range(MAX_ROUNDS):
         if is_settled or state.stop[0] != 0:
             break
-        caps = state.counters[places.CAPS]
+        caps = state.counters[statistics.CAPS]
         n_moves = 0
         total = 0
         for phase in range(RELOCATION, ASSIGNMENT + 1):  # a literal phase would compile `run_phase` again
             n_moves = run_phase(data, state, rng, phase)
             total += n_moves
-        has_cap = state.counters[places.CAPS] > caps
+        has_cap = state.counters[statistics.CAPS] > caps
         is_settled = (n_moves == 0 or len(state.order) == 0) and not (has_cap and total > 0)
         collect(data, state)
         value = objective_of(data, state)
@@ -59,11 +58,11 @@ def local_search(data: Data, state: State, rng: Generator) -> float:
             best = value
             copy_labels(state.labels, state.best)
     if not is_settled:
-        state.counters[places.CAPS] += 1
+        state.counters[statistics.CAPS] += 1
     # A later round may end lower, as phase 2 does not see the annotation term and the prior.
     if value < best:
         copy_labels(state.best, state.labels)
-        state.counters[places.STALE] = places.REPLACED
+        state.counters[statistics.STALE] = statistics.REPLACED
         collect(data, state)
     return best
 
@@ -82,8 +81,8 @@ def run_phase(data: Data, state: State, rng: Generator, phase: int) -> int:
         total += n_moves
         if n_moves == 0 or state.stop[0] != 0:
             return total
-        state.counters[places.STALE] = places.MOVED
-    state.counters[places.CAPS] += 1
+        state.counters[statistics.STALE] = statistics.MOVED
+    state.counters[statistics.CAPS] += 1
     return total
 
 
@@ -115,7 +114,7 @@ def relocation_pass(data: Data, state: State, rng: Generator) -> int:
         while place < data.n_clusters:
             largest = set_gains(data, state, sample, degree, codes.IMPROVEMENT)
             if largest <= codes.IMPROVEMENT and n_moves == 0:
-                state.counters[EVALUATIONS] += data.n_clusters - 1
+                state.counters[statistics.EVALUATIONS] += data.n_clusters - 1
                 break
             if n_moves == 0:
                 shuffle(rng, state.cluster_order)
@@ -124,7 +123,7 @@ def relocation_pass(data: Data, state: State, rng: Generator) -> int:
                 target = state.cluster_order[place]
                 place += 1
                 if target != source:
-                    state.counters[EVALUATIONS] += 1
+                    state.counters[statistics.EVALUATIONS] += 1
                     if state.gains[target] > codes.IMPROVEMENT:
                         destination = target
             if destination >= 0:
@@ -163,7 +162,7 @@ def assignment_pass(data: Data, state: State) -> int:
             if cost < lowest:
                 lowest = cost
                 cheapest = k
-        state.counters[EVALUATIONS] += data.n_clusters - 1
+        state.counters[statistics.EVALUATIONS] += data.n_clusters - 1
         if lowest < state.distances[source] * precision[source] + offset[source] - codes.IMPROVEMENT:
             state.labels[sample] = cheapest
             state.sizes[source] -= 1
@@ -182,7 +181,7 @@ def set_costs(data: Data, state: State, precision: Floats, offset: Floats) -> No
         freedom = n_dims * (n_samples + data.kappa)
         # The floor keeps 1 / variance finite where all clusters are degenerate.
         floor = codes.DEGENERATE * data.total_variance
-        common = max((pooled_error(data, state) + prior) / freedom, floor)
+        common = max((statistics.pooled_error(data, state) + prior) / freedom, floor)
     for k in range(data.n_clusters):
         size = state.sizes[k]
         precision[k] = 0.0
@@ -192,7 +191,7 @@ def set_costs(data: Data, state: State, precision: Floats, offset: Floats) -> No
         elif data.shape == codes.TIED:
             precision[k] = 0.5 * (n_samples + data.freedom)
         elif data.shape == codes.SPHERICAL:
-            if is_degenerate(data, size, state.errors[k]):
+            if statistics.is_degenerate(data, size, state.errors[k]):
                 offset[k] = np.inf
             else:
                 variance = (state.errors[k] + prior) / (n_dims * (size + data.kappa))
@@ -232,7 +231,9 @@ def new_component(data: Data, state: State) -> Component:
     """Return memory for the components of one search."""
     names = ("sizes", "errors", "logdets", "edge_counts", "agreed")
     after = state._replace(**{name: getattr(state, name).copy() for name in names})
-    return allocate(Component, sizes_of(data) | {"width": max(1, state.matrix.shape[1])}, after=after)
+    return statistics.allocate(
+        Component, statistics.sizes_of(data) | {"width": max(1, state.matrix.shape[1])}, after=after
+    )
 
 
 @jit_inner
@@ -287,7 +288,7 @@ def relocate_component(data: Data, state: State, component: Component, size: int
         squared_distances(component.mean, state.means, state.distances)
         # As `error_after_removal`, but not recomputed where digits cancel: the component then stays.
         rest = state.errors[source] - error - size * n_source / (n_source - size) * state.distances[source]
-        if rest < CANCELLATION * state.errors[source]:
+        if rest < statistics.CANCELLATION * state.errors[source]:
             return 0
     elif data.shape != codes.TIED:
         rest = logdet_after(data, state, component, source, -size)
@@ -312,7 +313,7 @@ def relocate_component(data: Data, state: State, component: Component, size: int
             component.after.logdets[source] = rest
             component.after.logdets[target] = logdet_after(data, state, component, target, size)
         state.gains[target] = objective_of(data, component.after)
-    state.counters[EVALUATIONS] += data.n_clusters - 1
+    state.counters[statistics.EVALUATIONS] += data.n_clusters - 1
     best = int(np.int64(source))  # has the type of `target`, or `relocate` would be compiled twice
     for target in range(data.n_clusters):
         if state.gains[target] > state.gains[best]:
@@ -381,7 +382,7 @@ def logdet_after(data: Data, state: State, component: Component, cluster: int, c
         difference = component.mean[d] - state.means[d, cluster]
         square = state.squares[d, cluster] + within * component.scatter[d, 0]
         square += between * difference * difference
-        if square < CANCELLATION * state.squares[d, cluster]:
+        if square < statistics.CANCELLATION * state.squares[d, cluster]:
             return np.nan
         state.column[d, 0] = square
     return logdet_of(data, state.column, size + change, ONLY)

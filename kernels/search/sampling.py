@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sweep_clustering.kernels.jit import by_pointer, jit, jit_inner, jit_part
 from sweep_clustering.kernels.partition.gains import exact_gain, set_distances, set_gains, set_links
 from sweep_clustering.kernels.partition.objective import collect, objective_of, relocate
-from sweep_clustering.kernels.partition.state import State, allocate, new_state, sizes_of
+from sweep_clustering.kernels.partition.statistics import State, allocate, new_state, sizes_of
 from sweep_clustering.kernels.problem.data import POSTERIOR, Data, Floats
 from sweep_clustering.kernels.problem.problem import Problem
 from sweep_clustering.kernels.search.local_search import draw_below, shuffle

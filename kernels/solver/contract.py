@@ -21,8 +21,7 @@ import numpy as np
 from numpy.random import SeedSequence
 from numpy.typing import NDArray
 
-from sweep_clustering.kernels.choice.criteria import Criteria
-from sweep_clustering.kernels.choice.held_out import HeldOut, Skill, bar_of
+from sweep_clustering.kernels.choice import Criteria, HeldOut, Skill, bar_of
 from sweep_clustering.kernels.fits import Fit, Floats, Runner
 from sweep_clustering.kernels.problem.data import Layer
 from sweep_clustering.kernels.settings import MODEL_ANY, Settings

@@ -14,9 +14,18 @@ from numpy.random import Generator, SeedSequence, default_rng
 from numpy.typing import NDArray
 from scipy.special import entr
 
-from sweep_clustering.kernels.choice import held_out
-from sweep_clustering.kernels.choice.criteria import Criteria, criteria
-from sweep_clustering.kernels.choice.held_out import HELD_OUT, LEAST_PAIRS, below, list_annotations, some_rows
+from sweep_clustering.kernels.choice import (
+    HELD_OUT,
+    LEAST_PAIRS,
+    Criteria,
+    HeldOut,
+    below,
+    choose_covariance,
+    criteria,
+    list_annotations,
+    some_rows,
+    warm_up,
+)
 from sweep_clustering.kernels.fits import Fit, Floats, Gaussians, Runner, assignment_costs
 from sweep_clustering.kernels.problem.data import MUST, Layer, layer_weights, link
 from sweep_clustering.kernels.problem.hard import group_samples, has_hard_links
@@ -87,17 +96,17 @@ class Clusters(Solver):
         """Load or compile the search, and the predictions of annotations if they are needed."""
         genetic.warm_up()
         if (predict or self.model.is_open) and len(self.problem.data.annotated):
-            held_out.warm_up()
+            warm_up()
 
     def choose(
         self, streams: Sequence[SeedSequence] = (), *, predict: bool = False, part: Part | None = None
     ) -> Choice:
         """Choose the shape that predicts held-out annotations best, or measure how well one does."""
         is_open, shapes = self.model.is_open, CANDIDATES if self.model.is_open else (self.model.covariance,)
-        shape, candidates, note = shapes[0], dict[str, held_out.HeldOut](), ""
+        shape, candidates, note = shapes[0], dict[str, HeldOut](), ""
         if is_open or predict:
             X, layers = part or (self.X, self.layers)
-            choice = held_out.choose_covariance(
+            choice = choose_covariance(
                 X,
                 layers,
                 n_clusters=self.n_clusters,
@@ -112,7 +121,7 @@ class Clusters(Solver):
         self._choice = self._choice_of(candidates, (note,) if note and is_open else ())
         return self._choice
 
-    def _choice_of(self, candidates: dict[str, held_out.HeldOut], notes: tuple[str, ...] = ()) -> Choice:
+    def _choice_of(self, candidates: dict[str, HeldOut], notes: tuple[str, ...] = ()) -> Choice:
         shape = self.problem.covariance
         return Choice(shape, Structure(NONE, 1, shape).words, shape, shape, candidates, notes=notes)
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from sweep_clustering.kernels.choice.held_out import (
+from sweep_clustering.kernels.choice import (
     HELD_OUT,
     LEAST_PAIRS,
     Annotations,

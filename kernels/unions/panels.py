@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sweep_clustering.kernels.fits import squared_norms, variances_of
 from sweep_clustering.kernels.interrupt import new_flag
 from sweep_clustering.kernels.jit import by_pointer, jit_inner, jit_part
-from sweep_clustering.kernels.partition.state import allocate
+from sweep_clustering.kernels.partition.statistics import allocate
 from sweep_clustering.kernels.problem.data import FULL, TIED, Floats, Links
 from sweep_clustering.kernels.structure import COVARIANCES
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sweep_clustering.kernels.choice.held_out import (
+from sweep_clustering.kernels.choice import (
     COIN,
     HELD_OUT,
     LEAST_PAIRS,

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from sweep_clustering.kernels.fits import Gaussians
 from sweep_clustering.kernels.jit import jit, jit_inner, jit_part
-from sweep_clustering.kernels.partition.state import State, new_state
-from sweep_clustering.kernels.partition.statistics import array_log
+from sweep_clustering.kernels.partition.statistics import State, array_log, new_state
 from sweep_clustering.kernels.problem.data import (
     DIAGONAL,
     FULL,

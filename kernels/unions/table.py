@@ -17,8 +17,7 @@ from numpy.random import Generator, SeedSequence
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from sweep_clustering.kernels.choice.criteria import Criteria
-from sweep_clustering.kernels.choice.held_out import HELD_OUT, UNSURE, below
+from sweep_clustering.kernels.choice import HELD_OUT, UNSURE, Criteria, below
 from sweep_clustering.kernels.fits import Fit, Gaussians, along, squared_norms
 from sweep_clustering.kernels.groups import fit as groups
 from sweep_clustering.kernels.groups.merging import Partitions, means_of

@@ -133,7 +133,7 @@ def assess(
     The number of the batch in a session is part of the random stream, and `start` has the labels (n_samples,)
     of the batch before. A problem without a solution is a `ValueError`.
     """
-    from sweep_clustering.kernels.choice.held_out import below
+    from sweep_clustering.kernels.choice import below
     from sweep_clustering.kernels.interrupt import run_interruptibly
     from sweep_clustering.pipeline.ask.questions import next_questions, questions_left
     from sweep_clustering.pipeline.asking.belief import believe, shape_to_ask, share_at

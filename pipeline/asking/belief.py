@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from sweep_clustering.kernels.choice.held_out import below, some_rows
+from sweep_clustering.kernels.choice import below, some_rows
 from sweep_clustering.kernels.fits import Runner
 from sweep_clustering.kernels.problem.data import MUST, Layer
 from sweep_clustering.kernels.settings import Settings, settings_of

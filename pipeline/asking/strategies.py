@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sweep_clustering.kernels.choice.held_out import below
+from sweep_clustering.kernels.choice import below
 from sweep_clustering.kernels.groups.fit import answers_of
 from sweep_clustering.kernels.groups.merging import unsure_pairs
 from sweep_clustering.kernels.problem.data import link

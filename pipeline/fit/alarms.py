@@ -16,7 +16,7 @@ from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 from scipy.special import betainc
 
-from sweep_clustering.kernels.choice.held_out import COIN, LEAST_PAIRS, HeldOut, Skill, bar_of
+from sweep_clustering.kernels.choice import COIN, LEAST_PAIRS, HeldOut, Skill, bar_of
 from sweep_clustering.kernels.fits import Fit
 from sweep_clustering.kernels.problem.data import (
     MUST,

@@ -24,8 +24,7 @@ from sweep_clustering.sweeps.data.table import MAX_CLASSES
 from sweep_clustering.sweeps.errors import Problem, present
 
 if TYPE_CHECKING:  # options are read before kernels are loaded, which takes a second
-    from sweep_clustering.kernels.choice.criteria import Criteria
-    from sweep_clustering.kernels.choice.held_out import HeldOut
+    from sweep_clustering.kernels.choice import Criteria, HeldOut
     from sweep_clustering.kernels.fits import Runner
     from sweep_clustering.kernels.problem.problem import Layer
     from sweep_clustering.kernels.unions.contest import Cut
@@ -120,7 +119,7 @@ class ClusterChoice:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values (nats), with the accuracy of the annotations as the chosen fit estimates it."""
-        from sweep_clustering.kernels.choice.held_out import estimated_accuracy
+        from sweep_clustering.kernels.choice import estimated_accuracy
 
         held_out = self.chosen.held_out
         accuracy = None if held_out is None else estimated_accuracy(held_out)

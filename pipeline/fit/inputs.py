@@ -23,9 +23,9 @@ from sweep_clustering.kernels.problem.data import (
     Layer,
     count_distinct,
     inferred_accuracies,
+    label_layers,
 )
 from sweep_clustering.kernels.problem.hard import Contradiction, group_samples, has_hard_links
-from sweep_clustering.kernels.problem.labels import label_layers
 from sweep_clustering.kernels.problem.problem import SPHERES, unused_priors
 from sweep_clustering.kernels.settings import (
     DEFAULT,

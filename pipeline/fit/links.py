@@ -23,9 +23,9 @@ from sweep_clustering.kernels.problem.data import (
     MUST,
     Layer,
     inferred_accuracies,
+    label_layers,
     layer_weights,
 )
-from sweep_clustering.kernels.problem.labels import label_layers
 from sweep_clustering.kernels.settings import LARGEST_WEIGHT, LEAST_WEIGHT, WEIGHTS
 from sweep_clustering.pipeline.common import plural
 from sweep_clustering.pipeline.fit.inputs import annotator_layers

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sweep_clustering.kernels.problem.labels import matched_names
+from sweep_clustering.kernels.problem.data import matched_names
 from sweep_clustering.kernels.settings import UNLABELLED
 from sweep_clustering.sweeps.annotations.labels import RowLabels
 from sweep_clustering.sweeps.errors import Problem, plural

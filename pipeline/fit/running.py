@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sweep_clustering.kernels.choice.held_out import LEAST_PAIRS
+from sweep_clustering.kernels.choice import LEAST_PAIRS
 from sweep_clustering.kernels.fits import Runner
 from sweep_clustering.kernels.interrupt import new_flag, shared_flag
 from sweep_clustering.kernels.problem.data import Layer

@@ -15,8 +15,7 @@ from numpy.random import SeedSequence
 from numpy.typing import NDArray
 
 from sweep_clustering.kernels import scores
-from sweep_clustering.kernels.choice import held_out as predictions
-from sweep_clustering.kernels.choice.criteria import Criteria
+from sweep_clustering.kernels.choice import Criteria, HeldOut, Skill
 from sweep_clustering.kernels.fits import Fit, Floats, Gaussians, Runner
 from sweep_clustering.kernels.interrupt import run_interruptibly
 from sweep_clustering.kernels.problem.data import Layer, agrees, layer_weights
@@ -123,13 +122,13 @@ class FitResult:
     cpu_seconds: float
     scores: dict[str, float | None]
     features_used: NDArray[np.int64]
-    held_out: dict[str, predictions.HeldOut]
+    held_out: dict[str, HeldOut]
     notes: tuple[str, ...]
     confidence: Confidence | None = None
     criteria: Callable[[], Criteria] | None = field(default=None, repr=False)
-    predicted: predictions.HeldOut | None = None
-    base_rate: predictions.HeldOut | None = None
-    skill: predictions.Skill | None = None
+    predicted: HeldOut | None = None
+    base_rate: HeldOut | None = None
+    skill: Skill | None = None
     words: str = ""
     foresight: str = ""
     alarms: tuple[str, ...] = ()
@@ -313,11 +312,11 @@ def _scores(
 
 
 def foresight(
-    score: predictions.HeldOut | None,
+    score: HeldOut | None,
     layers: Sequence[Layer],
     *,
     no_skill: bool = False,
-    beside: predictions.Skill | None = None,
+    beside: Skill | None = None,
 ) -> str:
     """Say how well a model predicts held-out answers, beside an answer that is always the same.
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sweep_clustering.kernels.choice.held_out import COIN
+from sweep_clustering.kernels.choice import COIN
 from sweep_clustering.kernels.settings import MODEL_ANY, method_words
 from sweep_clustering.pipeline.common import SAME_OPTIMUM, plural
 from sweep_clustering.pipeline.fit.alarms import predicted_words

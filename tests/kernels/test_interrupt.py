@@ -17,7 +17,7 @@ import pytest
 from checkout import ROOT
 from processes.commandline import sweep
 
-from sweep_clustering.kernels.choice.held_out import label_probabilities
+from sweep_clustering.kernels.choice import label_probabilities
 from sweep_clustering.kernels.interrupt import (
     abandoned_threads,
     call,

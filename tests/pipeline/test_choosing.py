@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from sweep_clustering import AnnotatedClustering
-from sweep_clustering.kernels.choice.criteria import Criteria
-from sweep_clustering.kernels.choice.held_out import HeldOut
+from sweep_clustering.kernels.choice import Criteria, HeldOut
 from sweep_clustering.kernels.scores import adjusted_rand
 from sweep_clustering.kernels.structure import AVERAGE
 from sweep_clustering.kernels.unions.contest import Cut

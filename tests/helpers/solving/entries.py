@@ -16,7 +16,7 @@ from sweep_clustering.kernels.jit import jit
 from sweep_clustering.kernels.partition.gains import exact_gain, set_distances, set_gains, set_links
 from sweep_clustering.kernels.partition.objective import collect as collect_statistics
 from sweep_clustering.kernels.partition.objective import relocate
-from sweep_clustering.kernels.partition.state import State, new_state
+from sweep_clustering.kernels.partition.statistics import State, new_state
 from sweep_clustering.kernels.problem.data import IMPROVEMENT, Data
 from sweep_clustering.kernels.search.local_search import local_search as search_locally
 

@@ -1,4 +1,4 @@
-"""Classes by the answers alone, against a dense matrix, and by linear functions, against a slow likelihood."""
+"""Classes by the answers alone, against a dense matrix, or by linear functions, by a slow likelihood."""
 
 import numpy as np
 import pytest

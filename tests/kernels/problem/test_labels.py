@@ -7,8 +7,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer, layer_weights
-from sweep_clustering.kernels.problem.labels import MOST_PAIRS, evidence_of, label_layers, matched_names
+from sweep_clustering.kernels.problem.data import (
+    CANNOT,
+    MOST_PAIRS,
+    MUST,
+    Layer,
+    evidence_of,
+    label_layers,
+    layer_weights,
+    matched_names,
+)
 from sweep_clustering.kernels.settings import UNLABELLED
 
 # Objectives of small problems that are compared.

@@ -15,7 +15,7 @@ from solving.oracles import COVARIANCES, MODELS, SHAPED, draw_case, objective, p
 from sweep_clustering.kernels.fits import Fit
 from sweep_clustering.kernels.lanes import LANES
 from sweep_clustering.kernels.partition.objective import objective_terms
-from sweep_clustering.kernels.partition.state import new_state
+from sweep_clustering.kernels.partition.statistics import new_state
 from sweep_clustering.kernels.problem.problem import MUST, Layer, Problem, build_problem
 from sweep_clustering.kernels.search import genetic
 from sweep_clustering.kernels.search.sampling import new_matching

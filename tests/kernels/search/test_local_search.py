@@ -8,7 +8,7 @@ from solving import entries, oracles
 from solving.oracles import COVARIANCES, MODELS, Case, adjacency, draw_case, draw_labels, gain, objective
 
 from sweep_clustering.kernels.fits import Fit
-from sweep_clustering.kernels.partition.state import CAPS, new_state
+from sweep_clustering.kernels.partition.statistics import CAPS, new_state
 from sweep_clustering.kernels.problem.problem import MUST
 from sweep_clustering.kernels.search.genetic import SearchSettings, run_restart
 from sweep_clustering.kernels.search.local_search import draw_below, shuffle

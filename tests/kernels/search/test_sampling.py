@@ -14,7 +14,7 @@ from solving import oracles
 from solving.entries import plain
 from solving.oracles import COVARIANCES, MODELS, Case, draw_case, draw_labels, objective
 
-from sweep_clustering.kernels.partition.state import new_state
+from sweep_clustering.kernels.partition.statistics import new_state
 from sweep_clustering.kernels.problem.problem import CANNOT, MUST, Layer
 from sweep_clustering.kernels.search import sampling
 from sweep_clustering.kernels.search.sampling import LARGEST_SET, Chain, Length, new_matching, run_chain

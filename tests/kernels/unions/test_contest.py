@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 from scipy.spatial.distance import pdist
 from scipy.stats import multivariate_normal
 
-from sweep_clustering.kernels.choice.held_out import list_annotations, without
+from sweep_clustering.kernels.choice import list_annotations, without
 from sweep_clustering.kernels.groups import fit as groups
 from sweep_clustering.kernels.groups.fit import UNKNOWN, answers_of
 from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer, link

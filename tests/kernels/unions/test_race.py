@@ -16,7 +16,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
 from sweep_clustering.kernels import structure
-from sweep_clustering.kernels.choice.held_out import (
+from sweep_clustering.kernels.choice import (
     COIN,
     HELD_OUT,
     HeldOut,

@@ -13,7 +13,7 @@ from solving.entries import plain
 
 from sweep_clustering.kernels.jit import jit
 from sweep_clustering.kernels.lanes import LANES
-from sweep_clustering.kernels.partition.state import new_state
+from sweep_clustering.kernels.partition.statistics import new_state
 from sweep_clustering.kernels.problem import data
 from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer, link
 from sweep_clustering.kernels.problem.problem import build_problem

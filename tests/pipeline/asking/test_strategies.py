@@ -11,13 +11,13 @@ from beliefs import NO_ANSWERS, made_up, random_belief
 from numpy.typing import NDArray
 from solving.oracles import draw_case, objective, partitions
 
-from sweep_clustering.kernels.choice import held_out
-from sweep_clustering.kernels.choice.held_out import HeldOut
+from sweep_clustering.kernels.choice import HeldOut
 from sweep_clustering.kernels.groups.fit import answers_of
 from sweep_clustering.kernels.problem.data import link
 from sweep_clustering.kernels.problem.problem import layers_from_annotations
 from sweep_clustering.kernels.search import genetic
 from sweep_clustering.kernels.settings import Settings
+from sweep_clustering.kernels.solver import prepare
 from sweep_clustering.kernels.solver.contract import Choice
 from sweep_clustering.kernels.structure import AVERAGE
 from sweep_clustering.kernels.unions import race
@@ -117,8 +117,8 @@ def test_a_shape_is_chosen_from_some_rows_of_many(monkeypatch: pytest.MonkeyPatc
     kinds = (pairs[:, 0] < 100) != (pairs[:, 1] < 100)
     layers = layers_from_annotations(np.column_stack([pairs, kinds]), 0.9)
     layers = [replace(layer, weights=np.arange(1.0, len(layer.pairs) + 1)) for layer in layers]
-    choose = held_out.choose_covariance
-    with mock.patch.object(held_out, "choose_covariance", wraps=choose) as chosen:
+    choose = prepare.choose_covariance
+    with mock.patch.object(prepare, "choose_covariance", wraps=choose) as chosen:
         believe(X, layers, n_clusters=2, accuracy=0.9, seed=SEED)
 
     def told(X: np.ndarray, layers: list[Any]) -> set[object]:

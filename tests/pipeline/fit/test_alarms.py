@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from processes.commandline import sweep
 
 from sweep_clustering import AnnotatedClustering
-from sweep_clustering.kernels.choice.held_out import HeldOut, Skill
+from sweep_clustering.kernels.choice import HeldOut, Skill
 from sweep_clustering.kernels.fits import Fit
 from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer
 from sweep_clustering.kernels.settings import settings_of

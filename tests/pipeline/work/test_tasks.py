@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from processes.sweeping import TINY, assert_same_bits, restarts_run, run, write_spec
 from solving.blobs import far_clusters
 
-import sweep_clustering.kernels.choice.held_out
+import sweep_clustering.kernels.choice
 import sweep_clustering.kernels.search.genetic
 import sweep_clustering.pipeline.asking.strategies
-from sweep_clustering.kernels.choice.held_out import choose_covariance, held_out, list_annotations
+from sweep_clustering.kernels.choice import choose_covariance, held_out, list_annotations
 from sweep_clustering.kernels.partition.objective import objective_terms
 from sweep_clustering.kernels.problem.problem import build_problem, layers_from_annotations
 from sweep_clustering.kernels.scores import cluster_gaussians
@@ -136,7 +136,7 @@ def test_a_cell_chooses_a_shape_once(monkeypatch: pytest.MonkeyPatch) -> None:
         assert each.covariances.shape == (3,)
         chosen: Any = each.chosen
         assert np.isfinite([chosen.held_out, chosen.right]).sum() == 2 * is_scored
-    monkeypatch.setattr(sweep_clustering.kernels.choice.held_out, "choose_covariance", None)
+    monkeypatch.setattr(sweep_clustering.kernels.choice, "choose_covariance", None)
     (rest,) = solve(Span(CHOOSING, 1, 4, chosen=first.chosen))
     assert np.array_equal(np.concatenate([first.objectives, rest.objectives]), whole.objectives)
     assert rest.chosen == first.chosen

@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from typing_extensions import TypeAliasType
 
-from sweep_clustering.kernels.partition.state import allocate
+from sweep_clustering.kernels.partition.statistics import allocate
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 Spelled = TypeAliasType("Spelled", np.ndarray[tuple[Any, ...], np.dtype[Scalar]], type_params=(Scalar,))

@@ -1,1 +1,0 @@
-"""Choices by annotations that a fit has not seen, and criteria of numbers of clusters."""
