@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sweep_clustering.pipeline.fit.estimator import AnnotatedClustering
-    from sweep_clustering.pipeline.fit.scorer import LinkScorer
+    from sweep_clustering.pipeline.fit.links import LinkScorer
     from sweep_clustering.pipeline.methods.contract import NoSolution, Solution
     from sweep_clustering.pipeline.scoring.scores import baseline_scores, components, scores
     from sweep_clustering.storage.cube.growth import open_cube
@@ -41,7 +41,7 @@ __all__ += ["baseline_scores", "components", "load_sweep", "open_cube", "scores"
 _PLACES = {
     "AnnotatedClustering": "sweep_clustering.pipeline.fit.estimator",
     "DamagedChunk": "sweep_clustering.storage.files",
-    "LinkScorer": "sweep_clustering.pipeline.fit.scorer",
+    "LinkScorer": "sweep_clustering.pipeline.fit.links",
     "NoSolution": "sweep_clustering.pipeline.methods.contract",
     "Solution": "sweep_clustering.pipeline.methods.contract",
     "baseline_scores": "sweep_clustering.pipeline.scoring.scores",

@@ -190,13 +190,12 @@ def fit_command(
     inputs = replace(inputs, table=inputs.table._replace(X=inputs.X))  # frees the features before scaling
 
     # numba takes seconds to load, and bad input should be reported at once
-    from sweep_clustering.pipeline.fit.annotators import estimate, estimates_json, judge_unsure, notes_on
+    from sweep_clustering.pipeline.fit.confidence import estimate, estimates_json, judge_unsure, notes_on
     from sweep_clustering.pipeline.fit.counts import choose_clusters, open_counts
-    from sweep_clustering.pipeline.fit.naming import Naming
+    from sweep_clustering.pipeline.fit.inputs import Naming
     from sweep_clustering.pipeline.fit.running import CUTS, costs_of, progress, runner
-    from sweep_clustering.pipeline.fit.solve import fit, to_json
+    from sweep_clustering.pipeline.fit.solve import fit, to_json, unannotated
     from sweep_clustering.pipeline.fit.summary import FitSummary
-    from sweep_clustering.pipeline.fit.unannotated import unannotated
 
     choice, cut = None, None
     with progress() as state:

@@ -30,14 +30,15 @@ from sweep_clustering.kernels.settings import OFFERED, PARAMETERS, UNLABELLED, S
 from sweep_clustering.kernels.structure import AUTO
 from sweep_clustering.pipeline.asking.belief import believe, shape_to_ask
 from sweep_clustering.pipeline.asking.strategies import choose, fitting
-from sweep_clustering.pipeline.fit.annotators import estimate, estimates_json, notes_on
+from sweep_clustering.pipeline.fit.confidence import estimate, estimates_json, notes_on
 from sweep_clustering.pipeline.fit.counts import TRIED, choose_clusters, open_counts
 from sweep_clustering.pipeline.fit.data_notes import data_notes
-from sweep_clustering.pipeline.fit.display import fit_html
 from sweep_clustering.pipeline.fit.inputs import (
+    Naming,
     annotator_problems,
     chance_problems,
     hard_problems,
+    label_problems,
     reads_accuracies,
 )
 from sweep_clustering.pipeline.fit.links import (
@@ -50,9 +51,9 @@ from sweep_clustering.pipeline.fit.links import (
     names_of,
     plain,
 )
-from sweep_clustering.pipeline.fit.naming import Naming, label_problems
 from sweep_clustering.pipeline.fit.running import CUTS, costs_of, progress, runner
 from sweep_clustering.pipeline.fit.solve import fit
+from sweep_clustering.pipeline.fit.summary import fit_html
 from sweep_clustering.sweeps.data.reading import scaling_of
 from sweep_clustering.sweeps.errors import InputError, Problem, collecting, did_you_mean, not_one_of
 from sweep_clustering.sweeps.words import STRATEGIES

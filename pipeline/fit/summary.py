@@ -1,7 +1,8 @@
-"""A fit in lines for people: the result first, in about ten lines, and all details on request.
+"""A fit as people see it: in lines, the result first and all details on request, and in a notebook.
 
 `result_lines` gives the classes, what they are, how certain they are and what the answers say to them;
-`detail_lines` gives the rest. The command puts warnings and the next steps behind them.
+`detail_lines` gives the rest. The command puts warnings and the next steps behind them. `fit_html` is what a
+notebook shows of an estimator.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from html import escape
+from typing import Any
 
 import numpy as np
 
@@ -17,10 +20,8 @@ from sweep_clustering.kernels.settings import MODEL_ANY, method_words
 from sweep_clustering.pipeline.common import SAME_OPTIMUM, plural
 from sweep_clustering.pipeline.fit.alarms import predicted_words
 from sweep_clustering.pipeline.fit.counts import ClusterChoice
-from sweep_clustering.pipeline.fit.inputs import FitInputs, Judgement
-from sweep_clustering.pipeline.fit.naming import Naming
-from sweep_clustering.pipeline.fit.solve import FitResult
-from sweep_clustering.pipeline.fit.unannotated import Unannotated
+from sweep_clustering.pipeline.fit.inputs import FitInputs, Judgement, Naming
+from sweep_clustering.pipeline.fit.solve import FitResult, Unannotated
 
 # Width of the first part of a line, which says what it is about, and of a whole line.
 HEAD = 11
@@ -151,3 +152,25 @@ def paragraph(head: str, text: str) -> Iterator[str]:
     """Yield a text behind its head, in lines that fit."""
     lines = textwrap.wrap(text, WIDTH - HEAD, break_long_words=False, break_on_hyphens=False)
     return (f"{'' if number else head:<{HEAD}}{line}" for number, line in enumerate(lines))
+
+
+def fit_html(estimator: Any) -> str:
+    """Return the classes of a fitted `AnnotatedClustering` with their sizes, and its notes, as HTML."""
+    import pandas as pd  # `sweep fit` may do without
+
+    sizes, names = estimator.sizes_, estimator.cluster_names_
+    table = pd.DataFrame({"class": range(len(sizes)), "samples": sizes})
+    table["share"] = [f"{size / sizes.sum():.0%}" for size in sizes]
+    if any(name is not None for name in names):
+        table.insert(1, "name", ["" if name is None else name for name in names])
+    if hasattr(estimator, "confidence_"):
+        means = pd.Series(estimator.confidence_).groupby(estimator.labels_).mean()
+        table["mean confidence"] = [f"{means.get(label, float('nan')):.2f}" for label in table["class"]]
+    lead = f"{plural(len(sizes), 'class', 'classes')} of {plural(int(sizes.sum()), 'sample')}"
+    made_of = estimator.choice_ or f"{estimator.covariance_} covariance"
+    shares = {who: share for who, share in estimator.annotator_accuracies_.items() if share is not None}
+    agree = [f"{share:.0%} of the annotations of {who} agree" for who, share in shares.items()]
+    below = [*agree, *(f"note: {note}" for note in estimator.notes_)]
+    rest = "".join(f"<p>{escape(text)}</p>" for text in below)
+    html = table.to_html(index=False, border=0, justify="left")
+    return f"<div><p>{escape(f'{lead}: {made_of}')}</p>{html}{rest}</div>"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sweep_clustering.kernels.scores import adjusted_rand
 from sweep_clustering.pipeline.commands.fit import fit_command
 from sweep_clustering.pipeline.fit.estimator import AnnotatedClustering
-from sweep_clustering.pipeline.fit.naming import Naming
+from sweep_clustering.pipeline.fit.inputs import Naming
 from sweep_clustering.sweeps.annotations.labels import RowLabels
 from sweep_clustering.sweeps.errors import InputError
 

@@ -6,7 +6,7 @@ from scipy.stats import beta
 
 from sweep_clustering import AnnotatedClustering
 from sweep_clustering.kernels.problem.data import Estimates
-from sweep_clustering.pipeline.fit.annotators import estimates_json
+from sweep_clustering.pipeline.fit.confidence import estimates_json
 
 
 def test_intervals_are_those_of_beta_distributions() -> None:
