@@ -28,7 +28,7 @@ from sweep_clustering.kernels.scores import adjusted_rand
 from sweep_clustering.kernels.search.genetic import warm_up
 from sweep_clustering.pipeline.commands.main import main as sweep
 from sweep_clustering.sweeps.annotations.files import PairFile
-from sweep_clustering.sweeps.annotations.samples import Samples
+from sweep_clustering.sweeps.annotations.rows import Samples
 
 READ = Table("links", ("file", "links", "size, MB", "to read, s of CPU", "GiB"))
 FITS = Table("links/fit", ("links", "sweep fit, s", "s of CPU", "GiB", "ARI"))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sweep_clustering.sweeps.annotations import draw
 from sweep_clustering.sweeps.annotations.files import PairFile, Pool, pool_checksum, read_pool
 from sweep_clustering.sweeps.annotations.numbering import numbering_of
-from sweep_clustering.sweeps.annotations.samples import MOST_ROWS, Samples
+from sweep_clustering.sweeps.annotations.rows import MOST_ROWS, Samples
 from sweep_clustering.sweeps.data.builtin import DataSet, Unavailable, causes, find
 from sweep_clustering.sweeps.data.reading import load_table, scale
 from sweep_clustering.sweeps.data.table import SampleRows, TableChoice

@@ -147,7 +147,6 @@ OWN_FILES = {
     "pipeline/ask/answers.py": "written to, once it was read",
     "pipeline/cluster/connect.py": "the log of a run, which is written",
     "pipeline/commands/known.py": "a file of the package",
-    "pipeline/publish/citation.py": "a file of the package",
     "pipeline/publish/description.py": "files of the package",
     "pipeline/common.py": "quotas of control groups",
     "pipeline/commands/results.py": "a browser",
@@ -197,9 +196,9 @@ MOST = {
     "statements with several constants": 1,
     "calls with splats": 125,
     "uses of Any": 641,
-    "modules with code": 168,
-    "lines of code": 34_203,
-    "lines of imports": 3_359,
+    "modules with code": 151,
+    "lines of code": 34_199,
+    "lines of imports": 3_269,
     "lines of docstrings for 100 lines of code": 26,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""

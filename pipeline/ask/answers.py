@@ -11,8 +11,7 @@ from sweep_clustering.pipeline.fit.inputs import place_problems
 from sweep_clustering.storage.files import PLAIN, StorageError, storage_errors, sync_directory
 from sweep_clustering.sweeps.annotations.draw import CANNOT, MUST
 from sweep_clustering.sweeps.annotations.files import ANNOTATOR, columns_of, separator_of
-from sweep_clustering.sweeps.annotations.rows import FIRST_ROW
-from sweep_clustering.sweeps.annotations.samples import Samples
+from sweep_clustering.sweeps.annotations.rows import FIRST_ROW, Samples
 from sweep_clustering.sweeps.data.lines import MOST_BYTES, Lines, as_cell, read_lines
 from sweep_clustering.sweeps.data.reading import rows_of
 from sweep_clustering.sweeps.errors import InputError, Problem, collecting, present, refused

@@ -17,8 +17,7 @@ from sweep_clustering.pipeline.asking.belief import Belief, share_at
 from sweep_clustering.pipeline.asking.strategies import Pair, choose
 from sweep_clustering.pipeline.fit.inputs import answered
 from sweep_clustering.sweeps.annotations.draw import CANNOT, MUST
-from sweep_clustering.sweeps.annotations.rows import Annotation, Row, Skip
-from sweep_clustering.sweeps.annotations.samples import Samples
+from sweep_clustering.sweeps.annotations.rows import Annotation, Row, Samples, Skip
 
 # Number of courses of answers that are simulated to estimate how many questions are left.
 RUNS = 20

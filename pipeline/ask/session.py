@@ -40,8 +40,7 @@ from sweep_clustering.pipeline.common import plural
 from sweep_clustering.pipeline.fit.inputs import FitInputs
 from sweep_clustering.sweeps.annotations.draw import CANNOT, MUST
 from sweep_clustering.sweeps.annotations.files import ANNOTATOR, SETTLES
-from sweep_clustering.sweeps.annotations.rows import ASKED, FIRST_ROW, Annotation, Row, Skip
-from sweep_clustering.sweeps.annotations.samples import Samples
+from sweep_clustering.sweeps.annotations.rows import ASKED, FIRST_ROW, Annotation, Row, Samples, Skip
 from sweep_clustering.sweeps.data.lines import as_cell
 
 CTRL_D = "\x04"

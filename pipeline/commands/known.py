@@ -21,7 +21,7 @@ from sweep_clustering.sweeps.errors import InputError, Problem, collecting, did_
 from sweep_clustering.sweeps.words import SHIPPED
 
 if TYPE_CHECKING:
-    from sweep_clustering.pipeline.methods.check import Report
+    from sweep_clustering.pipeline.methods.process import Report
 
 NEXT_SWEEP = "submit", "sweeps/uci.toml"
 
@@ -229,9 +229,8 @@ def check_method(method: str, options: str, uses: str | None, time_limit: float,
 
     Exits with 0 if it keeps the contract, with 3 if not, and with 2 if there is no such method.
     """
-    from sweep_clustering.pipeline.methods.check import check
     from sweep_clustering.pipeline.methods.loading import MethodCall, read_source
-    from sweep_clustering.pipeline.methods.process import MethodFailed
+    from sweep_clustering.pipeline.methods.process import MethodFailed, check
 
     annotations = uses or (SHIPPED[method].uses if method in SHIPPED else "links")
     problems: list[Problem] = []

@@ -23,13 +23,13 @@ from sweep_clustering.pipeline.common import BAD_INPUT, INTERNAL, PlainFormatter
 # The module of this room and the name there, and the first sentence of its help.
 COMMANDS = {
     "ask": ("fit:ask", "Choose the pairs of rows of FEATURES whose answers help most."),
-    "board": ("publish:board", "Write a static site of the lines of BUNDLE..., which may be cubes."),
+    "board": ("results:board", "Write a static site of the lines of BUNDLE..., which may be cubes."),
     "bundle": (
-        "publish:bundle",
+        "results:bundle",
         "Write CUBE, and what others need to read, cite and check it, into one file.",
     ),
     "cancel": ("runs:cancel", "End the run of a cube, head and workers; what was finished is kept."),
-    "cite": ("publish:cite", "Print what to cite for CUBE, in BibTeX."),
+    "cite": ("results:cite", "Print what to cite for CUBE, in BibTeX."),
     "compare": ("results:compare", "Compare the cells of CUBE_B with the same cells of CUBE_A."),
     "datasets": ("known:datasets", "List, fetch and check the data sets known by name."),
     "doctor": (
@@ -40,7 +40,7 @@ COMMANDS = {
     "fit": ("fit:fit_command", "Cluster the rows of FEATURES, with annotations or without."),
     "init": ("runs:init", "Write a commented sweep file for TABLES of your own, to begin with."),
     "logs": ("runs:logs", "Show the end of the driver's log, or of another log of a run."),
-    "merge": ("publish:merge", "Write the cells of CUBE..., which may be bundles, into one cube."),
+    "merge": ("results:merge", "Write the cells of CUBE..., which may be bundles, into one cube."),
     "methods": ("known:methods", "List the methods that come with sweep, and try those of your own."),
     "open": ("results:open_page", "Show the page of a run of CUBE in a browser."),
     "plan": (

@@ -29,8 +29,7 @@ from sweep_clustering.kernels.solver.contract import Effort, Solver
 from sweep_clustering.kernels.solver.prepare import CHAINS
 from sweep_clustering.kernels.unions.race import alike
 from sweep_clustering.pipeline.common import plural
-from sweep_clustering.sweeps.annotations.rows import AnnotationRows
-from sweep_clustering.sweeps.annotations.samples import Samples
+from sweep_clustering.sweeps.annotations.rows import AnnotationRows, Samples
 
 EFFORT = Effort(n_draws=1000, burn_in=250, thin=4)
 

@@ -49,8 +49,7 @@ from sweep_clustering.pipeline.fit.data_notes import constant
 from sweep_clustering.sweeps.annotations.files import PairFile, outside_note
 from sweep_clustering.sweeps.annotations.labels import LabelFile, RowLabels
 from sweep_clustering.sweeps.annotations.numbering import AUTO, NumberedFile, Numbering, numbering_of
-from sweep_clustering.sweeps.annotations.rows import KIND_NAMES, Annotation, AnnotationRows, Row
-from sweep_clustering.sweeps.annotations.samples import Samples
+from sweep_clustering.sweeps.annotations.rows import KIND_NAMES, Annotation, AnnotationRows, Row, Samples
 from sweep_clustering.sweeps.data.lines import as_cell, to_number
 from sweep_clustering.sweeps.data.reading import read_table, scale
 from sweep_clustering.sweeps.data.table import (

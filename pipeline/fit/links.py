@@ -37,9 +37,8 @@ from sweep_clustering.pipeline.fit.solve import weighted_agreement
 from sweep_clustering.sweeps.annotations.files import LINK_CELLS, PairFile, header_problems, usual_names
 from sweep_clustering.sweeps.annotations.labels import RowLabels
 from sweep_clustering.sweeps.annotations.numbering import verdict
-from sweep_clustering.sweeps.annotations.rows import LINKS, AnnotationRows
+from sweep_clustering.sweeps.annotations.rows import LINKS, AnnotationRows, Samples
 from sweep_clustering.sweeps.annotations.rows import OUTSIDE as LEFT_OUT
-from sweep_clustering.sweeps.annotations.samples import Samples
 from sweep_clustering.sweeps.data.columns import ABSENT, frame_columns
 from sweep_clustering.sweeps.data.table import SampleRows, exact_below, identity, text_of
 from sweep_clustering.sweeps.errors import InputError, Problem, collecting, did_you_mean, refused

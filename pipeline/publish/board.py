@@ -24,11 +24,10 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from sweep_clustering.pipeline.check import published_hash
+from sweep_clustering.pipeline.check import VerificationRecord, published_hash, read_records
 from sweep_clustering.pipeline.common import Progress, plural, silent
 from sweep_clustering.pipeline.publish.bundle import read_bundle
-from sweep_clustering.pipeline.publish.citation import Origin, data_origins
-from sweep_clustering.pipeline.publish.verified import VerificationRecord, read_records
+from sweep_clustering.pipeline.publish.description import Origin, data_origins
 from sweep_clustering.pipeline.report import elements, winners, write
 from sweep_clustering.pipeline.report.elements import (
     WORDS,

@@ -21,8 +21,15 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from sweep_clustering.pipeline.common import Progress, silent
-from sweep_clustering.pipeline.publish.citation import bibliography, data_origins
-from sweep_clustering.pipeline.publish.description import MEMBERS, Listing, croissant, readme, ro_crate
+from sweep_clustering.pipeline.publish.description import (
+    MEMBERS,
+    Listing,
+    bibliography,
+    croissant,
+    data_origins,
+    readme,
+    ro_crate,
+)
 from sweep_clustering.pipeline.report.write import EXTRA, write_report, write_rows
 from sweep_clustering.pipeline.scoring.raw import RawScores, raw_table, raw_text, read_raw
 from sweep_clustering.storage.archive import CUBE_SUFFIX, Archive, parts_of, write_zip

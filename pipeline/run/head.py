@@ -33,7 +33,6 @@ from sweep_clustering.pipeline.live.site import Crew, Feed, Site, State
 from sweep_clustering.pipeline.monitor.status import failed_causes, read_status
 from sweep_clustering.pipeline.run import signals
 from sweep_clustering.pipeline.run.ledger import Collector, Work, next_wave
-from sweep_clustering.pipeline.run.notices import Notices
 from sweep_clustering.pipeline.run.request import Request, Selection, Sweep, align_with_cube, is_settled
 from sweep_clustering.pipeline.work.merge import Mismatch
 from sweep_clustering.pipeline.work.records import Failed, Science, Span, Task, checked
@@ -460,11 +459,11 @@ def run_head(request: Request, console: Console) -> int:
                 logger.error("%s", other)
                 return common.INTERNAL
     command = None if request.profile is None else request.profile.options.notify
-    with Notices(command, run) as notices:
+    with signals.Notices(command, run) as notices:
         return _lead(request, job, console, notices).code
 
 
-def _lead(request: Request, job: HeadJob | None, console: Console, notices: Notices) -> End:
+def _lead(request: Request, job: HeadJob | None, console: Console, notices: signals.Notices) -> End:
     """Run what is left of a sweep as its only head, and return how that ended."""
     run, record = request.sweep.run, None
     end = End(common.INTERNAL, "ended by an error")
@@ -526,7 +525,7 @@ def report_done(request: Request) -> int:
 
 
 def _run(
-    request: Request, record: folder.HeadRecord, lease: Lease, console: Console, notices: Notices
+    request: Request, record: folder.HeadRecord, lease: Lease, console: Console, notices: signals.Notices
 ) -> End:
     with (
         # Workers before the cube: a compute cluster that is not available leaves nothing behind.

@@ -1,22 +1,34 @@
-"""Stopping on the signals that ask for it, but never in the middle of a write."""
+"""Signals that a run hears and gives: it stops on those that ask for it, but never in the middle of a write.
+
+`log_file` keeps its log. `Notices` runs the command of a profile when the run ends, fails, or has had no
+worker for long. That command never decides anything: it may take `LIMIT` seconds, and what goes wrong with it
+is only logged.
+"""
 
 import atexit
+import json
 import logging
 import os
 import signal
+import subprocess
 import sys
 import threading
+import time
 import warnings
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 from types import FrameType
 
 import psutil
 
-from sweep_clustering.pipeline.common import PlainFormatter
+from sweep_clustering.pipeline.common import PlainFormatter, duration, plural
+from sweep_clustering.pipeline.monitor.status import read_status
 from sweep_clustering.storage.files import StorageError, storage_errors
+from sweep_clustering.storage.runfolder.folder import RunFolder
 
 # Sent by Ctrl-C, a machine that shuts down, a queue before the walltime, and a terminal that closes. Grid
 # Engine also sends the signal of an interrupt, below.
@@ -34,6 +46,20 @@ SHOW_CURSOR = "\x1b[?25h"
 
 # Outputs that are terminals; one that has been closed does not say so any more.
 _TERMINALS = [number for number in (1, 2) if os.isatty(number)]
+
+WAITING = "waiting"
+
+# Seconds that the command may take.
+LIMIT = 10.0
+
+# Seconds without any worker after which the command runs.
+LONG_WAIT = 1800.0
+
+# Characters of the output of a command that are logged.
+MOST_CHARACTERS = 2000
+
+# Seconds between two looks whether there is a worker.
+LOOK_SECONDS = 1.0
 
 
 class Stopped(BaseException):
@@ -232,3 +258,98 @@ def log_file(path: Path) -> Iterator[None]:
         root.removeHandler(handler)
         with suppress(OSError):  # a full disk, which has been reported
             handler.close()
+
+
+class Notices(AbstractContextManager["Notices"]):
+    """Run a command, if there is one, once for each long wait for workers, and when the block ends.
+
+    `connected` returns the number of workers. `event` and `how` say how the run ended; if `event` is empty,
+    it did not begin, or its head is going to resume.
+    """
+
+    def __init__(self, command: Sequence[str] | None, run: RunFolder) -> None:
+        self.connected: Callable[[], int] = int  # none
+        self.event = self.how = ""
+        self._command, self._run = list(command or ()), run
+        self._has_waited = False
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="notices", daemon=True)
+
+    def __enter__(self) -> "Notices":
+        if self._command:
+            self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if not self._command:
+            return
+        self._stop.set()
+        self._thread.join()
+        if self.event:
+            with suppress(StorageError), log_file(self._run.log):
+                self._note_wait(False)
+                self._send(self.event, self.how)
+
+    def begin(self, *, is_resumed: bool) -> None:
+        """Note that the run has begun; a head that resumes does not repeat what the one before it sent."""
+        self._has_waited = self._run.notified.exists()
+        self._note_wait(self._has_waited and is_resumed)
+        self.event, self.how = "failed", "ended by an error"
+
+    def _watch(self) -> None:
+        alive_at = time.monotonic()
+        while not self._stop.wait(LOOK_SECONDS):
+            is_alive = not self.event
+            with suppress(Exception):  # a scheduler that is closing answers nothing
+                is_alive = is_alive or self.connected() > 0
+            if is_alive:
+                alive_at = time.monotonic()
+                self._note_wait(self._has_waited and not self.event)
+            elif time.monotonic() - alive_at >= LONG_WAIT and not self._has_waited:
+                self._note_wait(True)
+                self._send(WAITING, f"no worker for {duration(LONG_WAIT)}")
+
+    def _note_wait(self, has_waited: bool) -> None:
+        """Note that a long wait was reported, or is over, in a file for the next head of this run."""
+        if has_waited != self._has_waited:
+            self._has_waited = has_waited
+            with suppress(OSError):
+                self._run.notified.touch() if has_waited else self._run.notified.unlink()
+
+    def _send(self, event: str, how: str) -> None:
+        """Run the command with a line of text and the state of the run on its input."""
+        reason = how.partition("\n")[0] or event  # an error may have no text
+        text, state = f"{self._run.path.stem}: {reason}", None
+        with suppress(Exception):  # the files of a run that failed may be what has failed
+            status = read_status(self._run.cube)
+            total, jobs = status.total, status.jobs.jobs if status.jobs and event == WAITING else ()
+            text += f"; {total.done:,} of {total.cells:,} cells done" if total.cells else ""
+            counts = Counter(job.state for job in jobs)
+            text += "".join(f"; {plural(counts[word], 'job')} {word}" for word in sorted(counts))
+            state = status.to_dict()
+        document = {"event": event, "text": text, "how": how, "status": state}
+        try:
+            with (
+                TemporaryFile("w+", encoding="utf-8", errors="replace") as words,
+                TemporaryFile("w+", encoding="utf-8", errors="replace") as output,
+            ):
+                words.write(f"{text}\n{json.dumps(document)}\n")
+                words.seek(0)
+                process = subprocess.Popen(
+                    self._command,
+                    stdin=words,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+                try:
+                    reason = f"exit code {process.wait(LIMIT)}"
+                except subprocess.TimeoutExpired:
+                    reason = f"it took more than {LIMIT:g} s"
+                    os.killpg(process.pid, signal.SIGKILL)
+                if process.wait():
+                    output.seek(0)
+                    lines = " ".join(output.read(MOST_CHARACTERS).split())
+                    logger.warning("the command of notify failed (%s): %s", reason, lines or "no output")
+        except OSError as error:
+            logger.warning("the command of notify cannot be run: %s", error)

@@ -32,16 +32,18 @@ from sweep_clustering.sweeps.annotations.rows import (
     ENDS,
     FIRST_ROW,
     LINKS,
+    MOST_COMPARED,
     OUTSIDE,
     SELF_PAIR_WEIGHT,
+    WHOLE,
     Annotation,
     AnnotationRows,
     Row,
+    Samples,
     Skip,
     marks_of,
     read_rows,
 )
-from sweep_clustering.sweeps.annotations.samples import MOST_COMPARED, WHOLE, Samples
 from sweep_clustering.sweeps.data import lines
 from sweep_clustering.sweeps.data.columns import ABSENT, Columns, RowFile, parse_plain, read_content
 from sweep_clustering.sweeps.data.lines import Lines

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from sweep_clustering.kernels.settings import UNLABELLED
 from sweep_clustering.sweeps.annotations.draw import CANNOT, MUST
 from sweep_clustering.sweeps.annotations.files import SEPARATORS, Mentions
-from sweep_clustering.sweeps.annotations.rows import COLUMNS, OUTSIDE, AnnotationRows
-from sweep_clustering.sweeps.annotations.samples import WHOLE, Samples
+from sweep_clustering.sweeps.annotations.rows import COLUMNS, OUTSIDE, WHOLE, AnnotationRows, Samples
 from sweep_clustering.sweeps.data import lines
 from sweep_clustering.sweeps.data.columns import Columns, RowFile, read_content
 from sweep_clustering.sweeps.data.lines import Lines

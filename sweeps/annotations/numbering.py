@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from sweep_clustering.sweeps.annotations.draw import MUST
 from sweep_clustering.sweeps.annotations.files import PairFile
 from sweep_clustering.sweeps.annotations.labels import LabelFile
-from sweep_clustering.sweeps.annotations.rows import AnnotationRows
-from sweep_clustering.sweeps.annotations.samples import Samples
+from sweep_clustering.sweeps.annotations.rows import AnnotationRows, Samples
 from sweep_clustering.sweeps.errors import InputError, Problem
 
 Floats = NDArray[np.float64]

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from sweep_clustering.sweeps.annotations.files import PairFile
-from sweep_clustering.sweeps.annotations.rows import Annotation
-from sweep_clustering.sweeps.annotations.samples import Samples
+from sweep_clustering.sweeps.annotations.rows import Annotation, Samples
 from sweep_clustering.sweeps.data.reading import read_table
 from sweep_clustering.sweeps.data.table import LabelledTable, TableChoice
 from sweep_clustering.sweeps.errors import InputError

@@ -11,7 +11,7 @@ import pytest
 from sweep_clustering.pipeline.ask.answers import AnswersFile, ChangedError, HeldError, NotSavedError
 from sweep_clustering.sweeps.annotations.draw import CANNOT, MUST
 from sweep_clustering.sweeps.annotations.files import read_answers
-from sweep_clustering.sweeps.annotations.samples import Samples
+from sweep_clustering.sweeps.annotations.rows import Samples
 from sweep_clustering.sweeps.data.table import SampleRows
 
 SAMPLES = Samples(SampleRows(9))

@@ -37,8 +37,7 @@ from sweep_clustering.pipeline.asking.strategies import STRATEGIES
 from sweep_clustering.pipeline.fit.inputs import answered
 from sweep_clustering.sweeps.annotations.draw import CANNOT, MUST
 from sweep_clustering.sweeps.annotations.files import read_answers
-from sweep_clustering.sweeps.annotations.rows import Annotation, Row, Skip
-from sweep_clustering.sweeps.annotations.samples import Samples
+from sweep_clustering.sweeps.annotations.rows import Annotation, Row, Samples, Skip
 from sweep_clustering.sweeps.data.table import SampleRows
 
 SAMPLES = Samples(SampleRows(12))

@@ -15,7 +15,7 @@ from sweep_clustering import AnnotatedClustering, LinkScorer
 from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer
 from sweep_clustering.pipeline.fit.links import Annotations, Reader
 from sweep_clustering.sweeps.annotations.files import PairFile
-from sweep_clustering.sweeps.annotations.samples import Samples
+from sweep_clustering.sweeps.annotations.rows import Samples
 from sweep_clustering.sweeps.data.table import SampleRows
 from sweep_clustering.sweeps.errors import InputError
 

@@ -33,8 +33,7 @@ from sweep_clustering.pipeline.fit.solve import (
     weighted_agreement,
     with_truth,
 )
-from sweep_clustering.sweeps.annotations.rows import Annotation, AnnotationRows
-from sweep_clustering.sweeps.annotations.samples import Samples
+from sweep_clustering.sweeps.annotations.rows import Annotation, AnnotationRows, Samples
 from sweep_clustering.sweeps.data.table import SampleRows
 
 SMALL = Settings(population=4, offspring=4, generations=2)

@@ -18,7 +18,6 @@ from checkout import ROOT
 from processes.sweeping import wait_until
 
 from sweep_clustering.pipeline.methods import process
-from sweep_clustering.pipeline.methods.check import check
 from sweep_clustering.pipeline.methods.child import FORKED, Kind
 from sweep_clustering.pipeline.methods.contract import MergedLinks, NoSolution
 from sweep_clustering.pipeline.methods.keeper import LEFT
@@ -29,6 +28,7 @@ from sweep_clustering.pipeline.methods.process import (
     MethodFailed,
     MethodProcess,
     TimeLimit,
+    check,
     processes_kept,
 )
 from sweep_clustering.sweeps.errors import InputError

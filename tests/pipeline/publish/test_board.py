@@ -15,10 +15,9 @@ from browser import Page, chromium
 from cubes import toy
 from processes.commandline import sweep
 
-from sweep_clustering.pipeline.check import CellCheck, Drawable, Verification
+from sweep_clustering.pipeline.check import CellCheck, Drawable, Verification, write_record
 from sweep_clustering.pipeline.publish.board import Board, file_names, read_manifests, source_of, write_board
 from sweep_clustering.pipeline.publish.bundle import write_bundle
-from sweep_clustering.pipeline.publish.verified import write_record
 from sweep_clustering.storage.cube.manifest import append_run
 from sweep_clustering.storage.cube.schema import FAILED
 from sweep_clustering.storage.provenance import RunRecord

@@ -12,7 +12,7 @@ import pytest
 from processes.commandline import sweep
 
 from sweep_clustering.pipeline.publish.bundle import read_bundle, write_bundle
-from sweep_clustering.pipeline.publish.citation import bibliography
+from sweep_clustering.pipeline.publish.description import bibliography
 from sweep_clustering.storage.cube.growth import open_cube
 from sweep_clustering.storage.cube.manifest import read_manifest
 from sweep_clustering.sweeps.data.builtin import REGISTRY

@@ -10,8 +10,8 @@ import pytest
 from processes import slurm_site, sweeping
 from processes.commandline import sweep
 
-from sweep_clustering.pipeline.run import notices
-from sweep_clustering.pipeline.run.notices import Notices
+from sweep_clustering.pipeline.run import signals
+from sweep_clustering.pipeline.run.signals import Notices
 from sweep_clustering.storage.runfolder.folder import RunFolder
 
 Heard = Callable[[], list[dict[str, Any]]]
@@ -20,8 +20,8 @@ Heard = Callable[[], list[dict[str, Any]]]
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunFolder:
     """Return the folder of a run; time passes faster than in a real one."""
-    monkeypatch.setattr(notices, "LOOK_SECONDS", 0.01)
-    monkeypatch.setattr(notices, "LONG_WAIT", 0.1)
+    monkeypatch.setattr(signals, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(signals, "LONG_WAIT", 0.1)
     folder = RunFolder(tmp_path / "tiny.zarr")
     folder.make()
     return folder
@@ -112,7 +112,7 @@ def test_a_long_wait_is_one_notice_until_a_worker_comes(
 def test_a_command_that_fails_or_hangs_is_logged_once(
     words: list[str], says: str, run: RunFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(notices, "LIMIT", 0.5)
+    monkeypatch.setattr(signals, "LIMIT", 0.5)
     began = time.monotonic()
     with Notices(words, run) as hearer:
         hearer.begin(is_resumed=False)
@@ -146,7 +146,7 @@ def site() -> Iterator[Path]:
 def test_jobs_that_wait_on_a_real_slurm(
     site: Path, tmp_path: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(notices, "LONG_WAIT", 5.0)
+    monkeypatch.setattr(signals, "LONG_WAIT", 5.0)
     file = tmp_path / "cluster.yaml"
     keys = "cores: 1, memory: 1GB, queue: closed, interface: lo, start_timeout: 10s"
     file.write_text(f"slurm: {{kind: slurm, {keys}, notify: [sh, -c, 'cat >> {tmp_path}/heard']}}")

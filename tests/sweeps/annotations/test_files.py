@@ -17,8 +17,7 @@ from scipy.special import expit, logit
 from sweep_clustering.sweeps.annotations import draw, files
 from sweep_clustering.sweeps.annotations.files import PairFile, read_answers
 from sweep_clustering.sweeps.annotations.numbering import Numbering, numbering_of
-from sweep_clustering.sweeps.annotations.rows import Annotation, Row, Skip
-from sweep_clustering.sweeps.annotations.samples import Samples
+from sweep_clustering.sweeps.annotations.rows import Annotation, Row, Samples, Skip
 from sweep_clustering.sweeps.data.lines import Lines, read_lines, to_number
 from sweep_clustering.sweeps.data.table import SampleRows
 from sweep_clustering.sweeps.errors import InputError, Problem, collecting

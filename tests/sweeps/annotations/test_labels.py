@@ -10,7 +10,7 @@ import pytest
 from sweep_clustering.kernels.settings import UNLABELLED
 from sweep_clustering.sweeps.annotations.labels import NO_LABEL, LabelFile, RowLabels
 from sweep_clustering.sweeps.annotations.numbering import numbering_of
-from sweep_clustering.sweeps.annotations.samples import Samples
+from sweep_clustering.sweeps.annotations.rows import Samples
 from sweep_clustering.sweeps.data.table import SampleRows
 from sweep_clustering.sweeps.errors import InputError
 

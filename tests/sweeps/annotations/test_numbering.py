@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sweep_clustering.sweeps.annotations.files import PairFile
 from sweep_clustering.sweeps.annotations.numbering import Numbering, numbering_of, verdict
-from sweep_clustering.sweeps.annotations.samples import Samples
+from sweep_clustering.sweeps.annotations.rows import Samples
 from sweep_clustering.sweeps.data.reading import read_table
 from sweep_clustering.sweeps.data.table import SampleRows, TableChoice, identity
 from sweep_clustering.sweeps.errors import InputError

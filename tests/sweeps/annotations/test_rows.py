@@ -15,8 +15,7 @@ from own_tables import read_annotations
 from sweep_clustering.sweeps.annotations import files
 from sweep_clustering.sweeps.annotations.draw import CANNOT, MUST
 from sweep_clustering.sweeps.annotations.files import PairFile
-from sweep_clustering.sweeps.annotations.rows import Annotation, AnnotationRows, Row, Skip
-from sweep_clustering.sweeps.annotations.samples import Samples
+from sweep_clustering.sweeps.annotations.rows import Annotation, AnnotationRows, Row, Samples, Skip
 from sweep_clustering.sweeps.data import columns
 from sweep_clustering.sweeps.data.columns import Columns
 from sweep_clustering.sweeps.data.lines import Complaints, Lines

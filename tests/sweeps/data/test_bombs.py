@@ -265,7 +265,7 @@ QUICK_PAIRS = {"texts.parquet", "rows.feather", "nested.feather", "members.npz",
 READ_PAIRS = READ.replace(
     "from sweep_clustering.sweeps.data.table import TableChoice",
     "from sweep_clustering.sweeps.annotations.files import PairFile; "
-    "from sweep_clustering.sweeps.annotations.samples import Samples",
+    "from sweep_clustering.sweeps.annotations.rows import Samples",
 ).replace(
     "read_table(Path(name), TableChoice()).X.shape", "len(PairFile.of(Path(name)).table(Samples.of(1000)))"
 )
