@@ -13,7 +13,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
-from scipy.optimize import isotonic_regression
 
 from sweep_clustering.pipeline import looks
 from sweep_clustering.pipeline.common import plural
@@ -566,11 +565,16 @@ def draw_costs(table: pd.DataFrame, score: str) -> Figure:
 
 
 def apart(places: NDArray[np.float64], least: float) -> NDArray[np.float64]:
-    """Move places in ascending order within 0 to 1 as little as keeps neighbours `least` apart."""
+    """Move places in ascending order within 0 to 1 until neighbours are `least` apart.
+
+    The largest move is as small as possible.
+    """
     steps = least * np.arange(len(places))
-    # Without the steps, neighbours need only stay in order: isotonic regression finds the nearest such
-    # places.
-    return np.asarray(np.clip(isotonic_regression(places - steps).x, 0.0, 1.0 - steps[-1]) + steps)
+    # Without the steps, neighbours need only stay in order: half way between the highest place before and the
+    # lowest place after is best.
+    ordered = places - steps
+    rising = (np.maximum.accumulate(ordered) + np.minimum.accumulate(ordered[::-1])[::-1]) / 2
+    return np.clip(rising, 0.0, 1.0 - steps[-1]) + steps
 
 
 def kinds(content: Content) -> Iterator[Part]:

@@ -4,7 +4,6 @@
 `write_export` writes tables and grids of a cube for other programs.
 """
 
-import gc
 import logging
 import os
 import shutil
@@ -368,19 +367,13 @@ def write_page(
 
 def write_figures(folder: Path, sections: Iterable[Section], formats: Sequence[str] = USUAL) -> list[Chapter]:
     """Write the figures of sections, below a folder, and return the chapters of those that have a part."""
-    chapters, notes = [], set[str]()
-    # A figure is many small objects, and the collector would go through the whole process again and again
-    # while they are made: it goes once through the new objects of each section.
-    gc.freeze()
-    gc.disable()
-    try:
-        for section in sections:
-            chapters.append(_chapter(section, folder / FIGURES, formats, notes))
-            gc.collect()
-    finally:
-        gc.enable()
-        gc.unfreeze()
-    return [chapter for chapter in chapters if chapter is not None]
+    chapters: list[Chapter] = []
+    notes = set[str]()
+    for section in sections:
+        chapter = _chapter(section, folder / FIGURES, formats, notes)
+        if chapter is not None:
+            chapters.append(chapter)
+    return chapters
 
 
 def _chapter(section: Section, folder: Path, formats: Sequence[str], on_page: set[str]) -> Chapter | None:

@@ -241,7 +241,7 @@ FIT = "fit TABLE -k 2 --restarts 1 --generations 1"
         ("logs CUBE", 0, STATUS),
         ("fit TABLE -k 99", 2, {"numba"}),
         ("ask TABLE -k 99 --strategy none", 2, {"numba"}),
-        ("report CUBE --out OUT", 0, {"distributed", "scipy.stats"}),
+        ("report CUBE --out OUT", 0, {"distributed", "scipy.optimize", "scipy.stats"}),
         (
             f"{FIT} --annotations LINKS",
             0,

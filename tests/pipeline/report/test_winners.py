@@ -1,6 +1,6 @@
 """Figures of winners and designs by hand: costs, and names of few and many models, in any script."""
 
-from itertools import combinations
+from itertools import combinations, permutations
 from pathlib import Path
 
 import numpy as np
@@ -9,10 +9,12 @@ from contests import cell, table
 from designed import designed, written
 from matplotlib.font_manager import fontManager, get_font
 from matplotlib.text import Text
+from scipy.optimize import linprog
 from searched import SEARCHES, searched
 
 from sweep_clustering.pipeline.looks import DESIGN_LOOKS
 from sweep_clustering.pipeline.report import figures, variants, winners, write
+from sweep_clustering.pipeline.report.cell import match
 from sweep_clustering.pipeline.report.elements import Part, Section
 from sweep_clustering.pipeline.report.figures import house_style, short
 from sweep_clustering.pipeline.scoring.pairs import compared_searches, design_scores
@@ -43,6 +45,33 @@ def test_names_and_bars_are_moved_apart_and_stay_in_order() -> None:
     ):
         assert winners.apart(np.array(places), 0.1) == pytest.approx(moved)
     assert winners.bar_levels([(0, 2), (1, 3), (3, 4)]) == [0, 1, 0]
+
+
+def test_no_name_is_moved_further_than_a_linear_program_needs() -> None:
+    """The smallest largest move t: minimise t subject to |y - x| <= t and y[i + 1] >= y[i] + least."""
+    rng, least = np.random.default_rng(5), 0.1
+    for _ in range(20):
+        places = np.sort(rng.uniform(0.3, 0.7, size=4))
+        n, eye = len(places), np.eye(len(places))
+        far = np.ones((n, 1))
+        order = np.column_stack([eye[:-1] - eye[1:], np.zeros(n - 1)])
+        limits = np.vstack([np.hstack([eye, -far]), np.hstack([-eye, -far]), order])
+        values = [*places, *-places, *[-least] * (n - 1)]
+        smallest = linprog([0.0] * n + [1.0], limits, values, bounds=[(0.0, 1.0)] * (n + 1)).fun
+        moved = winners.apart(places, least)
+        assert np.diff(moved).min() > least - 1e-12
+        assert np.abs(moved - places).max() == pytest.approx(smallest)
+
+
+def test_the_names_of_partitions_match_as_many_samples_as_any_permutation() -> None:
+    rng = np.random.default_rng(6)
+    for _ in range(20):
+        labels, guide = rng.integers(-1, 4, size=30), rng.integers(-1, 4, size=30)
+        matched = match(labels, guide)
+        assert ((matched == -1) == (labels == -1)).all()
+        agreement = (np.append(names, -1)[labels] for names in permutations(range(4)))
+        best = max(int(((renamed == guide) & (renamed >= 0)).sum()) for renamed in agreement)
+        assert ((matched == guide) & (matched >= 0)).sum() == best
 
 
 @pytest.mark.parametrize(
