@@ -260,11 +260,15 @@ def find_place(path: Path, results: Path) -> Place:
     place = place_of(path)
     if isinstance(place, str):
         return place
-    from sweep_clustering.storage.archive import is_zip
+    from sweep_clustering.storage.archive import CUBE_SUFFIX, is_zip
 
     cube = path if is_zip(path) else cube_of(path, results)
-    if cube.is_dir() or is_zip(cube):
+    if cube.is_dir() or cube.name.endswith(CUBE_SUFFIX):
         return cube
+    if is_zip(cube):
+        from sweep_clustering.pipeline.publish.bundle import read_bundle
+
+        return read_bundle(cube).path
     if cube == path:
         raise refused(path, "no such directory", "a cube, or a sweep file (.toml)")
     parts = _parts_of(path, results)

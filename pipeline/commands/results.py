@@ -335,11 +335,10 @@ def verify(
                 from sweep_clustering.pipeline.publish.bundle import read_bundle
 
                 path = arguments.find_cube(cube, results, bundle=True)
-                if path.is_file():
-                    read_bundle(path)
                 outcome = verify_cube(
                     path,
                     sample=sample,
+                    scores=read_bundle(path).scores if path.is_file() else None,
                     seed=seed,
                     run_methods=run_methods,
                     data_dir=data_dir,

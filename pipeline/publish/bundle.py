@@ -31,7 +31,7 @@ from sweep_clustering.pipeline.publish.description import (
     ro_crate,
 )
 from sweep_clustering.pipeline.report.write import EXTRA, write_report, write_rows
-from sweep_clustering.pipeline.scoring.raw import RawScores, raw_table, raw_text, read_raw
+from sweep_clustering.pipeline.scoring.raw import SCORES, RawScores, raw_table, raw_text, read_raw
 from sweep_clustering.storage.archive import CUBE_SUFFIX, Archive, parts_of, write_zip
 from sweep_clustering.storage.cube.chunks import ROOT_FILE
 from sweep_clustering.storage.cube.manifest import Manifest, Parts, group_entry, read_manifest
@@ -49,9 +49,7 @@ from sweep_clustering.sweeps.records import Record, Text, read
 FORMAT = "sweep bundle"
 FORMAT_VERSION = 1
 
-# Members of a bundle beside the cube.
 MANIFEST = "manifest.json"
-SCORES = "scores.csv"
 
 
 class Contents(Record):

@@ -27,8 +27,9 @@ from sweep_clustering.sweeps.file.spec import SweepSpec
 from sweep_clustering.sweeps.plan import AXES, Cell, DatasetPlan
 from sweep_clustering.sweeps.records import Choice, Expected, Given, Real, Record, Text, Whole, read
 
-# Version of the file format.
+# Version of the file format, and the name of such a file.
 FORMAT = 1
+SCORES = "scores.csv"
 
 # Scores that follow from the arrays of a cell alone.
 RAW = tuple(name for name, score in CATALOGUE.items() if score.function is not None)

@@ -1,5 +1,6 @@
 """Bundles: what is in them, that they are the same everywhere, and what is refused."""
 
+import hashlib
 import json
 import shutil
 import socket
@@ -157,7 +158,33 @@ def test_a_bundle_that_is_not_as_its_manifest_says_is_refused(
         read_bundle(path)
     (problem,) = map(str, caught.value.problems)
     assert message in problem
+    said = sweep("report", path)
+    assert said.exit_code == 2
+    assert problem in said.stderr
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_scores_that_do_not_follow_from_the_cells_are_found(bundle: Path, tmp_path: Path) -> None:
+    content = members(bundle)
+    lines = content[SCORES].decode().splitlines(keepends=True)
+    columns = next(line for line in lines if not line.startswith("#")).strip().split(",")
+    values = lines[-1].strip().split(",")
+    honest, values[columns.index("adjusted_rand")] = values[columns.index("adjusted_rand")], "0.999"
+    content[SCORES] = "".join([*lines[:-2], ",".join(values) + "\n"]).encode()
+    listing = {"size": len(content[SCORES]), "sha256": hashlib.sha256(content[SCORES]).hexdigest()}
+    manifest(lambda document: document["files"].update({SCORES: listing}))(content)
+    forged = tmp_path / "forged.zip"
+    write_zip(forged, content.items())
+    said = sweep("verify", forged, "--sample", 100)
+    assert said.exit_code == 1
+    first, *differences = said.stdout.splitlines()
+    assert first == f"{forged}: 15 of 15 cells were computed again: 13 equal, 2 different."
+    assert sorted(line.split(": ", 2)[2] for line in differences) == [
+        f"adjusted_rand 0.999 in scores.csv, {honest} here",
+        "nothing in scores.csv",
+    ]
+    said = sweep("verify", bundle, "--sample", 100)
+    assert said.stdout == f"{bundle}: 15 of 15 cells were computed again, and all are equal.\n"
 
 
 def test_a_cube_in_a_zip_is_read_but_not_changed(cube: Path, bundle: Path, tmp_path: Path) -> None:
