@@ -50,7 +50,7 @@ from sweep_clustering.storage.cube.blocks import failed_cells
 from sweep_clustering.storage.cube.growth import create, open_cube
 from sweep_clustering.storage.runfolder.lease import Lease
 from sweep_clustering.sweeps.file.reading import load_sweep
-from sweep_clustering.sweeps.parts import part_of
+from sweep_clustering.sweeps.file.spec import part_of
 
 NO_WORK = (
     "run",

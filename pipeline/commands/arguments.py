@@ -247,7 +247,7 @@ def cube_of(path: Path, results: Path, part: str | None = None) -> Path:
 
     spec = load_sweep(find_spec(path)[0])
     if part is not None:
-        from sweep_clustering.sweeps.parts import part_of
+        from sweep_clustering.sweeps.file.spec import part_of
 
         spec = part_of(spec, part)
     return cube_path(results, spec.name)
@@ -322,7 +322,7 @@ def _parts_of(path: Path, results: Path) -> list[Path]:
     if path.suffix != ".toml":
         return []
     from sweep_clustering.storage.runfolder.folder import CUBE_SUFFIX
-    from sweep_clustering.sweeps.parts import part_named
+    from sweep_clustering.sweeps.file.spec import part_named
 
     whole = cube_of(path, results)
     if whole.exists():
@@ -334,7 +334,7 @@ def _parts_of(path: Path, results: Path) -> list[Path]:
 
 def whole_of(places: Sequence[Place]) -> Place:
     """Return the only cube, or the place of the whole of several that are parts of one sweep."""
-    from sweep_clustering.sweeps.parts import part_named
+    from sweep_clustering.sweeps.file.spec import part_named
 
     first = places[0]
     part = part_named(Path(first).stem)

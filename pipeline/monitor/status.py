@@ -40,8 +40,7 @@ from sweep_clustering.storage.runfolder.folder import (
 )
 from sweep_clustering.storage.runfolder.lease import Holder, LeaseState, read_lease
 from sweep_clustering.sweeps.errors import InputError, Problem, did_you_mean, plain_lines
-from sweep_clustering.sweeps.file.spec import SweepSpec
-from sweep_clustering.sweeps.parts import part_named
+from sweep_clustering.sweeps.file.spec import SweepSpec, part_named
 from sweep_clustering.sweeps.plan import AskedPath, find_cell
 from sweep_clustering.sweeps.shapes import CODES
 from sweep_clustering.sweeps.words import asks, chooses

@@ -3,16 +3,22 @@
 One process hands out tasks, merges their results and writes the cube. `open_sweep` creates or grows the cube
 and opens its ledger; a `Driver` runs what is left of the sweep. `display` and `step` show how far it is, and
 a `Clock` predicts the time that is left. `run_head` does all of it; `report_done` ends a submit of a sweep
-that is done.
+that is done. A detached head is a job in a queue: `head_script` writes its script, and a `HeadJob` resumes it
+after its walltime.
 """
 
+from __future__ import annotations
+
 import logging
+import math
 import os
+import re
+import shlex
 import signal
 import socket
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import groupby, zip_longest
@@ -27,8 +33,8 @@ from sweep_clustering.pipeline import common
 from sweep_clustering.pipeline.cluster.connect import connect, dashboard_address
 from sweep_clustering.pipeline.cluster.executor import DaskExecutor
 from sweep_clustering.pipeline.cluster.pages import published
-from sweep_clustering.pipeline.jobs.heads import HeadJob
-from sweep_clustering.pipeline.jobs.queues import QUEUES, CommandFailed, ComputeClusterError
+from sweep_clustering.pipeline.jobs import queues
+from sweep_clustering.pipeline.jobs.keys import KnownQueue
 from sweep_clustering.pipeline.live.site import Crew, Feed, Site, State
 from sweep_clustering.pipeline.monitor.status import failed_causes, read_status
 from sweep_clustering.pipeline.run import signals
@@ -59,10 +65,12 @@ from sweep_clustering.sweeps.errors import present
 from sweep_clustering.sweeps.plan import AskedPath, Cell
 from sweep_clustering.sweeps.words import asks
 
+Executor = SerialExecutor | DaskExecutor
+
 logger = logging.getLogger(__name__)
 
-
-Executor = SerialExecutor | DaskExecutor
+# Time before its walltime at which the head gets a signal; SLURM may send it a minute earlier.
+WARNING_SECONDS = 180.0
 
 
 @contextmanager
@@ -409,7 +417,7 @@ ENDINGS = (
     JournalDamaged,
     Mismatch,
     CellMismatch,
-    ComputeClusterError,
+    queues.ComputeClusterError,
 )
 
 # Exit code of a head that was cancelled, by a signal or by a file.
@@ -452,9 +460,9 @@ def run_head(request: Request, console: Console) -> int:
     run = request.sweep.run
     job = HeadJob.current(run)
     system = "" if request.profile is None else request.profile.options.kind
-    if job is None and (queue := QUEUES.get(system)) is not None:
+    if job is None and (queue := queues.QUEUES.get(system)) is not None:
         # submitting the worker jobs meets an error of the queue as well, and reports it
-        with suppress(CommandFailed):
+        with suppress(queues.CommandFailed):
             if (other := queue.other_head(run)) is not None:
                 logger.error("%s", other)
                 return common.INTERNAL
@@ -553,7 +561,7 @@ def _ended_by(error: BaseException, job: HeadJob | None) -> End:
         logger.error("stopped by %s; what was finished is kept, %s", error, then)
         return End(128 + error.number, f"stopped by {error}", again)
     logger.error("%s", error)
-    return End(common.INTERNAL, str(error), lacked_workers=isinstance(error, ComputeClusterError))
+    return End(common.INTERNAL, str(error), lacked_workers=isinstance(error, queues.ComputeClusterError))
 
 
 def _conclude(request: Request) -> End:
@@ -650,3 +658,105 @@ def _page(sweep: Sweep, collector: Collector, executor: Executor) -> Iterator[No
         with published(executor.client, Site(State(cube, feed, crew))):
             collector.tell(feed)
             yield
+
+
+@dataclass(frozen=True)
+class HeadJob:
+    """The job whose head this process is: its queue and number, and how often it was queued again."""
+
+    queue: queues.Queue
+    number: str
+    restarts: int
+
+    @classmethod
+    def current(cls, run: folder.RunFolder) -> HeadJob | None:
+        """Return the job that this process is the head of, None outside of one."""
+        job = own_job()
+        queue = queues.QUEUES.get(job.system)
+        if queue is None or job.name != queues.head_name(run):
+            return None
+        head, submission = folder.HeadRecord.read(run.last_run.head), folder.Submission.read(run.submission)
+        is_next = head is not None and head.state == folder.REQUEUED and head.job != job.number
+        if head is not None and is_next and submission is not None and submission.job == job.number:
+            return cls(queue, job.number, head.restarts + 1)
+        return cls(queue, job.number, job.restarts)
+
+    def continues(self, number: int) -> bool:
+        """Whether a signal means that the job is to start again, and not that a user wants the head to end.
+
+        SIGUSR1 comes before the walltime, as the script asks. SLURM sends SIGTERM, and Grid Engine SIGUSR2,
+        at the walltime, when the job is cancelled, and when it is back in the queue: its node was lost, or
+        others come first.
+        """
+        if number == signal.SIGUSR1:
+            return True
+        return number in (signal.SIGTERM, signal.SIGUSR2) and (
+            self.queue.is_out_of_time(self.number) or self._waits_again()
+        )
+
+    def requeue(self, run: folder.RunFolder) -> bool:
+        """Queue this job again, or another one in its place; return False if that is refused."""
+        try:
+            if self._waits_again():
+                return True
+            if self.queue.requeuing:
+                self.queue.requeue(self.number)
+                return True
+            at = time.time()
+            name = queues.head_name(run)
+            number = replace(self.queue, attempts=6).submit(str(run.script), name, besides=self.number)
+            host = socket.gethostname()
+            folder.Submission(system=self.queue.kind, job=number, host=host, at=at).write(run.submission)
+        except (queues.CommandFailed, StorageError) as error:
+            logger.error("the head was not queued again (%s); submit again to resume", error)
+            return False
+        return True
+
+    def _waits_again(self) -> bool:
+        return self.queue.details(self.number).restarts > self.restarts
+
+
+def head_script(options: KnownQueue, run: folder.RunFolder, arguments: Sequence[str]) -> str:
+    """Return the script of the head's job, which runs `sweep` with these arguments."""
+    queue, head, keys = queues.QUEUES[options.kind], options.head, options.keys
+    walltime = head.walltime or keys.get("walltime")
+    seconds = queues.walltime_seconds(options.kind, walltime or "")
+    # before the end of the walltime, when the head is to get a signal
+    warning = int(max(1.0, min(WARNING_SECONDS, (seconds or math.inf) / 4)))
+    values = {
+        "name": queues.head_name(run),
+        "log": run.head_log.resolve(),
+        "cores": head.cores,
+        "memory": math.ceil(head.memory / 2**20),
+        "walltime": walltime,
+        "seconds": seconds and f"{seconds:.0f}",
+        "warning": warning,
+        "warned": seconds and f"{max(1.0, seconds - warning):.0f}",
+        "queue": head.queue or keys.get("queue"),
+        "account": head.account or keys.get("account") or keys.get("project"),
+        "mail": options.mail,
+        "pe": options.environment if head.cores > 1 else None,
+    }
+    values = {key: value for key, value in values.items() if value is not None}
+    lines_of_head = [
+        f"{queue.marker} {template.format_map(values)}"
+        for template in queue.head_directives
+        if values.keys() >= {*re.findall(r"{(\w+)}", template)}
+    ]
+    directives = [
+        line for line in lines_of_head if not any(text in line for text in head.job_directives_skip)
+    ]
+    lines = [
+        "#!/usr/bin/env bash",
+        *directives,
+        *(f"{queue.marker} {directive}" for directive in head.job_extra_directives),
+        # Until the head listens, a warning must not end it.
+        "trap '' USR1 USR2",
+        *keys.get("job_script_prologue", []),
+        # The directory a job starts in must not stand before the installed packages.
+        "export PYTHONSAFEPATH=1",
+        f"cd {shlex.quote(str(Path.cwd()))}",
+        # In place of the shell, so that it is python that gets the signals.
+        f"exec {keys['python']} -m sweep_clustering {shlex.join(arguments)}",
+    ]
+    return "\n".join(lines) + "\n"

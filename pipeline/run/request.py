@@ -19,9 +19,8 @@ from sweep_clustering.storage.damage import changed_root
 from sweep_clustering.storage.runfolder.folder import CUBE_SUFFIX, RunFolder, cube_path
 from sweep_clustering.sweeps.errors import InputError, Problem, collecting, raise_all
 from sweep_clustering.sweeps.file.reading import load_sweep
-from sweep_clustering.sweeps.file.spec import Mixtures, SweepSpec
+from sweep_clustering.sweeps.file.spec import Mixtures, SweepSpec, numbers_of, part_named, part_of
 from sweep_clustering.sweeps.inputs import Inputs, load_inputs, table_problems
-from sweep_clustering.sweeps.parts import numbers_of, part_named, part_of
 from sweep_clustering.sweeps.plan import Block, Cell, DatasetPlan
 
 # Everything that can be checked before a sweep starts.

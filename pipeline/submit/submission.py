@@ -24,10 +24,9 @@ from sweep_clustering.pipeline.cluster.profiles import load_profile
 from sweep_clustering.pipeline.common import COMPLETE, INTERNAL, at_hand, duration, own_names, plural, span
 from sweep_clustering.pipeline.jobs import queues
 from sweep_clustering.pipeline.jobs.cluster import job_script
-from sweep_clustering.pipeline.jobs.heads import head_script
 from sweep_clustering.pipeline.jobs.keys import JobQueue, KnownQueue, cluster_class
 from sweep_clustering.pipeline.monitor.status import last_lines, read_run_state
-from sweep_clustering.pipeline.run.head import DETACHED, report_done, run_head, withdraw_cancel
+from sweep_clustering.pipeline.run.head import DETACHED, head_script, report_done, run_head, withdraw_cancel
 from sweep_clustering.pipeline.run.request import Options, Request, Selection, Sweep, is_settled, prepare
 from sweep_clustering.pipeline.submit import overview
 from sweep_clustering.storage.files import StorageError, storage_errors

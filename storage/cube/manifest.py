@@ -42,8 +42,7 @@ from sweep_clustering.sweeps.errors import (
     short_text,
 )
 from sweep_clustering.sweeps.file.search import unions_of
-from sweep_clustering.sweeps.file.spec import Dataset, Mixtures, SweepSpec, load
-from sweep_clustering.sweeps.parts import part_named
+from sweep_clustering.sweeps.file.spec import Dataset, Mixtures, SweepSpec, load, part_named
 from sweep_clustering.sweeps.plan import DatasetPlan, range_words
 from sweep_clustering.sweeps.records import ABSENT, Listed, Record, marked, read
 from sweep_clustering.sweeps.words import BASELINES, CROWD, DEFAULT, MODEL_CODES, PREFIX, solver_name

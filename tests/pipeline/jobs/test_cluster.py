@@ -24,7 +24,6 @@ from processes.stranger import listening
 from sweep_clustering.pipeline.cluster.connect import connect, dashboard_address
 from sweep_clustering.pipeline.cluster.profiles import load_profile
 from sweep_clustering.pipeline.jobs import cluster, queues
-from sweep_clustering.pipeline.jobs.heads import HeadJob
 from sweep_clustering.pipeline.jobs.queues import (
     SLURM,
     JobDetails,
@@ -33,6 +32,7 @@ from sweep_clustering.pipeline.jobs.queues import (
     job_prefix,
 )
 from sweep_clustering.pipeline.monitor.status import read_run_state
+from sweep_clustering.pipeline.run.head import HeadJob
 from sweep_clustering.storage.files import LeaseLost
 from sweep_clustering.storage.runfolder.folder import RunFolder
 from sweep_clustering.storage.runfolder.lease import Lease

@@ -14,10 +14,10 @@ from processes.commandline import sweep
 from processes.killing import reported_done
 
 from sweep_clustering.pipeline.jobs import queues
-from sweep_clustering.pipeline.jobs.heads import HeadJob, head_script
 from sweep_clustering.pipeline.jobs.keys import job_queue
 from sweep_clustering.pipeline.jobs.queues import SGE, LiveJob, head_name, used_queue
 from sweep_clustering.pipeline.monitor.status import read_run_state
+from sweep_clustering.pipeline.run.head import HeadJob, head_script
 from sweep_clustering.storage.runfolder.folder import REQUEUED, GenerationFolder, HeadRecord, RunFolder
 from sweep_clustering.sweeps.errors import present
 

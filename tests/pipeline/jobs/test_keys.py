@@ -18,9 +18,9 @@ from pydantic_core import PydanticCustomError
 from sweep_clustering.pipeline.cluster.profiles import load_profile
 from sweep_clustering.pipeline.jobs import keys
 from sweep_clustering.pipeline.jobs.cluster import job_script, lifetime
-from sweep_clustering.pipeline.jobs.heads import head_script
 from sweep_clustering.pipeline.jobs.keys import KnownQueue
 from sweep_clustering.pipeline.jobs.queues import job_prefix
+from sweep_clustering.pipeline.run.head import head_script
 from sweep_clustering.pipeline.submit.submission import job_problems
 from sweep_clustering.storage.runfolder.folder import RunFolder
 from sweep_clustering.sweeps.errors import InputError

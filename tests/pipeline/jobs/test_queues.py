@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from sweep_clustering.pipeline.jobs import queues
-from sweep_clustering.pipeline.jobs.heads import HeadJob
 from sweep_clustering.pipeline.jobs.queues import (
     SGE,
     SLURM,
@@ -20,6 +19,7 @@ from sweep_clustering.pipeline.jobs.queues import (
     used_queue,
     walltime_seconds,
 )
+from sweep_clustering.pipeline.run.head import HeadJob
 from sweep_clustering.storage.runfolder.folder import GenerationFolder, HeadRecord, RunFolder, Submission
 
 Command = Callable[[str, str], Path]

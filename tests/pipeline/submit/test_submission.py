@@ -14,10 +14,10 @@ from processes.sweeping import TINY, start, wait_until, write_spec
 from rich.console import Console
 
 from sweep_clustering.pipeline.jobs import queues
-from sweep_clustering.pipeline.jobs.heads import head_script
 from sweep_clustering.pipeline.jobs.keys import JobQueue, job_queue
 from sweep_clustering.pipeline.jobs.queues import CommandFailed, head_name
 from sweep_clustering.pipeline.monitor.status import read_run_state
+from sweep_clustering.pipeline.run.head import head_script
 from sweep_clustering.pipeline.run.request import Options, Request
 from sweep_clustering.pipeline.submit import submission
 from sweep_clustering.pipeline.submit.submission import submit

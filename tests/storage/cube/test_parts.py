@@ -11,7 +11,7 @@ from cubes.small import files, result_files
 from processes.commandline import sweep
 from processes.sweeping import write_spec
 
-import sweep_clustering.sweeps.parts as parts_room
+import sweep_clustering.sweeps.file.spec as parts_room
 from sweep_clustering.storage.cube.growth import open_cube
 from sweep_clustering.storage.cube.manifest import read_parts
 from sweep_clustering.sweeps.errors import InputError
@@ -237,7 +237,7 @@ def test_growth_that_one_part_has_no_room_for_is_refused_before_any_of_them_grow
 def test_parts_of_an_earlier_release_go_on_and_are_refused_whole_if_mixtures_are_added(
     tmp_path: Path,
 ) -> None:
-    with patch("sweep_clustering.sweeps.parts.dealt", parts_room.dealt_in_ranges):
+    with patch("sweep_clustering.sweeps.file.spec.dealt", parts_room.dealt_in_ranges):
         for number in (1, 2):
             submit(tmp_path / "parts", "--part", f"{number}/2", text=with_mixtures(4))
     first, second = parts(tmp_path)

@@ -3,8 +3,7 @@
 import pytest
 
 from sweep_clustering.sweeps.errors import InputError
-from sweep_clustering.sweeps.file.spec import Mixtures, SweepSpec, load
-from sweep_clustering.sweeps.parts import Part, part_named, part_of
+from sweep_clustering.sweeps.file.spec import Mixtures, Part, SweepSpec, load, part_named, part_of
 
 GRID = {"p": [0.9], "m": ["4"], "replicates": 2, "models": ["likelihood"], "restarts": 3}
 
