@@ -24,17 +24,10 @@ from sweep_clustering.kernels.scores import adjusted_rand
 from sweep_clustering.kernels.settings import Settings
 from sweep_clustering.kernels.solver.contract import Model
 from sweep_clustering.kernels.solver.prepare import prepare
+from sweep_clustering.kernels.unions import panels
 from sweep_clustering.kernels.unions import soft as components
-from sweep_clustering.kernels.unions.soft import (
-    CLASS_STEPS,
-    ENOUGH,
-    ROUNDS,
-    STEPS,
-    WARM_STEPS,
-    Fields,
-    Observed,
-    first_labels,
-)
+from sweep_clustering.kernels.unions.panels import Fields, Observed
+from sweep_clustering.kernels.unions.soft import CLASS_STEPS, ENOUGH, ROUNDS, STEPS, WARM_STEPS, first_labels
 from sweep_clustering.sweeps.errors import present
 
 ACCURACIES = (0.8, 0.9, 1.0)
@@ -78,13 +71,13 @@ def search(seen: Observed, fields: Fields, rng: Generator, is_begun: bool) -> fl
     else:
         for _ in range(WARM_STEPS):
             components.set_parameters(seen, fields)
-            components.set_densities(seen, fields)
+            panels.set_densities(seen, fields)
             move_samples(seen, fields, 0)
         components.choose_classes(seen, fields, rng)
     before = -np.inf
     for step in range(STEPS):
         components.set_parameters(seen, fields)
-        components.set_densities(seen, fields)
+        panels.set_densities(seen, fields)
         features = move_samples(seen, fields, ROUNDS)
         if step % CLASS_STEPS == CLASS_STEPS - 1:
             components.set_links(seen, fields)
@@ -104,14 +97,12 @@ def hard(
     """Objective and labels of hard steps in the coordinates of a soft fit, or from where it ended."""
     Z, made, many = soft.place(X), soft.structure, len(soft.class_of)
     given = {"n_classes": k, "n_components": many, "covariance": made.covariance}
-    seen = components.observe(
-        components.samples_of(Z), link(layers, len(Z)), proportions=made.proportions, **given
-    )
+    seen = panels.observe(panels.samples_of(Z), link(layers, len(Z)), proportions=made.proportions, **given)
     rng = np.random.default_rng(stream)
     within = soft.log_densities(Z) - soft.class_densities(Z)[:, soft.class_of]
     shares = np.exp(within) * soft.classes[:, soft.class_of]
     labels = shares.argmax(axis=1) if is_begun else first_labels(Z, many, rng)
-    fields = components.new_fields(seen, many)
+    fields = panels.new_fields(seen, many)
     fields.shares[np.arange(len(Z)), labels] = 1.0
     fields.class_of[:] = soft.class_of
     objective = search(seen, fields, rng, is_begun)

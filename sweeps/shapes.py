@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sweep_clustering.kernels.fits import Gaussians
+from sweep_clustering.kernels.fits import Floats, Gaussians
 from sweep_clustering.kernels.settings import ObjectiveSettings
 from sweep_clustering.kernels.structure import (
     ANY,
@@ -40,8 +40,6 @@ from sweep_clustering.kernels.structure import (
 )
 
 __all__ = ["STRUCTURE"]
-
-Floats = NDArray[np.float64]
 
 # Words of a structure that stand for numbers, by its part; the second without those of merged groups alone.
 GROUP_CODES: dict[str, dict[str, int]] = {

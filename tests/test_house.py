@@ -196,9 +196,9 @@ MOST = {
     "statements with several constants": 1,
     "calls with splats": 125,
     "uses of Any": 641,
-    "modules with code": 151,
-    "lines of code": 34_219,
-    "lines of imports": 3_269,
+    "modules with code": 149,
+    "lines of code": 34_225,
+    "lines of imports": 3_176,
     "lines of docstrings for 100 lines of code": 26,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""

@@ -8,8 +8,6 @@ partition and lets answers move linear functions of the features, so that few cl
 directions that distances do not show.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache

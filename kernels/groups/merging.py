@@ -5,8 +5,6 @@
 parts of clusters that may or may not be of one class, so that answers merge or split clusters (section 10).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -3,21 +3,17 @@
 `refine` gives the soft partition whose groups are where rows draw them (docs/model.md, section 13).
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sweep_clustering.kernels.fits import squared_norms
+from sweep_clustering.kernels.fits import Floats, squared_norms
 from sweep_clustering.kernels.groups.merging import means_of
 from sweep_clustering.kernels.groups.metric import Answers
 from sweep_clustering.kernels.interrupt import new_flag
 from sweep_clustering.kernels.jit import jit
-
-Floats = NDArray[np.float64]
 
 # Rounds of classes and means, and passes over the rows of answers in each round.
 ROUNDS = 2

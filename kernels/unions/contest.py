@@ -16,16 +16,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from sweep_clustering.kernels.choice import (
-    HELD_OUT,
-    LEAST_PAIRS,
-    Annotations,
-    HeldOut,
-    Skill,
-    below,
-    list_annotations,
-    without,
-)
+from sweep_clustering.kernels import choice
 from sweep_clustering.kernels.fits import Runner
 from sweep_clustering.kernels.groups.fit import UNKNOWN, answers_of, tree_of
 from sweep_clustering.kernels.groups.merging import cut, small_groups
@@ -65,7 +56,7 @@ TOP = 3
 FIRSTS = 2
 
 # Stream of the fits of folds, beside those of the choice of structures.
-STREAM = HELD_OUT + 4 + FOLDS
+STREAM = choice.HELD_OUT + 4 + FOLDS
 
 # Steps of Newton's method, and the least change of a coefficient.
 NEWTON = 12
@@ -126,16 +117,16 @@ class Contest:
         self,
         table: Table,
         layers: Sequence[Layer],
-        annotations: Annotations,
+        annotations: choice.Annotations,
         run: Runner,
         rival: Floats | None = None,
     ) -> None:
         self.table, self.annotations, self.rival = table, annotations, rival
         sizes = len(table.X), table.X.shape[1], table.n_classes
         self.structures = merged_structures(*sizes, annotations.n_pairs)
-        self.left = [without(layers, annotations, annotations.folds == fold) for fold in range(FOLDS)]
+        self.left = [choice.without(layers, annotations, annotations.folds == fold) for fold in range(FOLDS)]
         self.together: dict[Structure, Floats] = {}
-        self.skills: dict[Structure, Skill] = {}
+        self.skills: dict[Structure, choice.Skill] = {}
         self.spaces = list(dict.fromkeys(structure.subspace for structure in self.structures))
         self.distances = np.zeros((len(annotations.folds), len(self.spaces)))
         self.axes: dict[tuple[int, int | str], Floats | None] = {}
@@ -219,7 +210,7 @@ class Contest:
 
     def stream(self) -> Generator:
         """Return the stream of the small groups, which all folds and spaces share."""
-        return np.random.default_rng(below(self.table.seed, STREAM))
+        return np.random.default_rng(choice.below(self.table.seed, STREAM))
 
     @property
     def ranked(self) -> list[Structure]:
@@ -236,7 +227,7 @@ class Contest:
         tested: NDArray[np.bool_] | slice = slice(None),
         *,
         has_distances: bool = True,
-    ) -> HeldOut:
+    ) -> choice.HeldOut:
         """Predict the answers, or some, by distances and by a candidate's probability for each pair."""
         answers, distances = self.annotations, self.distances[tested][:, : None if has_distances else 0]
         is_must, weights = answers.is_must[tested], answers.weights[tested]
@@ -244,23 +235,23 @@ class Contest:
         logs, right = calibrated(says, distances, is_must, weights)
         says = np.full(len(logs), 0.5) if says is None else says
         units = None if answers.units is None else answers.units[tested]
-        return HeldOut(logs, right, weights, np.where(is_must, says, 1.0 - says), units)
+        return choice.HeldOut(logs, right, weights, np.where(is_must, says, 1.0 - says), units)
 
-    def skill(self, together: Floats) -> Skill:
+    def skill(self, together: Floats) -> choice.Skill:
         """Return how well a candidate predicts the answers, and how well distance alone does."""
         alone = self.predict(together, has_distances=False)
-        return Skill(self.predict(together), alone, self.by_distance)
+        return choice.Skill(self.predict(together), alone, self.by_distance)
 
     @cached_property
-    def by_distance(self) -> HeldOut:
+    def by_distance(self) -> choice.HeldOut:
         """Predictions by the distances alone, in all spaces."""
         return self.predict(None)
 
 
 def with_groups(table: Table, layers: Sequence[Layer], ranking: Ranking, run: Runner = map) -> Ranking:
     """Put merged groups before the chosen structure where they predict held-out answers clearly better."""
-    annotations, simple = list_annotations(layers, table.seed), ranking.ranked[0]
-    if annotations.n_pairs < LEAST_PAIRS or 2 * table.n_classes > len(table.X):
+    annotations, simple = choice.list_annotations(layers, table.seed), ranking.ranked[0]
+    if annotations.n_pairs < choice.LEAST_PAIRS or 2 * table.n_classes > len(table.X):
         return ranking
     if (score := ranking.candidates.get(simple)) is not None:
         together = np.where(annotations.is_must, score.agreeing, 1.0 - score.agreeing)
@@ -300,7 +291,7 @@ def with_groups(table: Table, layers: Sequence[Layer], ranking: Ranking, run: Ru
 
 def _scatter(table: Table, structure: Structure, layers: Sequence[Layer]) -> float:
     """Return the scatter of the features about the means of the classes."""
-    fit = table.solve(structure, layers, np.random.default_rng(below(table.seed, STREAM)))
+    fit = table.solve(structure, layers, np.random.default_rng(choice.below(table.seed, STREAM)))
     return scatter_of(table.moved, np.unique(fit.labels, return_inverse=True)[1])
 
 
@@ -317,7 +308,7 @@ NEARLY_ALL = 0.7
 
 
 # Predictions by the space of a tree and the number of classes of a cut.
-Rating = dict[tuple[int | str, int], HeldOut]
+Rating = dict[tuple[int | str, int], choice.HeldOut]
 
 
 class Cut(NamedTuple):
@@ -346,7 +337,7 @@ def choose_cut(
 
     None is returned if no cut is clearly better than those into at most `few` classes.
     """
-    if list_annotations(layers, seed).n_pairs < LEAST_PAIRS:
+    if choice.list_annotations(layers, seed).n_pairs < choice.LEAST_PAIRS:
         return None
     table, many = Table(X, 2, seed), n_groups(len(X), 1)
     ratings = rate_cuts(table, layers, many, run)
@@ -358,7 +349,7 @@ def choose_cut(
 
 def rate_cuts(table: Table, layers: Sequence[Layer], many: int, run: Runner = map) -> tuple[Rating, Rating]:
     """Predict held-out answers by each cut of a tree of so many groups, beside distance and without it."""
-    annotations = list_annotations(layers, table.seed)
+    annotations = choice.list_annotations(layers, table.seed)
     spaces = (NONE if table.X.shape[1] <= MOST_LEARNED else MOST_LEARNED, METRIC)
     counts = cut_counts(many - 1)
     together = np.zeros((len(spaces), len(counts), len(annotations.folds)), np.bool_)
@@ -367,12 +358,12 @@ def rate_cuts(table: Table, layers: Sequence[Layer], many: int, run: Runner = ma
     def cuts(key: tuple[int, int]) -> tuple[NDArray[np.bool_], Floats]:
         fold, space = key
         tested = annotations.folds == fold
-        left = without(layers, annotations, tested)
+        left = choice.without(layers, annotations, tested)
         answers = answers_of(link(left, len(table.X)))
         axes = table.learned(spaces[space], left, answers)
         with one_thread():
             Z = table.place(axes)
-            groups = small_groups(Z, many, np.random.default_rng(below(table.seed, STREAM)))
+            groups = small_groups(Z, many, np.random.default_rng(choice.below(table.seed, STREAM)))
             merges = tree_of(Z, groups, answers, AVERAGE)
         i, j = annotations.pairs[tested].T
         classes = (cut(merges, count)[groups] for count in counts)
@@ -390,7 +381,9 @@ def rate_cuts(table: Table, layers: Sequence[Layer], many: int, run: Runner = ma
             agreeing = np.where(annotations.is_must, says, 1.0 - says)
             for rating, columns in zip(ratings, (distances, distances[:, :0]), strict=True):
                 logs, right = calibrated(says, columns, annotations.is_must, annotations.weights)
-                rating[name, count] = HeldOut(logs, right, annotations.weights, agreeing, annotations.units)
+                rating[name, count] = choice.HeldOut(
+                    logs, right, annotations.weights, agreeing, annotations.units
+                )
     return ratings
 
 

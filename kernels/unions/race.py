@@ -11,20 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sweep_clustering.kernels.choice import (
-    COIN,
-    HELD_OUT,
-    LEAST_PAIRS,
-    UNSURE,
-    Annotations,
-    HeldOut,
-    Skill,
-    bar_of,
-    below,
-    list_annotations,
-    must_probabilities,
-    without,
-)
+from sweep_clustering.kernels import choice
 from sweep_clustering.kernels.fits import Gaussians, Runner
 from sweep_clustering.kernels.problem.data import Floats, Layer, link
 from sweep_clustering.kernels.settings import FOLDS
@@ -103,11 +90,13 @@ class Trial(NamedTuple):
 class Trials:
     """Candidates, and their predictions of held-out annotations."""
 
-    def __init__(self, table: Table, layers: Sequence[Layer], annotations: Annotations, run: Runner) -> None:
+    def __init__(
+        self, table: Table, layers: Sequence[Layer], annotations: choice.Annotations, run: Runner
+    ) -> None:
         self.table, self.layers, self.annotations, self.run = table, layers, annotations, run
-        training = [without(layers, annotations, annotations.folds == fold) for fold in range(FOLDS)]
+        training = [choice.without(layers, annotations, annotations.folds == fold) for fold in range(FOLDS)]
         self.links = [link(layers_of_fold, len(table.X)) for layers_of_fold in training]
-        self.scores: dict[tuple[Structure, int], HeldOut] = {}  # by number of starts
+        self.scores: dict[tuple[Structure, int], choice.HeldOut] = {}  # by number of starts
         # by number of starts and fold; the fits are those that others start from
         self.predictions: dict[tuple[Structure, int, int], FoldPrediction] = {}
         self.fits: dict[tuple[Structure, int, int], Gaussians] = {}
@@ -119,7 +108,7 @@ class Trials:
             self.rates[tested] = (must + 1.0) / (weights.sum() + 2.0)
 
     @property
-    def base_rate(self) -> HeldOut:
+    def base_rate(self) -> choice.HeldOut:
         """Predictions by how often the annotations of the other folds are must-links."""
         return self._score(self.rates, self.rates, np.ones(len(self.rates), bool))
 
@@ -168,7 +157,7 @@ class Trials:
         """Return the best fit without the annotations of each fold; all folds share the first steps."""
         if not structure.annotated:
             return dict.fromkeys(range(FOLDS), self.table.fit_features(structure))
-        key = below(self.table.seed, HELD_OUT + 1 + FOLDS, starts)
+        key = choice.below(self.table.seed, choice.HELD_OUT + 1 + FOLDS, starts)
         rngs, fits = {fold: np.random.default_rng(key) for fold in folds}, dict[int, Gaussians]()
         if structure.first is not None:
             for fold, rng in rngs.items():
@@ -195,7 +184,7 @@ class Trials:
         best = max(fits.values(), key=lambda fit: fit.bound)
         return Trial(CompactGaussians.of(best), fits if is_first else {}, predictions)
 
-    def _score_of(self, structure: Structure, starts: int, tested: NDArray[np.bool_]) -> HeldOut:
+    def _score_of(self, structure: Structure, starts: int, tested: NDArray[np.bool_]) -> choice.HeldOut:
         folds = self.annotations.folds
         together, must = np.zeros((2, len(folds)))
         for fold in np.unique(folds[tested]).tolist():
@@ -203,9 +192,9 @@ class Trials:
             together[folds == fold], must[folds == fold] = prediction
         return self._score(must, together, tested)
 
-    def _score(self, must: Floats, together: Floats, tested: NDArray[np.bool_]) -> HeldOut:
+    def _score(self, must: Floats, together: Floats, tested: NDArray[np.bool_]) -> choice.HeldOut:
         """Return predictions that mix the fit and the base rate in the best shares for the annotations."""
-        whole, must = self.annotations, np.clip(must, UNSURE, 1.0 - UNSURE)[tested]
+        whole, must = self.annotations, np.clip(must, choice.UNSURE, 1.0 - choice.UNSURE)[tested]
         mixed = SURE[:, None] * must + (1.0 - SURE[:, None]) * self.rates[tested]
         is_must, weights = whole.is_must[tested], whole.weights[tested]
         probabilities = np.where(is_must, mixed, 1.0 - mixed)
@@ -216,12 +205,12 @@ class Trials:
             right = is_must == (weights @ is_must > 0.5 * weights.sum())
         agreeing = np.where(is_must, together[tested], 1.0 - together[tested])
         units = None if whole.units is None else whole.units[tested]
-        return HeldOut(np.log(best), right, weights, agreeing, units)
+        return choice.HeldOut(np.log(best), right, weights, agreeing, units)
 
     def _must(self, fit: Gaussians, tested: NDArray[np.bool_], together: Floats) -> Floats:
         others = self.annotations.of_unknown_accuracy & ~tested
         others_together = alike(fit, self.annotations.pairs[others])
-        return must_probabilities(self.annotations, tested, together, others, others_together)
+        return choice.must_probabilities(self.annotations, tested, together, others, others_together)
 
 
 def alike(fit: Gaussians, pairs: NDArray[np.integer]) -> Floats:
@@ -233,7 +222,7 @@ def alike(fit: Gaussians, pairs: NDArray[np.integer]) -> Floats:
     return together
 
 
-def _selected(score: HeldOut, tested: NDArray[np.bool_]) -> HeldOut:
+def _selected(score: choice.HeldOut, tested: NDArray[np.bool_]) -> choice.HeldOut:
     return replace(
         score,
         log_probabilities=score.log_probabilities[tested],
@@ -244,7 +233,7 @@ def _selected(score: HeldOut, tested: NDArray[np.bool_]) -> HeldOut:
     )
 
 
-def _is_behind(score: HeldOut, best: HeldOut) -> bool:
+def _is_behind(score: choice.HeldOut, best: choice.HeldOut) -> bool:
     return best.is_ahead(score, CLEAR)
 
 
@@ -267,15 +256,17 @@ class Ranking:
     """
 
     ranked: tuple[Structure, ...]
-    candidates: dict[Structure, HeldOut]
-    base_rate: HeldOut | None
+    candidates: dict[Structure, choice.HeldOut]
+    base_rate: choice.HeldOut | None
     note: str = ""
-    skills: Mapping[Structure, Skill] = field(default_factory=dict)
+    skills: Mapping[Structure, choice.Skill] = field(default_factory=dict)
 
     @property
-    def credible(self) -> dict[Structure, HeldOut]:
+    def credible(self) -> dict[Structure, choice.HeldOut]:
         """Candidates that predict annotations no worse than a coin."""
-        return {structure: score for structure, score in self.candidates.items() if score.log_loss <= COIN}
+        return {
+            structure: score for structure, score in self.candidates.items() if score.log_loss <= choice.COIN
+        }
 
 
 # Rounds from coarse to fine, each of which adds candidates.
@@ -425,9 +416,11 @@ def choose_structure(
         If there are more components than the samples allow.
     """
     choices = Choices(table, components, subspace, covariance)
-    annotations = list_annotations(layers, table.seed)
-    if annotations.n_pairs < LEAST_PAIRS:
-        few = f"{annotations.n_pairs} annotated pairs are too few to choose by, {LEAST_PAIRS} are needed"
+    annotations = choice.list_annotations(layers, table.seed)
+    if annotations.n_pairs < choice.LEAST_PAIRS:
+        few = (
+            f"{annotations.n_pairs} annotated pairs are too few to choose by, {choice.LEAST_PAIRS} are needed"
+        )
         few = few if annotations.n_pairs else "there are no annotations to choose by"
         alone = choices.plain
         if choices.is_whole:  # annotations then take part in the final fit
@@ -451,7 +444,7 @@ def _ranking(choices: Choices, trials: Trials) -> Ranking:
     candidates = {structure: trials.scores[structure, table.close_look.starts] for structure in best}
     candidates = without_weak_assumptions(candidates)
     best = list(candidates)
-    leader, bar, is_labelled = candidates[best[0]], bar_of(base), trials.annotations.are_of_labels
+    leader, bar, is_labelled = candidates[best[0]], choice.bar_of(base), trials.annotations.are_of_labels
     # few labels leave a wide margin, but they cannot be of other rows as pairs can be
     least = 0.0 if is_labelled else CLEAR
     if not leader.is_ahead(bar.predictions, least):
@@ -468,7 +461,7 @@ def _ranking(choices: Choices, trials: Trials) -> Ranking:
     return replace(ranking, ranked=tuple(dict.fromkeys((first, *ranking.credible))))
 
 
-def without_weak_assumptions(candidates: dict[Structure, HeldOut]) -> dict[Structure, HeldOut]:
+def without_weak_assumptions(candidates: dict[Structure, choice.HeldOut]) -> dict[Structure, choice.HeldOut]:
     """Leave out assumed accuracies that predict hardly better than the best structure with an estimate."""
     best = next(iter(score for structure, score in candidates.items() if not structure.odds), None)
     return {
@@ -478,7 +471,7 @@ def without_weak_assumptions(candidates: dict[Structure, HeldOut]) -> dict[Struc
     }
 
 
-def fewest_components(candidates: dict[Structure, HeldOut]) -> Structure:
+def fewest_components(candidates: dict[Structure, choice.HeldOut]) -> Structure:
     """Return the structure of the fewest components, and the best of these, that is as good as the best."""
     best = min(candidates.values(), key=lambda score: score.log_loss)
     gains = {structure: best.gain_over(score) for structure, score in candidates.items()}
@@ -522,7 +515,7 @@ def _by_features(
 # Fits to all annotations, compared with the predictions of folds.
 
 
-def falls_short(fit: Gaussians, annotations: Annotations, expected: HeldOut) -> str:
+def falls_short(fit: Gaussians, annotations: choice.Annotations, expected: choice.HeldOut) -> str:
     """Return why a fit to all annotations is worse than those to the folds; empty if it is not.
 
     A good fit agrees with its annotations as well as fits to folds do with those that they have not seen.
@@ -565,7 +558,7 @@ def best_so_far(table: Table, layers: Sequence[Layer], done: Sequence[tuple[Any,
     alone = [fit for _, fit in done if isinstance(fit, Gaussians)]
     if alone:
         return max(alone, key=lambda fit: union_criteria(fit, table.place(fit.axes)).bic)
-    annotations = list_annotations(layers, table.seed)
+    annotations = choice.list_annotations(layers, table.seed)
     fits: dict[Structure, list[CompactGaussians]] = {}
     agreeing: dict[Structure, list[tuple[Floats, Floats]]] = {}
     for (structure, _), trial in done:

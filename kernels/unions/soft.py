@@ -39,20 +39,7 @@ from sweep_clustering.kernels.search.genetic import MAX_KMEANS_ITERATIONS, kmean
 from sweep_clustering.kernels.search.local_search import shuffle
 from sweep_clustering.kernels.settings import ObjectiveSettings
 from sweep_clustering.kernels.structure import COVARIANCES, NONE, Structure
-from sweep_clustering.kernels.unions.panels import (
-    MATRICES,
-    PANEL,
-    WIDE,
-    Fields,
-    Observed,
-    Samples,
-    annotated_fields,
-    new_fields,
-    observe,
-    quick_exp,
-    samples_of,
-    set_densities,
-)
+from sweep_clustering.kernels.unions import panels
 
 # First steps, without annotations.
 WARM_STEPS = 5
@@ -141,7 +128,7 @@ def fit_components(
     if labels is None:
         labels = first_labels(Z, n_components, rng)
     beginning = begin(
-        samples_of(Z),
+        panels.samples_of(Z),
         labels,
         n_classes=n_classes,
         n_components=n_components,
@@ -154,12 +141,12 @@ def fit_components(
 class Beginning(NamedTuple):
     """A fit after its first steps, which are without annotations: fits to all folds go on from there."""
 
-    observed: Observed  # without annotations
+    observed: panels.Observed  # without annotations
     shares: Floats  # (n_samples, n_components)
 
 
 def begin(
-    samples: Samples,
+    samples: panels.Samples,
     labels: NDArray[np.integer],
     *,
     n_classes: int,
@@ -168,7 +155,7 @@ def begin(
     proportions: str = "free",
 ) -> Beginning:
     """Take the first steps of a fit from the components of the samples; `observe` has the parameters."""
-    observed = observe(
+    observed = panels.observe(
         samples,
         link((), len(labels)),
         n_classes=n_classes,
@@ -176,7 +163,7 @@ def begin(
         covariance=covariance,
         proportions=proportions,
     )
-    fields = new_fields(observed, n_components)
+    fields = panels.new_fields(observed, n_components)
     fields.shares[np.arange(len(labels)), labels] = 1.0
     _begin(observed, fields)
     return Beginning(observed, fields.shares)
@@ -186,12 +173,12 @@ def finish(
     beginning: Beginning, links: Links, rng: Generator, steps: int = STEPS, enough: float = ENOUGH
 ) -> Gaussians:
     """Fit features and annotations from the first steps on; `fit_components` has the parameters."""
-    observed = beginning.observed._replace(**annotated_fields(links))
+    observed = beginning.observed._replace(**panels.annotated_fields(links))
     n_components, n_classes = beginning.shares.shape[1], observed.n_classes
-    fields = new_fields(observed, n_components)
+    fields = panels.new_fields(observed, n_components)
     fields.shares[:] = beginning.shares
     n_steps = _fit(observed, fields, rng, steps, enough)
-    is_matrix = observed.shape in MATRICES
+    is_matrix = observed.shape in panels.MATRICES
     bound = fields.bound.tolist()
     proportions = "equal" if observed.is_equal else "free"
     return Gaussians(
@@ -271,7 +258,7 @@ def _start(
 
 
 @jit
-def _begin(observed: Observed, fields: Fields) -> None:
+def _begin(observed: panels.Observed, fields: panels.Fields) -> None:
     """Take the first steps, without annotations."""
     for _ in range(WARM_STEPS):
         set_parameters(observed, fields)
@@ -279,7 +266,7 @@ def _begin(observed: Observed, fields: Fields) -> None:
 
 
 @jit
-def _fit(observed: Observed, fields: Fields, rng: Generator, steps: int, enough: float) -> int:
+def _fit(observed: panels.Observed, fields: panels.Fields, rng: Generator, steps: int, enough: float) -> int:
     """Raise the bound as long as it rises enough, and return the number of steps."""
     fields.accuracies[:] = 0.75
     set_pulls(observed, fields)
@@ -312,7 +299,7 @@ def _fit(observed: Observed, fields: Fields, rng: Generator, steps: int, enough:
 
 
 @jit_inner
-def set_parameters(observed: Observed, fields: Fields) -> None:
+def set_parameters(observed: panels.Observed, fields: panels.Fields) -> None:
     """Set the weights, means and covariances that are best for the shares and the prior."""
     n_samples, n_dims = observed.Z.shape
     n_components = len(fields.sizes)
@@ -344,7 +331,7 @@ def set_parameters(observed: Observed, fields: Fields) -> None:
 
 
 @jit_inner
-def set_moments(observed: Observed, fields: Fields) -> None:
+def set_moments(observed: panels.Observed, fields: panels.Fields) -> None:
     """Set the sums of the members of each component: their number, and first and second moments.
 
     Coordinates are centred, and the prior adds some of the variance of all samples to each covariance, so
@@ -383,7 +370,7 @@ def add_scaled(factor: float, row: Floats, target: Floats, count: int) -> None:
 
 
 @jit_inner
-def set_scatters(observed: Observed, fields: Fields) -> None:
+def set_scatters(observed: panels.Observed, fields: panels.Fields) -> None:
     """Set the covariances from the moments: the scatter of the members, the prior counting as members."""
     n_samples, n_dims = observed.Z.shape
     covariances, means, width = fields.covariances, fields.means, fields.covariances.shape[2]
@@ -422,7 +409,7 @@ def set_scatters(observed: Observed, fields: Fields) -> None:
 
 
 @jit_inner
-def factorise(observed: Observed, fields: Fields, shape: int) -> float:
+def factorise(observed: panels.Observed, fields: panels.Fields, shape: int) -> float:
     """Set the inverse Cholesky factor of a covariance, and its log-determinant; return tr(scale / Σ)."""
     matrix, factor = fields.covariances[shape], fields.factors[shape]
     n_dims, width = matrix.shape
@@ -458,7 +445,7 @@ def factorise(observed: Observed, fields: Fields, shape: int) -> float:
 
 
 @jit_inner
-def set_shares(observed: Observed, fields: Fields, rounds: int) -> None:
+def set_shares(observed: panels.Observed, fields: panels.Fields, rounds: int) -> None:
     """Set the shares that are best one sample at a time; annotations count in `rounds` rounds.
 
     Samples without annotations have the same shares in each round. Annotations do not change the proportions
@@ -471,12 +458,12 @@ def set_shares(observed: Observed, fields: Fields, rounds: int) -> None:
     for panel in range(len(observed.panels)):
         if fields.stop[0] != 0:
             return
-        set_densities(observed, fields, panel)
+        panels.set_densities(observed, fields, panel)
         set_evidence(fields, are_classes, rounds > 0)
         if rounds > 0:
             set_panel_classes(observed, fields, panel)
-        start = panel * PANEL
-        for i in range(start, min(start + PANEL, n_samples)):
+        start = panel * panels.PANEL
+        for i in range(start, min(start + panels.PANEL, n_samples)):
             for g in range(0 if are_classes else n_components):
                 fields.shares[i, g] = fields.densities[g, i - start]
     if rounds == 0:
@@ -492,7 +479,7 @@ def set_shares(observed: Observed, fields: Fields, rounds: int) -> None:
 
 
 @jit_inner
-def set_evidence(fields: Fields, are_classes: bool, has_logs: bool) -> None:
+def set_evidence(fields: panels.Fields, are_classes: bool, has_logs: bool) -> None:
     """Set the log-density of a panel in each class, and the shares of the components within their class.
 
     If each component is a class, these shares are 1 and are not computed.
@@ -501,34 +488,34 @@ def set_evidence(fields: Fields, are_classes: bool, has_logs: bool) -> None:
     if are_classes:
         for g in range(len(class_of)):
             top, densities = tops[g], fields.densities[g]
-            for j in range(PANEL):
+            for j in range(panels.PANEL):
                 top[j] = densities[j]
         return
     tops[:] = -np.inf
     sums[:] = 0.0
     for g in range(len(class_of)):
         top, densities = tops[class_of[g]], fields.densities[g]
-        for j in range(PANEL):
+        for j in range(panels.PANEL):
             top[j] = max(top[j], densities[j])
     for g in range(len(class_of)):
         top, total, densities = tops[class_of[g]], sums[class_of[g]], fields.densities[g]
-        for j in range(PANEL):
-            densities[j] = quick_exp(densities[j] - top[j])
-        for j in range(PANEL):
+        for j in range(panels.PANEL):
+            densities[j] = panels.quick_exp(densities[j] - top[j])
+        for j in range(panels.PANEL):
             total[j] += densities[j]
     for g in range(len(class_of)):
         total, densities = sums[class_of[g]], fields.densities[g]
-        for j in range(PANEL):
+        for j in range(panels.PANEL):
             densities[j] /= total[j]
     for c in range(len(tops) if has_logs else 0):
         top = tops[c]
         array_log(sums[c], logs)
-        for j in range(PANEL):
+        for j in range(panels.PANEL):
             top[j] += logs[j]
 
 
 @jit_inner
-def set_panel_classes(observed: Observed, fields: Fields, panel: int) -> None:
+def set_panel_classes(observed: panels.Observed, fields: panels.Fields, panel: int) -> None:
     """Set the class shares of the samples of a panel without annotations, and keep the evidence of all."""
     n_classes, tops, sums = observed.n_classes, fields.tops, fields.sums
     largest, total = fields.rows[0], fields.rows[1]
@@ -536,16 +523,16 @@ def set_panel_classes(observed: Observed, fields: Fields, panel: int) -> None:
     total[:] = 0.0
     for c in range(n_classes):
         top = tops[c]
-        for j in range(PANEL):
+        for j in range(panels.PANEL):
             largest[j] = max(largest[j], top[j])
     for c in range(n_classes):
         top, shares = tops[c], sums[c]
-        for j in range(PANEL):
-            shares[j] = quick_exp(top[j] - largest[j])
-        for j in range(PANEL):
+        for j in range(panels.PANEL):
+            shares[j] = panels.quick_exp(top[j] - largest[j])
+        for j in range(panels.PANEL):
             total[j] += shares[j]
-    product, start = 1.0, panel * PANEL
-    for i in range(start, min(start + PANEL, len(observed.Z))):
+    product, start = 1.0, panel * panels.PANEL
+    for i in range(start, min(start + panels.PANEL, len(observed.Z))):
         j = i - start
         for c in range(n_classes):
             fields.evidence[i, c] = tops[c, j]
@@ -558,7 +545,7 @@ def set_panel_classes(observed: Observed, fields: Fields, panel: int) -> None:
 
 
 @jit_part
-def with_factor(fields: Fields, product: float, factor: float) -> float:
+def with_factor(fields: panels.Fields, product: float, factor: float) -> float:
     """Return a product with one factor more, or 1 after adding the logarithm of a large one to the bound.
 
     One logarithm for many factors takes less time than one for each.
@@ -571,7 +558,7 @@ def with_factor(fields: Fields, product: float, factor: float) -> float:
 
 
 @jit_inner
-def set_annotated_classes(observed: Observed, fields: Fields, rounds: int) -> None:
+def set_annotated_classes(observed: panels.Observed, fields: panels.Fields, rounds: int) -> None:
     """Set the class shares of annotated samples, one after the other, in some rounds."""
     product = 1.0
     for turn in range(rounds):
@@ -589,7 +576,7 @@ def set_annotated_classes(observed: Observed, fields: Fields, rounds: int) -> No
 
 
 @jit_part
-def set_field(observed: Observed, fields: Fields, i: int) -> None:
+def set_field(observed: panels.Observed, fields: panels.Fields, i: int) -> None:
     """Set the log-odds of each class by the annotations of a sample."""
     fields.field[:] = 0.0
     for place in range(observed.row_start[i], observed.row_start[i + 1]):
@@ -599,7 +586,7 @@ def set_field(observed: Observed, fields: Fields, i: int) -> None:
 
 
 @jit_part
-def set_class_shares(observed: Observed, fields: Fields, i: int) -> tuple[float, float]:
+def set_class_shares(observed: panels.Observed, fields: panels.Fields, i: int) -> tuple[float, float]:
     """Set the class shares of a sample, given `field`.
 
     The sum of the first number and of the logarithm of the second is its features and entropy in the bound.
@@ -607,20 +594,20 @@ def set_class_shares(observed: Observed, fields: Fields, i: int) -> tuple[float,
     classes, evidence = fields.classes[i], fields.evidence[i]
     field, n_classes = fields.field, observed.n_classes
     # four sums, and four maxima, at a time: one alone waits for itself
-    wide = n_classes - n_classes % WIDE
+    wide = n_classes - n_classes % panels.WIDE
     largest = -np.inf
     m0, m1, m2, m3 = largest, largest, largest, largest
-    for c in range(0, wide, WIDE):
+    for c in range(0, wide, panels.WIDE):
         m0, m1 = max(m0, evidence[c] + field[c]), max(m1, evidence[c + 1] + field[c + 1])
         m2, m3 = max(m2, evidence[c + 2] + field[c + 2]), max(m3, evidence[c + 3] + field[c + 3])
     for c in range(wide, n_classes):
         largest = max(largest, evidence[c] + field[c])
     largest = max(largest, max(max(m0, m1), max(m2, m3)))
     for c in range(n_classes):
-        classes[c] = quick_exp(evidence[c] + field[c] - largest)
+        classes[c] = panels.quick_exp(evidence[c] + field[c] - largest)
     s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
     p0, p1, p2, p3 = 0.0, 0.0, 0.0, 0.0
-    for c in range(0, wide, WIDE):
+    for c in range(0, wide, panels.WIDE):
         s0, s1, s2, s3 = s0 + classes[c], s1 + classes[c + 1], s2 + classes[c + 2], s3 + classes[c + 3]
         p0, p1 = p0 + classes[c] * field[c], p1 + classes[c + 1] * field[c + 1]
         p2, p3 = p2 + classes[c + 2] * field[c + 2], p3 + classes[c + 3] * field[c + 3]
@@ -634,7 +621,7 @@ def set_class_shares(observed: Observed, fields: Fields, i: int) -> tuple[float,
 
 
 @jit_inner
-def set_accuracies(observed: Observed, fields: Fields, is_common: bool) -> None:
+def set_accuracies(observed: panels.Observed, fields: panels.Fields, is_common: bool) -> None:
     """Set the accuracies that were not given: one for all, or two for each annotator, shrunk (eq. (81)).
 
     An annotator alone has one: answers that nobody else gives are judged by the clusters that they made.
@@ -668,7 +655,7 @@ def set_accuracies(observed: Observed, fields: Fields, is_common: bool) -> None:
 
 
 @jit_inner
-def set_levels(fields: Fields) -> None:
+def set_levels(fields: panels.Fields) -> None:
     """Set the mean accuracy of each annotator, and the two of the group, which is never below chance."""
     n_annotators = len(fields.accuracies)
     fields.group[:] = 0.0
@@ -692,7 +679,7 @@ def log_odds(p: float) -> float:
 
 
 @jit_inner
-def set_pulls(observed: Observed, fields: Fields) -> None:
+def set_pulls(observed: panels.Observed, fields: panels.Fields) -> None:
     """Set what each pair adds to the log-likelihood when its samples are of one class rather than two."""
     logs = fields.logs
     for source in range(len(fields.accuracies)):
@@ -708,7 +695,7 @@ def set_pulls(observed: Observed, fields: Fields) -> None:
 
 
 @jit_part
-def together(observed: Observed, fields: Fields, pair: int) -> float:
+def together(observed: panels.Observed, fields: panels.Fields, pair: int) -> float:
     """Return the probability that the two samples of a pair are of one class."""
     first, second, total = observed.pairs[pair, 0], observed.pairs[pair, 1], 0.0
     for c in range(observed.n_classes):
@@ -720,7 +707,7 @@ def together(observed: Observed, fields: Fields, pair: int) -> float:
 
 
 @jit_inner
-def choose_classes(observed: Observed, fields: Fields, rng: Generator) -> None:
+def choose_classes(observed: panels.Observed, fields: panels.Fields, rng: Generator) -> None:
     """Set the map from components to classes that fits the annotations best, by several climbs."""
     n_components = len(fields.class_of)
     for g in range(n_components):
@@ -746,7 +733,7 @@ def choose_classes(observed: Observed, fields: Fields, rng: Generator) -> None:
 
 
 @jit_inner
-def set_links(observed: Observed, fields: Fields) -> None:
+def set_links(observed: panels.Observed, fields: panels.Fields) -> None:
     """Set the gain of each two components from being of one class, a sum over annotated pairs, both ways."""
     n_components = len(fields.class_of)
     fields.links[:] = 0.0
@@ -765,7 +752,7 @@ def set_links(observed: Observed, fields: Fields) -> None:
 
 
 @jit_inner
-def climb(fields: Fields) -> int:
+def climb(fields: panels.Fields) -> int:
     """Move components between classes while annotations gain, without emptying one; return the moves made."""
     n_components, moves = len(fields.class_of), 0
     fields.n_components[:] = 0
@@ -795,7 +782,7 @@ def climb(fields: Fields) -> int:
 
 
 @jit_inner
-def set_classes(fields: Fields) -> None:
+def set_classes(fields: panels.Fields) -> None:
     """Set the shares of the classes, which are sums over their components."""
     fields.classes[:] = 0.0
     for i in range(len(fields.shares)):
@@ -804,7 +791,7 @@ def set_classes(fields: Fields) -> None:
 
 
 @jit_inner
-def set_bound(observed: Observed, fields: Fields) -> None:
+def set_bound(observed: panels.Observed, fields: panels.Fields) -> None:
     """Set the term of the annotations in the lower bound; the others are set where they are changed."""
     annotations = observed.sureness
     for pair in range(len(observed.signed)):

@@ -27,15 +27,9 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
+from sweep_clustering.pipeline.ask import summary
 from sweep_clustering.pipeline.ask.answers import AnswersFile, ChangedError
 from sweep_clustering.pipeline.ask.questions import Question
-from sweep_clustering.pipeline.ask.summary import (
-    AskOptions,
-    Assessment,
-    confidence,
-    has_accuracy,
-    outlook_words,
-)
 from sweep_clustering.pipeline.common import plural
 from sweep_clustering.pipeline.fit.inputs import FitInputs
 from sweep_clustering.sweeps.annotations.draw import CANNOT, MUST
@@ -150,7 +144,7 @@ class Rows:
         return f"row {one_line(self.samples.text(sample))}{name}"
 
 
-def rows_of(options: AskOptions, inputs: FitInputs) -> Rows:
+def rows_of(options: summary.AskOptions, inputs: FitInputs) -> Rows:
     """Return the contents to show of the table of a fit."""
     table = inputs.table
     texts = dict(zip(options.aside, table.aside, strict=True))
@@ -241,7 +235,7 @@ def csv_text(questions: Sequence[Question], rows: Rows, annotator: str) -> str:
     return text.getvalue()
 
 
-def to_json(options: AskOptions, assessment: Assessment, samples: Samples) -> dict[str, Any]:
+def to_json(options: summary.AskOptions, assessment: summary.Assessment, samples: Samples) -> dict[str, Any]:
     """Return questions and the state of the labels, as plain values.
 
     Samples are numbers of rows, or their names if they have names; labels count from 0.
@@ -267,7 +261,7 @@ def to_json(options: AskOptions, assessment: Assessment, samples: Samples) -> di
         "covariance": belief.covariance,
         "answers": {"yes": assessment.n_yes, "no": assessment.n_no, "skipped": assessment.n_skipped},
         "accuracy": belief.accuracy,
-        "accuracy_given": has_accuracy(options),
+        "accuracy_given": summary.has_accuracy(options),
         "confidence": assessment.share._asdict(),
         "until": until,
         "labels": belief.labels.tolist(),
@@ -288,14 +282,14 @@ KINDS = {"y": (MUST, "together"), "n": (CANNOT, "apart"), "s": (None, "skipped")
 NOTHING_LEFT = "no pair is left that was not asked; --strategy again asks those in doubt once more"
 
 # Takes all answers, the number of the batch, and the solution before it: `pipeline.ask.summary.assess`.
-Assess = Callable[[Sequence[Row], int, NDArray[np.int16] | None], Assessment]
+Assess = Callable[[Sequence[Row], int, NDArray[np.int16] | None], summary.Assessment]
 
 
 @dataclass
 class Session:
     """A session that asks until somebody quits, or no question is left."""
 
-    options: AskOptions
+    options: summary.AskOptions
     table: Rows
     # The answers before the session, and then those of the session as well.
     rows: list[Row]
@@ -332,7 +326,7 @@ class Session:
                     self._answer(queue.popleft(), *KINDS[key])
             start = assessment.belief.labels
 
-    def _key(self, question: Question, assessment: Assessment) -> str:
+    def _key(self, question: Question, assessment: summary.Assessment) -> str:
         """Show a question, and return one of the keys."""
         lines = question_lines(
             self.table, question.first, question.second, *shutil.get_terminal_size((80, 24))
@@ -342,13 +336,13 @@ class Session:
             click.echo(f"no such key: {KEYS}")
         return key
 
-    def _progress(self, assessment: Assessment) -> Iterator[str]:
+    def _progress(self, assessment: summary.Assessment) -> Iterator[str]:
         n_answers = sum(isinstance(row, Annotation) for row in self.rows)
         yield f"question {len(self.done) + 1}, {plural(n_answers, 'answer')} so far{self.last}"
         answers = plural(assessment.n_answers, "answer")
-        yield f"expected right: {confidence(assessment)} of the labels, at {answers}"
+        yield f"expected right: {summary.confidence(assessment)} of the labels, at {answers}"
         if assessment.outlook is not None:
-            yield f"to {self.options.until:.0%}: {outlook_words(assessment.outlook)}"
+            yield f"to {self.options.until:.0%}: {summary.outlook_words(assessment.outlook)}"
 
     def _answer(self, question: Question, kind: int | None, word: str) -> None:
         first, second = question.first, question.second

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sweep_clustering.kernels.choice import below
 from sweep_clustering.kernels.groups.fit import answers_of
 from sweep_clustering.kernels.groups.merging import unsure_pairs
-from sweep_clustering.kernels.problem.data import link
+from sweep_clustering.kernels.problem.data import Floats, link
 from sweep_clustering.kernels.problem.problem import MUST, build_problem, layers_from_annotations
 from sweep_clustering.kernels.search.genetic import run_restart
 from sweep_clustering.kernels.structure import AUTO, GROUPS
@@ -75,8 +75,6 @@ def distinct(pairs: Pairs) -> Pairs:
 
 
 # Information of the answers to pairs.
-
-Floats = NDArray[np.float64]
 
 
 class Scored(NamedTuple):

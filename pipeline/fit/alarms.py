@@ -20,6 +20,7 @@ from sweep_clustering.kernels.choice import COIN, LEAST_PAIRS, HeldOut, Skill, b
 from sweep_clustering.kernels.fits import Fit
 from sweep_clustering.kernels.problem.data import (
     MUST,
+    Floats,
     Layer,
     agrees,
     layer_weights,
@@ -29,8 +30,6 @@ from sweep_clustering.kernels.problem.data import (
 )
 from sweep_clustering.kernels.structure import MANY, MERGED
 from sweep_clustering.pipeline.common import SAME_OPTIMUM, plural
-
-Floats = NDArray[np.float64]
 
 # Fewer samples are a handful.
 HANDFUL = 5

@@ -4,8 +4,6 @@
 each annotator, from which follow their intervals and who is below chance; `judge_unsure` says who was unsure.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

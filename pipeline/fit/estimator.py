@@ -30,17 +30,10 @@ from sweep_clustering.kernels.settings import OFFERED, PARAMETERS, UNLABELLED, S
 from sweep_clustering.kernels.structure import AUTO
 from sweep_clustering.pipeline.asking.belief import believe, shape_to_ask
 from sweep_clustering.pipeline.asking.strategies import choose, fitting
+from sweep_clustering.pipeline.fit import inputs
 from sweep_clustering.pipeline.fit.confidence import estimate, estimates_json, notes_on
 from sweep_clustering.pipeline.fit.counts import TRIED, choose_clusters, open_counts
 from sweep_clustering.pipeline.fit.data_notes import data_notes
-from sweep_clustering.pipeline.fit.inputs import (
-    Naming,
-    annotator_problems,
-    chance_problems,
-    hard_problems,
-    label_problems,
-    reads_accuracies,
-)
 from sweep_clustering.pipeline.fit.links import (
     Annotations,
     Frames,
@@ -463,7 +456,7 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         self.cluster_names_ = np.full(self.n_clusters_, None, dtype=object)
         self.label_agreement_ = math.nan
         if labels is not None:
-            naming = Naming.of(labels, self.labels_, self.n_clusters_)
+            naming = inputs.Naming.of(labels, self.labels_, self.n_clusters_)
             for cluster in np.flatnonzero(naming.name_of != UNLABELLED).tolist():
                 self.cluster_names_[cluster] = names[naming.name_of[cluster]]
             self.label_agreement_ = naming.agreement
@@ -506,11 +499,11 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         if is_right and annotations.labels is not None:
             is_open = self.n_clusters is None
             most = count_distinct(features) // 2 if is_open else int(self.n_clusters or 0)
-            problems += label_problems(
+            problems += inputs.label_problems(
                 "row_labels", "label_accuracy", annotations.labels, self.label_accuracy, most, is_open=is_open
             )
         if is_right and not problems:
-            problems += annotator_problems(
+            problems += inputs.annotator_problems(
                 accuracies,
                 annotations.annotators,
                 "annotator_accuracy",
@@ -520,7 +513,7 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
                 is_needed=self.model == "posterior" and accuracy is None,
             )
             problems += _hard_problems(annotations, int(self.n_clusters or len(features)), names)
-            if annotations.has_accuracies and not reads_accuracies(choice.model):
+            if annotations.has_accuracies and not inputs.reads_accuracies(choice.model):
                 expected, hint = f"none with the model {choice.model!r}", 'model="conditional" takes them'
                 problems.append(Problem("annotations", "accuracies of single rows", expected, hint))
         if problems:
@@ -590,7 +583,7 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         annotations = Annotations()
         with collecting(problems):
             annotations = self._annotations()
-            problems += chance_problems("accuracy", self.accuracy)
+            problems += inputs.chance_problems("accuracy", self.accuracy)
         if problems:
             raise InputError(problems)
         layers = [layer for layer in self._layers(annotations, self.seed_) if len(layer.pairs)]
@@ -801,7 +794,7 @@ def _hard_problems(annotations: Annotations, n_clusters: int, names: pd.Index | 
         first, second = (plain(end if names is None else names[end]) for end in links[place])
         return f"{first!r} {'must' if place < len(must) else 'cannot'}! {second!r}"
 
-    return hard_problems(annotations.layers, n_clusters, words)
+    return inputs.hard_problems(annotations.layers, n_clusters, words)
 
 
 def _is_whole(value: Any) -> bool:

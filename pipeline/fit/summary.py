@@ -5,8 +5,6 @@
 notebook shows of an estimator.
 """
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

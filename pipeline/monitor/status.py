@@ -25,19 +25,7 @@ from sweep_clustering.storage.cube.blocks import BlockStore, failed_cells
 from sweep_clustering.storage.cube.manifest import Manifest, read_manifest
 from sweep_clustering.storage.cube.schema import ANSWERED, DONE, FAILED, NO_SOLUTION, PENDING, STATUS_WORDS
 from sweep_clustering.storage.files import storage_errors
-from sweep_clustering.storage.runfolder.folder import (
-    REQUEUED,
-    RUNNING,
-    FailureRecord,
-    HeadRecord,
-    JobList,
-    JobRecord,
-    LostJob,
-    Progress,
-    RunFolder,
-    Submission,
-    read_failures,
-)
+from sweep_clustering.storage.runfolder import folder
 from sweep_clustering.storage.runfolder.lease import Holder, LeaseState, read_lease
 from sweep_clustering.sweeps.errors import InputError, Problem, did_you_mean, plain_lines
 from sweep_clustering.sweeps.file.spec import SweepSpec, part_named
@@ -54,8 +42,8 @@ class RunState:
     """
 
     lease: LeaseState | None
-    head: HeadRecord | None
-    submission: Submission | None
+    head: folder.HeadRecord | None
+    submission: folder.Submission | None
     closed: str = ""
 
     @property
@@ -71,7 +59,7 @@ class RunState:
         head, submission = self.head, self.submission
         if submission is not None and (head is None or head.at < submission.at):
             return submission.job if submission.system != "process" else None
-        return head.job if head is not None and head.state == REQUEUED else None
+        return head.job if head is not None and head.state == folder.REQUEUED else None
 
     @property
     def dashboard(self) -> str | None:
@@ -83,12 +71,12 @@ class RunState:
         head = self.head
         if self.waiting is not None:
             at = max(record.at for record in (head, self.submission) if record is not None)
-            again = head.restarts + 1 if head is not None and head.state == REQUEUED else 0
+            again = head.restarts + 1 if head is not None and head.state == folder.REQUEUED else 0
             head_job = {"state": "waiting", "job": self.waiting, "node": "", "how": ""}
             return {**head_job, "since": at, "restarts": again}
         if head is None:
             return None
-        has_died = self.holder is None and head.state == RUNNING
+        has_died = self.holder is None and head.state == folder.RUNNING
         values = head.model_dump(include={"job", "node", "restarts", "how"})
         return {**values, "state": "died" if has_died else head.state, "since": head.at}
 
@@ -120,10 +108,12 @@ def _clock(seconds: float) -> str:
 
 def read_run_state(cube: Path) -> RunState:
     """Read the files of a run beside its cube, which need not exist yet."""
-    run = RunFolder(cube)
+    run = folder.RunFolder(cube)
     if run.closed:
         return RunState(None, None, None, run.closed)
-    return RunState(read_lease(cube), HeadRecord.read(run.last_run.head), Submission.read(run.submission))
+    return RunState(
+        read_lease(cube), folder.HeadRecord.read(run.last_run.head), folder.Submission.read(run.submission)
+    )
 
 
 def submit_words(cube: Path, *options: str, spec: Path | None = None) -> list[str]:
@@ -131,7 +121,7 @@ def submit_words(cube: Path, *options: str, spec: Path | None = None) -> list[st
 
     Without options it runs where the last head ran.
     """
-    head = HeadRecord.read(RunFolder(cube).last_run.head)
+    head = folder.HeadRecord.read(folder.RunFolder(cube).last_run.head)
     file = str(spec.resolve()) if spec is not None else head.spec if head is not None else "SPEC"
     data_dir = [] if head is None or head.data_dir is None else ["--data-dir", head.data_dir]
     where = ["--results", str(cube.resolve().parent), *part_words(cube)]
@@ -141,7 +131,7 @@ def submit_words(cube: Path, *options: str, spec: Path | None = None) -> list[st
 
 def doctor_words(cube: Path) -> tuple[str, ...]:
     """Return the command that tries the compute cluster of the last head, no words if it had workers."""
-    head = HeadRecord.read(RunFolder(cube).last_run.head)
+    head = folder.HeadRecord.read(folder.RunFolder(cube).last_run.head)
     if head is None or not head.lacked_workers:
         return ()
     return ("doctor", *head.where, "--results", str(cube.resolve().parent))
@@ -224,8 +214,8 @@ class Status:
     skipped: dict[str, list[str]]
     spec: SweepSpec | None
     run: RunState
-    jobs: JobList | None
-    progress: Progress | None
+    jobs: folder.JobList | None
+    progress: folder.Progress | None
     software: str = ""
 
     def to_dict(self) -> dict[str, Any]:
@@ -245,7 +235,7 @@ class Status:
             "run": None if self.progress is None else self.progress.model_dump(),
             "head": self.run.to_dict(),
             "jobs": None if self.jobs is None else self.jobs.to_dict(),
-            "log": str(RunFolder(self.cube).log),
+            "log": str(folder.RunFolder(self.cube).log),
             "dashboard": self.run.dashboard,
             "software": self.software,
         }
@@ -265,7 +255,7 @@ class Status:
 
     def lines(self) -> list[str]:
         """Return a table as lines."""
-        total, log, output = self.total, RunFolder(self.cube).log, RunFolder(self.cube).head_log
+        total, log, output = self.total, folder.RunFolder(self.cube).log, folder.RunFolder(self.cube).head_log
         lines = [str(self.cube)]
         if self.datasets:
             lines += table_lines((*self.datasets, total))
@@ -319,7 +309,7 @@ class Status:
             return []
         counts = f"{self.jobs.n_jobs} wanted, {self.jobs.running} running, {self.jobs.n_lost} lost"
 
-        def place(job: JobRecord | LostJob) -> str:
+        def place(job: folder.JobRecord | folder.LostJob) -> str:
             return f"  {job.job or '-':<10}{job.node or '-':<12}"
 
         return [
@@ -338,7 +328,7 @@ def read_status(cube: Path) -> Status:
 
     An `InputError` says that there is neither a cube nor a trace of a run.
     """
-    if not cube.is_dir() and RunFolder(cube).path.is_dir():
+    if not cube.is_dir() and folder.RunFolder(cube).path.is_dir():
         return counted_status(cube, None, (), (0, 0))
     manifest = read_manifest(cube)
     datasets, blocks, done = [], 0, 0
@@ -357,12 +347,12 @@ def counted_status(
     cube: Path, manifest: Manifest | None, datasets: tuple[DatasetStatus, ...], blocks: tuple[int, int]
 ) -> Status:
     """Return the state of a cube whose cells and blocks are counted, and of its driver."""
-    run, last = read_run_state(cube), RunFolder(cube).last_run
-    progress = None if run.holder is None else Progress.read(last.state)
+    run, last = read_run_state(cube), folder.RunFolder(cube).last_run
+    progress = None if run.holder is None else folder.Progress.read(last.state)
     skipped, spec, software = {}, None, ""
     if manifest is not None:
         skipped, spec, software = manifest.skipped, manifest.spec, manifest.software
-    jobs = JobList.read(last.jobs)
+    jobs = folder.JobList.read(last.jobs)
     return Status(cube, datasets, *blocks, skipped, spec, run, jobs, progress, software)
 
 
@@ -433,7 +423,7 @@ def read_parts_status(cubes: Sequence[Path]) -> PartsStatus:
     # imported here, because most sweeps have no parts
     from sweep_clustering.storage.cube.manifest import read_parts
 
-    there = [cube for cube in cubes if cube.is_dir() or not RunFolder(cube).path.is_dir()]
+    there = [cube for cube in cubes if cube.is_dir() or not folder.RunFolder(cube).path.is_dir()]
     missing = software = ""
     if there:
         parts = read_parts(there)
@@ -475,7 +465,7 @@ def find_logs(cube: Path, *, head: bool = False, job: str | None = None) -> list
     or the name of one of its workers, the log of that job, and otherwise the driver's. The driver's and the
     head's need not exist. An `InputError` says that there is no log of such a job.
     """
-    run = RunFolder(cube)
+    run = folder.RunFolder(cube)
     if run.closed:
         raise InputError([Problem(str(cube), run.closed, "a run of your own")])
     if job is None:
@@ -492,7 +482,7 @@ def find_logs(cube: Path, *, head: bool = False, job: str | None = None) -> list
     return [path for path in paths if path.stat().st_size] or paths[:1]
 
 
-def _logs_of_jobs(run: RunFolder) -> dict[Path, re.Match[str]]:
+def _logs_of_jobs(run: folder.RunFolder) -> dict[Path, re.Match[str]]:
     """Return the logs of worker jobs, fuller ones first, with the parts of their names."""
     paths = sorted(run.job_logs.glob("*"), key=lambda path: path.stat().st_size, reverse=True)
     return {path: match for path in paths if (match := JOB_LOG.fullmatch(path.name))}
@@ -530,7 +520,7 @@ def follow(path: Path, cube: Path, *, lines: int) -> Iterator[str]:
     # here, so that `sweep status` does not load what asks a queue
     from sweep_clustering.pipeline.jobs import queues
 
-    run, start = RunFolder(cube), path.stat().st_size if path.exists() else 0
+    run, start = folder.RunFolder(cube), path.stat().st_size if path.exists() else 0
     n_missed, asked_at, has_ended = 0, 0.0, False
     yield from end_of(path, lines)
     while not has_ended:
@@ -601,7 +591,7 @@ class Explanation:
     state: str
     restarts: int | None = None
     seconds: float | None = None
-    failures: tuple[FailureRecord, ...]
+    failures: tuple[folder.FailureRecord, ...]
     log: str = ""
     command: str
     covariance: str | None = None
@@ -655,10 +645,10 @@ def explain(cube: Path, name: str, spec: Path | None = None) -> Explanation:
     The command runs `spec`, or the sweep file that was submitted last. An `InputError` says that there is no
     such cell, or no cube.
     """
-    plans, run, store = read_manifest(cube).plans, RunFolder(cube), BlockStore(cube, read_only=True)
+    plans, run, store = read_manifest(cube).plans, folder.RunFolder(cube), BlockStore(cube, read_only=True)
     cell = find_cell(name, list(plans.values()))
     names = {str(cell), str(AskedPath.of(cell))} if asks(cell.design) else {str(cell)}
-    failures = tuple(record for record in read_failures(run) if record.cell in names)
+    failures = tuple(record for record in folder.read_failures(run) if record.cell in names)
     block = plans[cell.dataset].block_of(cell)
     position = block.position(cell)
     status = int(store.statuses(block)[position])
@@ -690,15 +680,15 @@ def explain(cube: Path, name: str, spec: Path | None = None) -> Explanation:
 def failed_causes(cube: Path) -> dict[str, str]:
     """Return the last cause of each cell that is marked failed, by name, from files only."""
     cells = failed_cells(cube, read_manifest(cube).plans.values())
-    causes = {record.cell: record.cause for record in read_failures(RunFolder(cube))}
+    causes = {record.cell: record.cause for record in folder.read_failures(folder.RunFolder(cube))}
     of_paths = {cell: causes.get(str(AskedPath.of(cell))) for cell in cells if asks(cell.design)}
-    unknown = RunFolder(cube).closed or NO_FAILURE
+    unknown = folder.RunFolder(cube).closed or NO_FAILURE
     return {str(cell): causes.get(str(cell)) or of_paths.get(cell) or unknown for cell in cells}
 
 
 def job_remarks(cube: Path) -> list[str]:
     """Return lines on the worker jobs of the last run: what keeps them from running, and how they ended."""
-    jobs = JobList.read(RunFolder(cube).last_run.jobs)
+    jobs = folder.JobList.read(folder.RunFolder(cube).last_run.jobs)
     if jobs is None:
         return []
     last, counts = {job.how: job for job in jobs.lost}, Counter(job.how for job in jobs.lost)
@@ -712,10 +702,10 @@ def job_remarks(cube: Path) -> list[str]:
 
 def job_lines(cube: Path) -> list[str]:
     """Return a line for each worker job of a cube: its number and node, how it is or ended, and its log."""
-    run = RunFolder(cube)
+    run = folder.RunFolder(cube)
     if run.closed:
         raise InputError([Problem(str(cube), run.closed, "a run of your own")])
-    jobs, is_over = JobList.read(run.last_run.jobs), read_run_state(cube).over
+    jobs, is_over = folder.JobList.read(run.last_run.jobs), read_run_state(cube).over
     # the fullest one is last, and counts
     logs = {match["number"]: str(path) for path, match in reversed(_logs_of_jobs(run).items())}
     rows = dict.fromkeys(logs, ("", "ended in an earlier run, or forgotten"))

@@ -19,17 +19,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sweep_clustering.storage import provenance
 from sweep_clustering.storage.cube.chunks import ANNOTATIONS, chunk_counts, chunk_name
 from sweep_clustering.storage.cube.manifest import read_manifest
 from sweep_clustering.storage.cube.schema import ANSWERED, FAILED, INPUTS, PENDING, VARIABLES, result_names
 from sweep_clustering.storage.files import PLAIN, Files, storage_errors, sync_directory
-from sweep_clustering.storage.provenance import (
-    PROMISE,
-    class_code,
-    fingerprint,
-    software_differences,
-    unrecorded,
-)
 from sweep_clustering.sweeps.errors import present
 from sweep_clustering.sweeps.plan import Block, Cell, DatasetPlan
 
@@ -97,9 +91,10 @@ class BlockStore:
     @property
     def made_here(self) -> bool:
         """Whether all runs had this software and class of machine: equal bits are promised then."""
-        here = fingerprint(self._spec)
+        here = provenance.fingerprint(self._spec)
         return not any(
-            software_differences([("there", made), ("here", here)]) or unrecorded(made, here)
+            provenance.software_differences([("there", made), ("here", here)])
+            or provenance.unrecorded(made, here)
             for made in self._made_with
         )
 
@@ -149,7 +144,7 @@ class BlockStore:
             except CellMismatch as mismatch:
                 if self.made_here:
                     raise
-                logger.warning("%s; %s", mismatch, PROMISE)
+                logger.warning("%s; %s", mismatch, provenance.PROMISE)
         if is_done.any() or is_written.any():
             stored = self.read(block)
             compare_cells(block, stored, new, is_written)
@@ -173,7 +168,7 @@ class BlockStore:
 
     def name_machines(self, texts: Iterable[str]) -> None:
         """Add classes of machines to the table of the root, by the codes that `write` takes."""
-        new = {str(class_code(text)): text for text in texts}
+        new = {str(provenance.class_code(text)): text for text in texts}
         if new.keys() - self._machines.keys():
             manifest = read_manifest(self.path)
             self._machines = manifest.machines | new

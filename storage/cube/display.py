@@ -1,7 +1,5 @@
 """The tree of a cube, which a notebook shows with the data sets and how much of them is done."""
 
-from __future__ import annotations
-
 from html import escape
 
 import pandas as pd

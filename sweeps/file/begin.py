@@ -4,8 +4,6 @@ The columns of a table say what they are if their cells leave no doubt: `ColumnG
 table is read. If they do not, that is a problem, which names the options that decide it.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import textwrap

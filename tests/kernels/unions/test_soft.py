@@ -19,8 +19,10 @@ from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer, link
 from sweep_clustering.kernels.problem.problem import build_problem
 from sweep_clustering.kernels.search import genetic
 from sweep_clustering.kernels.settings import ObjectiveSettings
+from sweep_clustering.kernels.unions import panels
 from sweep_clustering.kernels.unions import soft as components
-from sweep_clustering.kernels.unions.soft import Fields, Observed, fit_components, observe, samples_of
+from sweep_clustering.kernels.unions.panels import Fields, Observed, observe, samples_of
+from sweep_clustering.kernels.unions.soft import fit_components
 
 SHAPES = ["spherical", "diagonal", "tied", "full"]
 PARAMETERS, BOUND, SHARES, ACCURACIES, LINKS, CLIMB, CLASSES, CHOICE, PULLS = range(9)
@@ -71,7 +73,7 @@ def begun(covariance: str, accuracy: float | None) -> tuple[Observed, Fields]:
     links = link(layers, len(Z))
     seen = observe(samples_of(Z), links, n_classes=2, n_components=4, covariance=covariance)
     assert links.annotators == (() if accuracy else (7, 9))
-    fields = components.new_fields(seen, 4)
+    fields = panels.new_fields(seen, 4)
     fields.shares[:] = rng.dirichlet(np.ones(4), size=20)
     fields.class_of[:] = [0, 1, 1, 0]
     fields.accuracies[:] = 0.8
@@ -146,7 +148,7 @@ def test_two_accuracies_of_each_annotator_are_the_optimum_of_their_objective() -
     ]
     samples_in = samples_of(rng.normal(size=(40, 1)))
     observed = observe(samples_in, link(layers, 40), n_classes=2, n_components=2, covariance="spherical")
-    fields = components.new_fields(observed, 2)
+    fields = panels.new_fields(observed, 2)
     fields.classes[:], fields.accuracies[:] = samples, 0.6
     take(observed, fields, *[ACCURACIES] * 40)
 
@@ -232,7 +234,7 @@ def test_any_number_of_components_have_the_densities_of_the_formulas(
     seen = observe(
         samples_of(Z), link([], len(Z)), n_classes=n_classes, n_components=n_components, covariance=shape
     )
-    fields = components.new_fields(seen, n_components)
+    fields = panels.new_fields(seen, n_components)
     fields.shares[np.arange(len(Z)), labels], fields.class_of[:] = 1.0, np.arange(n_components)
     take(seen, fields, PARAMETERS, SHARES)
     for g, mean in enumerate(fields.means):
@@ -249,7 +251,7 @@ def test_shares_in_panels_are_those_of_one_sample_after_the_other(n_components: 
     Z, labels = rng.normal(size=(200, 2)), np.arange(200) % n_components
     links = link(drawn(labels[:120] % 3, 90, rng, accuracy=0.8), 200)
     seen = observe(samples_of(Z), links, n_classes=3, n_components=n_components, covariance="full")
-    fields = components.new_fields(seen, n_components)
+    fields = panels.new_fields(seen, n_components)
     fields.shares[np.arange(200), labels], fields.class_of[:] = 1.0, np.arange(n_components) % 3
     take(seen, fields, CLASSES, PULLS, PARAMETERS)
     classes, shares, bound = fields.classes.copy(), np.zeros((200, n_components)), 0.0
@@ -342,7 +344,7 @@ def test_rings_are_found_where_one_gaussian_a_class_cannot() -> None:
 
 
 def test_exponentials_of_shares_are_right_up_to_rounding() -> None:
-    exact = components.quick_exp.py_func
+    exact = panels.quick_exp.py_func
     for x in np.linspace(-30.0, 0.0, 20_001)[1:].tolist():
         assert exact(x) == pytest.approx(math.exp(x), rel=5e-16)
     assert exact(0.0) == 1.0
