@@ -38,6 +38,8 @@ CASES = (
     Case(Size(60_000, 10, 100, 1.6), "conditional"),
     Case(Size(20_000, 768, 20, 0.2), "conditional"),
     Case(Size(20_000, 768, 20, 0.2), "conditional-any"),
+    Case(Size(20_000, 768, 20, 0.2), "conditional-groups"),
+    Case(Size(4_000, 20, 10, 0.6), "conditional-groups"),
     Case(Size(50_000, 8, 10, 1.0, 20.0), "posterior"),
     Case(Size(5_000, 50, 20, 0.6), "conditional-full"),
 )

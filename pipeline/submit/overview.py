@@ -58,12 +58,15 @@ TABLES = 9
 # Matrices of a cluster that a search has beside those of its population: inverses, sums, candidates.
 MATRICES = 6
 
+# Bytes of the candidates of a model that chooses everything, whose matrices are of few principal components.
+UNION = 200 * 2**20
+
 
 def worker_bytes(sweep: Sweep, plan: DatasetPlan) -> int:
     """Predict the most memory, in bytes, that a worker takes for a cell of a data set.
 
     Processes that run methods beside the worker are included. In each case of the benchmark the prediction
-    was above the measured memory, and at most 2.6 times as much.
+    was above the measured memory, and at most 2.5 times as much.
     """
     n, d, k = plan.n_samples, plan.n_features, plan.n_clusters
     of_answers = (ASKED if plan.asking_designs else DRAWN) * max(plan.m, default=0) + 12 * plan.n_annotations
@@ -76,6 +79,8 @@ def worker_bytes(sweep: Sweep, plan: DatasetPlan) -> int:
 
 def _of_model(plan: DatasetPlan, model: str, search: Search) -> int:
     """Return the bytes of the partitions and parameters that a search of a model holds at once."""
+    if words.is_any(model):
+        return UNION
     shapes = CANDIDATES if words.chooses(model) else (words.shape_of(model),)
     of_cluster = max(prod(plan.n_features for _ in DIMS.get(shape, ())) for shape in shapes)
     solution = 2 * plan.n_samples + 8 * plan.n_clusters * plan.n_features
@@ -190,7 +195,7 @@ def note_lines(of_search: Sequence[str], of_datasets: Mapping[str, Sequence[str]
 # mixtures of 200 to 4,883 samples, 2 to 64 features and 2 to 16 clusters: `python -m benchmarks rough`.
 
 # CPU seconds of the local search of an offspring with one sample, one cluster and hardly any feature.
-SEARCH_SECONDS = 4.4e-8
+SEARCH_SECONDS = 3.7e-8
 
 # Power of the number of samples, that of clusters, and that of 1 + D / 16.
 SAMPLES_POWER = 1.27
@@ -209,8 +214,8 @@ ANNOTATED = 1.69
 # Generations until a restart with patience ends, as a multiple of it, for each cluster: more take longer.
 PATIENT = 0.2
 
-# The least and the most that searches take, as multiples of a guess. On the machine of the benchmark, data
-# sets of shipped sweeps took 0.6 to 1.5 times their guesses, and tables of full covariances up to 2.3 times.
+# The least and the most that searches take, as multiples of a guess. On the machine of the benchmark, its
+# data sets took 0.6 to 1.9 times their guesses, and single cells of full covariances up to 3 times.
 LEAST = 0.5
 MOST = 2.5
 
@@ -218,8 +223,11 @@ MOST = 2.5
 START_SECONDS = 30.0
 
 # CPU seconds of a cell that chooses everything: for each sample, and for each of its coordinates and classes.
-UNION_SECONDS = 3e-3
+UNION_SECONDS = 1.3e-3
 UNION_DISTANCE = 5e-7
+
+# Factor of a model that tries merged groups, too.
+GROUPED = 1.6
 
 # Guess of the time of a call of a method.
 CALL_SECONDS = 0.1
@@ -231,7 +239,8 @@ def rough_seconds(search: Search, plan: DatasetPlan, work: Span[Cell]) -> float:
     if not words.is_model(cell.model):
         return work.size * CALL_SECONDS
     if words.is_any(cell.model):
-        return plan.n_samples * (UNION_SECONDS + UNION_DISTANCE * plan.n_clusters * plan.n_features)
+        seconds = plan.n_samples * (UNION_SECONDS + UNION_DISTANCE * plan.n_clusters * plan.n_features)
+        return seconds * (GROUPED if words.has_groups(cell.model) else 1.0)
     term = ANNOTATED if words.split_model(cell.model)[0] in ("likelihood", "posterior") else 1.0
 
     size: float = plan.n_samples**SAMPLES_POWER * plan.n_clusters**CLUSTERS_POWER

@@ -444,6 +444,8 @@ def test_each_size_counts(tmp_path: Path) -> None:
     wide = replace(plan, n_features=500)
     full = replace(wide, models=("conditional-full",))
     assert worker_bytes(inputs, full) - worker_bytes(inputs, wide) > 8 * k * 500**2
+    chosen = replace(wide, models=("conditional-groups",), restarts=10**4)
+    assert MIB < worker_bytes(inputs, chosen) - worker_bytes(inputs, replace(wide, models=())) < 500 * MIB
     methods = (MethodCall("mine", "mine.py:f", "# 1"),)
     of_methods = replace(plan, methods=(MethodPlan("mine", 1),))
     assert worker_bytes(replace(inputs, methods=methods), of_methods) - base > PROCESS_BYTES
