@@ -164,7 +164,7 @@ def diagonal_metric(X: Floats, answers: Answers) -> Floats:
     start = logistic(squared.sum(axis=1), answers)
 
     def loss(x: Floats) -> tuple[float, Floats]:
-        weights = np.exp(x[1:])
+        weights = np.exp(np.minimum(x[1:], LARGEST_LOG))
         value, by_odds = _loss(answers, x[0] - squared @ weights)
         excess = x[1:] - x[1:].mean()
         gradient = np.append(by_odds.sum(), -weights * (by_odds @ squared) + 2.0 * WEIGHT_SHRINKAGE * excess)

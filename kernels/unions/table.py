@@ -481,6 +481,7 @@ def hard_classes(Z: Floats, labels: NDArray[np.int64], n_classes: int) -> Gaussi
     shares[np.arange(len(Z)), labels] = 1.0
     squares = means[labels]
     np.square(np.subtract(Z, squares, out=squares), out=squares)
+    least = np.finfo(float).eps * float(np.vdot(Z, Z)) / Z.size  # as many classes as rows have no scatter
     return Gaussians(
         structure=Structure(NONE, 1, KMEANS),
         center=np.zeros(Z.shape[1]),
@@ -488,7 +489,7 @@ def hard_classes(Z: Floats, labels: NDArray[np.int64], n_classes: int) -> Gaussi
         classes=shares,
         weights=np.full(n_classes, 1.0 / n_classes),
         means=means,
-        covariances=np.full(means.shape, max(squares.mean(), np.finfo(float).tiny)),
+        covariances=np.full(means.shape, max(squares.mean(), least)),
         terms=(-float(squares.sum()), 0.0, 0.0),
     )
 

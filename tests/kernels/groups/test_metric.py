@@ -127,3 +127,14 @@ def test_metrics_find_the_feature_that_matters(rows: tuple[Floats, NDArray[np.in
 def test_few_answers_leave_the_features_as_they_are(rows: tuple[Floats, NDArray[np.int64]]) -> None:
     X, classes = rows
     assert full_metric(X, told(X, classes, 1)) == pytest.approx(np.eye(4), abs=0.1)
+
+
+def test_weights_of_features_stay_finite_where_a_step_is_too_long() -> None:
+    rng = np.random.default_rng(1039)
+    n_features, n_rows, n_answers = (int(rng.integers(*ends)) for ends in ((1, 30), (30, 200), (10, 60)))
+    X, pairs = rng.normal(size=(n_rows, n_features)), rng.integers(n_rows, size=(n_answers, 2))
+    is_right = rng.random(n_answers) < rng.choice([0.7, 0.9, 1.0])
+    is_same = (X[pairs[:, 0], 0] > 0) == (X[pairs[:, 1], 0] > 0)
+    signs = np.where(is_same == is_right, 1.0, -1.0)
+    accuracies = np.full(n_answers, rng.choice([0.67, 0.82, 0.95, 0.999]))
+    assert np.isfinite(diagonal_metric(X, Answers(pairs, signs, np.ones(n_answers), accuracies))).all()

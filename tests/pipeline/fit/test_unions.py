@@ -332,3 +332,12 @@ def test_candidates_left_out_for_their_cost_are_named_with_it(monkeypatch: pytes
     named = fit(X, annotations, covariance="full", **given)
     assert named.covariance == "full"
     assert not any("cost" in each for each in named.notes)
+
+
+@pytest.mark.filterwarnings("ignore:as many clusters as rows", "ignore:the clusters agree with")
+def test_as_many_classes_as_rows_have_densities_that_do_not_overflow() -> None:
+    rng = np.random.default_rng(0)
+    X, pairs = rng.normal(size=(40, 6)), rng.permutation(40).reshape(-1, 2)
+    fit = AnnotatedClustering(40, random_state=0).fit(X, must_link=pairs[:10], cannot_link=pairs[10:])
+    assert fit.predict(X).tolist() == fit.labels_.tolist()
+    assert np.isfinite(fit.transform(rng.normal(size=(3, 6)))).all()
