@@ -232,7 +232,7 @@ SOLVERS = {
     "chosen shape": 1,
     # 1 fitted them in cubes of format 2, which hold no Gaussians; 3 ends the fits of folds earlier
     "union of Gaussians": 3,
-    "merged groups": 2,
+    "merged groups": 3,
     "method": 1,
     "questions": 1,
 }

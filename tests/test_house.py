@@ -197,7 +197,7 @@ MOST = {
     "calls with splats": 125,
     "uses of Any": 641,
     "modules with code": 149,
-    "lines of code": 34_230,
+    "lines of code": 34_241,
     "lines of imports": 3_176,
     "lines of docstrings for 100 lines of code": 26,
 }

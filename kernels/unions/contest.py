@@ -251,7 +251,9 @@ class Contest:
 def with_groups(table: Table, layers: Sequence[Layer], ranking: Ranking, run: Runner = map) -> Ranking:
     """Put merged groups before the chosen structure where they predict held-out answers clearly better."""
     annotations, simple = choice.list_annotations(layers, table.seed), ranking.ranked[0]
-    if annotations.n_pairs < choice.LEAST_PAIRS or 2 * table.n_classes > len(table.X):
+    n_rows = len(table.X)
+    most = n_rows - 1 if n_rows <= MOST_ROWS else n_rows // 2
+    if annotations.n_pairs < choice.LEAST_PAIRS or table.n_classes > most:
         return ranking
     if (score := ranking.candidates.get(simple)) is not None:
         together = np.where(annotations.is_must, score.agreeing, 1.0 - score.agreeing)
@@ -342,9 +344,18 @@ def choose_cut(
     table, many = Table(X, 2, seed), n_groups(len(X), 1)
     ratings = rate_cuts(table, layers, many, run)
     chosen = _first(ratings, few)
-    if chosen is not None and chosen.n_clusters > NEARLY_ALL * many and many < len(X) <= MOST_ROWS:
-        return _first(rate_cuts(table, layers, len(X), run), few)
-    return chosen
+    is_coarse = chosen is None or chosen.n_clusters > NEARLY_ALL * many
+    if not is_coarse or not many < len(X) <= MOST_ROWS:
+        return chosen
+    # single rows may be many classes, but few classes are found better by groups
+    by_rows = rate_cuts(table, layers, len(X), run)
+    for fine, coarse in zip(by_rows, ratings, strict=True):
+        fine |= {
+            key: score
+            for key, score in coarse.items()
+            if key[1] <= few and score.log_loss < fine[key].log_loss
+        }
+    return _first(by_rows, few)
 
 
 def rate_cuts(table: Table, layers: Sequence[Layer], many: int, run: Runner = map) -> tuple[Rating, Rating]:

@@ -309,6 +309,38 @@ def test_cuts_into_pairs_are_found_among_single_rows() -> None:
     assert cut.low <= 150 <= 1.4 * cut.n_clusters
 
 
+def records(n_classes: int, n_rows: int, spread: float, accuracy: float) -> tuple[Rows, list[Layer]]:
+    """Draw classes of one or two rows, and answers about near rows."""
+    rng = np.random.default_rng(n_classes)
+    labels = np.concatenate([np.arange(n_classes), rng.integers(n_classes, size=n_rows - n_classes)])
+    X = rng.normal(size=(n_classes, 20))[labels] + spread * rng.normal(size=(n_rows, 20))
+    near = np.argsort(np.square(X[:, None] - X[None]).sum(axis=2), axis=1)[:, 1:6]
+    first = rng.integers(n_rows, size=n_rows)
+    pairs = np.column_stack([first, near[first, rng.integers(5, size=n_rows)]])
+    must = (labels[pairs[:, 0]] == labels[pairs[:, 1]]) == (rng.random(n_rows) < accuracy)
+    return (X, labels), [Layer(MUST, pairs[must]), Layer(CANNOT, pairs[~must])]
+
+
+@pytest.mark.parametrize(("n_classes", "n_rows"), [(180, 380), (315, 476)])
+def test_hundreds_of_classes_of_one_or_two_rows_are_found_by_single_rows(n_classes: int, n_rows: int) -> None:
+    (X, _), layers = records(n_classes, n_rows, 0.5, 0.8)
+    cut = choose_cut(X, layers, SeedSequence(0), 10)
+    assert cut is not None
+    assert cut.n_clusters == pytest.approx(n_classes, rel=0.15)
+
+
+def test_more_classes_than_half_of_the_rows_are_merged() -> None:
+    (X, labels), layers = records(200, 350, 0.6, 0.95)
+    ranking = with_groups(Table(X, 170, SeedSequence(0)), layers, FEATURES)
+    assert ranking.ranked != FEATURES.ranked
+    tables = Table(X, 170, SeedSequence(0)), Table(X, 170, SeedSequence(0))
+    merged, plain = (
+        table.solve(ranked, layers, np.random.default_rng(0))
+        for table, ranked in zip(tables, (ranking.ranked[0], FEATURES.ranked[0]), strict=True)
+    )
+    assert adjusted_rand(labels, merged.labels) > adjusted_rand(labels, plain.labels) + 0.1
+
+
 def test_few_classes_are_left_to_fits_of_each_number() -> None:
     rng = np.random.default_rng(5)
     labels = np.arange(200) % 3
