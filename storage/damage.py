@@ -30,7 +30,10 @@ from sweep_clustering.storage.files import (
 )
 from sweep_clustering.storage.runfolder.folder import RunFolder, merged_lines
 from sweep_clustering.storage.runfolder.lease import Lease
+from sweep_clustering.sweeps.data.builtin import data_folder
 from sweep_clustering.sweeps.errors import InputError, Problem, plural, raise_all
+from sweep_clustering.sweeps.file.spec import UserTable
+from sweep_clustering.sweeps.files import NO_FILE
 from sweep_clustering.sweeps.inputs import Inputs as SweepInputs
 from sweep_clustering.sweeps.inputs import load_inputs
 from sweep_clustering.sweeps.plan import Block, DatasetPlan
@@ -270,9 +273,23 @@ SAME = (
 
 
 def loaded_again(manifest: Manifest, plan: DatasetPlan, data_dir: Path | None) -> SweepInputs:
-    """Return the inputs of one data set of a cube from their source; InputError if they are other data."""
-    entries = tuple(entry for entry in manifest.spec.grid.datasets if entry.name == plan.name)
-    grid = manifest.spec.grid.model_copy(update={"datasets": entries})
+    """Return the inputs of one data set of a cube from their source; InputError if they are other data.
+
+    Files of a table are searched in `data_dir` by their names first.
+    """
+    (entry,) = (entry for entry in manifest.spec.grid.datasets if entry.name == plan.name)
+    if isinstance(entry, UserTable):
+        paths = {key: Path(path) for key in ("path", "annotations") if (path := getattr(entry, key))}
+        if (folder := data_folder(data_dir)) is not None:
+            inside = {key: folder / path.name for key, path in paths.items()}
+            paths |= {key: path for key, path in inside.items() if path.exists()}
+        expected = f"a file of data set {plan.name}, which the cube lacks"
+        hint = "--data-dir names the folder of such files"
+        raise_all(
+            [Problem(str(path), NO_FILE, expected, hint) for path in paths.values() if not path.exists()]
+        )
+        entry = entry.model_copy(update={key: str(path) for key, path in paths.items()})
+    grid = manifest.spec.grid.model_copy(update={"datasets": (entry,)})
     data = manifest.spec.data.model_copy(update={"unavailable": "error"})
     alone = manifest.spec.model_copy(update={"grid": grid, "data": data})
     loaded = load_inputs(alone, str(manifest.path), data_dir=data_dir)

@@ -20,7 +20,7 @@ from click.shell_completion import CompletionItem
 
 from sweep_clustering.kernels.settings import OFFERED, PARAMETERS, Setting
 from sweep_clustering.sweeps.errors import InputError, Problem, collecting, raise_all, refused
-from sweep_clustering.sweeps.files import shipped_files
+from sweep_clustering.sweeps.files import NO_FILE, shipped_files
 
 if TYPE_CHECKING:
     from sweep_clustering.storage.files import Place
@@ -260,7 +260,7 @@ def find_place(path: Path, results: Path) -> Place:
     place = place_of(path)
     if isinstance(place, str):
         return place
-    from sweep_clustering.storage.archive import CUBE_SUFFIX, is_zip
+    from sweep_clustering.storage.archive import CUBE_SUFFIX, ZIP_SUFFIX, is_zip
 
     cube = path if is_zip(path) else cube_of(path, results)
     if cube.is_dir() or cube.name.endswith(CUBE_SUFFIX):
@@ -269,6 +269,8 @@ def find_place(path: Path, results: Path) -> Place:
         from sweep_clustering.pipeline.publish.bundle import read_bundle
 
         return read_bundle(cube).path
+    if path.suffix == ZIP_SUFFIX:
+        raise refused(path, NO_FILE, "a bundle")
     if cube == path:
         raise refused(path, "no such directory", "a cube, or a sweep file (.toml)")
     parts = _parts_of(path, results)

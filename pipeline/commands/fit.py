@@ -195,7 +195,7 @@ def fit_command(
     from sweep_clustering.pipeline.fit.inputs import Naming
     from sweep_clustering.pipeline.fit.running import CUTS, costs_of, progress, runner
     from sweep_clustering.pipeline.fit.solve import fit, to_json, unannotated
-    from sweep_clustering.pipeline.fit.summary import FitSummary
+    from sweep_clustering.pipeline.fit.summary import FitSummary, paragraph
 
     choice, cut = None, None
     with progress() as state:
@@ -289,8 +289,10 @@ def fit_command(
     if click.get_current_context().find_root().obj:
         lines += ["", *summary.detail_lines(options.accuracy)]
     else:
-        lines.append("more       -v lists contradicted answers, other models, restarts and the objective")
-    show(lines)
+        contradicted = "contradicted answers, " if inputs.layers else ""
+        lines.append(f"more       -v lists {contradicted}other models, restarts and the objective")
+    # in a pipe, a line can be searched for
+    show([part for line in lines for part in paragraph(line)] if sys.stdout.isatty() else lines)
     # the next pairs to annotate are chosen with the settings of sweep ask
     without = tuple(map(str, expanded(options.drop, ())))
     click.echo(f"next:\n{_for_this_table(ask, n_clusters=n_clusters, without=without)}", err=True)

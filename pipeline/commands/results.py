@@ -106,7 +106,8 @@ def report(
     click.echo(f"page: {page.page}")
     if paper:
         click.echo(f"paper: {page.page.with_name('paper') / 'paper.tex'}")
-    next_step(*(("export", *parts) if isinstance(path, str) or len(parts) > 1 else ("open", path)))
+    has_run = len(parts) == 1 and isinstance(path, Path) and path.is_dir()
+    next_step(*(("open", path) if has_run else ("export", *parts)))
 
 
 @click.command("open")
@@ -347,11 +348,11 @@ def verify(
                 following = () if path.is_file() else ("verify", path, "--checksums")
             if outcome.good:
                 following = ("report", path)
+        tell(outcome, as_json, *following)
         if record is not None and by is not None:
             from sweep_clustering.pipeline.check import write_record
 
             write_record(record, outcome, by)
-    tell(outcome, as_json, *following)
     sys.exit(COMPLETE if outcome.good else INTERNAL)
 
 

@@ -346,8 +346,11 @@ def _question(annotated: Annotated, right: NDArray[np.bool_]) -> str:
     broken, joined = (float(weights[~right & part].sum()) for part in (is_must, ~is_must))
     if must and cannot:
         gap, share = 1.0 - broken / must - joined / cannot, (must - broken + joined) / (must + cannot)
-        # with rows or kinds that are wrong, pairs are together as often whatever their answers are
-        if gap > SURELY * math.sqrt(share * (1.0 - share) * (1.0 / must + 1.0 / cannot)):
+        error = math.sqrt(share * (1.0 - share) * (1.0 / must + 1.0 / cannot))
+        if gap < -SURELY * error:
+            return "Are must and cannot the wrong way round?"
+        # with wrong rows, pairs are together as often whatever their answers are
+        if gap > SURELY * error:
             if joined > MOSTLY * (broken + joined):
                 return (
                     f"{joined:.4g} of them are pairs that are apart by the answers and share a cluster:"
@@ -360,7 +363,7 @@ def _question(annotated: Annotated, right: NDArray[np.bool_]) -> str:
                 )
             return "Are there other classes, or more wrong answers (--accuracy), than you think?"
     return (
-        "Are your rows numbered from 0 (--first-row 0)? Are must and cannot the right way round? Is the"
+        "Are the rows those meant (--first-row, first_row)? Are must and cannot the right way round? Is the"
         " number of clusters right?"
     )
 

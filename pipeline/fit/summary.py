@@ -5,6 +5,8 @@
 notebook shows of an estimator.
 """
 
+import shutil
+import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -52,10 +54,10 @@ class FitSummary:
         yield f"{'classes':<{HEAD}}{n_classes} ({plural(len(inputs.X), 'row')})"
         yield from self._table()
         if self.choice is not None:
-            yield from paragraph("number", self.choice.reason)
+            yield from paragraph(f"number     {self.choice.reason}")
         name = "" if result.model == MODEL_ANY else f"{result.model}: "
-        yield from paragraph("model", name + result.words)
-        yield from paragraph("certainty", self._certainty)
+        yield from paragraph(f"model      {name}{result.words}")
+        yield from paragraph(f"certainty  {self._certainty}")
         if inputs.labels_true is not None:
             yield f"{'truth':<{HEAD}}{result.truth_words}"
             yield from (f"{'':<{HEAD}}{baseline}" for baseline in self.baselines)
@@ -146,10 +148,13 @@ class FitSummary:
             yield f"note       {plural(result.caps_reached, 'loop')} ended at the limit of passes"
 
 
-def paragraph(head: str, text: str) -> Iterator[str]:
-    """Yield a text behind its head, in lines that fit."""
-    lines = textwrap.wrap(text, WIDTH - HEAD, break_long_words=False, break_on_hyphens=False)
-    return (f"{'' if number else head:<{HEAD}}{line}" for number, line in enumerate(lines))
+def paragraph(line: str) -> list[str]:
+    """Return a text behind its head, in lines that fit on the terminal, if there is one."""
+    width = min(WIDTH, shutil.get_terminal_size((WIDTH, 0)).columns) if sys.stdout.isatty() else WIDTH
+    lines = textwrap.wrap(
+        line, width, subsequent_indent=" " * HEAD, break_long_words=False, break_on_hyphens=False
+    )
+    return lines or [""]
 
 
 def fit_html(estimator: Any) -> str:

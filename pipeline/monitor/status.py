@@ -90,7 +90,10 @@ class RunState:
         again = f", queued again {plural(head['restarts'], 'time')}" if head["restarts"] else ""
         how = ", according to its files" if head["state"] == "waiting" else ""
         how = f": {head['how']}" if head["how"] else how
-        return [f"head: {what}{where}, {head['state']} since {_clock(head['since'])}{again}{how}"]
+        state = {folder.ENDED: "ended at", "died": "died, started at"}.get(
+            head["state"], f"{head['state']} since"
+        )
+        return [f"head: {what}{where}, {state} {_clock(head['since'])}{again}{how}"]
 
     @property
     def over(self) -> bool:

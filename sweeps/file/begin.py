@@ -6,6 +6,7 @@ table is read. If they do not, that is a problem, which names the options that d
 
 import os
 import re
+import shlex
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -135,7 +136,7 @@ def sweep_file_of(
             names.append(_name_of(path.name.partition(".")[0], ("suite", *names)))
             tables.append("\n".join(_table_lines(path, names[-1], out, guess, data, n_clusters)))
     raise_all(problems)
-    return TEXT.format(file=out, name=_name_of(out.stem, ()), tables="\n".join(tables))
+    return TEXT.format(file=shlex.quote(str(out)), name=_name_of(out.stem, ()), tables="\n".join(tables))
 
 
 def _name_of(text: str, others: Sequence[str]) -> str:

@@ -55,7 +55,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     """Read a TOML file that is no larger and nested no deeper than a sweep file needs."""
     content = read_file(path, MOST_BYTES, "a readable sweep file", pipe=True)
     try:
-        text = content.decode()
+        text = content.decode("utf-8-sig")  # editors of Windows put a mark before the text
     except UnicodeDecodeError as error:
         raise refused(path, "bytes that are not UTF-8", "a TOML file") from error
     long_key = LONG_KEY.search(text)

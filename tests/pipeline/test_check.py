@@ -599,6 +599,15 @@ def test_options_of_a_record_are_checked_before_anything_is_computed(finished: P
     assert not Path("new.json").exists()
 
 
+def test_an_outcome_is_said_though_its_record_cannot_be_written(finished: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    record = tmp_path / "file" / "new.json"
+    said = sweep("verify", finished / "tiny.zarr", "--sample", 1, "--record", record, "--by", "Ann")
+    assert said.exit_code == 1
+    assert said.stdout.startswith(f"{finished}/tiny.zarr: 1 of 85 cells was computed again, and is equal.")
+    assert str(record) in said.stderr
+
+
 @pytest.mark.slow
 def test_a_bundle_is_verified_by_its_own_hash(finished: Path, tmp_path: Path) -> None:
     """Neither a changed byte nor a forged value that its author packed again is missed."""

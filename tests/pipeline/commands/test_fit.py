@@ -2,10 +2,13 @@
 
 import itertools
 import json
+import os
 import random
 import re
 import shlex
 import signal
+import subprocess
+import sys
 import time
 from functools import cache
 from pathlib import Path
@@ -264,6 +267,20 @@ def test_the_result_is_short_and_says_what_to_do_next() -> None:
     many = fit(*CONDITIONAL, "-k", "12").stdout.splitlines()
     assert len(many) <= 16
     assert re.fullmatch(r" {11}and 7 more with (1 row each|\d+ rows each|\d+ to \d+ rows)", many[7])
+
+
+@pytest.mark.slow
+def test_lines_fit_on_a_narrow_terminal() -> None:
+    terminal, stdout = os.openpty()
+    command = [sys.executable, "-m", "sweep_clustering", "fit", "x.data", "-k", "3", *CONDITIONAL, "-v"]
+    subprocess.run(command, stdout=stdout, env=os.environ | {"COLUMNS": "60"}, check=True)
+    os.close(stdout)
+    lines = os.read(terminal, 2**16).decode().splitlines()
+    os.close(terminal)
+    assert lines[0] == "classes    3 (30 rows)"
+    assert max(map(len, lines)) <= 60
+    words = " ".join(line.strip() for line in lines)
+    assert "--out labels.csv writes them, --json prints everything" in words
 
 
 # Tables as people have them, and labels that go to a file.

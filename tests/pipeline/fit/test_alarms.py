@@ -129,11 +129,13 @@ def test_agreement_near_chance_or_less_than_told() -> None:
     wrong = [replace(layer, pairs=(layer.pairs + 50) % 150) for layer in drawn(1.0)]
     shifted = [replace(layer, pairs=RNG.permutation(150)[layer.pairs]) for layer in drawn(1.0)]
     assert "no better than chance" in found(layers=shifted)[0]
-    assert "numbered from 0" in found(layers=shifted)[0]
+    assert "Are the rows those meant" in found(layers=shifted)[0]
     assert found(layers=wrong) == []  # classes all move to another: the same answers
     # one annotator who is right, beside others who are wrong, is no matter of numbering
     crowd = [replace(layer, annotator=1, kind=MUST + CANNOT - layer.kind) for layer in drawn(1.0, 300)]
     assert "no better than chance" in found(layers=crowd)[0]
+    # cannot-links that are together are of no wrong rows
+    assert found(layers=crowd)[0].endswith("%. Are must and cannot the wrong way round?")
     assert not any("no better than chance" in text for text in found(layers=[*drawn(1.0, 60), *crowd]))
     (less,) = found(layers=drawn(0.75, 600, told=0.95))
     assert "but their accuracy explains only" in less
@@ -146,7 +148,7 @@ def test_the_number_of_clusters_is_asked_about_if_rows_and_kinds_are_right() -> 
         annotated = alarms.Annotated(layers)
         (text,) = alarms.contradictions(annotated, annotated.right(clusters))
         assert words in text
-        assert "numbered" not in text
+        assert "rows" not in text
 
 
 def test_answers_that_contradict_each_other_or_the_number_of_clusters() -> None:
@@ -263,7 +265,7 @@ def test_the_command_shows_alarms_and_takes_rows_from_0(tmp_path: Path, monkeypa
     wrong = sweep("fit", "table.csv", "-k", 3, "--annotations", "late.csv", "--first-row", 1)
     assert wrong.exit_code == 0, wrong.output
     assert "warning    " in wrong.stdout
-    assert "--first-row 0" in wrong.stdout
+    assert "(--first-row, first_row)" in wrong.stdout
     right = [("late.csv", "--first-row", 0), ("late.csv",)] + [("whole.csv",)] * (len(whole) > len(late))
     for name, *more in right:
         found = json.loads(sweep("fit", "table.csv", "-k", 3, "--annotations", name, *more, "--json").stdout)

@@ -93,11 +93,11 @@ def test_the_lease_tells_who_runs_and_the_newer_file_who_waits() -> None:
         assert state.dashboard == ("http://here" if state.lease is HELD else None)
     ended = HEAD.model_copy(update={"restarts": 2}).now(records.ENDED, "stopped by SIGTERM")
     (line,) = RunState(None, ended, None).lines()
-    assert line.startswith("head: job 12 on n1, ended since ")
+    assert line.startswith("head: job 12 on n1, ended at ")
     assert line.endswith(", queued again 2 times: stopped by SIGTERM")
     for at in (1e300, -1e300):  # beyond all clocks
         (line,) = RunState(None, HEAD.model_copy(update={"at": at}), None).lines()
-        assert f"since the time {at:g}" in line
+        assert f"died, started at the time {at:g}" in line
 
 
 @needs_root

@@ -210,7 +210,10 @@ def test_data_that_were_left_out_are_needed_to_compute_their_cells_again(
     monkeypatch.chdir(tmp_path)
     refused = sweep("verify", bundle, "--sample", "99")
     assert refused.exit_code == 2
-    assert "secret.csv: no such file" in refused.stderr
+    assert "secret.csv: found no such file, expected a file of data set secret" in refused.stderr
+    assert "(--data-dir names the folder of such files)" in refused.stderr
+    found = sweep("verify", bundle, "--sample", "99", "--data-dir", bundle.parent)
+    assert found.exit_code == 0, found.output
     secret = bundle.parent / "secret.csv"
     (tmp_path / "secret.csv").write_text(secret.read_text().replace("1.9", "1.8"))
     assert "data set secret, checksum: found" in sweep("verify", bundle, "--sample", "99").stderr

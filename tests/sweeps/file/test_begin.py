@@ -35,6 +35,7 @@ def test_clear_columns_are_described_and_the_file_passes_the_dry_run() -> None:
     text = Path("my plants.toml").read_text()
     assert text in done.stdout
     lines = text.splitlines()
+    assert lines[1] == "#     sweep plan 'my plants.toml'"
     assert 'label_column = "species"  # 2 classes: other 14, setosa 15' in lines
     assert 'index_column = "plant"  # names of the rows' in lines
     assert "drop = [\"nr\", \"note\"]  # 'nr' tells rows apart; 'note' holds texts" in lines

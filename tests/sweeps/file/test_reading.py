@@ -143,6 +143,8 @@ def test_a_good_file_is_read_whole(tmp_path: Path) -> None:
     spec = load_sweep(write(tmp_path, GOOD.replace('"iris"', '"iris", {name = "wine", scale = "none"}')))
     assert spec.name == "good"
     assert spec.seed == 7
+    (tmp_path / "windows.toml").write_text((tmp_path / "sweep.toml").read_text(), "utf-8-sig", newline="\r\n")
+    assert load_sweep(tmp_path / "windows.toml") == spec
     assert spec.data.unavailable == "error"
     iris, wine, mine, two, four = spec.grid.datasets
     assert iris == Builtin(name="iris", scale="standard")
