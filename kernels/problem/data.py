@@ -148,7 +148,7 @@ class Layer:
     is_hard : bool
         Whether every partition must obey the annotations, which have the accuracy `HARD` then.
     is_of_labels : bool
-        Whether each annotation follows from the label of its first sample, see `kernels.problem.labels`.
+        Whether each annotation follows from the label of its first sample, see `label_layers`.
     """
 
     kind: int

@@ -1,7 +1,7 @@
 """Labels of some rows in a file: one for each row of the table, or rows and their labels in two columns.
 
 A `LabelFile` has the content of a file, and `labels` its labels by sample. Any of them may be wrong:
-`kernels.problem.labels` says how they become annotations.
+`kernels.problem.data` says how they become annotations.
 """
 
 from __future__ import annotations
