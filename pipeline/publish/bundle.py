@@ -32,7 +32,7 @@ from sweep_clustering.pipeline.publish.description import (
 )
 from sweep_clustering.pipeline.report.write import EXTRA, write_report, write_rows
 from sweep_clustering.pipeline.scoring.raw import SCORES, RawScores, raw_table, raw_text, read_raw
-from sweep_clustering.storage.archive import CUBE_SUFFIX, Archive, parts_of, write_zip
+from sweep_clustering.storage.archive import CUBE_SUFFIX, ZIP_SUFFIX, Archive, parts_of, write_zip
 from sweep_clustering.storage.cube.chunks import ROOT_FILE
 from sweep_clustering.storage.cube.manifest import Manifest, Parts, group_entry, read_manifest
 from sweep_clustering.storage.cube.schema import array_specs, groups
@@ -138,6 +138,8 @@ def write_bundle(cube: Place, out: Path, *, overwrite: bool = False, progress: P
     problems = list[Problem]()
     if os.path.lexists(out) and not overwrite:
         problems.append(Problem(str(out), "something there already", "a new name", "--force overwrites it"))
+    if out.suffix != ZIP_SUFFIX:
+        problems.append(Problem("--out", str(out), f"a name that ends with {ZIP_SUFFIX}"))
     if find_spec("pyarrow") is None:
         problems.append(Problem("scores.parquet", "no pyarrow", "pyarrow", EXTRA))
     with collecting(problems):

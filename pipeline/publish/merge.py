@@ -25,6 +25,7 @@ from sweep_clustering.storage.cube.growth import InputArrays, create, open_cube,
 from sweep_clustering.storage.cube.manifest import Manifest, read_manifest, software_problems, together
 from sweep_clustering.storage.cube.schema import ANSWERED, INPUTS, PENDING, VARIABLES
 from sweep_clustering.storage.files import PLAIN, storage_errors, sync_directory
+from sweep_clustering.storage.runfolder.folder import CUBE_SUFFIX
 from sweep_clustering.sweeps.errors import Problem, collected, collecting, raise_all
 from sweep_clustering.sweeps.file.spec import Mixtures
 from sweep_clustering.sweeps.inputs import MixtureSource, plan_of
@@ -49,16 +50,18 @@ MOST_KEPT = 64
 
 @dataclass(frozen=True)
 class Merged:
-    """Outcome of a merge: the cells with an answer, and those that several cubes had."""
+    """Outcome of a merge: all cells, those with an answer, and those that several cubes had."""
 
     cube: Path
     n_cubes: int
+    n_all: int
     n_cells: int
     n_common: int
 
     def __str__(self) -> str:
         common = f"; {self.n_common:,} of them were in several cubes, and are equal" if self.n_common else ""
-        return f"{self.cube}: {plural(self.n_cells, 'cell')} of {plural(self.n_cubes, 'cube')}{common}"
+        done = f"{self.n_cells:,} of {plural(self.n_all, 'cell')} are done"
+        return f"{self.cube}: {done}, from {plural(self.n_cubes, 'cube')}{common}"
 
 
 def merge(places: Sequence[Path], target: Path, progress: Progress = silent) -> Merged:
@@ -75,6 +78,8 @@ def merge(places: Sequence[Path], target: Path, progress: Progress = silent) -> 
     problems, cubes = list[Problem](), list[Manifest]()
     if os.path.lexists(target):
         problems.append(Problem(str(target), "something there already", "a name not in use"))
+    if target.suffix != CUBE_SUFFIX:
+        problems.append(Problem("--out", str(target), f"a name that ends with {CUBE_SUFFIX}"))
     with collecting(problems):
         cubes = collected(_checked, places)
         problems += differences(cubes)
@@ -182,7 +187,7 @@ def _inputs(cubes: Sequence[Manifest], state: Manifest, plan: DatasetPlan) -> In
 
 def _copy(cubes: Sequence[Manifest], state: Manifest, target: Path, progress: Progress) -> Merged:
     """Write all blocks; an InputError names the cells of which two cubes have different values."""
-    store, problems, n_cells, n_common = BlockStore(target), list[Problem](), 0, 0
+    store, problems, n_all, n_cells, n_common = BlockStore(target), list[Problem](), 0, 0, 0
     sources = [(cube, _reader(cube)) for cube in cubes]
     blocks = [block for plan in state.plans.values() for block in plan.blocks()]
     for block in progress(blocks, "blocks"):
@@ -200,9 +205,10 @@ def _copy(cubes: Sequence[Manifest], state: Manifest, target: Path, progress: Pr
                     raise_all(problems)
         if (values["status"] != PENDING).any() and not problems:
             store.write(block, values)
+        n_all += values["status"].size
         n_cells += int(np.isin(values["status"], ANSWERED).sum())
     raise_all(problems)
-    return Merged(target, len(cubes), n_cells, n_common)
+    return Merged(target, len(cubes), n_all, n_cells, n_common)
 
 
 def _reader(cube: Manifest) -> Callable[[Block], Arrays]:

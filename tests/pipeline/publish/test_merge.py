@@ -144,7 +144,7 @@ def test_a_bundle_and_a_cube_become_one_that_grows(folder: Path, small: Path, tm
     both = tmp_path / "shared.zarr"
     merged = sweep("merge", tmp_path / "small.zip", other, "--out", both)
     assert merged.exit_code == 0, merged.output
-    assert merged.stdout == f"{both}: 6 cells of 2 cubes\n"
+    assert merged.stdout == f"{both}: 6 of 8 cells are done, from 2 cubes\n"
     document = tomllib.loads(SWEEP)
     document["grid"] |= {
         "datasets": ["iris"],
@@ -173,6 +173,14 @@ REFUSED: dict[str, tuple[Change, str]] = {
     ),
     "design": (grid(design=["near"]), "b.zarr: grid.design: found near, expected uniform, as in a.zarr"),
 }
+
+
+def test_names_that_no_command_takes_again_are_refused(small: Path, tmp_path: Path) -> None:
+    for command, suffix in (("merge", ".zarr"), ("bundle", ".zip")):
+        result = sweep(command, small, "--out", tmp_path / "new.tar")
+        assert result.exit_code == 2
+        assert f"--out: found {tmp_path}/new.tar, expected a name that ends with {suffix}" in result.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def refusal(tmp_path: Path, *cubes: Path) -> list[str]:
