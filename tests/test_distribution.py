@@ -3,12 +3,16 @@
 import re
 import tomllib
 
-import yaml
+import rattler_build
 from checkout import ROOT
 from packaging.requirements import Requirement
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-RECIPE = yaml.safe_load((ROOT / "distribution" / "recipe.yaml").read_text(encoding="utf-8"))
+# Rendered as a build begins: rattler-build refuses keys, versions and templates that it does not know.
+(RENDERED,) = rattler_build.Stage0Recipe.from_file(ROOT / "distribution" / "recipe.yaml").render(
+    rattler_build.VariantConfig()
+)
+RECIPE = RENDERED.recipe.to_dict()
 # Packages of conda-forge that have another name.
 NAMES = {"dask": "dask-core", "matplotlib": "matplotlib-base"}
 
