@@ -197,8 +197,8 @@ MOST = {
     "calls with splats": 125,
     "uses of Any": 641,
     "modules with code": 149,
-    "lines of code": 34_272,
-    "lines of imports": 3_183,
+    "lines of code": 34_292,
+    "lines of imports": 3_185,
     "lines of docstrings for 100 lines of code": 26,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""

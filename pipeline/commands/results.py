@@ -426,7 +426,8 @@ def board(bundles: tuple[Path, ...], results: Path, out: Path | None, records: t
 @click.command()
 @arguments.takes_cubes
 @path_option("--out", required=True, help="Cube to write, NAME.zarr.")
-def merge(cubes: tuple[Path, ...], results: Path, out: Path) -> None:
+@arguments.data_dir_option
+def merge(cubes: tuple[Path, ...], results: Path, out: Path, data_dir: Path | None) -> None:
     """Write the cells of CUBE..., which may be bundles, into one cube, as if one run had computed them.
 
     They are of one sweep, and have other methods, data sets, p or m. Cells that several have must be equal.
@@ -435,7 +436,7 @@ def merge(cubes: tuple[Path, ...], results: Path, out: Path) -> None:
 
     with reported():
         places = collected(partial(arguments.find_cube, results=results, bundle=True), cubes)
-        click.echo(merge_cubes(places, out, progress_bar))
+        click.echo(merge_cubes(places, out, data_dir=data_dir, progress=progress_bar))
     next_step("report", out)
 
 

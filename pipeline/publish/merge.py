@@ -6,9 +6,10 @@ so it does not matter who computed what.
 
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,9 +25,10 @@ from sweep_clustering.storage.cube.chunks import ANNOTATIONS
 from sweep_clustering.storage.cube.growth import InputArrays, create, open_cube, science_differences
 from sweep_clustering.storage.cube.manifest import Manifest, read_manifest, software_problems, together
 from sweep_clustering.storage.cube.schema import ANSWERED, INPUTS, PENDING, VARIABLES
+from sweep_clustering.storage.damage import loaded_again
 from sweep_clustering.storage.files import PLAIN, storage_errors, sync_directory
 from sweep_clustering.storage.runfolder.folder import CUBE_SUFFIX
-from sweep_clustering.sweeps.errors import Problem, collected, collecting, raise_all
+from sweep_clustering.sweeps.errors import InputError, Problem, collected, collecting, raise_all
 from sweep_clustering.sweeps.file.spec import Mixtures
 from sweep_clustering.sweeps.inputs import MixtureSource, plan_of
 from sweep_clustering.sweeps.plan import Block, DatasetPlan
@@ -50,22 +52,35 @@ MOST_KEPT = 64
 
 @dataclass(frozen=True)
 class Merged:
-    """Outcome of a merge: all cells, those with an answer, and those that several cubes had."""
+    """Outcome of a merge: all cells, those with an answer, and those that several cubes had.
+
+    `left_out` are data sets whose features and classes no cube has, and which are not on this machine.
+    """
 
     cube: Path
     n_cubes: int
     n_all: int
     n_cells: int
     n_common: int
+    left_out: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         common = f"; {self.n_common:,} of them were in several cubes, and are equal" if self.n_common else ""
         done = f"{self.n_cells:,} of {plural(self.n_all, 'cell')} are done"
-        return f"{self.cube}: {done}, from {plural(self.n_cubes, 'cube')}{common}"
+        text = f"{self.cube}: {done}, from {plural(self.n_cubes, 'cube')}{common}"
+        if self.left_out:
+            text += (
+                f"\nno scores, because data were left out (--data-dir finds them): {', '.join(self.left_out)}"
+            )
+        return text
 
 
-def merge(places: Sequence[Path], target: Path, progress: Progress = silent) -> Merged:
+def merge(
+    places: Sequence[Path], target: Path, *, data_dir: Path | None = None, progress: Progress = silent
+) -> Merged:
     """Write a cube with the cells of several cubes or bundles, in one step; `progress` goes through blocks.
+
+    Data that bundles leave out are taken from their source, files in `data_dir` first.
 
     Raises
     ------
@@ -87,9 +102,16 @@ def merge(places: Sequence[Path], target: Path, progress: Progress = silent) -> 
     state = joined(cubes)
     problems += _equal_counts(state)
     raise_all(problems)
+    again = dict[str, InputArrays]()
+    for plan in [plan for plan in state.plans.values() if plan.left_out]:
+        with suppress(InputError):
+            again[plan.name] = loaded_again(state, plan, data_dir).stored(plan)
+            state = replace(state, plans=state.plans | {plan.name: replace(plan, left_out=False)})
+    left_out = tuple(plan.name for plan in state.plans.values() if plan.left_out)
     temporary = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        create(temporary, state.plans.values(), lambda plan: _inputs(cubes, state, plan), state.spec)
+        inputs = partial(_inputs, cubes, state, again)
+        create(temporary, state.plans.values(), inputs, state.spec)
         merged = _copy(cubes, state, temporary, progress)
         root = replace(read_manifest(temporary), runs=state.runs, failed=state.failed)
         replace(root, machines=state.machines).commit(PLAIN)
@@ -98,7 +120,7 @@ def merge(places: Sequence[Path], target: Path, progress: Progress = silent) -> 
             sync_directory(target.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-    return replace(merged, cube=target)
+    return replace(merged, cube=target, left_out=left_out)
 
 
 def _checked(place: Path) -> Manifest:
@@ -172,7 +194,11 @@ def _equal_counts(state: Manifest) -> Iterator[Problem]:
             yield Problem(f"data set {plan.name}: m", f"{texts}, two of which are {again[0]}", expected)
 
 
-def _inputs(cubes: Sequence[Manifest], state: Manifest, plan: DatasetPlan) -> InputArrays:
+def _inputs(
+    cubes: Sequence[Manifest], state: Manifest, again: Mapping[str, InputArrays], plan: DatasetPlan
+) -> InputArrays:
+    if plan.name in again:
+        return again[plan.name]
     entry = next(entry for entry in state.spec.grid.datasets if entry.name == plan.name)
     if isinstance(entry, Mixtures):
         source = MixtureSource(entry, state.spec.seed)

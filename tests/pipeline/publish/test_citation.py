@@ -13,6 +13,7 @@ from processes.commandline import sweep
 
 from sweep_clustering.pipeline.publish.bundle import read_bundle, write_bundle
 from sweep_clustering.pipeline.publish.description import bibliography
+from sweep_clustering.pipeline.scoring.raw import raw_table
 from sweep_clustering.storage.cube.growth import open_cube
 from sweep_clustering.storage.cube.manifest import read_manifest
 from sweep_clustering.sweeps.data.builtin import REGISTRY
@@ -134,6 +135,22 @@ def test_data_without_a_licence_are_named_and_left_out(cube: Path, bundle: Path)
     assert "expected a cell of data that were not left out" in refused.stderr
     page = sweep("report", bundle, "--out", cube.with_name("of-bundle"))
     assert page.exit_code == 0, page.output
+
+
+def test_a_cube_merged_of_bundles_has_scores_of_data_that_are_on_this_machine(
+    cube: Path, bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    merged = sweep("merge", bundle, "--out", "without.zarr")
+    assert merged.exit_code == 0, merged.output
+    assert "\nno scores, because data were left out (--data-dir finds them): secret\n" in merged.stdout
+    merged = sweep("merge", bundle, "--out", "with.zarr", "--data-dir", bundle.parent)
+    assert merged.exit_code == 0, merged.output
+    assert "left out" not in merged.stdout
+    whole, joined = (
+        raw_table(open_cube(path), read_manifest(path).plans) for path in (cube, Path("with.zarr"))
+    )
+    assert joined.equals(whole)
 
 
 def test_no_path_of_the_machine_is_in_a_bundle(cube: Path, bundle: Path) -> None:
