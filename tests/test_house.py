@@ -191,14 +191,14 @@ MOST = {
     "each": 0,
     "told, said": 0,
     "descriptions with Of or What": 0,
-    "docstring longer than body": 83,
+    "docstring longer than body": 85,
     "tuples of three": 2,
     "statements with several constants": 1,
     "calls with splats": 125,
     "uses of Any": 641,
-    "modules with code": 149,
-    "lines of code": 34_292,
-    "lines of imports": 3_185,
+    "modules with code": 150,
+    "lines of code": 34_438,
+    "lines of imports": 3_192,
     "lines of docstrings for 100 lines of code": 26,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""

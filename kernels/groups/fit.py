@@ -41,7 +41,7 @@ from sweep_clustering.kernels.groups.metric import (
     logistic,
     minimise,
 )
-from sweep_clustering.kernels.groups.refinement import bound_of, normalised, refine, scatter_of, settle
+from sweep_clustering.kernels.groups.refinement import bound_of, normalised, refine, scatter_of, with_answers
 from sweep_clustering.kernels.problem.data import UNSURE, Floats, Links, row_numbers
 from sweep_clustering.kernels.structure import AVERAGE, METRIC, MOST_ROWS, ROWS, SIGNED, Structure, n_groups
 
@@ -220,7 +220,7 @@ def fit_linear(
     functions = linear_classes(Z, labels, answers, n_classes)
     logs = functions.of(Z)
     classes = np.exp(logs)
-    settle(logs, answers, classes)
+    with_answers(logs, answers, classes)
     slopes = functions.slopes.T - functions.slopes.mean(axis=1)
     norms = np.square(slopes).sum(axis=1)
     variance = 1.0 / max(float(norms.max()), np.finfo(float).tiny)

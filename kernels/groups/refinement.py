@@ -9,15 +9,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sweep_clustering.kernels.beliefs import both_ways, escape, settle
 from sweep_clustering.kernels.fits import Floats, squared_norms
 from sweep_clustering.kernels.groups.merging import means_of
 from sweep_clustering.kernels.groups.metric import Answers
-from sweep_clustering.kernels.interrupt import new_flag
-from sweep_clustering.kernels.jit import jit
 
-# Rounds of classes and means, and passes over the rows of answers in each round.
+# Rounds of classes and means.
 ROUNDS = 2
-PASSES = 5
 
 # Rows whose distances to all groups are in memory together.
 AT_ONCE = 4096
@@ -84,7 +82,7 @@ def refine(
         logs = class_logs(Z, centers, class_of, variance)
         shares = normalised(logs)
         shares[annotated] = np.eye(n_classes)[classes[annotated]]
-        settle(logs, answers, shares)
+        with_answers(logs, answers, shares)
         classes = shares.argmax(axis=1)
         groups = nearest_in_class(Z, centers, class_of, classes)
         empty = np.bincount(groups, minlength=len(class_of)) == 0
@@ -109,54 +107,8 @@ def normalised(logs: Floats) -> Floats:
     return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
-def settle(logs: Floats, answers: Answers, shares: Floats) -> None:
+def with_answers(logs: Floats, answers: Answers, shares: Floats) -> None:
     """Change the shares of rows with answers until they agree with the features and with each other."""
-    starts, places, partners = _both_ways(answers.pairs, len(logs))
-    annotated, field = np.flatnonzero(np.diff(starts)), np.zeros(logs.shape[1])
-    _settle(logs, starts, partners, answers.odds[places], annotated, shares, field, new_flag())
-
-
-class BothWays(NamedTuple):
-    """Answers by row."""
-
-    starts: NDArray[np.int64]  # (n_samples + 1,): where those of each row begin
-    places: NDArray[np.int64]  # (2 n_answers,): which they are
-    partners: NDArray[np.int64]  # (2 n_answers,): the other row of each
-
-
-def _both_ways(pairs: NDArray[np.int64], n_samples: int) -> BothWays:
-    first, second = pairs.T.ravel(), pairs[:, ::-1].T.ravel()
-    order = np.argsort(first, kind="stable")
-    starts = np.append(0, np.cumsum(np.bincount(first, minlength=n_samples)))
-    return BothWays(starts, order % max(len(pairs), 1), second[order])
-
-
-@jit
-def _settle(
-    logs: Floats,
-    starts: NDArray[np.int64],
-    partners: NDArray[np.int64],
-    odds: Floats,
-    annotated: NDArray[np.int64],
-    shares: Floats,
-    field: Floats,
-    stop: NDArray[np.int64],
-) -> None:
-    """Set the shares of rows with answers, one row at a time, given those of all others."""
-    for _ in range(PASSES):
-        for row in annotated:
-            if stop[0] != 0:
-                return
-            for c in range(len(field)):
-                field[c] = logs[row, c]
-            for place in range(starts[row], starts[row + 1]):
-                for c in range(len(field)):
-                    field[c] += odds[place] * shares[partners[place], c]
-            largest, total = field[0], 0.0
-            for c in range(len(field)):
-                largest = max(largest, field[c])
-            for c in range(len(field)):
-                shares[row, c] = math.exp(field[c] - largest)
-                total += shares[row, c]
-            for c in range(len(field)):
-                shares[row, c] /= total
+    ways, odds = both_ways(answers.pairs, len(logs)), answers.odds
+    settle(logs, ways, odds, shares)
+    escape(logs, ways, odds, shares)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from sweep_clustering.kernels import beliefs
 from sweep_clustering.kernels.fits import Gaussians
 from sweep_clustering.kernels.jit import jit, jit_inner, jit_part
 from sweep_clustering.kernels.partition.statistics import State, array_log, new_state
@@ -177,7 +178,10 @@ def finish(
     n_components, n_classes = beginning.shares.shape[1], observed.n_classes
     fields = panels.new_fields(observed, n_components)
     fields.shares[:] = beginning.shares
-    n_steps = _fit(observed, fields, rng, steps, enough)
+    n_steps = _fit(observed, fields, rng, steps, enough, True)
+    ways = beliefs.Ways(links.row_start, links.partners, links.entries)
+    if beliefs.escape(fields.evidence, ways, fields.pulls, fields.classes) > enough:
+        n_steps += _fit(observed, fields, rng, steps, enough, False)
     is_matrix = observed.shape in panels.MATRICES
     bound = fields.bound.tolist()
     proportions = "equal" if observed.is_equal else "free"
@@ -266,14 +270,27 @@ def _begin(observed: panels.Observed, fields: panels.Fields) -> None:
 
 
 @jit
-def _fit(observed: panels.Observed, fields: panels.Fields, rng: Generator, steps: int, enough: float) -> int:
-    """Raise the bound as long as it rises enough, and return the number of steps."""
-    fields.accuracies[:] = 0.75
-    set_pulls(observed, fields)
-    choose_classes(observed, fields, rng)
+def _fit(
+    observed: panels.Observed,
+    fields: panels.Fields,
+    rng: Generator,
+    steps: int,
+    enough: float,
+    is_new: bool,
+) -> int:
+    """Raise the bound as long as it rises enough, and return the number of steps.
+
+    A fit that is not new goes on with its parameters and the classes of its annotated samples.
+    """
+    if is_new:
+        fields.accuracies[:] = 0.75
+        set_pulls(observed, fields)
+        choose_classes(observed, fields, rng)
+    else:
+        set_shares(observed, fields, ROUNDS)
     before = -np.inf
     # A start knows too little of each annotator: one accuracy for all comes first, half of the steps at most.
-    is_common = len(fields.accuracies) > 1
+    is_common = is_new and len(fields.accuracies) > 1
     are_classes = len(fields.sizes) == observed.n_classes
     for step in range(steps):
         if fields.stop[0] != 0:

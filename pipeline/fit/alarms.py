@@ -28,7 +28,7 @@ from sweep_clustering.kernels.problem.data import (
     pair_numbers,
     row_numbers,
 )
-from sweep_clustering.kernels.structure import MANY, MERGED
+from sweep_clustering.kernels.structure import MANY
 from sweep_clustering.pipeline.common import SAME_OPTIMUM, plural
 
 # Fewer samples are a handful.
@@ -167,7 +167,7 @@ def distance_alarm(skill: Skill | None) -> Iterator[str]:
 
 
 def answers_alone_alarm(X: Floats, fit: Fit, skill: Skill | None, base: HeldOut | None) -> Iterator[str]:
-    """Say if merged groups follow the annotations alone.
+    """Say if clusters follow the annotations alone.
 
     Distance then predicts no annotations, and rows that are nearest to each other share a cluster hardly more
     often than by chance: annotations of other rows agree with each other as well as those of the right ones.
@@ -175,8 +175,8 @@ def answers_alone_alarm(X: Floats, fit: Fit, skill: Skill | None, base: HeldOut 
     structure = None if fit.gaussians is None else fit.gaussians.structure
     if structure is None or skill is None or base is None:
         return
-    is_merged, bar = structure.covariance in MERGED and structure.annotated, bar_of(base).predictions
-    if is_merged and not skill.distance.is_ahead(bar, CLEAR) and neighbour_skill(X, fit.labels) < ALONE:
+    has_no_distance = not skill.distance.is_ahead(bar_of(base).predictions, CLEAR)
+    if structure.annotated and has_no_distance and neighbour_skill(X, fit.labels) < ALONE:
         yield (
             "these clusters follow the annotations and not the features: rows next to each other are in"
             " different clusters nearly as often as any two rows, see whether the rows are those meant"

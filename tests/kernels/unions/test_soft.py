@@ -343,6 +343,23 @@ def test_rings_are_found_where_one_gaussian_a_class_cannot() -> None:
         fit_components(few, [], n_classes=2, components=2, covariance="full", rng=rng)
 
 
+def test_right_answers_decide_where_features_say_nothing() -> None:
+    """With three answers a row nearly all rows are linked to each other, by chains of answers."""
+    rng = np.random.default_rng(3)
+    Z, labels = rng.normal(size=(400, 2)), rng.integers(2, size=400)
+    pairs = rng.integers(400, size=(600, 2))
+    is_must = labels[pairs[:, 0]] == labels[pairs[:, 1]]
+    layers = [Layer(MUST, pairs[is_must], None, 1.0), Layer(CANNOT, pairs[~is_must], None, 1.0)]
+    fits = [
+        fit_components(
+            Z, layers, n_classes=2, components=1, covariance="full", rng=np.random.default_rng(seed)
+        )
+        for seed in range(3)
+    ]
+    best = max(fits, key=lambda fit: fit.bound)
+    assert abs(2.0 * (best.labels == labels).mean() - 1.0) > 0.9
+
+
 def test_exponentials_of_shares_are_right_up_to_rounding() -> None:
     exact = panels.quick_exp.py_func
     for x in np.linspace(-30.0, 0.0, 20_001)[1:].tolist():
