@@ -24,7 +24,10 @@ PASSES = 5
 SETTLED = 1e-2
 
 # Reach of the answers, below which chains of answers carry nothing far, and a fit is left as it is.
-LEAST_REACH = 0.5
+LEAST_REACH = 0.75
+
+# Share of the annotated rows whose largest class must differ, or a fit is left as it is.
+LEAST_OTHERS = 0.03
 
 # Largest log odds, nats: messages of more would be as good as 0.
 SUREST = 20.0
@@ -108,6 +111,9 @@ def escape(logs: Floats, ways: Ways, odds: Floats, classes: Floats) -> float:
     if len(ways.partners) * n_classes > MOST_MESSAGES:
         return 0.0
     others = propagate(logs, ways, odds)
+    is_other = is_annotated & (others.argmax(axis=1) != classes.argmax(axis=1))
+    if is_other.sum() < LEAST_OTHERS * is_annotated.sum():
+        return 0.0
     settle(logs, ways, odds, others)
     gain = bound_of_rows(logs, ways, odds, others) - bound_of_rows(logs, ways, odds, classes)
     if gain <= 0.0:

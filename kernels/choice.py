@@ -90,8 +90,22 @@ class Annotations(NamedTuple):
 
     @property
     def are_of_labels(self) -> bool:
-        """Whether all annotations follow from labels of rows."""
-        return self.units is not None and bool((self.units == self.pairs).all())
+        """Whether most annotations follow from labels of rows, which have several names."""
+        if self.units is None or self.is_must.all():
+            return False
+        return bool((self.units == self.pairs).all(axis=1).mean() > 0.5)
+
+    @property
+    def lack(self) -> str:
+        """Reason why the annotations cannot choose a structure; empty if they can."""
+        if not self.n_pairs:
+            return "there are no annotations to choose by"
+        if self.n_pairs < LEAST_PAIRS:
+            return f"{self.n_pairs} annotated pairs are too few to choose by, {LEAST_PAIRS} are needed"
+        if self.is_must.all() or not self.is_must.any():
+            kind = "must" if self.is_must.all() else "cannot"
+            return f"all annotations are {kind}-links, which any structure predicts"
+        return ""
 
     @property
     def of_unknown_accuracy(self) -> NDArray[np.bool_]:

@@ -230,9 +230,10 @@ def text_of_code(path: Path, content: bytes) -> str:
 SOLVERS = {
     "one Gaussian": 1,
     "chosen shape": 1,
-    # 1 fitted them in cubes of format 2, which hold no Gaussians; 3 ends the fits of folds earlier
-    "union of Gaussians": 3,
-    "merged groups": 3,
+    # 1 fitted them in cubes of format 2, which hold no Gaussians; 3 ends the fits of folds earlier,
+    # 4 changes linked rows together, and chooses by no annotations that are all of one kind
+    "union of Gaussians": 4,
+    "merged groups": 4,
     "method": 1,
     "questions": 1,
 }

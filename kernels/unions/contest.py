@@ -253,7 +253,7 @@ def with_groups(table: Table, layers: Sequence[Layer], ranking: Ranking, run: Ru
     annotations, simple = choice.list_annotations(layers, table.seed), ranking.ranked[0]
     n_rows = len(table.X)
     most = n_rows - 1 if n_rows <= MOST_ROWS else n_rows // 2
-    if annotations.n_pairs < choice.LEAST_PAIRS or table.n_classes > most:
+    if annotations.lack or table.n_classes > most:
         return ranking
     if (score := ranking.candidates.get(simple)) is not None:
         together = np.where(annotations.is_must, score.agreeing, 1.0 - score.agreeing)
@@ -339,7 +339,7 @@ def choose_cut(
 
     None is returned if no cut is clearly better than those into at most `few` classes.
     """
-    if choice.list_annotations(layers, seed).n_pairs < choice.LEAST_PAIRS:
+    if choice.list_annotations(layers, seed).lack:
         return None
     table, many = Table(X, 2, seed), n_groups(len(X), 1)
     ratings = rate_cuts(table, layers, many, run)

@@ -417,16 +417,12 @@ def choose_structure(
     """
     choices = Choices(table, components, subspace, covariance)
     annotations = choice.list_annotations(layers, table.seed)
-    if annotations.n_pairs < choice.LEAST_PAIRS:
-        few = (
-            f"{annotations.n_pairs} annotated pairs are too few to choose by, {choice.LEAST_PAIRS} are needed"
-        )
-        few = few if annotations.n_pairs else "there are no annotations to choose by"
+    if annotations.lack:
         alone = choices.plain
         if choices.is_whole:  # annotations then take part in the final fit
             every = unsupervised(table, choices.shapes)
             alone = [structure for structure in every if structure.covariance != KMEANS]
-        return _by_features(table, run, alone, few, annotated=True)
+        return _by_features(table, run, alone, annotations.lack, annotated=True)
     trials = Trials(table, layers, annotations, run)
     for add_candidates in ROUNDS:
         add_candidates(choices, trials)

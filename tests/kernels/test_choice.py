@@ -307,3 +307,32 @@ def test_free_proportions_and_the_weight_of_features() -> None:
     assert weighted.classification == pytest.approx(ALONE.classification)
     assert weighted.surprise == pytest.approx(ALONE.surprise)
     assert weighted.penalty == pytest.approx(0.25 * 6 * math.log(4.0))
+
+
+def test_a_hard_link_beside_labels_of_several_names_leaves_them_labels() -> None:
+    pairs = np.arange(60).reshape(-1, 2)
+    labels = [Layer(MUST, pairs[:15], is_of_labels=True), Layer(CANNOT, pairs[15:], is_of_labels=True)]
+    hard, seed = Layer(CANNOT, np.array([[0, 59]])), np.random.SeedSequence(0)
+    hidden = [replace(layer, pairs=np.tile(layer.pairs, (5, 1))) for layer in labels]
+    assert list_annotations([*hidden, hard], seed).are_of_labels
+    assert not list_annotations(hidden[:1], seed).are_of_labels
+    assert not list_annotations([*labels, *[hard] * 300], seed).are_of_labels
+
+
+@pytest.mark.parametrize(
+    ("count", "kinds", "starts"),
+    [
+        (0, [MUST], "there are no"),
+        (9, [MUST], "9 annotated pairs are too few"),
+        (30, [MUST], "all annotations are must"),
+        (30, [CANNOT], "all annotations are cannot"),
+        (30, [MUST, CANNOT], ""),
+    ],
+)
+def test_few_annotations_and_those_of_one_kind_choose_nothing(
+    count: int, kinds: list[Any], starts: str
+) -> None:
+    layers = [Layer(kind, np.arange(2 * count).reshape(-1, 2)) for kind in kinds]
+    lack = list_annotations(layers, np.random.SeedSequence(0)).lack
+    assert lack.startswith(starts)
+    assert bool(lack) == bool(starts)

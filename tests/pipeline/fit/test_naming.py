@@ -97,6 +97,13 @@ def test_labels_and_links_work_together() -> None:
     assert set(estimator.annotator_estimates_) == {"links", "ann"}
 
 
+def test_labels_of_one_class_leave_the_other_classes_to_the_features() -> None:
+    X, y = blobs(spread=0.5)
+    estimator = fitted(np.where(y == 1, some_labels(y, share=0.9, wrong=0.0), None), X=X)
+    assert adjusted_rand(y, estimator.labels_) > 0.9
+    assert "must-links, which any structure predicts" in estimator.notes_[0]
+
+
 def test_number_of_clusters_is_at_least_that_of_names() -> None:
     _, y = blobs()
     assert fitted(some_labels(y), n_clusters=None).n_clusters_ >= 3
