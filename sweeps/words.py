@@ -254,8 +254,17 @@ def solvers_of(spec: SweepSpec) -> dict[str, str]:
         for search in spec.search
     }
     kinds |= {solver_name(method.name): "method" for method in spec.grid.methods if method.call in SHIPPED}
-    kinds |= {solver_name(f"design={design}"): "questions" for design in asked_of(spec.grid.design)}
-    return {name: str(SOLVERS[kind]) for name, kind in kinds.items()}
+    asking = {
+        solver_name(f"design={design}"): _asking_version(design, spec.ask.covariance)
+        for design in asked_of(spec.grid.design)
+    }
+    return {name: str(SOLVERS[kind]) for name, kind in kinds.items()} | asking
+
+
+def _asking_version(design: str, shape: str) -> str:
+    """Return the version of the questions of a design, and that of merged groups if these ask."""
+    groups_ask = shape in WHOLE or (shape == AUTO and ASKED[design] == "merges")
+    return f"{SOLVERS['questions']}.{SOLVERS['merged groups']}" if groups_ask else str(SOLVERS["questions"])
 
 
 def _kind_of(model: str, search: Search) -> str:
