@@ -116,7 +116,7 @@ def escape(logs: Floats, ways: Ways, odds: Floats, classes: Floats) -> float:
         return 0.0
     settle(logs, ways, odds, others)
     gain = bound_of_rows(logs, ways, odds, others) - bound_of_rows(logs, ways, odds, classes)
-    if gain <= 0.0:
+    if not gain > 0.0:  # not a number if a density is none
         return 0.0
     classes[is_annotated] = others[is_annotated]
     return gain
