@@ -30,6 +30,7 @@ from sweep_clustering.storage.runfolder.journal import replay
 from sweep_clustering.sweeps.errors import InputError
 from sweep_clustering.sweeps.plan import AskedPath
 from sweep_clustering.sweeps.shapes import ROWS
+from sweep_clustering.sweeps.words import SOLVERS
 
 ARCHIVES = sorted((ROOT / "tests" / "fixtures").glob("format-*.tar.gz"))
 MOST_BYTES = 205_000
@@ -192,7 +193,7 @@ def test_cells_of_another_solver_are_named_wherever_a_run_is_shown(
     for old, new in release.grows:
         spec.write_text(spec.read_text().replace(old, new))
     assert run(spec, folder) == 0
-    words = "solver of conditional-any: 1 (runs 1 to 2), 3 (run 3)"
+    words = f"solver of conditional-any: 1 (runs 1 to 2), {SOLVERS['union of Gaussians']} (run 3)"
     assert words in caplog.text
     assert words in RunFolder(cube).log.read_text()
     assert words in "\n".join(read_status(cube).lines())
