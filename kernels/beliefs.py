@@ -7,14 +7,13 @@ by the same bound (docs/model.md, section 12).
 """
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sweep_clustering.kernels.fits import Floats
 from sweep_clustering.kernels.interrupt import Flag, new_flag
-from sweep_clustering.kernels.jit import jit, jit_inner
+from sweep_clustering.kernels.jit import by_pointer, jit, jit_inner
+from sweep_clustering.kernels.problem.data import Floats, Ways
 
 # Passes over the rows of answers: those of messages, and those that change one row at a time.
 MESSAGE_PASSES = 50
@@ -39,20 +38,7 @@ FACTORS = 12
 MOST_MESSAGES = 10_000_000
 
 
-class Ways(NamedTuple):
-    """Annotated pairs in both directions, by row."""
-
-    starts: NDArray[np.int64]  # (n_samples + 1,): where those of each row begin
-    partners: NDArray[np.int32]  # (2 n_pairs,): the other row of each
-    entries: NDArray[np.int32]  # (2 n_pairs,): which pair it is
-
-
-def both_ways(pairs: NDArray[np.integer], n_samples: int) -> Ways:
-    """Lay pairs, an array of shape (n_pairs, 2), out by row."""
-    first, second = pairs.T.ravel(), pairs[:, ::-1].T.ravel()
-    order = np.argsort(first, kind="stable")
-    starts = np.append(0, np.cumsum(np.bincount(first, minlength=n_samples)))
-    return Ways(starts, second[order].astype(np.int32), (order % max(len(pairs), 1)).astype(np.int32))
+by_pointer(Ways)
 
 
 def settle(logs: Floats, ways: Ways, odds: Floats, classes: Floats) -> None:
@@ -69,7 +55,7 @@ def settle(logs: Floats, ways: Ways, odds: Floats, classes: Floats) -> None:
     classes : ndarray of shape (n_samples, n_classes)
         Share of each class in each row; changed in place, for rows that have pairs.
     """
-    _settle(logs, *ways, odds, classes, np.empty(logs.shape[1]), new_flag())
+    _settle(logs, ways, odds, classes, np.empty(logs.shape[1]), new_flag())
 
 
 def propagate(logs: Floats, ways: Ways, odds: Floats) -> Floats:
@@ -79,24 +65,9 @@ def propagate(logs: Floats, ways: Ways, odds: Floats) -> Floats:
     """
     n_ways, n_classes = len(ways.partners), logs.shape[1]
     reverse, first = np.empty(n_ways, np.int32), np.full(len(odds), -1, np.int32)
-    gains = np.expm1(np.clip(odds, -SUREST, SUREST))
     messages, work = np.ones((n_ways, n_classes)), np.empty(n_classes)
     classes, features = np.empty_like(logs), np.empty_like(logs)
-    starts, partners, entries = ways
-    _propagate(
-        logs,
-        starts,
-        partners,
-        entries,
-        reverse,
-        first,
-        gains,
-        messages,
-        classes,
-        features,
-        work,
-        new_flag(),
-    )
+    _propagate(logs, ways, reverse, first, gains(odds), messages, classes, features, work, new_flag())
     return classes
 
 
@@ -105,7 +76,7 @@ def escape(logs: Floats, ways: Ways, odds: Floats, classes: Floats) -> float:
 
     Parameters are those of `settle`. Returns the gain in nats, or 0.
     """
-    is_annotated, n_classes = np.diff(ways.starts) > 0, logs.shape[1]
+    is_annotated, n_classes = np.diff(ways.row_start) > 0, logs.shape[1]
     if reach(odds, n_classes, int(is_annotated.sum())) < LEAST_REACH:
         return 0.0
     if len(ways.partners) * n_classes > MOST_MESSAGES:
@@ -128,21 +99,24 @@ def reach(odds: Floats, n_classes: int, n_rows: int) -> float:
     A pair passes the share λ = (e^odds - 1) / (e^odds - 1 + K) of the knowledge of one row on to the other.
     Random links carry it far if this sum is above 1, or less where features help.
     """
-    gains = np.expm1(np.clip(odds, -SUREST, SUREST))
-    return 2.0 * float(np.square(gains / (gains + n_classes)).sum()) / max(n_rows, 1)
+    shares = gains(odds) / (gains(odds) + n_classes)
+    return 2.0 * float(np.square(shares).sum()) / max(n_rows, 1)
+
+
+def gains(odds: Floats) -> Floats:
+    """Return exp(odds) - 1 of each pair, within limits."""
+    return np.asarray(np.expm1(np.clip(odds, -SUREST, SUREST)))
 
 
 def bound_of_rows(logs: Floats, ways: Ways, odds: Floats, classes: Floats) -> float:
     """Return what the classes of annotated rows add to the bound, nats; parameters are those of `settle`."""
-    return float(_bound(logs, *ways, odds, classes))
+    return float(_bound(logs, ways, odds, classes))
 
 
 @jit
 def _settle(
     logs: Floats,
-    starts: NDArray[np.int64],
-    partners: NDArray[np.int32],
-    entries: NDArray[np.int32],
+    ways: Ways,
     odds: Floats,
     classes: Floats,
     field: Floats,
@@ -153,18 +127,18 @@ def _settle(
         for row in range(len(logs)):
             if stop[0] != 0:
                 return
-            if starts[row] == starts[row + 1]:
+            if ways.row_start[row] == ways.row_start[row + 1]:
                 continue
             for c in range(len(field)):
                 field[c] = logs[row, c]
-            for place in range(starts[row], starts[row + 1]):
+            for place in range(ways.row_start[row], ways.row_start[row + 1]):
                 for c in range(len(field)):
-                    field[c] += odds[entries[place]] * classes[partners[place], c]
-            set_shares(field, classes[row])
+                    field[c] += odds[ways.entries[place]] * classes[ways.partners[place], c]
+            normalise(field, classes[row])
 
 
 @jit_inner
-def set_shares(logs: Floats, shares: Floats) -> None:
+def normalise(logs: Floats, shares: Floats) -> None:
     """Set shares whose logarithms are these, up to a constant."""
     largest, total = logs[0], 0.0
     for c in range(len(logs)):
@@ -179,12 +153,10 @@ def set_shares(logs: Floats, shares: Floats) -> None:
 @jit
 def _propagate(
     logs: Floats,
-    starts: NDArray[np.int64],
-    partners: NDArray[np.int32],
-    entries: NDArray[np.int32],
+    ways: Ways,
     reverse: NDArray[np.int32],
     first: NDArray[np.int32],
-    gains: Floats,
+    factors: Floats,
     messages: Floats,
     classes: Floats,
     features: Floats,
@@ -194,18 +166,18 @@ def _propagate(
     """Set the classes of all rows to their beliefs.
 
     The message of a pair to a row says for each class how much likelier its answer is, in units of the mean
-    over classes: with `gains`, exp(odds) - 1, and the shares of the other row without this pair, it is 1 +
-    gain × share.
+    over classes: with `factors`, exp(odds) - 1, and the shares of the other row without this pair, it is 1 +
+    factor × share.
     """
     n_classes = logs.shape[1]
-    for place in range(len(entries)):
-        other = first[entries[place]]
+    for place in range(len(ways.entries)):
+        other = first[ways.entries[place]]
         if other < 0:
-            first[entries[place]] = place
+            first[ways.entries[place]] = place
         else:
             reverse[place], reverse[other] = other, place
-    for row in range(len(logs)):
-        set_shares(logs[row], features[row])
+    for row in range(len(logs)):  # all rows have beliefs, also if the first pass is interrupted
+        normalise(logs[row], features[row])
         for c in range(n_classes):
             classes[row, c] = features[row, c]
     for _ in range(MESSAGE_PASSES):
@@ -213,20 +185,22 @@ def _propagate(
         for row in range(len(logs)):
             if stop[0] != 0:
                 return
-            belief = classes[row]
+            belief, begin, end = classes[row], ways.row_start[row], ways.row_start[row + 1]
             for c in range(n_classes):
                 belief[c] = features[row, c]
-            for place in range(starts[row], starts[row + 1]):
+            for place in range(begin, end):
                 for c in range(n_classes):
                     belief[c] *= messages[place, c]
-                if (place - starts[row]) % FACTORS == FACTORS - 1 or place == starts[row + 1] - 1:
+                if (place - ways.row_start[row]) % FACTORS == FACTORS - 1 or place == ways.row_start[
+                    row + 1
+                ] - 1:
                     scale(belief, 1.0)
-            for place in range(starts[row], starts[row + 1]):
+            for place in range(begin, end):
                 for c in range(n_classes):
                     cavity[c] = belief[c] / messages[place, c]
                 scale(cavity, 1.0)
                 for c in range(n_classes):
-                    cavity[c] = 1.0 + gains[entries[place]] * cavity[c]
+                    cavity[c] = 1.0 + factors[ways.entries[place]] * cavity[c]
                 scale(cavity, float(n_classes))
                 there = reverse[place]
                 for c in range(n_classes):
@@ -249,23 +223,21 @@ def scale(values: Floats, total: float) -> None:
 @jit
 def _bound(
     logs: Floats,
-    starts: NDArray[np.int64],
-    partners: NDArray[np.int32],
-    entries: NDArray[np.int32],
+    ways: Ways,
     odds: Floats,
     classes: Floats,
 ) -> float:
     """Return what the classes of rows with answers add to the bound, nats."""
     bound = 0.0
     for row in range(len(logs)):
-        if starts[row] == starts[row + 1]:
+        if ways.row_start[row] == ways.row_start[row + 1]:
             continue
         for c in range(logs.shape[1]):
             share = classes[row, c]
             if share > 0.0:
                 field = logs[row, c] - math.log(share)
-                for place in range(starts[row], starts[row + 1]):
+                for place in range(ways.row_start[row], ways.row_start[row + 1]):
                     # a pair counts with both of its rows
-                    field += 0.5 * odds[entries[place]] * classes[partners[place], c]
+                    field += 0.5 * odds[ways.entries[place]] * classes[ways.partners[place], c]
                 bound += share * field
     return bound

@@ -9,10 +9,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sweep_clustering.kernels.beliefs import both_ways, escape, settle
+from sweep_clustering.kernels.beliefs import escape, settle
 from sweep_clustering.kernels.fits import Floats, squared_norms
 from sweep_clustering.kernels.groups.merging import means_of
 from sweep_clustering.kernels.groups.metric import Answers
+from sweep_clustering.kernels.problem.data import both_ways
 
 # Rounds of classes and means.
 ROUNDS = 2

@@ -424,6 +424,25 @@ def _conditional_graphs(layers: Sequence[Layer]) -> dict[tuple[bool, int], Graph
 # Annotations for fits of unions of Gaussians.
 
 
+class Ways(NamedTuple):
+    """Pairs in both directions, by row."""
+
+    row_start: NDArray[np.int64]  # (n_samples + 1,): where those of each row begin
+    partners: NDArray[np.int32]  # (2 n_pairs,): the other row of each
+    entries: NDArray[np.int32]  # (2 n_pairs,): which pair it is
+
+
+def both_ways(pairs: NDArray[np.integer], n_samples: int) -> Ways:
+    """Lay pairs, an array of shape (n_pairs, 2), out by row."""
+    samples, partners = pairs.T.ravel(), pairs[:, ::-1].T.ravel()
+    by_sample = np.argsort(samples, kind="stable")
+    return Ways(
+        row_start=np.append(0, np.cumsum(np.bincount(samples, minlength=n_samples))),
+        partners=partners[by_sample].astype(np.int32),
+        entries=(by_sample % max(len(pairs), 1)).astype(np.int32),
+    )
+
+
 class Links(NamedTuple):
     """Annotated pairs in both directions, in an order that does not depend on that of the annotations."""
 
@@ -435,6 +454,11 @@ class Links(NamedTuple):
     odds: Floats
     sources: NDArray[np.int32]
     annotators: tuple[int, ...]  # annotators of unknown accuracy
+
+    @property
+    def ways(self) -> Ways:
+        """Return the pairs without their annotations."""
+        return Ways(self.row_start, self.partners, self.entries)
 
     def assume(self, odds: float) -> Self:
         """Return the pairs with these log odds, nats, where the accuracy is unknown; 0 leaves it so."""
@@ -469,12 +493,8 @@ def link(layers: Sequence[Layer], n_samples: int) -> Links:
     first = order[new]
     pairs = np.stack(np.divmod(number[first], n_samples), axis=1).astype(np.int32)
     unknown = np.unique(annotator[annotator >= 0])
-    samples, partners = pairs.T.ravel(), pairs[:, ::-1].T.ravel()
-    by_sample = np.argsort(samples, kind="stable")
     return Links(
-        row_start=np.append(0, np.cumsum(np.bincount(samples, minlength=n_samples))),
-        partners=partners[by_sample],
-        entries=(by_sample % max(len(pairs), 1)).astype(np.int32),
+        *both_ways(pairs, n_samples),
         pairs=pairs,
         signed=np.add.reduceat(weights[order], new),
         odds=log_odds[first],

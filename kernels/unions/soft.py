@@ -179,8 +179,7 @@ def finish(
     fields = panels.new_fields(observed, n_components)
     fields.shares[:] = beginning.shares
     n_steps = _fit(observed, fields, rng, steps, enough, True)
-    ways = beliefs.Ways(links.row_start, links.partners, links.entries)
-    if beliefs.escape(fields.evidence, ways, fields.pulls, fields.classes) > enough:
+    if beliefs.escape(fields.evidence, links.ways, fields.pulls, fields.classes) > enough:
         n_steps += _fit(observed, fields, rng, steps, enough, False)
     is_matrix = observed.shape in panels.MATRICES
     bound = fields.bound.tolist()

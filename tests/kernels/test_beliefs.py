@@ -8,6 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from sweep_clustering.kernels import beliefs
+from sweep_clustering.kernels.problem.data import both_ways
 
 Floats = NDArray[np.float64]
 
@@ -28,7 +29,7 @@ def test_beliefs_are_exact_where_pairs_form_no_cycle(seed: int) -> None:
     rng = np.random.default_rng(seed)
     pairs = np.array([[0, 1], [1, 2], [3, 1], [4, 5], [6, 3]])
     logs, odds = 2.0 * rng.normal(size=(8, 3)), 3.0 * rng.normal(size=len(pairs))
-    classes = beliefs.propagate(logs, beliefs.both_ways(pairs, 8), odds)
+    classes = beliefs.propagate(logs, both_ways(pairs, 8), odds)
     assert classes == pytest.approx(marginals(logs, pairs, odds), abs=5e-3)
 
 
@@ -39,7 +40,7 @@ def test_beliefs_with_many_sure_answers_a_row_stay_finite() -> None:
     odds = np.where(truth[pairs[:, 0]] == truth[pairs[:, 1]], 1e3, -1e3)
     logs = 800.0 * rng.normal(size=(60, 1)) + 0.1 * rng.normal(size=(60, 2))
     logs[0, 0] += 2000.0
-    classes = beliefs.propagate(logs, beliefs.both_ways(pairs, 60), odds)
+    classes = beliefs.propagate(logs, both_ways(pairs, 60), odds)
     assert classes.sum(axis=1) == pytest.approx(np.ones(60))
     assert (classes.argmax(axis=1) == (truth != truth[0])).all()
 
@@ -54,7 +55,7 @@ def test_the_bound_of_rows_is_that_of_a_double_sum(seed: int) -> None:
     for row, c in itertools.product(range(5), range(3)):
         if classes[row, c] > 0.0:
             slow += classes[row, c] * (logs[row, c] - math.log(classes[row, c]))
-    assert beliefs.bound_of_rows(logs, beliefs.both_ways(pairs, 6), odds, classes) == pytest.approx(slow)
+    assert beliefs.bound_of_rows(logs, both_ways(pairs, 6), odds, classes) == pytest.approx(slow)
 
 
 def test_rows_on_the_wrong_side_of_their_links_change_together() -> None:
@@ -65,7 +66,7 @@ def test_rows_on_the_wrong_side_of_their_links_change_together() -> None:
     logs = np.zeros((n, 2))
     logs[0, 0], logs[-1, 1] = 4.0, 4.0
     classes = np.full((n, 2), [0.01, 0.99])  # the first half is wrong
-    ways = beliefs.both_ways(pairs, n)
+    ways = both_ways(pairs, n)
     beliefs.settle(logs, ways, odds, classes)
     assert classes.argmax(axis=1).tolist() != [0] * 10 + [1] * 10  # one row at a time does not get there
     before = beliefs.bound_of_rows(logs, ways, odds, classes)
@@ -81,7 +82,7 @@ def test_an_escape_never_lowers_the_bound_and_leaves_other_rows(seed: int) -> No
     pairs = rng.integers(30, size=(40, 2))
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
     logs, odds = rng.normal(size=(40, 3)), 4.0 * rng.normal(size=len(pairs))
-    ways, classes = beliefs.both_ways(pairs, 40), rng.dirichlet(np.ones(3), size=40)
+    ways, classes = both_ways(pairs, 40), rng.dirichlet(np.ones(3), size=40)
     beliefs.settle(logs, ways, odds, classes)
     before, others = beliefs.bound_of_rows(logs, ways, odds, classes), classes[30:].copy()
     gain = beliefs.escape(logs, ways, odds, classes)
@@ -94,7 +95,7 @@ def test_an_escape_never_lowers_the_bound_and_leaves_other_rows(seed: int) -> No
 def test_too_many_messages_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(beliefs, "MOST_MESSAGES", 3)
     classes = np.full((2, 2), 0.5)
-    ways = beliefs.both_ways(np.array([[0, 1]]), 2)
+    ways = both_ways(np.array([[0, 1]]), 2)
     assert beliefs.escape(np.eye(2), ways, np.array([5.0]), classes) == 0.0
     assert (classes == 0.5).all()
 
@@ -105,5 +106,5 @@ def test_answers_reach_far_if_they_are_sure_and_classes_are_few() -> None:
         odds = math.log(p / (1.0 - p)) * np.array([1.0, -1.0, 1.0])
         assert beliefs.reach(odds, 2, 3) == pytest.approx(2.0 * (2.0 * p - 1.0) ** 2)
     assert beliefs.reach(np.array([-100.0]), 20, 2) == pytest.approx(1.0 / 19.0**2)
-    ways = beliefs.both_ways(np.array([[0, 1]]), 2)
+    ways = both_ways(np.array([[0, 1]]), 2)
     assert beliefs.escape(np.eye(2), ways, np.array([0.5]), np.full((2, 2), 0.5)) == 0.0
