@@ -4,8 +4,8 @@
 
 `write_record` makes a record of a verification: who computed which cells again, where, and with which
 answers. `read_records` reads the records of some files. A record has the hash of its file; it is refused with
-another file, or with other cells than the file draws. Nobody vouches for the name and the answers in it:
-whoever doubts them verifies the file.
+another file, or with other cells than the file draws. Nobody vouches for the name and the answers in it: a
+reader who doubts them verifies the file.
 """
 
 import hashlib

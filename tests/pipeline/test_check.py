@@ -488,18 +488,18 @@ def test_a_cell_knows_the_class_of_its_machine(cube: Path, tmp_path: Path) -> No
     assert (node["machine"].values == int(code)).all()
     name, where = "iris/p=0.8/m=75/replicate=0/posterior", (0, 0, 0, 1)
     flip(cube / "iris/log_likelihood", (*where, 2))
-    said = sweep("verify", cube, "--sample", 100)
-    assert said.exit_code == 1
-    assert f"different: {name}: log_likelihood\n" in said.stdout
+    result = sweep("verify", cube, "--sample", 100)
+    assert result.exit_code == 1
+    assert f"different: {name}: log_likelihood\n" in result.stdout
     other = "abacus, numpy beads, 0badbead"
     store = BlockStore(cube)
     store.name_machines([other, here])
     assert read_manifest(cube).machines == {code: here, str(class_code(other)): other}
     zarr.open_array(cube / "iris/machine", mode="r+")[where] = class_code(other)
-    said = sweep("verify", cube, "--sample", 100)
-    assert said.exit_code == 0
-    assert said.stdout.splitlines()[0].endswith("computed again: 84 equal, 1 equal within rounding.")
-    assert f"equal within rounding: {name}: log_likelihood (computed on {other})\n" in said.stdout
+    result = sweep("verify", cube, "--sample", 100)
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[0].endswith("computed again: 84 equal, 1 equal within rounding.")
+    assert f"equal within rounding: {name}: log_likelihood (computed on {other})\n" in result.stdout
     assert content_hash(cube) == content_hash(Path(shutil.copytree(cube, tmp_path / "copy.zarr")))
     flip(cube / "iris/labels", (*where, 17))
     assert sweep("verify", cube, "--sample", 100).exit_code == 1
@@ -537,8 +537,8 @@ def test_restarts_on_several_machines_are_of_a_class_of_their_own() -> None:
 @pytest.fixture(scope="module")
 def record(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("records") / "ann.json"
-    said = sweep("verify", finished / "tiny.zarr", "--sample", 20, "--record", path, "--by", "Ann")
-    assert said.exit_code == 0, said.output
+    result = sweep("verify", finished / "tiny.zarr", "--sample", 20, "--record", path, "--by", "Ann")
+    assert result.exit_code == 0, result.output
     return path
 
 
@@ -552,8 +552,8 @@ def test_a_record_says_who_computed_which_cells_again(finished: Path, record: Pa
         85,
         20,
     )
-    said = sweep("verify", finished / "tiny.zarr", "--sample", 20).stdout
-    assert read.statements == [said.strip().removeprefix(f"{finished}/tiny.zarr: ")]
+    result = sweep("verify", finished / "tiny.zarr", "--sample", 20).stdout
+    assert read.statements == [result.strip().removeprefix(f"{finished}/tiny.zarr: ")]
     assert read.made_with == fingerprint(read_manifest(file).spec)
 
 
@@ -571,8 +571,8 @@ def test_a_record_of_another_file_and_one_that_lies_are_refused(
     (problem,) = record_problems(path, values | {"sha256": "0" * 64}, cube)
     assert problem.startswith(f"FILE: sha256: found {'0' * 64}, expected the hash of one of {cube}")
     twice = values | {"cells": [*values["cells"], values["cells"][0]]}
-    said = record_problems(path, twice, cube)
-    assert said == ["FILE: cells: found 21 of 85 cells, expected those that the file draws"]
+    problems = record_problems(path, twice, cube)
+    assert problems == ["FILE: cells: found 21 of 85 cells, expected those that the file draws"]
     for change in (
         {"n_cells": 19},
         {"cells": values["cells"][::-1]},
@@ -593,19 +593,19 @@ def test_options_of_a_record_are_checked_before_anything_is_computed(finished: P
         (["--record", record, "--by", "Ann"], [f"--record {record}: found a file"]),
         (["--record", "new.json", "--checksums"], ["--by: found nothing", "found --checksums as well"]),
     ):
-        said = sweep("verify", cube, *options)
-        assert said.exit_code == 2
-        assert all(word in said.stderr for word in words), said.stderr
+        result = sweep("verify", cube, *options)
+        assert result.exit_code == 2
+        assert all(word in result.stderr for word in words), result.stderr
     assert not Path("new.json").exists()
 
 
 def test_an_outcome_is_said_though_its_record_cannot_be_written(finished: Path, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     record = tmp_path / "file" / "new.json"
-    said = sweep("verify", finished / "tiny.zarr", "--sample", 1, "--record", record, "--by", "Ann")
-    assert said.exit_code == 1
-    assert said.stdout.startswith(f"{finished}/tiny.zarr: 1 of 85 cells was computed again, and is equal.")
-    assert str(record) in said.stderr
+    result = sweep("verify", finished / "tiny.zarr", "--sample", 1, "--record", record, "--by", "Ann")
+    assert result.exit_code == 1
+    assert result.stdout.startswith(f"{finished}/tiny.zarr: 1 of 85 cells was computed again, and is equal.")
+    assert str(record) in result.stderr
 
 
 @pytest.mark.slow
@@ -613,9 +613,9 @@ def test_a_bundle_is_verified_by_its_own_hash(finished: Path, tmp_path: Path) ->
     """Neither a changed byte nor a forged value that its author packed again is missed."""
     bundle, record = tmp_path / "tiny.zip", tmp_path / "record.json"
     write_bundle(finished / "tiny.zarr", bundle)
-    said = sweep("verify", bundle, "--sample", 20, "--record", record, "--by", "Ann")
-    assert said.exit_code == 0, said.output
-    assert said.stdout.startswith(
+    result = sweep("verify", bundle, "--sample", 20, "--record", record, "--by", "Ann")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith(
         f"{bundle}: 20 of 85 cells were computed again, and all are equal. If 5 % of"
     )
     read = read_records([record], [bundle, finished / "tiny.zarr"])
@@ -635,8 +635,8 @@ def test_a_bundle_is_verified_by_its_own_hash(finished: Path, tmp_path: Path) ->
     labels[0, 0, 0, 1, 17] = (int(labels[0, 0, 0, 1, 17]) + 1) % 3
     forged = tmp_path / "forged.zip"
     write_bundle(cube, forged)
-    said = sweep("verify", forged, "--sample", 100)
-    assert said.exit_code == 1
-    lines = said.stdout.splitlines()
+    result = sweep("verify", forged, "--sample", 100)
+    assert result.exit_code == 1
+    lines = result.stdout.splitlines()
     assert lines[0] == f"{forged}: 85 of 85 cells were computed again: 84 equal, 1 different."
     assert lines[1].startswith("different: iris/p=0.8/m=75/replicate=0/posterior: labels, nmi 0.")

@@ -158,9 +158,9 @@ def test_a_bundle_that_is_not_as_its_manifest_says_is_refused(
         read_bundle(path)
     (problem,) = map(str, caught.value.problems)
     assert message in problem
-    said = sweep("report", path)
-    assert said.exit_code == 2
-    assert problem in said.stderr
+    result = sweep("report", path)
+    assert result.exit_code == 2
+    assert problem in result.stderr
     assert list(tmp_path.iterdir()) == [path]
 
 
@@ -175,16 +175,16 @@ def test_scores_that_do_not_follow_from_the_cells_are_found(bundle: Path, tmp_pa
     manifest(lambda document: document["files"].update({SCORES: listing}))(content)
     forged = tmp_path / "forged.zip"
     write_zip(forged, content.items())
-    said = sweep("verify", forged, "--sample", 100)
-    assert said.exit_code == 1
-    first, *differences = said.stdout.splitlines()
+    result = sweep("verify", forged, "--sample", 100)
+    assert result.exit_code == 1
+    first, *differences = result.stdout.splitlines()
     assert first == f"{forged}: 15 of 15 cells were computed again: 13 equal, 2 different."
     assert sorted(line.split(": ", 2)[2] for line in differences) == [
         f"adjusted_rand 0.999 in scores.csv, {honest} here",
         "nothing in scores.csv",
     ]
-    said = sweep("verify", bundle, "--sample", 100)
-    assert said.stdout == f"{bundle}: 15 of 15 cells were computed again, and all are equal.\n"
+    result = sweep("verify", bundle, "--sample", 100)
+    assert result.stdout == f"{bundle}: 15 of 15 cells were computed again, and all are equal.\n"
 
 
 def test_a_cube_in_a_zip_is_read_but_not_changed(cube: Path, bundle: Path, tmp_path: Path) -> None:
