@@ -103,7 +103,7 @@ def rows() -> Iterator[Row]:
 def free(X: NDArray[np.float64], labels: NDArray[np.int64], layers: list[Layer], fitted: Fit) -> Row:
     """Score a fit that is not told K, with its K and its seconds; of few classes it takes minutes."""
     began = time.process_time()
-    counts, cut = open_counts(X, layers, covariance="any", seed=0, run=map)
+    counts, cut, _ = open_counts(X, layers, covariance="any", seed=0, run=map)
     chosen = choose_clusters(counts, fitted, cut).chosen
     seconds = time.process_time() - began
     return f"{adjusted_rand(labels, chosen.result.best.labels):.3f}", chosen.n_clusters, f"{seconds:.0f}"

@@ -5,6 +5,7 @@ Each name is loaded when it is first asked for.
 | name | what it is |
 |---|---|
 | `AnnotatedClustering`, `LinkScorer` | estimator of one table, by scikit-learn's conventions, and a scorer |
+| `AnnotatedClusteringWarning` | the category of its warnings |
 | `components` | the Gaussians of a cell of a cube whose classes are unions of them |
 | `DamagedChunk` | the error of values whose file has changed or is missing |
 | `load_sweep` | a sweep file, parsed and checked |
@@ -24,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sweep_clustering.pipeline.fit.estimator import AnnotatedClustering
+    from sweep_clustering.pipeline.fit.estimator import AnnotatedClustering, AnnotatedClusteringWarning
     from sweep_clustering.pipeline.fit.links import LinkScorer
     from sweep_clustering.pipeline.methods.contract import NoSolution, Solution
     from sweep_clustering.pipeline.scoring.scores import baseline_scores, components, scores
@@ -34,12 +35,13 @@ if TYPE_CHECKING:
 
     __version__: str
 
-__all__ = ["AnnotatedClustering", "DamagedChunk", "LinkScorer", "NoSolution", "Solution"]
-__all__ += ["baseline_scores", "components", "load_sweep", "open_cube", "scores"]
+__all__ = ["AnnotatedClustering", "AnnotatedClusteringWarning", "DamagedChunk", "LinkScorer", "NoSolution"]
+__all__ += ["Solution", "baseline_scores", "components", "load_sweep", "open_cube", "scores"]
 
 # The rooms load numba, xarray and scikit-learn: `sweep --help` can do without these seconds.
 _PLACES = {
     "AnnotatedClustering": "sweep_clustering.pipeline.fit.estimator",
+    "AnnotatedClusteringWarning": "sweep_clustering.pipeline.fit.estimator",
     "DamagedChunk": "sweep_clustering.storage.files",
     "LinkScorer": "sweep_clustering.pipeline.fit.links",
     "NoSolution": "sweep_clustering.pipeline.methods.contract",

@@ -15,8 +15,8 @@ from cubes.small import SPEC, draw_inputs, filled, make_plan, with_unions
 import sweep_clustering
 from sweep_clustering.storage.cube.growth import create
 
-NAMES = ["AnnotatedClustering", "DamagedChunk", "LinkScorer", "NoSolution", "Solution"]
-NAMES += ["baseline_scores", "components", "load_sweep", "open_cube", "scores"]
+NAMES = ["AnnotatedClustering", "AnnotatedClusteringWarning", "DamagedChunk", "LinkScorer", "NoSolution"]
+NAMES += ["Solution", "baseline_scores", "components", "load_sweep", "open_cube", "scores"]
 OURS = {f"sweep_clustering.{folder}" for folder in ("kernels", "pipeline", "storage", "sweeps")}
 LIBRARIES = {"click", "dask", "distributed", "matplotlib", "numba", "numpy"}
 LIBRARIES |= {"pandas", "pydantic", "scipy", "sklearn"}

@@ -445,7 +445,8 @@ def _ranking(choices: Choices, trials: Trials) -> Ranking:
     least = 0.0 if is_labelled else CLEAR
     if not leader.is_ahead(bar.predictions, least):
         losses = f"log loss {leader.log_loss:.3f} against {bar.predictions.log_loss:.3f}"
-        why = f"no structure predicts the annotations better than {bar.words} ({losses})"
+        better = "clearly better" if leader.is_ahead(bar.predictions, 0.0) else "better"
+        why = f"no structure predicts the annotations {better} than {bar.words} ({losses})"
         is_whole = choices.is_whole
         every = unsupervised(table, choices.shapes) if is_whole else choices.plain
         if is_labelled:  # which take part in the final fit

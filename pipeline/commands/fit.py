@@ -190,14 +190,14 @@ def fit_command(
     inputs = replace(inputs, table=inputs.table._replace(X=inputs.X))  # frees the features before scaling
 
     # numba takes seconds to load, and bad input should be reported at once
-    from sweep_clustering.pipeline.fit.confidence import estimate, estimates_json, judge_unsure, notes_on
+    from sweep_clustering.pipeline.fit.confidence import below_chance, estimate, estimates_json, judge_unsure
     from sweep_clustering.pipeline.fit.counts import choose_clusters, open_counts
     from sweep_clustering.pipeline.fit.inputs import Naming
     from sweep_clustering.pipeline.fit.running import CUTS, costs_of, progress, runner
     from sweep_clustering.pipeline.fit.solve import fit, to_json, unannotated
     from sweep_clustering.pipeline.fit.summary import FitSummary, paragraph
 
-    choice, cut = None, None
+    choice, cut, bound = None, None, ""
     with progress() as state:
         run = runner(jobs or -1, state)  # it runs fits to folds and restarts
         model, covariance, _ = options.model_choice
@@ -221,7 +221,7 @@ def fit_command(
         if clusters is None:
             state.expect([(CUTS,), *map(costs, TRIED)])
             state.begin_fit()
-            counts, cut = open_counts(
+            counts, cut, bound = open_counts(
                 inputs.X,
                 inputs.layers,
                 covariance=covariance,
@@ -231,12 +231,12 @@ def fit_command(
             )
             with reported():
                 inputs.check_hard(counts[-1])
-        is_chosen = len(counts) > 1 or cut is not None
+        is_chosen = len(counts) > 1 or cut is not None or bool(bound)
         # for the confidence the chosen one is fitted once more
         state.expect(map(costs, (*counts, *(counts[-1:] if is_chosen and confidence else ()))))
         n_clusters = counts[-1]
         if is_chosen:
-            choice = choose_clusters(counts, lambda count: fit_table(n_clusters=count), cut)
+            choice = choose_clusters(counts, lambda count: fit_table(n_clusters=count), cut, bound)
             n_clusters = choice.chosen.n_clusters
         is_interrupted = choice is not None and choice.interrupted
         if choice is None or (confidence and not is_interrupted):
@@ -251,7 +251,8 @@ def fit_command(
         naming = Naming.of(inputs.row_labels, result.best.labels, n_clusters)
     of_pairs = [layer for layer in inputs.layers if not layer.is_of_labels]
     names, estimates = inputs.rows.annotators, estimate(of_pairs, result.best)
-    result = replace(result, notes=(*result.notes, *notes_on(estimates, names, result.best)))
+    warned, noted = below_chance(estimates, names, result.best)
+    result = replace(result, alarms=(*result.alarms, *warned), notes=(*result.notes, *noted))
     is_interrupted = is_interrupted or result.interrupted
     labels_true = None if is_interrupted else inputs.labels_true
     baselines = unannotated(inputs.X, labels_true, n_clusters, options.seed)
@@ -293,9 +294,9 @@ def fit_command(
         lines.append(f"more       -v lists {contradicted}other models, restarts and the objective")
     # in a pipe, a line can be searched for
     show([part for line in lines for part in paragraph(line)] if sys.stdout.isatty() else lines)
-    # the next pairs to annotate are chosen with the settings of sweep ask
-    without = tuple(map(str, expanded(options.drop, ())))
-    click.echo(f"next:\n{_for_this_table(ask, n_clusters=n_clusters, without=without)}", err=True)
+    if n_clusters > 1:  # the next pairs to annotate are chosen with the settings of sweep ask
+        without = tuple(map(str, expanded(options.drop, ())))
+        click.echo(f"next:\n{_for_this_table(ask, n_clusters=n_clusters, without=without)}", err=True)
     _leave_if(is_interrupted)
 
 

@@ -19,6 +19,7 @@ from scipy.special import betainc
 from sweep_clustering.kernels.choice import COIN, LEAST_PAIRS, HeldOut, Skill, bar_of
 from sweep_clustering.kernels.fits import Fit
 from sweep_clustering.kernels.problem.data import (
+    CANNOT,
     MUST,
     Floats,
     Layer,
@@ -28,6 +29,7 @@ from sweep_clustering.kernels.problem.data import (
     pair_numbers,
     row_numbers,
 )
+from sweep_clustering.kernels.problem.hard import hard_pairs
 from sweep_clustering.kernels.structure import MANY
 from sweep_clustering.pipeline.common import SAME_OPTIMUM, plural
 
@@ -403,6 +405,12 @@ def _on_contradictions(annotated: Annotated, n_clusters: int) -> Iterator[str]:
             f" which {plural(n_clusters, 'cluster')} cannot do: try {len(clique)} clusters or more, or see"
             " these answers again"
         )
+
+
+def hard_clique(layers: Sequence[Layer]) -> list[int]:
+    """Return the samples that `samples_apart` finds in hard links: as many clusters are needed at least."""
+    cannot, must = (hard_pairs(layers, kind) for kind in (CANNOT, MUST))
+    return samples_apart(cannot, must) if len(cannot) else []
 
 
 def samples_apart(cannot: NDArray[np.integer], must: NDArray[np.integer], least: int = 0) -> list[int]:

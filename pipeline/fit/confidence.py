@@ -1,9 +1,10 @@
 """Confidence in a solution: in its labels, by shares of draws, and in its annotators.
 
 `find_confidence` draws partitions (docs/model.md, sections 9 and 12). `estimate` gives two accuracies for
-each annotator, from which follow their intervals and who is below chance; `judge_unsure` says who was unsure.
+each annotator, from which follow their intervals and `below_chance`; `judge_unsure` says who was unsure.
 """
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -48,6 +49,9 @@ UNSURE = 0.9
 
 # Share of the posterior distribution that an interval leaves out on each side.
 TAIL = 0.025
+
+# Number of standard errors by which one annotator is clearly below chance.
+CLEAR = 2.0
 
 # Annotators that a line names.
 SHOWN = 5
@@ -201,24 +205,38 @@ def estimates_json(estimates: Estimates, names: Sequence[str]) -> dict[str, dict
     }
 
 
-def notes_on(estimates: Estimates, names: Sequence[str], fit: Fit) -> Iterator[str]:
-    """Name the annotators below chance, whose answers a soft fit to annotations uses in reverse."""
+def below_chance(estimates: Estimates, names: Sequence[str], fit: Fit) -> tuple[list[str], list[str]]:
+    """Return warnings of annotators who are clearly right less often than by chance, and notes on others.
+
+    A soft fit to annotations uses answers below chance in reverse if there are other annotators.
+    """
     is_used = fit.gaussians is not None and fit.gaussians.structure.annotated
     used = fit.gaussians.accuracies if is_used and fit.gaussians is not None else {}
-    accuracies = estimates.accuracies
-    is_reversed = [sum(used.get(annotator, (0.5, 0.5))) < 1.0 for annotator in estimates.annotators.tolist()]
-    reversed_ones = np.flatnonzero(is_reversed)
-    if len(reversed_ones):
-        words = [
-            f"{names[estimates.annotators[row]]} ({accuracies[row, 0]:.2f} of pairs that belong together,"
-            f" {accuracies[row, 1]:.2f} of others)"
-            for row in reversed_ones[np.argsort(accuracies[reversed_ones].sum(axis=1), kind="stable")][:SHOWN]
+    count, annotators = estimates.right + estimates.wrong, estimates.annotators.tolist()
+    means = estimates.right / count
+    errors = np.sqrt((means * (1.0 - means) / (count + 1.0)).sum(axis=1))
+    # more clearly than the worst of so many would be by chance
+    least = math.sqrt(CLEAR**2 + 2.0 * math.log(max(1, len(means))))
+    is_clear = means.sum(axis=1) + least * errors < 1.0
+    is_reversed = np.array([sum(used.get(annotator, (0.5, 0.5))) < 1.0 for annotator in annotators], bool)
+
+    def words(is_meant: NDArray[np.bool_], text: str) -> list[str]:
+        rows = np.flatnonzero(is_meant)
+        rows = rows[np.argsort(means[rows].sum(axis=1), kind="stable")]
+        who = [
+            f"{names[annotators[row]]} (right for {means[row, 0]:.2f} of pairs that belong together,"
+            f" {means[row, 1]:.2f} of others)"
+            for row in rows[:SHOWN].tolist()
         ]
-        more = len(reversed_ones) - len(words)
-        yield (
-            f"right less often than by chance, and used in reverse: {', '.join(words)}"
-            f"{f', and {more} more' if more else ''}"
-        )
+        more = f", and {len(rows) - SHOWN} more" if len(rows) > SHOWN else ""
+        return [text.format(", ".join(who) + more)] if who else []
+
+    exchanged = "must-links and cannot-links seem to be exchanged by {}: "
+    return (
+        words(is_clear & is_reversed, exchanged + "these answers are used in reverse")
+        + words(is_clear & ~is_reversed, exchanged + "this fit uses no answers in reverse, exchange them"),
+        words(is_reversed & ~is_clear, "right less often than by chance, and used in reverse: {}"),
+    )
 
 
 def judge_unsure(rows: AnnotationRows, samples: Samples) -> tuple[dict[str, object], list[str]]:

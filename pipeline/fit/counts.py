@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,7 +101,7 @@ class ClusterChoice:
     """Candidates by ascending number of clusters, and the one that a criterion of `REASONS` chose.
 
     If Ctrl-C interrupted the fits, larger numbers of clusters are missing.
-    `cut` is the cut of a tree that was chosen, if one was.
+    `cut` is the cut of a tree that was chosen, if one was; `bound` says why there can be no fewer clusters.
     """
 
     candidates: tuple[Candidate, ...]
@@ -109,6 +109,7 @@ class ClusterChoice:
     chosen: Candidate
     interrupted: bool = False
     cut: Cut | None = None
+    bound: str = ""
 
     @property
     def values(self) -> NDArray[np.float64]:
@@ -144,7 +145,9 @@ class ClusterChoice:
         if self.cut is not None:
             parts.append(f"{self.cut.low} to {n_clusters} predict equally well")
         ends = {tried[0]: "smallest", tried[-1]: "largest"}
-        if self.cut is None and n_clusters in ends and n_clusters > 2:  # one cluster is no clustering
+        if n_clusters == tried[0] and self.bound:
+            parts.append(f"there can be no fewer, as {self.bound}")
+        elif self.cut is None and n_clusters in ends and n_clusters > 2:  # one cluster is no clustering
             parts.append(f"{n_clusters} is the {ends[n_clusters]} tried, and the best may lie beyond")
         if self.criterion == BIC:
             parts.append(OVERLAP)
@@ -177,6 +180,14 @@ class ClusterChoice:
         return lines
 
 
+class OpenCounts(NamedTuple):
+    """Numbers of clusters to fit where none is named, with a cut of a tree, and why there are no fewer."""
+
+    numbers: tuple[int, ...]
+    cut: Cut | None
+    bound: str
+
+
 def open_counts(
     X: NDArray[np.float64],
     layers: Sequence[Layer],
@@ -185,29 +196,38 @@ def open_counts(
     seed: int,
     run: Runner,
     n_names: int = 0,
-) -> tuple[tuple[int, ...], Cut | None]:
-    """Return the numbers of clusters to fit where none is named, with a cut of a tree among them.
+) -> OpenCounts:
+    """Return the numbers of clusters to fit where none is named.
 
-    None is below the number of names that labels of rows have.
+    None is below the number of names that labels of rows have, or of rows that hard links keep apart.
     """
+    from sweep_clustering.pipeline.fit.alarms import hard_clique
+
     cut = None
     if covariance == ANY and layers:
         from sweep_clustering.kernels.interrupt import run_interruptibly
         from sweep_clustering.kernels.unions.contest import choose_cut
 
         cut = run_interruptibly(lambda: choose_cut(X, layers, np.random.SeedSequence(seed), TRIED[-1], run))
-    cut = cut if cut is None or cut.n_clusters >= n_names else None
-    few = tuple(count for count in possible(X, TRIED) if count >= n_names) or (n_names,)
-    if cut is None:
-        return few, None
+    n_apart = len(hard_clique(layers))
+    least = max(n_names, n_apart)
+    cut = cut if cut is None or cut.n_clusters >= least else None
+    few = tuple(count for count in possible(X, TRIED) if count >= least) or (least,)
+    bound = (
+        f"row labels have {n_names} names" if n_names > n_apart else f"hard links keep {n_apart} rows apart"
+    )
     # so many classes need no comparison with fits of each small number, which take minutes
-    return (() if cut.n_clusters > MANY else few) + (cut.n_clusters,), cut
+    numbers = few if cut is None else (() if cut.n_clusters > MANY else few) + (cut.n_clusters,)
+    return OpenCounts(numbers, cut, bound if numbers[0] == least else "")
 
 
-def choose_clusters(counts: Sequence[int], fit: Fit, cut: Cut | None = None) -> ClusterChoice:
+def choose_clusters(
+    counts: Sequence[int], fit: Fit, cut: Cut | None = None, bound: str = ""
+) -> ClusterChoice:
     """Fit each of some ascending numbers of clusters, and choose one.
 
     `fit` takes a number and returns a result of `pipeline.fit.solve.fit`; `cut` is the last of the numbers.
+    `bound` says why fewer are impossible.
     A problem without solution is a `ValueError`, but numbers that hard links rule out are left out.
     """
     from sweep_clustering.kernels.problem.hard import Contradiction
@@ -220,6 +240,7 @@ def choose_clusters(counts: Sequence[int], fit: Fit, cut: Cut | None = None) -> 
         except Contradiction:  # hard links that more clusters may obey
             if count == counts[-1] and not candidates:
                 raise
+            bound = bound if candidates else "hard links rule them out"
             continue
         except KeyboardInterrupt:
             if not candidates:
@@ -231,7 +252,7 @@ def choose_clusters(counts: Sequence[int], fit: Fit, cut: Cut | None = None) -> 
             candidates.append(Candidate(count, replace(result, criteria=None), criteria, result.predicted))
         if result.interrupted:
             return replace(choose(candidates), interrupted=True)
-    choice = choose(candidates)
+    choice = replace(choose(candidates), bound=bound)
     if cut is None or choice.chosen.n_clusters != cut.n_clusters:
         return choice
     return replace(choice, criterion=CUTS, cut=cut)

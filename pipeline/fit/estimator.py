@@ -31,7 +31,7 @@ from sweep_clustering.kernels.structure import AUTO
 from sweep_clustering.pipeline.asking.belief import believe, shape_to_ask
 from sweep_clustering.pipeline.asking.strategies import choose, fitting
 from sweep_clustering.pipeline.fit import inputs
-from sweep_clustering.pipeline.fit.confidence import estimate, estimates_json, notes_on
+from sweep_clustering.pipeline.fit.confidence import below_chance, estimate, estimates_json
 from sweep_clustering.pipeline.fit.counts import TRIED, choose_clusters, open_counts
 from sweep_clustering.pipeline.fit.data_notes import data_notes
 from sweep_clustering.pipeline.fit.links import (
@@ -73,7 +73,19 @@ FARTHEST = 1e300
 
 
 class AnnotatedClusteringWarning(UserWarning):
-    """A reason to look at a fit before using it."""
+    """A reason to look at a fit before using it.
+
+    Parameters
+    ----------
+    *args : str
+        Text of the reason.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from sweep_clustering import AnnotatedClusteringWarning
+    >>> warnings.simplefilter("ignore", AnnotatedClusteringWarning)
+    """
 
 
 class Query(NamedTuple):
@@ -204,7 +216,7 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
     annotator_estimates_ : dict of str to dict
         For each annotator whose accuracy was not given the accuracy on pairs that belong together,
         "together", and on others, "apart", each with an "interval" of 95 %; and "below_chance", whether
-        answers count in reverse (docs/model.md, section 14).
+        they add up to less than 1: docs/model.md, section 14, says which fits then use answers in reverse.
     row_labels_ : ndarray of shape (n_samples,), int64, or None
         Place of the label of each row in `label_names_`, -1 for rows without one; None without `row_labels`.
     label_names_ : list
@@ -391,7 +403,7 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
             if self.n_clusters is None:
                 state.expect([(CUTS,), *map(costs, TRIED)])
                 state.begin_fit()
-                counts, cut = open_counts(
+                counts, cut, _ = open_counts(
                     scaled,
                     layers,
                     covariance=covariance,
@@ -424,7 +436,9 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         self.annotator_accuracies_ = annotations.agreement(self.labels_)
         estimates, annotators = estimate(annotations.layers, result.best), annotations.annotators
         self.annotator_estimates_ = estimates_json(estimates, annotators)
-        self.notes_ = [*result.alarms, *result.notes, *notes_on(estimates, annotators, result.best)]
+        warned, noted = below_chance(estimates, annotators, result.best)
+        result = replace(result, alarms=(*result.alarms, *warned), notes=(*result.notes, *noted))
+        self.notes_ = [*result.alarms, *result.notes]
         for name in CONFIDENCE:
             self.__dict__.pop(f"{name}_", None)  # an earlier fit may have set it
         parts = {OF_RESULT: result, OF_BEST: result.best}

@@ -436,13 +436,18 @@ def hard_problems(layers: Sequence[Layer], n_clusters: int, words: Callable[[int
         if n_clusters > 0 and has_hard_links(layers):
             group_samples(layers, n_clusters)
     except Contradiction as contradiction:
+        from sweep_clustering.pipeline.fit.alarms import hard_clique  # loads numba, which takes a second
+
         links = contradiction.links.tolist()
         text = ", ".join(map(words, links[:MOST_NAMED]))
         more = f" and {plural(len(links) - MOST_NAMED, 'other')}" if len(links) > MOST_NAMED else ""
         fault = f"{plural(len(links), 'link')} that cannot hold together: {text}{more}"
         if not links:
             fault = "neither such a partition nor a few links that rule it out"
-        yield Problem("hard links", fault, expected, "links that may be wrong have no ! and a finite weight")
+        hint, least = "links that may be wrong have no ! and a finite weight", len(hard_clique(layers))
+        if least > n_clusters:
+            hint = f"they need at least {least} clusters (-k, n_clusters), or {hint}"
+        yield Problem("hard links", fault, expected, hint)
 
 
 def _hard_words(annotations: AnnotationRows, samples: Samples) -> Callable[[int], str]:

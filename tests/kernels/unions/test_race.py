@@ -378,6 +378,19 @@ def test_a_structure_between_the_base_rate_and_a_coin_is_not_taken(monkeypatch: 
     assert not choice.credible
 
 
+def test_a_structure_barely_ahead_is_not_called_worse(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, labels = blobs()
+    table, layers = table_of(X, 3), drawn(labels, 150, 0.9, 0.9)
+
+    def barely(trials: Trials, must: Any, together: Any, tested: NDArray[np.bool_]) -> HeldOut:
+        values = np.tile([0.26, 0.9999], int(tested.sum()) // 2 + 1)[: int(tested.sum())]
+        return answers_of(np.full(len(values), 0.3) if must is trials.rates else values)
+
+    monkeypatch.setattr(Trials, "_score", barely)
+    note = choose_structure(table, layers, components=1, subspace=NONE).note
+    assert note.startswith("no structure predicts the annotations clearly better than a coin")
+
+
 def test_the_choice_is_the_same_in_any_number_of_threads() -> None:
     X, labels = blobs(90, 6)
     layers = drawn(labels, 90, 0.85, None)
@@ -398,7 +411,7 @@ def test_annotations_that_say_nothing_leave_the_choice_to_the_features() -> None
     layers = drawn(labels, 150, 0.5, 0.9)
     table = table_of(X, 3)
     choice = choose_structure(table, layers)
-    assert "no structure predicts the annotations better" in choice.note
+    assert "no structure predicts the annotations clearly better" in choice.note
     assert "the features choose, by BIC" in choice.note
     assert not any(each.annotated for each in choice.ranked)
     assert adjusted_rand_score(labels, solved(table, choice.ranked[0], layers).labels) > 0.95

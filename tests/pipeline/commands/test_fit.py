@@ -163,6 +163,25 @@ def test_numbers_of_clusters_that_hard_links_rule_out_are_left_out() -> None:
     Path("apart").write_text("1 11 inf\n11 21 inf\n1 21 inf\n")
     result = document("-k", "2..4", "--cannot-link", "apart", "--restarts", "1", "--first-row", "1")
     assert [candidate["n_clusters"] for candidate in result["choice"]["candidates"]] == [3, 4]
+    text = fit("-k", "2,3", "--cannot-link", "apart", "--restarts", "1", "--first-row", "1").stdout
+    assert "there can be no fewer, as hard links rule them out" in " ".join(text.split())
+
+
+def test_hard_links_that_need_more_clusters_than_are_tried_set_their_number() -> None:
+    pairs = list(itertools.combinations(range(1, 13), 2))
+    Path("apart").write_text("".join(f"{i} {j} inf\n" for i, j in pairs))
+    options = "x.data", "--cannot-link", "apart", "--restarts", "1", "--first-row", "1"
+    result = sweep("fit", *options)
+    assert result.exit_code == 0, result.output
+    assert "12 of 12 tried" in result.stdout
+    assert "there can be no fewer, as hard links keep 12 rows apart" in " ".join(result.stdout.split())
+    result = sweep("fit", *options, "-k", "5")
+    assert result.exit_code == 2
+    assert "they need at least 12 clusters (-k, n_clusters)" in " ".join(result.output.split())
+
+
+def test_one_cluster_is_followed_by_no_questions() -> None:
+    assert "next:" not in fit("-k", "1", "--restarts", "1").stderr
 
 
 def from_0(text: str) -> str:

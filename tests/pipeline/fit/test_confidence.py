@@ -1,12 +1,15 @@
 """What a fit says of its annotators: two accuracies with intervals, and who is below chance."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.stats import beta
 
-from sweep_clustering import AnnotatedClustering
+from sweep_clustering import AnnotatedClustering, AnnotatedClusteringWarning
 from sweep_clustering.kernels.problem.data import Estimates
-from sweep_clustering.pipeline.fit.confidence import estimates_json
+from sweep_clustering.pipeline.fit.confidence import below_chance, estimates_json
 
 
 def test_intervals_are_those_of_beta_distributions() -> None:
@@ -35,11 +38,40 @@ def test_an_annotator_below_chance_is_named_and_used_in_reverse() -> None:
     estimator = AnnotatedClustering(
         3, model="conditional", components=1, subspace=2, covariance="spherical", restarts=2, random_state=0
     )
-    estimator.fit(X, must_link=tables[True], cannot_link=tables[False])
+    with pytest.warns(AnnotatedClusteringWarning) as caught:
+        estimator.fit(X, must_link=tables[True], cannot_link=tables[False])
     notes = [note for note in estimator.notes_ if "used in reverse" in note]
     assert len(notes) == 1
-    assert notes[0].startswith("right less often than by chance, and used in reverse: eve (0.")
+    assert notes[0].startswith("must-links and cannot-links seem to be exchanged by eve (right for 0.")
+    assert notes[0] in [str(warning.message) for warning in caught]
     estimates = estimator.annotator_estimates_
     assert [name for name in estimates if estimates[name]["below_chance"]] == ["eve"]
     assert estimator.annotator_accuracies_["eve"] < 0.3
     assert "np." not in repr(estimates)
+
+
+@pytest.mark.parametrize(
+    ("right", "used", "warning", "note"),
+    [
+        ((4, 90), (0.1, 0.5), "eve (right for 0.04 of pairs that belong together, 0.45", ""),
+        ((4, 10), (0.5, 0.5), "0.05 of others): this fit uses no answers in reverse", ""),
+        ((45, 95), (0.45, 0.48), "", "right less often than by chance, and used in reverse: eve"),
+        ((45, 95), (0.5, 0.5), "", ""),
+        ((90, 160), (0.9, 0.8), "", ""),
+    ],
+)  # fmt: skip
+def test_exchanged_kinds_are_told_from_guesses(
+    right: tuple[int, int], used: tuple[float, float], warning: str, note: str
+) -> None:
+    counts = np.array([[80.0, 170.0], right])
+    estimates = Estimates(np.array([0, 1]), counts, np.array([100.0, 200.0]) - counts, np.array([0.7, 0.7]))
+    gaussians = SimpleNamespace(
+        structure=SimpleNamespace(annotated=True), accuracies={0: (0.8, 0.85), 1: used}
+    )
+    fit: Any = SimpleNamespace(gaussians=gaussians)
+    warnings, notes = below_chance(estimates, ["ann", "eve"], fit)
+    assert len(warnings) == bool(warning)
+    assert len(notes) == bool(note)
+    assert warning in "".join(warnings)
+    assert note in "".join(notes)
+    assert not any("ann (" in text for text in warnings + notes)

@@ -159,10 +159,10 @@ def test_naming_counts_by_name() -> None:
 @pytest.mark.parametrize("n_clusters", [2, None])
 def test_impossible_hard_links_are_named_whatever_k(n_clusters: int | None) -> None:
     X = np.random.default_rng(0).normal(size=(40, 2))
-    count = 12 if n_clusters is None else 3
-    pairs = [(i, j, np.inf) for i in range(count) for j in range(i)]
+    pairs = [(i, j, np.inf) for i in range(3) for j in range(i)]
+    must = [(0, 1, np.inf)] if n_clusters is None else None
     with pytest.raises(InputError, match="1 cannot! 0"):
-        fitted(None, n_clusters=n_clusters, X=X, cannot_link=pairs)
+        fitted(None, n_clusters=n_clusters, X=X, must_link=must, cannot_link=pairs)
 
 
 # The command.
@@ -175,8 +175,7 @@ def run(folder: Path, *arguments: str) -> Any:
     (folder / "rows.txt").write_text("".join(f"{name or ''}\n" for name in labels), encoding="utf-8")
     two = "".join(f"{row},{name}\n" for row, name in enumerate(labels) if name)
     (folder / "two.csv").write_text(f"row,label\n0,?\n{two}", encoding="utf-8")
-    links = "".join(f"{i} {j} cannot!\n" for i in range(1, 13) for j in range(1, i))
-    (folder / "hard.txt").write_text(links, encoding="utf-8")
+    (folder / "hard.txt").write_text("1 2 must!\n1 2 cannot!\n", encoding="utf-8")
     return CliRunner().invoke(fit_command, [str(folder / "x.csv"), "--restarts", "2", *arguments])
 
 
@@ -198,6 +197,11 @@ def test_both_forms_of_files_give_the_same_json(tmp_path: Path) -> None:
     assert documents[0]["row_labels"]["names"] == documents[1]["row_labels"]["names"]
     assert sorted(documents[0]["row_labels"]["cluster_names"]) == sorted(NAMES)
     assert documents[1]["first_row"] == 0
+
+
+def test_command_says_that_names_bound_the_number(tmp_path: Path) -> None:
+    result = run(tmp_path, "--row-labels", str(tmp_path / "rows.txt"))
+    assert "there can be no fewer, as row labels have 3 names" in " ".join(result.stdout.split())
 
 
 def test_command_refuses_more_labels_than_clusters(tmp_path: Path) -> None:
