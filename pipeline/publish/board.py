@@ -44,7 +44,7 @@ from sweep_clustering.pipeline.report.elements import (
 from sweep_clustering.pipeline.report.figures import house_style
 from sweep_clustering.pipeline.scoring import tables
 from sweep_clustering.pipeline.scoring.ranking import RANKED, facts, lacking, rank
-from sweep_clustering.pipeline.scoring.raw import head_of
+from sweep_clustering.pipeline.scoring.raw import head_of, scored_cells
 from sweep_clustering.pipeline.scoring.scores import LABELS
 from sweep_clustering.storage.archive import CUBE_SUFFIX, is_zip
 from sweep_clustering.storage.cube.manifest import Manifest, read_manifest
@@ -186,7 +186,7 @@ def read_manifests(places: Iterable[Path]) -> dict[str, Manifest]:
     for place in places:
         with collecting(problems):
             manifest, name, n = read_manifest(place), place.stem, 1
-            if _is_bundle(place):
+            if is_zip(place) and not place.name.endswith(CUBE_SUFFIX):
                 read_bundle(place)
             while name in manifests:
                 name, n = f"{place.stem}-{n + 1}", n + 1
@@ -204,22 +204,12 @@ def read_manifests(places: Iterable[Path]) -> dict[str, Manifest]:
     return manifests
 
 
-def _is_bundle(path: Path) -> bool:
-    return is_zip(path) and not path.name.endswith(CUBE_SUFFIX)
-
-
 def source_of(manifest: Manifest, name: str, progress: Progress = silent) -> Source:
     """Score the cells of a cube or a bundle for a board; `progress` goes through the data sets."""
     nodes = open_cube(manifest.path).to_dict()
     needed = {path: node[[name for name in NEEDED if name in node]] for path, node in nodes.items()}
     tree = xr.DataTree.from_dict(needed)
-    cells = tables.cell_table(tree, manifest.plans, progress)
-    if any(plan.left_out for plan in manifest.plans.values()) and _is_bundle(Path(manifest.path)):
-        # data that may not be published are not there, but scores are
-        scores = {raw.cell: raw.scores for raw in read_bundle(Path(manifest.path)).scores.cells}
-        rows = [scores.get(tables.row_cell(row), {}) for _, row in cells.iterrows()]
-        for score in RANKED:
-            cells[score] = cells[score].fillna(pd.Series([row.get(score, np.nan) for row in rows]))
+    cells = scored_cells(tree, manifest.plans, [manifest.path], progress)
     cells = tables.rows_of(cells, tables.compared(cells)).assign(design=np.nan, search=np.nan)
     return Source(name, manifest, tree, cells, published_hash(Path(manifest.path)))
 

@@ -31,7 +31,7 @@ from sweep_clustering.pipeline.publish.description import (
     ro_crate,
 )
 from sweep_clustering.pipeline.report.write import EXTRA, write_report, write_rows
-from sweep_clustering.pipeline.scoring.raw import SCORES, RawScores, raw_table, raw_text, read_raw
+from sweep_clustering.pipeline.scoring.raw import BESIDE, SCORES, RawScores, raw_table, raw_text, read_raw
 from sweep_clustering.storage.archive import CUBE_SUFFIX, ZIP_SUFFIX, Archive, parts_of, write_zip
 from sweep_clustering.storage.cube.chunks import ROOT_FILE
 from sweep_clustering.storage.cube.manifest import Manifest, Parts, group_entry, read_manifest
@@ -162,7 +162,10 @@ def write_bundle(cube: Place, out: Path, *, overwrite: bool = False, progress: P
 def _members(manifest: Manifest, folder: Path, progress: Progress) -> dict[str, bytes | Path]:
     """Return all members of the bundle of a cube; files are made in a folder."""
     name = manifest.spec.name
-    unknown = [name for name, origin in data_origins(manifest).items() if not origin.licence]
+    is_public = {name: bool(origin.licence) for name, origin in data_origins(manifest).items()}
+    unknown = [
+        name for name, plan in manifest.plans.items() if plan.left_out or not is_public.get(name, True)
+    ]
     plain, public = public_state(manifest), public_state(manifest, unknown)
     whole, published = folder / f"whole{CUBE_SUFFIX}", folder / f"{name}{CUBE_SUFFIX}"
     _write_cube(plain, whole)
@@ -171,7 +174,9 @@ def _members(manifest: Manifest, folder: Path, progress: Progress) -> dict[str, 
     else:
         whole.rename(published)
         whole = published
-    scores = raw_table(open_cube(whole), plain.plans)
+    scores = raw_table(open_cube(whole), plain.plans, [manifest.path])
+    text = raw_text(scores, plain.spec, plain.plans, plain.made_with)
+    whole.with_suffix(BESIDE).write_text(text, encoding="utf-8")  # for the report
     write_rows(folder / "scores.parquet", [scores])
     parts = Parts((read_manifest(whole),), replace(public, path=published.relative_to(folder)))
     report = write_report(parts, folder / "report", progress=progress)
@@ -181,7 +186,7 @@ def _members(manifest: Manifest, folder: Path, progress: Progress) -> dict[str, 
         "CITATION.bib": bibliography(public).encode(),
         "provenance.json": _json(provenance(public)),
         "report.html": report.page,
-        SCORES: raw_text(scores, plain.spec, plain.plans, plain.made_with).encode(),
+        SCORES: text.encode(),
         "scores.parquet": folder / "scores.parquet",
         "sweep.toml": as_toml(public.spec).encode(),
         published.name: published,

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from sweep_clustering.pipeline.common import Progress, plural, silent
 from sweep_clustering.pipeline.publish.bundle import MANIFEST, read_bundle
+from sweep_clustering.pipeline.scoring.raw import BESIDE, raw_table, raw_text
 from sweep_clustering.storage.archive import Archive, is_zip
 from sweep_clustering.storage.cube.blocks import Arrays, BlockStore, CellMismatch, compare_cells
 from sweep_clustering.storage.cube.chunks import ANNOTATIONS
@@ -26,7 +27,7 @@ from sweep_clustering.storage.cube.growth import InputArrays, create, open_cube,
 from sweep_clustering.storage.cube.manifest import Manifest, read_manifest, software_problems, together
 from sweep_clustering.storage.cube.schema import ANSWERED, INPUTS, PENDING, VARIABLES
 from sweep_clustering.storage.damage import loaded_again
-from sweep_clustering.storage.files import PLAIN, storage_errors, sync_directory
+from sweep_clustering.storage.files import PLAIN, storage_errors, sync_directory, write_new
 from sweep_clustering.storage.runfolder.folder import CUBE_SUFFIX
 from sweep_clustering.sweeps.errors import InputError, Problem, collected, collecting, raise_all
 from sweep_clustering.sweeps.file.spec import Mixtures
@@ -70,8 +71,9 @@ class Merged:
         text = f"{self.cube}: {done}, from {plural(self.n_cubes, 'cube')}{common}"
         if self.left_out:
             text += (
-                f"\nno scores, because data were left out (--data-dir finds them): {', '.join(self.left_out)}"
+                f"\nscores of {', '.join(self.left_out)} are those of the bundles, because data were left out"
             )
+            text += f" (--data-dir finds them); they stand in {self.cube.with_suffix(BESIDE)}"
         return text
 
 
@@ -91,8 +93,11 @@ def merge(
         If the file system refuses, or a file of a cube is damaged.
     """
     problems, cubes = list[Problem](), list[Manifest]()
-    if os.path.lexists(target):
-        problems.append(Problem(str(target), "something there already", "a name not in use"))
+    problems += [
+        Problem(str(path), "something there already", "a name not in use")
+        for path in (target, target.with_suffix(BESIDE))
+        if os.path.lexists(path)
+    ]
     if target.suffix != CUBE_SUFFIX:
         problems.append(Problem("--out", str(target), f"a name that ends with {CUBE_SUFFIX}"))
     with collecting(problems):
@@ -116,6 +121,10 @@ def merge(
         root = replace(read_manifest(temporary), runs=state.runs, failed=state.failed)
         replace(root, machines=state.machines).commit(PLAIN)
         with storage_errors(target):
+            if left_out:
+                cells = raw_table(open_cube(temporary), state.plans, places)
+                text = raw_text(cells, state.spec, state.plans, state.made_with)
+                write_new(target.with_suffix(BESIDE), text.encode())
             os.rename(temporary, target)
             sync_directory(target.parent)
     finally:

@@ -23,8 +23,9 @@ from sweep_clustering.pipeline.report.elements import EMPTY, Part, Section, Valu
 from sweep_clustering.pipeline.report.scores import PANEL
 from sweep_clustering.pipeline.report.write import records, write_figures, write_page
 from sweep_clustering.pipeline.scoring.pairs import PLACE, difference_table, pair, total_table
+from sweep_clustering.pipeline.scoring.raw import scored_cells
 from sweep_clustering.pipeline.scoring.scores import LABELS
-from sweep_clustering.pipeline.scoring.tables import cell_table, titled, with_variants, written_counts
+from sweep_clustering.pipeline.scoring.tables import titled, with_variants, written_counts
 from sweep_clustering.storage.cube.growth import open_cube
 from sweep_clustering.storage.cube.manifest import Manifest, read_manifest
 from sweep_clustering.storage.files import Place, storage_errors
@@ -125,7 +126,7 @@ def write_comparison(
     raise_all(problems)
     a, b = manifests
     searches = search_called(a.spec, b.spec), search_called(b.spec, a.spec)
-    cells = [cell_table(open_cube(manifest.path), manifest.plans) for manifest in manifests]
+    cells = [scored_cells(open_cube(cube.path), cube.plans, [cube.path]) for cube in manifests]
     pairs, unpaired = pair(cells[0], cells[1], scores, searches)
     table, total = difference_table(pairs), total_table(pairs)
     wholes = total.assign(p=np.nan, m=pd.NA)

@@ -27,9 +27,9 @@ from sweep_clustering.pipeline.report.figures import JOINS_LETTERS, USUAL, house
 from sweep_clustering.pipeline.report.paper import write_paper
 from sweep_clustering.pipeline.scoring import tables as scored
 from sweep_clustering.pipeline.scoring.ranking import rank_published
-from sweep_clustering.pipeline.scoring.raw import raw_table, raw_text
+from sweep_clustering.pipeline.scoring.raw import raw_table, raw_text, scored_cells
 from sweep_clustering.pipeline.scoring.scores import QUALITIES, plain, score_datasets
-from sweep_clustering.pipeline.scoring.tables import cell_table, summary_table
+from sweep_clustering.pipeline.scoring.tables import summary_table
 from sweep_clustering.storage.cube.manifest import Parts, Places, read_parts
 from sweep_clustering.storage.cube.schema import DONE
 from sweep_clustering.storage.cube.store import open_parts
@@ -143,7 +143,7 @@ def write_report(
     if parts.missing:
         logger.warning(parts.missing)
     tree = open_parts(parts)
-    cells = scored.cell_table(tree, parts.manifest.plans, progress)
+    cells = scored_cells(tree, parts.manifest.plans, parts.paths, progress)
     summary = scored.summary_table(cells)
     content = _content(parts, tree, cells, summary, table, request)
     tables = {"summary": summary, "cells": cells, **_tables(content)}
@@ -480,11 +480,11 @@ def write_export(cube: Places, folder: Path, how: str, *, overwrite: bool = Fals
         try:
             if how == "raw":
                 names = [f"scores{FORMATS[how]}"]
-                text = raw_text(raw_table(tree, plans), manifest.spec, plans, manifest.made_with)
+                text = raw_text(raw_table(tree, plans, parts.paths), manifest.spec, plans, manifest.made_with)
                 (temporary / names[0]).write_text(text, encoding="utf-8")
             else:
                 write = _write_grids if how == "netcdf" else _write_tables
-                names = list(write(tree, plans, temporary, FORMATS[how]))
+                names = list(write(tree, parts, temporary, FORMATS[how]))
             folder.mkdir(parents=True, exist_ok=True)
             for name in names:
                 (temporary / name).replace(folder / name)
@@ -493,14 +493,12 @@ def write_export(cube: Places, folder: Path, how: str, *, overwrite: bool = Fals
     return [folder / name for name in names]
 
 
-def _write_tables(
-    tree: xr.DataTree, plans: dict[str, DatasetPlan], folder: Path, suffix: str
-) -> Iterator[str]:
-    cells = cell_table(tree, plans)
+def _write_tables(tree: xr.DataTree, parts: Parts, folder: Path, suffix: str) -> Iterator[str]:
+    cells = scored_cells(tree, parts.manifest.plans, parts.paths)
     tables: dict[str, Iterable[pd.DataFrame]] = {"cells": [cells], "summary": [summary_table(cells)]}
-    tables |= {f"labels-{name}": _label_tables(tree, plan) for name, plan in plans.items()}
-    for name, parts in tables.items():
-        write_rows(folder / f"{name}{suffix}", parts)
+    tables |= {f"labels-{name}": _label_tables(tree, plan) for name, plan in parts.manifest.plans.items()}
+    for name, rows in tables.items():
+        write_rows(folder / f"{name}{suffix}", rows)
         yield f"{name}{suffix}"
 
 
@@ -563,10 +561,8 @@ def write_rows(path: Path, tables: Iterable[pd.DataFrame]) -> None:
             writer.write_table(part)
 
 
-def _write_grids(
-    tree: xr.DataTree, plans: dict[str, DatasetPlan], folder: Path, suffix: str
-) -> Iterator[str]:
-    for plan in plans.values():
+def _write_grids(tree: xr.DataTree, parts: Parts, folder: Path, suffix: str) -> Iterator[str]:
+    for plan in parts.manifest.plans.values():
         for path, values in score_datasets(tree, plan.name).items():
             node = tree[path].to_dataset()
             grid = plain(values.assign(labels=node["labels"], status=node["status"]))

@@ -1,14 +1,16 @@
 """Raw scores of the cells of a sweep in one CSV, with all that another needs to compute them again.
 
 `raw_table` and `raw_text` make such a file of a cube, `read_raw` reads one that may come from anywhere, and
-`differences` compares its sweep with another one. The file begins with the head: lines of `#`, a key and a
-JSON value. Then come a line of columns and one for each cell: coordinates, status, and scores with all
-digits.
+`differences` compares its sweep with another one. `scored_cells` is the table of the cells of a cube, in
+which data that are left out have the scores of such a file. The file begins with the head: lines of `#`, a
+key and a JSON value. Then come a line of columns and one for each cell: coordinates, status, and scores with
+all digits.
 """
 
 import json
+from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,18 +20,25 @@ import xarray as xr
 from pydantic import Field, create_model
 from pydantic_core import core_schema
 
+from sweep_clustering.pipeline.common import Progress, silent
 from sweep_clustering.pipeline.scoring.scores import CATALOGUE
-from sweep_clustering.pipeline.scoring.tables import cell_table
-from sweep_clustering.storage.cube.schema import STATUS_WORDS
+from sweep_clustering.pipeline.scoring.tables import cell_table, row_cell
+from sweep_clustering.storage.archive import Archive, is_zip
+from sweep_clustering.storage.cube.schema import DONE, STATUS_WORDS
+from sweep_clustering.storage.files import Place
 from sweep_clustering.sweeps.data.lines import MOST_BYTES, Lines, plain_text, read_text, read_typed, shortened
 from sweep_clustering.sweeps.errors import InputError, Problem, collecting, raise_all, short_text
 from sweep_clustering.sweeps.file.spec import SweepSpec
 from sweep_clustering.sweeps.plan import AXES, Cell, DatasetPlan
 from sweep_clustering.sweeps.records import Choice, Expected, Given, Real, Record, Text, Whole, read
+from sweep_clustering.sweeps.words import baseline_of
 
 # Version of the file format, and the name of such a file.
 FORMAT = 1
 SCORES = "scores.csv"
+
+# End of the name of such a file beside a cube that lacks data.
+BESIDE = ".scores.csv"
 
 # Scores that follow from the arrays of a cell alone.
 RAW = tuple(name for name, score in CATALOGUE.items() if score.function is not None)
@@ -125,9 +134,47 @@ def software(spec: SweepSpec) -> dict[str, str]:
     }
 
 
-def raw_table(tree: xr.DataTree, plans: Mapping[str, DatasetPlan]) -> pd.DataFrame:
-    """Return the raw scores of the cells of an opened cube."""
-    return cell_table(tree, plans)[list(COLUMNS)]
+def scored_cells(
+    tree: xr.DataTree,
+    plans: Mapping[str, DatasetPlan],
+    places: Iterable[Place],
+    progress: Progress = silent,
+) -> pd.DataFrame:
+    """Return the `cell_table` of an opened cube, with scores stored at `places` for left-out data."""
+    cells = cell_table(tree, plans, progress)
+    absent = [plan.name for plan in plans.values() if plan.left_out]
+    rows = cells[cells["dataset"].isin(absent) & (cells["status"] == STATUS_WORDS[DONE])]
+    if not len(rows):
+        return cells
+    stored = ChainMap(*map(_stored_scores, places))
+    scores = []
+    for cell in map(row_cell, (row for _, row in rows.iterrows())):
+        values = dict(stored.get(cell, {}))
+        if cell.p is not None:
+            baseline = replace(
+                cell, p=None, m=None, design=None, replicate=None, model=baseline_of(cell.model)
+            )
+            values["relative_nmi"] = values.get("nmi", np.nan) - stored.get(baseline, {}).get("nmi", np.nan)
+        scores.append(values)
+    return cells.fillna(pd.DataFrame(scores, rows.index))
+
+
+def _stored_scores(place: Place) -> dict[Cell, Mapping[str, float]]:
+    """Return the scores in a bundle, or in the file beside a cube."""
+    if is_zip(place) and SCORES in (archive := Archive(place)).sizes:
+        raw = read_raw(Path(place, SCORES), archive.read(SCORES))
+    elif isinstance(place, Path) and (beside := place.with_suffix(BESIDE)).exists():
+        raw = read_raw(beside)
+    else:
+        return {}
+    return {line.cell: line.scores for line in raw.cells}
+
+
+def raw_table(
+    tree: xr.DataTree, plans: Mapping[str, DatasetPlan], places: Iterable[Place] = ()
+) -> pd.DataFrame:
+    """Return the raw scores of `scored_cells`."""
+    return scored_cells(tree, plans, places)[list(COLUMNS)]
 
 
 def raw_text(

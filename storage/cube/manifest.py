@@ -449,6 +449,11 @@ class Parts:
     manifest: Manifest  # state of all cubes together; no cube could be written with it
     missing: str = ""  # the missing parts, in words
 
+    @property
+    def paths(self) -> tuple[Place, ...]:
+        """Place of each cube."""
+        return tuple(cube.path for cube in self.cubes)
+
 
 def read_parts(places: Places) -> Parts:
     """Read the root of a cube, or of several that are parts of one sweep.

@@ -8,12 +8,14 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from processes.commandline import sweep
 
 from sweep_clustering.pipeline.publish.bundle import read_bundle, write_bundle
 from sweep_clustering.pipeline.publish.description import bibliography
-from sweep_clustering.pipeline.scoring.raw import raw_table
+from sweep_clustering.pipeline.report.write import write_report
+from sweep_clustering.pipeline.scoring.raw import RAW, scored_cells
 from sweep_clustering.storage.cube.growth import open_cube
 from sweep_clustering.storage.cube.manifest import read_manifest
 from sweep_clustering.sweeps.data.builtin import REGISTRY
@@ -36,7 +38,7 @@ datasets = [
 ]
 p = [0.9]
 m = [10]
-models = ["posterior"]
+models = ["unsupervised", "posterior"]
 methods = [
     "k-means",
     "pckmeans",
@@ -61,6 +63,10 @@ def cube(tmp_path_factory: pytest.TempPathFactory) -> Path:
     submitted = sweep("submit", folder / "cited.toml", "--results", folder, "--workers", "0")
     assert submitted.exit_code == 0, submitted.output
     return folder / "cited.zarr"
+
+
+def cells(place: Path) -> pd.DataFrame:
+    return scored_cells(open_cube(place), read_manifest(place).plans, [place])
 
 
 @pytest.fixture(scope="module")
@@ -133,24 +139,36 @@ def test_data_without_a_licence_are_named_and_left_out(cube: Path, bundle: Path)
     refused = sweep("report", bundle, "--cell", "secret/p=0.9/m=10/replicate=0/posterior")
     assert refused.exit_code == 2
     assert "expected a cell of data that were not left out" in refused.stderr
-    page = sweep("report", bundle, "--out", cube.with_name("of-bundle"))
-    assert page.exit_code == 0, page.output
+
+
+@pytest.mark.slow
+def test_scores_of_data_that_are_left_out_go_with_the_cells(
+    cube: Path, bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    merged = sweep("merge", bundle, "--out", "merged.zarr")
+    assert merged.exit_code == 0, merged.output
+    assert "\nscores of secret are those of the bundles, because data were left out" in merged.stdout
+    again = sweep("bundle", "merged.zarr")
+    assert again.exit_code == 0, again.output
+    whole = cells(cube)
+    assert whole["relative_nmi"].notna().sum() > 1
+    for place in (bundle, Path("merged.zarr"), Path("merged.zip")):
+        pd.testing.assert_frame_equal(cells(place), whole)
+    pd.testing.assert_frame_equal(write_report(bundle, Path("page")).cells, whole)
+    assert write_bundle(bundle, Path("twice.zip")).read_bytes() == bundle.read_bytes()
+    refused = sweep("merge", bundle, "--out", "merged.zarr")
+    assert refused.stderr.count("something there already") == 2
 
 
 def test_a_cube_merged_of_bundles_has_scores_of_data_that_are_on_this_machine(
     cube: Path, bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    merged = sweep("merge", bundle, "--out", "without.zarr")
-    assert merged.exit_code == 0, merged.output
-    assert "\nno scores, because data were left out (--data-dir finds them): secret\n" in merged.stdout
     merged = sweep("merge", bundle, "--out", "with.zarr", "--data-dir", bundle.parent)
     assert merged.exit_code == 0, merged.output
     assert "left out" not in merged.stdout
-    whole, joined = (
-        raw_table(open_cube(path), read_manifest(path).plans) for path in (cube, Path("with.zarr"))
-    )
-    assert joined.equals(whole)
+    pd.testing.assert_frame_equal(cells(Path("with.zarr"))[[*RAW]], cells(cube)[[*RAW]], check_exact=True)
 
 
 def test_no_path_of_the_machine_is_in_a_bundle(cube: Path, bundle: Path) -> None:
