@@ -232,8 +232,12 @@ def verify(
     methods = [method for method in manifest.spec.grid.methods if method.name not in drawable.foreign]
     calls = method_calls(str(path), methods)
     if not drawable.cells:
-        hint = f"--run-methods runs the code of {', '.join(drawable.foreign)}" if drawable.left_out else ""
-        raise InputError([Problem(str(path), "no cell that is done", "at least one", hint)])
+        if not drawable.left_out:
+            raise refused(path, "no cell that is done", "at least one")
+        fault = f"{plural(drawable.left_out, 'cell')} of own methods, and no other one that is done"
+        expected = "cells of models or of shipped methods, whose code is here"
+        hint = f"--run-methods runs the code of {', '.join(drawable.foreign)}, if it is here and unchanged"
+        raise refused(path, fault, expected, hint)
     digest, drawn, asked_cells = drawable.digest, drawable.draw(sample, seed), drawable.asked_cells
     n_paths = -(-sum(asks(cell.design) for cell in drawn) // CELLS_PER_PATH)
     last_cells = [asked_cells[walk] for walk in draw(asked_cells, n_paths, digest, seed)]

@@ -15,7 +15,7 @@ from browser import Page, chromium
 from cubes import toy
 from processes.commandline import sweep
 
-from sweep_clustering.pipeline.check import CellCheck, Drawable, Verification, write_record
+from sweep_clustering.pipeline.check import CellCheck, Drawable, Verification, verify, write_record
 from sweep_clustering.pipeline.publish.board import Board, file_names, read_manifests, source_of, write_board
 from sweep_clustering.pipeline.publish.bundle import write_bundle
 from sweep_clustering.storage.cube.manifest import append_run
@@ -76,6 +76,15 @@ def test_a_newcomer_with_all_results_is_ranked_and_changes_no_score_of_others(
     for before, after in zip(alone.content.rankings, whole.content.rankings, strict=True):
         assert set(after.models) - set(before.models) == {"own"}
         pd.testing.assert_frame_equal(after.means[before.models], before.means)
+
+
+def test_cells_of_own_methods_alone_are_not_verified_without_their_code(tmp_path: Path) -> None:
+    alone = cube(tmp_path / "own.zarr", *stranger("iris"), code="sha256:1")
+    n_cells = len(board(alone).cells)
+    with pytest.raises(InputError, match=f"found {n_cells} cells of own methods, .* the code of own, if it"):
+        verify(alone, sample=1)
+    with pytest.raises(InputError, match=r"/x/own\.py"):
+        verify(alone, sample=1, run_methods=True)
 
 
 def test_a_newcomer_that_lacks_results_is_shown_without_a_rank(base: Path, tmp_path: Path) -> None:
