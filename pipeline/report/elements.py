@@ -14,7 +14,7 @@ import re
 import textwrap
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from importlib.resources import files
@@ -417,15 +417,20 @@ def text_lines(table: Table) -> list[str]:
     return [line.rstrip() for line in text.getvalue().splitlines()]
 
 
-def _that_fit(widths: Sequence[int], n_lead: int) -> Iterator[list[int]]:
-    """Yield places of columns that a line has room for, the first ones in each of them."""
-    places = list(range(n_lead))
+def _that_fit(widths: Sequence[int], n_lead: int) -> list[list[int]]:
+    """Return places of columns that lines have room for, the first ones in each, and about equally many."""
+    fewest = len(_packed(widths, n_lead, WIDTH + 2))
+    packed = (_packed(widths, n_lead, width) for width in range(WIDTH + 3))
+    return next(lines for lines in packed if len(lines) == fewest)
+
+
+def _packed(widths: Sequence[int], n_lead: int, width: int) -> list[list[int]]:
+    lines = [list(range(n_lead))]
     for place in range(n_lead, len(widths)):
-        if len(places) > n_lead and sum(widths[at] for at in (*places, place)) > WIDTH + 2:
-            yield places
-            places = list(range(n_lead))
-        places.append(place)
-    yield places
+        if len(lines[-1]) > n_lead and sum(widths[at] for at in (*lines[-1], place)) > width:
+            lines.append(list(range(n_lead)))
+        lines[-1].append(place)
+    return lines
 
 
 def frame(table: Table) -> pd.DataFrame:

@@ -285,6 +285,13 @@ def test_a_table_that_is_wider_than_a_line_goes_on_below_with_its_first_columns(
         assert words.count(f"{at}.500") == len(rows)
 
 
+def test_no_column_of_a_wide_table_stands_alone() -> None:
+    heads = ("data set", *(f"a head of letters {at}" for at in range(6)))
+    table = elements.Table("t", heads, (tuple(map(elements.words, heads)),), n_lead=1)
+    first, _, second, _ = elements.text_lines(table)
+    assert (first.count("letters"), second.count("letters")) == (3, 3)
+
+
 def test_names_with_hyphens_stay_whole_at_the_end_of_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     sentence = "solver of conditional-any: 1 (runs 1 to 2), 2 (run 3)"
     for width in range(20, 60):
