@@ -316,8 +316,13 @@ def _for_this_table(command: click.Command, **values: Any) -> str:
 
 
 def _show_notes(*notes: str) -> None:
-    for note in notes:
-        click.echo(unstyled(f"note: {note}"), err=True)
+    lines = [f"note: {note}" for note in notes]
+    if sys.stderr.isatty():
+        from sweep_clustering.pipeline.fit.summary import paragraph
+
+        lines = [part for line in lines for part in paragraph(line, sys.stderr)]
+    for line in lines:
+        click.echo(unstyled(line), err=True)
 
 
 @click.command()

@@ -11,7 +11,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -148,9 +148,10 @@ class FitSummary:
             yield f"note       {plural(result.caps_reached, 'loop')} ended at the limit of passes"
 
 
-def paragraph(line: str) -> list[str]:
-    """Return a text behind its head, in lines that fit on the terminal, if there is one."""
-    width = min(WIDTH, shutil.get_terminal_size((WIDTH, 0)).columns) if sys.stdout.isatty() else WIDTH
+def paragraph(line: str, stream: TextIO | None = None) -> list[str]:
+    """Return a text behind its head, in lines that fit on the terminal of stdout, or of another stream."""
+    is_terminal = (stream or sys.stdout).isatty()
+    width = min(WIDTH, shutil.get_terminal_size((WIDTH, 0)).columns) if is_terminal else WIDTH
     lines = textwrap.wrap(
         line, width, subsequent_indent=" " * HEAD, break_long_words=False, break_on_hyphens=False
     )

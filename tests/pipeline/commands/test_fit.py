@@ -288,18 +288,32 @@ def test_the_result_is_short_and_says_what_to_do_next() -> None:
     assert re.fullmatch(r" {11}and 7 more with (1 row each|\d+ rows each|\d+ to \d+ rows)", many[7])
 
 
+def on_terminal(*command: str, stream: str) -> str:
+    """Output of a command on one stream, which is a terminal of 60 columns."""
+    terminal, other = os.openpty()
+    line = [sys.executable, "-m", "sweep_clustering", *command]
+    silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    subprocess.run(line, **silent | {stream: other}, env=os.environ | {"COLUMNS": "60"}, check=True)  # type: ignore[call-overload]
+    os.close(other)
+    output = os.read(terminal, 2**16).decode()
+    os.close(terminal)
+    return output
+
+
 @pytest.mark.slow
 def test_lines_fit_on_a_narrow_terminal() -> None:
-    terminal, stdout = os.openpty()
-    command = [sys.executable, "-m", "sweep_clustering", "fit", "x.data", "-k", "3", *CONDITIONAL, "-v"]
-    subprocess.run(command, stdout=stdout, env=os.environ | {"COLUMNS": "60"}, check=True)
-    os.close(stdout)
-    lines = os.read(terminal, 2**16).decode().splitlines()
-    os.close(terminal)
+    lines = on_terminal("fit", "x.data", "-k", "3", *CONDITIONAL, "-v", stream="stdout").splitlines()
     assert lines[0] == "classes    3 (30 rows)"
     assert max(map(len, lines)) <= 60
     words = " ".join(line.strip() for line in lines)
     assert "--out labels.csv writes them, --json prints everything" in words
+    header = ",".join(f"measure {at}" for at in range(8))
+    X = np.tile(np.loadtxt("x.data"), 4) + np.random.default_rng(0).normal(size=(30, 8))
+    np.savetxt("named.csv", X, delimiter=",", header=header, comments="")
+    output = on_terminal("fit", "named.csv", "-k", "3", "--restarts", "1", stream="stderr")
+    lines = output.partition("\x1b")[0].splitlines()  # before the bar of progress
+    assert max(map(len, lines)) <= 60
+    assert f"note: features used: {header.replace(',', ', ')} (8)" == " ".join(map(str.strip, lines))
 
 
 # Tables as people have them, and labels that go to a file.
