@@ -54,6 +54,8 @@ class Archive:
         file that is read, which may be at an address
     start, size : int
         part of the file that is the zip; all of it by default
+    whole : int
+        size of the file, if it is known
 
     Raises
     ------
@@ -61,10 +63,13 @@ class Archive:
         With every problem, if this is no zip, or one that could do harm.
     """
 
-    def __init__(self, path: Place, start: int = 0, size: int | None = None) -> None:
+    def __init__(
+        self, path: Place, start: int = 0, size: int | None = None, whole: int | None = None
+    ) -> None:
         self.path, self._start = path, start
-        with storage_errors(path), opened(path) as file:
-            self._size = file.seek(0, os.SEEK_END) if size is None else size
+        with storage_errors(path), opened(path, whole) as file:
+            self._whole = file.seek(0, os.SEEK_END)
+            self._size = self._whole if size is None else size
             try:
                 with zipfile.ZipFile(_Part(file, start, self._size)) as archive:
                     members = archive.infolist()
@@ -82,13 +87,13 @@ class Archive:
 
     def inside(self, name: str) -> Archive:
         """Return the zip that is a member."""
-        with storage_errors(self.path), opened(self.path) as file:
-            return Archive(self.path, self._place(file, name), self._members[name][1])
+        with storage_errors(self.path), opened(self.path, self._whole) as file:
+            return Archive(self.path, self._place(file, name), self._members[name][1], self._whole)
 
     def parts(self, name: str) -> Iterator[bytes]:
         """Yield the content of a member, some bytes at a time; raise InputError if it has changed."""
         digest, (_, size, crc) = 0, self._members[name]
-        with storage_errors(self.path), opened(self.path) as file:
+        with storage_errors(self.path), opened(self.path, self._whole) as file:
             file.seek(self._place(file, name))
             while size and (part := file.read(min(size, PART_BYTES))):
                 digest, size = zlib.crc32(part, digest), size - len(part)

@@ -82,14 +82,20 @@ def read(address: str, most: int) -> bytes:
 
 
 @contextmanager
-def opened(place: Place) -> Iterator[BinaryIO]:
-    """Open a file to read parts of it; at an address, the server must be able to send parts."""
+def opened(place: Place, size: int | None = None) -> Iterator[BinaryIO]:
+    """Open a file to read parts of it; at an address, the server must be able to send parts.
+
+    With the size, which would be requested, this requests nothing yet.
+    """
     if isinstance(place, Path):
         with place.open("rb") as file:
             yield file
         return
     try:
-        with _explained(place), _files_of(place).open(place, "rb", block_size=BLOCK_BYTES) as file:
+        with (
+            _explained(place),
+            _files_of(place).open(place, "rb", block_size=BLOCK_BYTES, size=size) as file,
+        ):
             yield file
     except FileNotFoundError as error:
         raise refused(place, f"nothing there ({error.strerror})", "a zip") from None

@@ -347,6 +347,7 @@ def test_a_bundle_at_an_address_is_read_in_parts(cube: Path, tmp_path: Path) -> 
     for path in (inner, bundle):
         with serving(path, Ranged) as address:
             assert open_cube(address).load().identical(expected)
+            assert Ranged.requests.count("HEAD ") == 1
             with pytest.raises(InputError, match="nothing there"):
                 open_cube(address.replace("toy.", "none."))
     with serving(bundle) as address, pytest.raises(StorageError, match="range requests"):
