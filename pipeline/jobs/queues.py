@@ -446,7 +446,7 @@ def _slurm_jobs(output: str) -> list[LiveJob]:
             if used != "0:00":
                 continue
             state, node, reason = "PENDING", "", "its node is being cleaned"
-        jobs.append(LiveJob(number, name, state, node, reason))
+        jobs.append(LiveJob(number, name, state, node, "" if reason == "None" else reason))
     return jobs
 
 

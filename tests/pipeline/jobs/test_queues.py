@@ -112,9 +112,11 @@ def test_all_own_live_jobs_but_one_are_cancelled(command: Command, caplog: pytes
 def test_a_job_that_is_queued_again_is_live_while_its_node_is_cleaned(command: Command) -> None:
     """SLURM 22.05 shows both jobs as completing, and counts the time of the new start alone."""
     rows = ("7|sweep-a-head|COMPLETING|n1|0:00|None", "8|sweep-a-0|COMPLETING|n1|1:10|None")
+    rows += ("9|sweep-a-1|RUNNING|n1|0:05|None",)
     command("squeue", "; ".join(f"echo '{row}'" for row in rows))
-    (job,) = SLURM.live_jobs("sweep-a-")
+    job, other = SLURM.live_jobs("sweep-a-")
     assert job == LiveJob("7", "sweep-a-head", "PENDING", "", "its node is being cleaned")
+    assert other == LiveJob("9", "sweep-a-1", "RUNNING", "n1", "")  # SLURM's word for no reason
 
 
 HERE, OTHER = "echo '42|sweep-a-1|PENDING||0:00|None'", "echo '42|sweep-a-10|PENDING||0:00|None'"
@@ -178,7 +180,7 @@ def test_a_site_may_print_lines_of_its_own(command: Command) -> None:
         "9_3|a | b|RUNNING|gpu-a[01-03]|0:01|None",
     )
     command("squeue", "; ".join((hint, *(f"echo '{row}'" for row in rows))))
-    assert SLURM.live_jobs("sweep-a-") == [LiveJob("7", "sweep-a-0", "RUNNING", "gpu-a01", "None")]
+    assert SLURM.live_jobs("sweep-a-") == [LiveJob("7", "sweep-a-0", "RUNNING", "gpu-a01", "")]
     command("scontrol", f"{hint}; echo 'JobId=7 JobState=CANCELLED ExitCode=0:15 NodeList=gpu-a01'")
     command("sacct", f"{hint}; echo 'CANCELLED by 12|0:0|gpu-a01'")
     assert SLURM.end_of("7").end == "cancelled by an administrator (user number 12)"
