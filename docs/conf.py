@@ -35,6 +35,9 @@ extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "numpydoc",
 exclude_patterns = ["_build", "repeat"]
 nitpicky = True
 
+# Two hyphens of an option stay two hyphens.
+smartquotes = False
+
 html_theme = "pydata_sphinx_theme"
 html_title = f"sweep {version}"
 html_static_path = ["static", str(MATHJAX.locate())]

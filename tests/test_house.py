@@ -197,8 +197,8 @@ MOST = {
     "calls with splats": 125,
     "uses of Any": 641,
     "modules with code": 150,
-    "lines of code": 34_476,
-    "lines of imports": 3_197,
+    "lines of code": 34_531,
+    "lines of imports": 3_205,
     "lines of docstrings for 100 lines of code": 26,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""
