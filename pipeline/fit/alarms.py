@@ -250,6 +250,7 @@ class Annotated:
         is_must = [np.full(len(layer.pairs), layer.kind == MUST) for layer in layers]
         self.is_must = np.concatenate(is_must)
         self.accuracies = np.concatenate([pair_accuracies(layer) for layer in layers])
+        self.is_hard = np.concatenate([np.full(len(layer.pairs), layer.is_hard) for layer in layers])
         is_pair = self.pairs[:, 0] != self.pairs[:, 1]
         self.weights = np.concatenate([layer_weights(layer) for layer in layers]) * is_pair
 
@@ -373,7 +374,8 @@ def _question(annotated: Annotated, right: NDArray[np.bool_]) -> str:
 def _on_contradictions(annotated: Annotated, n_clusters: int) -> Iterator[str]:
     """Say if too many pairs have both answers, or if more samples than clusters are all apart."""
     is_used = annotated.weights > 0.0
-    is_must, accuracies = annotated.is_must[is_used], annotated.accuracies[is_used]
+    is_must = annotated.is_must[is_used]
+    accuracies = annotated.accuracies[is_used & ~annotated.is_hard]  # that of hard links is nobody's
     n_samples = int(annotated.pairs.max()) + 1
     pairs, place = np.unique(pair_numbers(annotated.pairs[is_used], n_samples), return_inverse=True)
     pairs = np.stack(np.divmod(pairs, n_samples), axis=1)

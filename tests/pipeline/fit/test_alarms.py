@@ -308,3 +308,12 @@ def test_skill_of_neighbours_is_that_of_all_nearest_rows() -> None:
     chance = np.square(np.bincount(labels) / 60).sum()
     assert alarms.neighbour_skill(features, labels) == pytest.approx((share - chance) / (1.0 - chance))
     assert alarms.neighbour_skill(features, np.zeros(60, int)) == 1.0
+
+
+def test_the_accuracy_of_hard_links_is_nobodys() -> None:
+    """Answers of an accuracy that nobody gave may contradict each other, beside hard links."""
+    pairs = np.array([[0, 1], [2, 3], [4, 5]])
+    layers = [Layer(MUST, pairs, annotator=0), Layer(CANNOT, pairs, annotator=1)]
+    hard = Layer(CANNOT, np.array([[0, 60]]), accuracy=0.999, is_hard=True)
+    labels = np.arange(150) // 50
+    assert [*alarms.alarms_of(X, [*layers, hard], labels, 3)] == [*alarms.alarms_of(X, layers, labels, 3)]
