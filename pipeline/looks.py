@@ -51,6 +51,7 @@ class Shape(NamedTuple):
     is_filled: bool
     half: Half
     hatch: str
+    marker: str = ""  # in place of that of the term
 
 
 SHAPES = {
@@ -60,8 +61,8 @@ SHAPES = {
     "tied": Shape("-.", True, "left", "..."),
     "full": Shape((0, (5, 1.5, 1, 1.5, 1, 1.5)), True, "top", "xxx"),
     "auto": Shape((0, (1, 1.5, 1, 1.5, 1, 4)), True, "right", "ooo"),
-    "any": Shape((0, (3, 1, 3, 4)), False, "right", "***"),
-    "groups": Shape((0, (6, 1, 1, 1)), False, "left", "+++"),
+    "any": Shape((0, (3, 1, 3, 4)), False, "right", "***", "v"),
+    "groups": Shape((0, (6, 1, 1, 1)), False, "left", "+++", "p"),
 }
 
 
@@ -113,7 +114,7 @@ DESIGN_LOOKS = {
         ("farthest-first", "#b0605a", "X", ":"),
         ("committee", "#7a6fb0", "<", (0, (4, 2, 1, 2))),
         ("overall", "#1f4e79", ">", (0, (1, 1))),
-        ("merges", "#4d7c0f", "*", (0, (6, 1, 1, 1))),
+        ("merges", "#4d7c0f", "p", (0, (1, 2))),
     )
 }
 
@@ -135,4 +136,5 @@ def mark(model: str) -> Mark:
         return Mark(GREY, "D", PAPER, line, "full", PAPER, shape.hatch)
     color, marker = STYLES[term]
     area = PAPER if shape.hatch else color
-    return Mark(color, marker, color if shape.is_filled else PAPER, shape.line, shape.half, area, shape.hatch)
+    marker, filling = shape.marker or marker, color if shape.is_filled else PAPER
+    return Mark(color, marker, filling, shape.line, shape.half, area, shape.hatch)

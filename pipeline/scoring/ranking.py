@@ -69,7 +69,7 @@ class Ranking:
     # Score and rank (1 is best) by model, and by data set on which every model has a score.
     means: pd.DataFrame
     ranks: pd.DataFrame
-    # Whether a model has the best mean on a data set, or is not shown to be worse; false for every model
+    # Whether a model has the best mean on a data set, or ties with the one that has; false for every model
     # where the data set is not ranked, or has no standard error.
     as_good: pd.DataFrame
     # A row for every two models, the one of the better mean rank as `a`: data sets on which each wins, and
@@ -210,7 +210,10 @@ def rank(cells: pd.DataFrame, score: str) -> Ranking:
         first = means.loc[name].idxmax()
         beaten = verdicts[name].loc[first]
         if beaten.drop(first).notna().any():
-            as_good.loc[name, beaten.index] = ~(beaten > 0)
+            is_equal = means.loc[name, beaten.index] >= means.at[name, first] - ROUNDING
+            as_good.loc[name, beaten.index] = (
+                beaten == 0
+            ) | is_equal  # without a verdict only equal means tie
     is_partial = bool((cells["status"] == STATUS_WORDS[PENDING]).any())
     tests = pairs, statistic, p
     return Ranking(
