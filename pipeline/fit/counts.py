@@ -142,6 +142,10 @@ class ClusterChoice:
         is_range = len(tried) > 2 and tried == list(range(tried[0], tried[-1] + 1))
         numbers = f"{tried[0]} to {tried[-1]}" if is_range else ", ".join(map(str, tried))
         parts = [f"{n_clusters} of {numbers} tried: {REASONS[self.criterion]}"]
+        if len(tried) == 1:
+            parts = [
+                f"{n_clusters}: {REASONS[CUTS]}" if self.cut is not None else f"{n_clusters} alone was tried"
+            ]
         if self.cut is not None:
             parts.append(f"{self.cut.low} to {n_clusters} predict equally well")
         ends = {tried[0]: "smallest", tried[-1]: "largest"}
