@@ -146,9 +146,7 @@ def test_a_cut_of_a_tree_says_which_numbers_predict_as_well() -> None:
     taken = candidate(40, -10.0, [-0.5, -0.6, -0.7, -0.8])
     taken.result.best.sizes = np.array([1, 7, 1, 30])
     choice = module.ClusterChoice((taken,), module.CUTS, taken, cut=Cut(28, 40))
-    assert choice.reason.startswith(
-        "40 of 40 tried: the most that predict held-out answers as well as any cut"
-    )
+    assert choice.reason.startswith("40: the most that predict held-out answers as well as any cut")
     assert choice.reason.endswith("; 28 to 40 predict equally well")
     assert choice.lines()[2] == "           clusters of one row: 2"
     assert choice.to_json()["equal"] == [28, 40]
