@@ -7,7 +7,7 @@ differ, each at its value or its default.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -310,8 +310,9 @@ def differences(a: Manifest, b: Manifest) -> Iterator[str]:
                 yield f"{path}{key}: A {value}, B {value_b}"
     if a.spec.seed != b.spec.seed:
         yield "the seeds differ: pairs have the same coordinates, but not the same draws"
-    for name in a.plans:
-        if name in b.plans and a.plans[name].checksum != b.plans[name].checksum:
+    for name in filter(b.plans.__contains__, a.plans):
+        plan_a, plan_b = a.plans[name], b.plans[name]
+        if (plan_a.checksum, plan_a.annotations_checksum) != (plan_b.checksum, plan_b.annotations_checksum):
             yield f"{name} is not the same data in both: the checksums differ"
 
 
@@ -342,7 +343,9 @@ def _settings(spec: SweepSpec, other: SweepSpec) -> dict[tuple[str, str], Settin
         settings["search", name] = Settings(f"search.{name}.".replace("..", "."), f" ({note})", values)
     for entry in datasets:
         name = entry.pop("name")
-        settings["data set", name] = Settings(f"{name}.", "", _flat(entry))
+        # data are compared by checksums, wherever their files are
+        files = {key: PurePath(entry[key]).name for key in ("path", "annotations") if entry.get(key)}
+        settings["data set", name] = Settings(f"{name}.", "", _flat(entry | files))
     return settings
 
 

@@ -8,6 +8,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,6 +20,7 @@ from cubes.reported import content, make, tables
 from processes.commandline import sweep
 
 from sweep_clustering.pipeline.report import cell as cell_room
+from sweep_clustering.pipeline.report import compare as compare_room
 from sweep_clustering.pipeline.report import effort, elements, scores, write
 from sweep_clustering.pipeline.report.cell import CellFigure, choose_cell, draw_matrix, named_cell, read_cell
 from sweep_clustering.pipeline.report.elements import spreadsheet
@@ -302,6 +304,17 @@ def test_names_with_hyphens_stay_whole_at_the_end_of_a_line(monkeypatch: pytest.
 def compare(*arguments: object) -> tuple[int, str, str]:
     result = sweep("compare", *arguments)
     return result.exit_code, result.stdout, result.stderr
+
+
+def test_the_folder_of_a_table_is_no_difference() -> None:
+    def differences(*paths: str) -> list[str]:
+        grids = [{"datasets": [{"name": "own", "path": path}]} for path in paths]
+        specs = [toy.sweep({"name": "a", "seed": 7, "grid": grid}) for grid in grids]
+        cubes: list[Any] = [SimpleNamespace(spec=spec, plans={}) for spec in specs]
+        return list(compare_room.differences(*cubes))
+
+    assert differences("/data/x.csv", "x.csv") == []
+    assert differences("/data/x.csv", "y.csv") == ["own.path: A x.csv, B y.csv"]
 
 
 def test_differences_are_of_the_cells_in_both(tmp_path: Path) -> None:
