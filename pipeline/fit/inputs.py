@@ -513,7 +513,7 @@ def judge(
     details, parts = [], []
     for number, (name, accuracy) in enumerate(accuracies.items()):
         share = "unknown" if accuracy is None else f"{accuracy:.3f}"
-        text = f"{contradicted[number]:.12g} of {counts[number]:.12g}"
+        text = f"{contradicted[number]:,.12g} of {counts[number]:,.12g}"
         details.append(f"annotator  {name}: accuracy {share}, {text} annotations contradicted")
         parts.append((contradicted[number] / counts[number] if counts[number] else 0.0, f"{name} {text}"))
     details += ["contradicted by the clusters"] if rows else []
@@ -524,7 +524,7 @@ def judge(
     if len(places) > SHOWN:
         details.append(f"           and {len(places) - SHOWN} more (--json lists all)")
     lines = (
-        [f"answers    {contradicted.sum():.12g} of {counts.sum():.12g} contradict the classes"]
+        [f"answers    {contradicted.sum():,.12g} of {counts.sum():,.12g} contradict the classes"]
         if parts
         else []
     )
