@@ -22,7 +22,7 @@ from sweep_clustering.storage.cube.manifest import Manifest
 from sweep_clustering.storage.cube.schema import NO_SOLUTION, STATUS_WORDS
 from sweep_clustering.storage.provenance import PROMISE
 from sweep_clustering.sweeps.plan import AskedPath
-from sweep_clustering.sweeps.words import PREFIX, asks, is_model
+from sweep_clustering.sweeps.words import CROWD, PREFIX, asks, is_model
 
 # Width and height of a panel in inches.
 PANEL = (2.3, 1.6)
@@ -305,6 +305,8 @@ def _facts(manifest: Manifest) -> dict[str, object]:
     }
     for search in spec.search:
         facts[f"search {search.name}" if search.name else "search"] = search.summary()
+    if CROWD in grid.design:
+        facts["crowd"] = dict(spec.crowd)
     if spec.stop is not None:
         facts["stop"] = dict(spec.stop)
     if manifest.runs:

@@ -101,6 +101,7 @@ def test_a_report_says_who_annotated_a_cell_and_a_plan_who_will(tmp_path: Path) 
     )
     assert run(spec, tmp_path) == 0
     manifest, tree = read_manifest(tmp_path / "tiny.zarr"), open_cube(tmp_path / "tiny.zarr")
+    assert "crowd answers 10, " in " ".join(sweep("report", tmp_path / "tiny.zarr", "--full").output.split())
     name = "mixtures_k2/mixture=0/p=0.7/m=60/design=crowd/replicate=1/posterior"
     cell = find_cell(name, manifest.plans.values())
     place = tree["mixtures_k2"].to_dataset().sel(p=0.7, m=60, design="crowd", replicate=1, mixture=0)
