@@ -153,7 +153,7 @@ class ClusterChoice:
             parts.append(f"there can be no fewer, as {self.bound}")
         elif self.cut is None and n_clusters in ends and n_clusters > 2:  # one cluster is no clustering
             parts.append(f"{n_clusters} is the {ends[n_clusters]} tried, and the best may lie beyond")
-        if self.criterion == BIC:
+        if self.criterion == BIC and len(tried) > 1:
             parts.append(OVERLAP)
         if self.interrupted:
             parts.append("interrupted: larger numbers were not tried to the end")

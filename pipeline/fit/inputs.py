@@ -431,7 +431,6 @@ def hard_problems(layers: Sequence[Layer], n_clusters: int, words: Callable[[int
 
     `words` returns a link for people, by its place in all must-links and then all cannot-links.
     """
-    expected = f"links that a partition into {plural(n_clusters, 'cluster')} obeys"
     try:
         if n_clusters > 0 and has_hard_links(layers):
             group_samples(layers, n_clusters)
@@ -439,6 +438,9 @@ def hard_problems(layers: Sequence[Layer], n_clusters: int, words: Callable[[int
         from sweep_clustering.pipeline.fit.alarms import hard_clique  # loads numba, which takes a second
 
         links = contradiction.links.tolist()
+        into = (
+            "" if n_clusters > len(links) > 0 else f" into {plural(n_clusters, 'cluster')}"
+        )  # K would need more
         text = ", ".join(map(words, links[:MOST_NAMED]))
         more = f" and {plural(len(links) - MOST_NAMED, 'other')}" if len(links) > MOST_NAMED else ""
         fault = f"{plural(len(links), 'link')} that cannot hold together: {text}{more}"
@@ -447,7 +449,7 @@ def hard_problems(layers: Sequence[Layer], n_clusters: int, words: Callable[[int
         hint, least = "links that may be wrong have no ! and a finite weight", len(hard_clique(layers))
         if least > n_clusters:
             hint = f"they need at least {least} clusters (-k, n_clusters), or {hint}"
-        yield Problem("hard links", fault, expected, hint)
+        yield Problem("hard links", fault, f"links that a partition{into} obeys", hint)
 
 
 def _hard_words(annotations: AnnotationRows, samples: Samples) -> Callable[[int], str]:

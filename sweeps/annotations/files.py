@@ -602,7 +602,7 @@ def _row(
         if weight == math.inf:
             is_hard = True
         elif weight is None or not LEAST_WEIGHT <= weight <= LARGEST_WEIGHT:
-            problems.append(Problem(where, f"weight {text}", WEIGHTS))
+            problems.append(Problem(where, f"weight {text}" if text else "no weight", WEIGHTS))
         elif is_self and weight % 2 == 1:
             fault = f"weight {weight:g} for the self pair of sample {samples.text(pair[0])}"
             hint = "a self pair carries weight 2 per annotation"

@@ -216,3 +216,4 @@ def test_command_names_impossible_hard_links_with_k_open(tmp_path: Path) -> None
     assert result.exit_code == 2
     assert "links that cannot hold together" in result.stderr
     assert "hard.txt, line" in result.stderr
+    assert "expected links that a partition obeys" in result.stderr
