@@ -9,9 +9,8 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
-from checkout import ROOT
+from checkout import ROOT, SHARED
 from numpy.typing import NDArray
-from quality import SHARED
 from scipy.optimize import linear_sum_assignment
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_breast_cancer, make_circles

@@ -6,7 +6,6 @@ classes of 40 drawn short texts, whose words come partly from a class and partly
 table takes four minutes of a core.
 """
 
-import sys
 import time
 import warnings
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.utils.extmath import randomized_svd
-from tables import Table, show
+from tables import Table, fail, show
 from texts import TEXTS, Data, read
 
 from sweep_clustering import AnnotatedClustering
@@ -101,7 +100,6 @@ def rows(name: str) -> Iterator[tuple[object, ...]]:
 def main(write: bool, names: tuple[str, ...]) -> None:
     """Measure on some tables, or on all."""
     if not TEXTS.is_dir():
-        click.echo(f"{TEXTS}: found no folder, expected tables of texts", err=True)
-        sys.exit(2)
+        fail(f"{TEXTS}: found no folder, expected tables of texts")
     warnings.simplefilter("ignore")
     show({RESULTS[name].name: RESULTS[name].markdown(rows(name)) for name in names or RESULTS}, write=write)

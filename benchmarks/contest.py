@@ -1,9 +1,9 @@
 """Who wins on the clustering suite: `python -m benchmarks contest CUBE --published FILE [--write]`, a minute.
 
-CUBE is the finished one of sweeps/suite.toml, which takes hours; FILE is published.csv of the suite. Writes
-the tables of the pages side-by-side and contest, the first result in the README, ranks.png, and the raw
-scores, as `sweep export --format raw` has them, to docs/side-by-side/scores.csv. With these scores in place
-of CUBE, ranks.png alone is drawn again.
+CUBE is the finished cube of sweeps/suite.toml, which takes hours. FILE is published.csv of the suite. The
+benchmark writes the tables of the pages side-by-side and contest, the first result in the README, ranks.png,
+and the raw scores, as `sweep export --format raw` has them, to docs/side-by-side/scores.csv. If these scores
+are given in place of CUBE, it draws ranks.png alone again.
 """
 
 import re
@@ -54,30 +54,32 @@ AGAINST = Sentence(
     " where it has {}. On the sets of UCI, which are measured and not drawn, its mean is only {}.",
 )
 TABLES = (RANKS, PUBLISHED, KINDS, FIRST, AGAINST)
-SAID, DOCS = ("conditional-any", "genie", "spectral-links", "k-means"), ROOT / "docs"
+# Models of the first sentence.
+QUOTED = ("conditional-any", "genie", "spectral-links", "k-means")
+DOCS = ROOT / "docs"
 
 
 def duels(line: pd.Series) -> str:
-    """Won, tied and lost."""
+    """Return the numbers of duels that are won, tied and lost."""
     return f"{line['wins']:.0f}, {line['ties']:.0f}, {line['losses']:.0f}"
 
 
 def rows(ari: Ranking, nmi: Ranking, seconds: dict[str, float]) -> Iterable[tuple[str, ...]]:
-    """A line for each model or method, best mean rank by ARI first."""
-    other = nmi.table().set_index("model")
+    """Yield a line for each model or method, best mean rank by ARI first."""
+    nmi_table = nmi.table().set_index("model")
     for model, line in ari.table().set_index("model").iterrows():
-        ranks = [(each["mean_rank"], each["mean"]) for each in (line, other.loc[model])]
-        texts = [text for place, mean in ranks for text in (f"{place:.1f}", f"{mean:.3f}")]
+        ranks = [(scores["mean_rank"], scores["mean"]) for scores in (line, nmi_table.loc[model])]
+        texts = [text for mean_rank, mean in ranks for text in (f"{mean_rank:.1f}", f"{mean:.3f}")]
         solved = f"{line['done'] / (line['done'] + line['no_solution']):.0%}"
         yield str(model), *texts, duels(line), solved, f"{seconds[str(model)]:.2f}"
 
 
 def tables(tree: xr.DataTree, manifest: Manifest, published: Path) -> tuple[dict[str, str], Ranking]:
-    """Blocks of the documents, and models among published labels."""
+    """Return the blocks of the documents, and the ranking of models among published labels."""
     plans = manifest.plans
     cells = cell_table(tree, plans)
-    if left := int((~cells["status"].isin(["done", "no solution"])).sum()):
-        raise click.ClickException(f"found {left:,} cells that are not done, expected a finished cube")
+    if n_open := int((~cells["status"].isin(["done", "no solution"])).sum()):
+        raise click.ClickException(f"found {n_open:,} cells that are not done, expected a finished cube")
     nmi, ari = (rank(cells, score) for score in RANKED)
     beside = rank_published(cells, read_published(published)).ranking
     seconds = time_table(cells).groupby("model")["cpu_seconds"].mean().to_dict()
@@ -85,12 +87,15 @@ def tables(tree: xr.DataTree, manifest: Manifest, published: Path) -> tuple[dict
     parts = ["what", "kind", "n_datasets"]
     by_kind = kinds[kinds["model"].isin(SHOWN)].pivot_table("mean", parts, "model", sort=False)
     means = ari.means.mean()
-    said = len(ari.datasets), *(f"{means[each]:.3f}" for each in SAID)
-    ours, links = seconds["conditional-any"], seconds["spectral-links"]
-    of_uci = ari.means["conditional-any"].filter(like="/uci/").mean()
+    quotes = len(ari.datasets), *(f"{means[model]:.3f}" for model in QUOTED)
+    any_seconds, link_seconds = seconds["conditional-any"], seconds["spectral-links"]
+    uci_mean = ari.means["conditional-any"].filter(like="/uci/").mean()
     spiral = ari.means.loc["suite/sipu/spiral"]
-    against = f"{ours / links:.0f}", *(f"{spiral[each]:.3f}" for each in ("genie", "conditional-any"))
-    found = {
+    comparison = (
+        f"{any_seconds / link_seconds:.0f}",
+        *(f"{spiral[model]:.3f}" for model in ("genie", "conditional-any")),
+    )
+    texts = {
         RANKS.name: RANKS.markdown(rows(ari, nmi, seconds)),
         PUBLISHED.name: PUBLISHED.markdown(
             (line["model"], f"{line['mean_rank']:.1f}", f"{line['mean']:.3f}", duels(line), line["best"])
@@ -100,20 +105,22 @@ def tables(tree: xr.DataTree, manifest: Manifest, published: Path) -> tuple[dict
             (kind, n_sets, *(f"{line[model]:.3f}" for model in SHOWN))
             for (_, kind, n_sets), line in by_kind.iterrows()
         ),
-        FIRST.name: FIRST.form.format(*said),
-        AGAINST.name: AGAINST.form.format(*against, f"{of_uci:.3f}"),
+        FIRST.name: FIRST.form.format(*quotes),
+        AGAINST.name: AGAINST.form.format(*comparison, f"{uci_mean:.3f}"),
     }
-    return found, beside
+    return texts, beside
 
 
-# Lines of the picture, its width and height in inches, and its pixels for an inch: 1,280, shown at 640.
-BEST, WIDTH, HEIGHT, PIXELS = 12, 6.4, 3.7, 200
+BEST = 12  # lines of the picture
+WIDTH = 6.4  # inches
+HEIGHT = 3.7  # inches
+PIXELS = 200  # for an inch, so that the picture has 1,280, and is shown at 640
 # Models and methods that see no answers have an open marker.
 BLIND = re.compile(r"unsupervised|genie|spectral$|gaussian-mixture|k-means|.*\*$")
 
 
 def draw_best(ranking: Ranking) -> Figure:
-    """Draw the mean ranks of the best lines, with whole names; bars join those that are not told apart."""
+    """Draw the mean ranks of the best lines. Bars join lines whose ranks the data do not separate."""
     models, ranks = ranking.models[:BEST], ranking.ranks.mean()
     figure, axes = plt.subplots(figsize=(WIDTH, HEIGHT), layout="constrained")
     last = float(ranks[models[-1]])
@@ -137,8 +144,8 @@ def draw_best(ranking: Ranking) -> Figure:
     return figure
 
 
-def picture(ranking: Ranking) -> None:
-    """Draw ranks.png."""
+def save_picture(ranking: Ranking) -> None:
+    """Draw and save ranks.png."""
     with house_style(), plt.rc_context({"font.size": 11, "axes.labelsize": 10, "ytick.labelsize": 11}):
         figure = draw_best(ranking)
         figure.savefig(DOCS / "pictures" / "ranks.png", dpi=PIXELS)
@@ -153,7 +160,7 @@ def picture(ranking: Ranking) -> None:
 def main(cube: Path, published: Path, write: bool, commit: str) -> None:
     """See above."""
     if cube.suffix == ".csv":
-        picture(rank_published(pd.read_csv(cube, comment="#"), read_published(published)).ranking)
+        save_picture(rank_published(pd.read_csv(cube, comment="#"), read_published(published)).ranking)
         return
     tree, manifest = open_cube(cube), read_manifest(cube)
     measured, beside = tables(tree, manifest, published)
@@ -163,4 +170,4 @@ def main(cube: Path, published: Path, write: bool, commit: str) -> None:
     raw = raw_text(raw_table(tree, manifest.plans), manifest.spec, manifest.plans, manifest.made_with)
     (DOCS / "side-by-side").mkdir(exist_ok=True)
     (DOCS / "side-by-side" / "scores.csv").write_text(raw, encoding="utf-8")
-    picture(beside)
+    save_picture(beside)

@@ -13,7 +13,7 @@ from itertools import product
 import numpy as np
 from numpy.random import Generator, SeedSequence
 from numpy.typing import NDArray
-from suite import SUITE, drawn, published, read
+from suite import SUITE, best_published, draw_layers, read
 from tables import Table
 
 from sweep_clustering.kernels.fits import Gaussians
@@ -113,7 +113,7 @@ def measured(task: tuple[float, str]) -> tuple[float, float, float]:
     """ARI of the soft fit, the hard one, and the hard one that begins at the soft one."""
     p, name = task
     X, truth = read(SUITE, name)
-    layers, k = drawn(truth, len(X), p), int(truth.max()) + 1
+    layers, k = draw_layers(truth, len(X), p), int(truth.max()) + 1
     streams = SeedSequence(0).spawn(RESTARTS)
     choice = prepare(Model("conditional", "any", Settings()), X, layers, k, SeedSequence(0)).choose(streams)
     soft = adjusted_rand(truth, max(choice.fits, key=lambda fit: fit.objective).labels)
@@ -132,7 +132,7 @@ def measured(task: tuple[float, str]) -> tuple[float, float, float]:
 
 def rows() -> Iterator[tuple[str, ...]]:
     """Means at each accuracy."""
-    names = list(published(SUITE))[0::2]
+    names = list(best_published(SUITE))[0::2]
     with ProcessPoolExecutor(2) as pool:
         for p in ACCURACIES:
             found = np.array(list(pool.map(measured, product([p], names))))

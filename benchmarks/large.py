@@ -1,9 +1,9 @@
 """Large tables, ours beside others: `python -m benchmarks large [--write]`, three quarters of an hour.
 
-Mixtures of spherical Gaussians whose neighbours overlap, the sets of the clustering suite above 3,600 rows
-that are below ../shared/data/suite, and pairs of which nine in ten are right. Every run is in a process of
-its own on all cores; methods take turns on each table. PCKMeans of active-semi-supervised-clustering refuses
-answers that contradict each other, and so is given right ones; where it is not installed, it is left out.
+The tables are mixtures of spherical Gaussians whose neighbours overlap, and the sets of the clustering suite
+above 3,600 rows that are below ../shared/data/suite. Nine of ten pairs are right. Every run is a process of
+its own on all cores, and methods take turns on each table. PCKMeans of active-semi-supervised-clustering
+refuses answers that contradict each other, so it gets right answers. It is left out if it is not installed.
 """
 
 import math
@@ -30,8 +30,7 @@ from sweep_clustering.kernels.scores import adjusted_rand
 from sweep_clustering.pipeline.methods.shipped.links import pckmeans
 
 RIGHT = 0.9
-# Seconds after which a run is ended.
-PATIENCE = 60.0
+PATIENCE = 60.0  # seconds after which a run is ended
 SUITE = SHARED / "data" / "suite"
 PEER = "active_semi_clustering"
 
@@ -43,9 +42,9 @@ TABLES = (SIZES, SETS, GROWTH)
 
 
 class Size(NamedTuple):
-    """A mixture: samples, features, classes, pairs a sample, and how far centres are apart.
+    """A mixture: samples, features, classes, distance of centres, and pairs a sample.
 
-    The last is the deviation of a centre in each feature, in units of that in a class.
+    `apart` is the deviation of a centre in each feature, in units of the deviation in a class.
     """
 
     n_samples: int
@@ -87,16 +86,16 @@ class Problem(NamedTuple):
 
     @property
     def n_classes(self) -> int:
-        """Number of classes."""
+        """Return the number of classes."""
         return int(self.labels.max()) + 1
 
 
 def problem_of(source: Size | str) -> Problem:
-    """A mixture, or a set of the suite by its name; pairs are drawn uniformly."""
+    """Return a mixture, or a set of the suite by its name, with uniform pairs."""
     rng = np.random.default_rng(0)
     if isinstance(source, str):
-        X, found = read(SUITE, source)
-        labels, share = found.astype(np.int64), 1.0
+        X, classes = read(SUITE, source)
+        labels, share = classes.astype(np.int64), 1.0
     else:
         labels, share = rng.integers(source.n_classes, size=source.n_samples), source.pairs
         centers = source.apart * rng.standard_normal((source.n_classes, source.n_features))
@@ -107,59 +106,61 @@ def problem_of(source: Size | str) -> Problem:
     return Problem(X, labels, pairs[together], pairs[~together])
 
 
-# Methods, from a problem to labels, and what was chosen.
+# Methods return the labels of a problem, and what was chosen.
 
 
-def estimated(problem: Problem, **settings: Any) -> tuple[NDArray[np.integer], str]:
-    """Ours, with the search compiled before."""
+def fit_ours(problem: Problem, **settings: Any) -> tuple[NDArray[np.integer], str]:
+    """Fit our estimator."""
     estimator = AnnotatedClustering(problem.n_classes, random_state=0, **settings)
     estimator.fit(problem.X, must_link=problem.must, cannot_link=problem.cannot)
     return estimator.labels_, (estimator.choice_ or "").partition(";")[0]
 
 
-def mixed(problem: Problem, shape: str) -> tuple[NDArray[np.integer], str]:
-    """A mixture of scikit-learn, which sees no pairs."""
+def fit_mixture(problem: Problem, shape: str) -> tuple[NDArray[np.integer], str]:
+    """Fit a mixture of scikit-learn, which sees no pairs."""
     return GaussianMixture(problem.n_classes, covariance_type=shape, random_state=0).fit_predict(
         problem.X
     ), ""
 
 
-def own_pckmeans(problem: Problem) -> tuple[NDArray[np.integer], str]:
-    """The shipped method "pckmeans"."""
+def fit_pckmeans(problem: Problem) -> tuple[NDArray[np.integer], str]:
+    """Fit the shipped method "pckmeans"."""
     weights = np.ones(len(problem.must)), np.ones(len(problem.cannot))
-    given = (problem.X, problem.n_classes, problem.must, problem.cannot)
-    return pckmeans(*given, weights=weights, random_state=0).labels, ""
+    data = (problem.X, problem.n_classes, problem.must, problem.cannot)
+    return pckmeans(*data, weights=weights, random_state=0).labels, ""
 
 
-def peer(problem: Problem) -> tuple[NDArray[np.integer], str]:
-    """PCKMeans of active-semi-supervised-clustering, with the right answer to each pair."""
+def fit_peer(problem: Problem) -> tuple[NDArray[np.integer], str]:
+    """Fit PCKMeans of active-semi-supervised-clustering, with the right answer to each pair."""
     PCKMeans = import_module(f"{PEER}.semi_supervised.pairwise_constraints").PCKMeans
     pairs = np.concatenate([problem.must, problem.cannot])
     together = problem.labels[pairs[:, 0]] == problem.labels[pairs[:, 1]]
-    must, cannot = ([tuple(pair) for pair in pairs[own].tolist()] for own in (together, ~together))
+    must, cannot = ([tuple(pair) for pair in pairs[is_kind].tolist()] for is_kind in (together, ~together))
     model = PCKMeans(n_clusters=problem.n_classes)
     model.fit(problem.X, ml=must, cl=cannot)
     return np.asarray(model.labels_), ""
 
 
 METHODS: dict[str, Callable[[Problem], tuple[NDArray[np.integer], str]]] = {
-    "no options": lambda problem: estimated(problem),
-    "conditional, full": lambda problem: estimated(problem, model="conditional", covariance="full"),
-    "conditional, spherical": lambda problem: estimated(problem, model="conditional", covariance="spherical"),
-    "posterior": lambda problem: estimated(problem, model="posterior", accuracy=RIGHT),
-    "pckmeans": own_pckmeans,
-    "PCKMeans of active-semi-supervised-clustering, right answers": peer,
-    "gaussian mixture, full, of scikit-learn": lambda problem: mixed(problem, "full"),
-    "gaussian mixture, spherical, of scikit-learn": lambda problem: mixed(problem, "spherical"),
+    "no options": lambda problem: fit_ours(problem),
+    "conditional, full": lambda problem: fit_ours(problem, model="conditional", covariance="full"),
+    "conditional, spherical": lambda problem: fit_ours(problem, model="conditional", covariance="spherical"),
+    "posterior": lambda problem: fit_ours(problem, model="posterior", accuracy=RIGHT),
+    "pckmeans": fit_pckmeans,
+    "PCKMeans of active-semi-supervised-clustering, right answers": fit_peer,
+    "gaussian mixture, full, of scikit-learn": lambda problem: fit_mixture(problem, "full"),
+    "gaussian mixture, spherical, of scikit-learn": lambda problem: fit_mixture(problem, "spherical"),
     "k-means of scikit-learn": lambda problem: (
         KMeans(problem.n_classes, n_init=1, random_state=0).fit_predict(problem.X),
         "",
     ),
 }
-OURS, KMEANS, MIXTURE = "no options", "k-means of scikit-learn", "gaussian mixture, full, of scikit-learn"
+OURS = "no options"
+KMEANS = "k-means of scikit-learn"
+MIXTURE = "gaussian mixture, full, of scikit-learn"
 
 
-class Found(NamedTuple):
+class Cost(NamedTuple):
     """Seconds, ARI, memory of the process in GiB, and what the classes are made of."""
 
     seconds: float
@@ -169,68 +170,68 @@ class Found(NamedTuple):
 
 
 def _run(method: str, source: Size | str, answer: Any) -> None:
-    """One fit; a small one before it loads what is compiled, or imported."""
+    """Send the cost of a fit. A small fit goes first, so that imports and compiled code are loaded."""
     warnings.simplefilter("ignore")
     problem, small = problem_of(source), problem_of(Size(300, 3, 3, 2.0))
     METHODS[method](small)
-    begun = time.perf_counter()
+    began = time.perf_counter()
     labels, chosen = METHODS[method](problem)
-    seconds = time.perf_counter() - begun
+    seconds = time.perf_counter() - began
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    answer.send(Found(seconds, adjusted_rand(problem.labels, labels.astype(np.int64)), memory, chosen))
+    answer.send(Cost(seconds, adjusted_rand(problem.labels, labels.astype(np.int64)), memory, chosen))
 
 
-def measured(method: str, source: Size | str, patience: float = math.inf) -> Found | None:
-    """One fit in a process of its own, which is ended where it takes longer; None then."""
+def measure_fit(method: str, source: Size | str, patience: float = math.inf) -> Cost | None:
+    """Return the cost of a fit in a process of its own, or None if it takes too long."""
     context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_run, args=(method, source, theirs))
+    receiver, sender = context.Pipe()
+    process = context.Process(target=_run, args=(method, source, sender))
     process.start()
-    theirs.close()
+    sender.close()
     try:
-        # reading, drawing and loading come on top
-        there = ours.poll(None if math.isinf(patience) else patience + 30.0)
-        found: Found | None = ours.recv() if there else None
+        # The process also reads, draws and loads.
+        is_done = receiver.poll(None if math.isinf(patience) else patience + 30.0)
+        cost: Cost | None = receiver.recv() if is_done else None
     except EOFError:
-        found = None
+        cost = None
     process.kill()
     process.join()
-    return found if found is not None and found.seconds <= patience else None
+    return cost if cost is not None and cost.seconds <= patience else None
 
 
 # Tables.
 
 
 def sizes() -> Iterator[tuple[str, ...]]:
-    """Goals of one fit without options."""
+    """Yield a row for each goal of one fit without options."""
     for size in LARGE:
-        kmeans, fit = measured(KMEANS, size), measured(OURS, size)
+        kmeans, fit = measure_fit(KMEANS, size), measure_fit(OURS, size)
         assert kmeans is not None
         assert fit is not None
         yield str(size), *_pair(kmeans), *_pair(fit), f"{fit.memory:.1f}", fit.chosen
 
 
 def sets() -> Iterator[tuple[str, ...]]:
-    """Sets of the suite that its own benchmark leaves out for their size."""
+    """Yield a row for each set of the suite that its own benchmark leaves out for its size."""
     for path in sorted(SUITE.glob("*/*.data.gz")):
         name = f"{path.parent.name}/{path.name.removesuffix('.data.gz')}"
         problem = problem_of(name)
         if len(problem.X) <= LARGEST:
             continue
-        found = [measured(each, name) for each in (KMEANS, MIXTURE, OURS)]
+        costs = [measure_fit(method, name) for method in (KMEANS, MIXTURE, OURS)]
         shape = _shape(*problem.X.shape, problem.n_classes)
-        yield name, shape, *(text for each in found for text in _pair(each))
+        yield name, shape, *(text for cost in costs for text in _pair(cost))
 
 
 def growth() -> Iterator[tuple[str, ...]]:
-    """Each method on one table, and on tables that are ten times as large in one way."""
-    names = [each for each in METHODS if METHODS[each] is not peer or find_spec(PEER)]
+    """Yield a row for each method on one table, and on tables that are ten times as large in one way."""
+    names = [name for name in METHODS if METHODS[name] is not fit_peer or find_spec(PEER)]
     if len(names) < len(METHODS):
-        click.echo(f"left out, as it is not installed: {PEER}")
-    found = {(name, size): measured(name, size, PATIENCE) for size in (BASE, *LARGER) for name in names}
+        click.echo(f"left out because it is not installed: {PEER}")
+    costs = {(name, size): measure_fit(name, size, PATIENCE) for size in (BASE, *LARGER) for name in names}
     for name in names:
-        base, *larger = (found[name, size] for size in (BASE, *LARGER))
-        yield name, *map(_text, (base, *larger)), ", ".join(_exponent(base, each) for each in larger)
+        base, *larger = (costs[name, size] for size in (BASE, *LARGER))
+        yield name, *map(_text, (base, *larger)), ", ".join(_exponent(base, cost) for cost in larger)
 
 
 def _shape(n_samples: int, n_features: int, n_classes: int) -> str:
@@ -241,15 +242,15 @@ def _digits(seconds: float) -> str:
     return f"{seconds:.2g}" if seconds < 100.0 else f"{seconds:.0f}"
 
 
-def _pair(found: Found | None) -> tuple[str, str]:
-    return ("–", "–") if found is None else (_digits(found.seconds), f"{found.ari:.3f}")
+def _pair(cost: Cost | None) -> tuple[str, str]:
+    return ("–", "–") if cost is None else (_digits(cost.seconds), f"{cost.ari:.3f}")
 
 
-def _text(found: Found | None) -> str:
-    return f"> {PATIENCE:.0f}" if found is None else f"{_digits(found.seconds)}, {found.ari:.3f}"
+def _text(cost: Cost | None) -> str:
+    return f"> {PATIENCE:.0f}" if cost is None else f"{_digits(cost.seconds)}, {cost.ari:.3f}"
 
 
-def _exponent(base: Found | None, larger: Found | None) -> str:
+def _exponent(base: Cost | None, larger: Cost | None) -> str:
     if base is None:
         return "–"
     seconds = PATIENCE if larger is None else larger.seconds
@@ -257,7 +258,7 @@ def _exponent(base: Found | None, larger: Found | None) -> str:
 
 
 def measure() -> dict[str, str]:
-    """The tables."""
+    """Return the tables."""
     return {
         SIZES.name: SIZES.markdown(sizes()),
         SETS.name: SETS.markdown(sets()),

@@ -1,7 +1,7 @@
-"""Many classes, pairs as people choose them: `python -m benchmarks people CUBE [--write]`, some seconds.
+"""Many classes, with pairs as people choose them: `python -m benchmarks people CUBE [--write]`, some seconds.
 
-CUBE is the finished one of sweeps/people.toml. Writes the tables and the picture of the page people. A line
-without annotations has the same score at every accuracy and for every way to choose pairs.
+CUBE is the finished cube of sweeps/people.toml. The benchmark writes the tables and the picture of the page
+people. A line without annotations has the same score at every accuracy and for every way to choose pairs.
 """
 
 from collections.abc import Iterator
@@ -20,16 +20,16 @@ from sweep_clustering.storage.cube.growth import open_cube
 from sweep_clustering.storage.cube.manifest import read_manifest
 
 PICTURE = ROOT / "docs" / "pictures" / "people.png"
-OURS = "conditional-groups"
-# A line that is ahead by more has won.
+METHOD = "conditional-groups"
+# A line wins if its ARI is ahead by more than this.
 LOSS = 0.03
-# Lines that are named beside ours where it loses.
+# Largest number of winners that a row names.
 MOST = 3
 DESIGNS = ("uniform", "near", "crowd", "merges")
 # Lines of the picture.
-DRAWN = (OURS, "conditional-any", "spectral-links", "genie", "average", "k-means")
+LINES = (METHOD, "conditional-any", "spectral-links", "genie", "average", "k-means")
 
-LOSSES = Table("people/losses", ("data set", "pairs", OURS, "ahead of it"))
+LOSSES = Table("people/losses", ("data set", "pairs", METHOD, "ahead of it"))
 MEANS = Table("people/means", ("", *DESIGNS, "mean", "p = .7", "p = .8", "p = .9", "CPU s a cell"))
 SETS = Table("people/sets", ("data set", "N", "K", *DESIGNS, "without annotations"))
 RUN = Sentence("people/run", "All {} cells together took {} minutes of a processor, without the questions.")
@@ -39,23 +39,23 @@ TABLES = (LOSSES, MEANS, SETS, RUN)
 def scores(cells: pd.DataFrame) -> pd.DataFrame:
     """Return the adjusted Rand index of each line on each data set, design and accuracy."""
     cells = cells.assign(ari=cells["adjusted_rand"].fillna(0.0))
-    asked = cells[cells["p"].notna()]
+    annotated = cells[cells["p"].notna()]
     keys = ["dataset", "design", "p"]
     plain = cells[cells["p"].isna()][["dataset", "model", "ari", "cpu_seconds"]]
-    settings = asked[keys].drop_duplicates()
-    rows = [asked[[*keys, "model", "ari", "cpu_seconds"]], settings.merge(plain, on="dataset")]
+    settings = annotated[keys].drop_duplicates()
+    rows = [annotated[[*keys, "model", "ari", "cpu_seconds"]], settings.merge(plain, on="dataset")]
     return pd.concat(rows, ignore_index=True)
 
 
 def losses(table: pd.DataFrame) -> Iterator[tuple[str, ...]]:
-    """Yield where another line is clearly ahead of ours, data sets in the order of the file."""
+    """Yield a row for each data set and design on which another line is clearly ahead of ours."""
     for (name, design), rows in table.groupby(["dataset", "design"], sort=False):
         lines = rows.groupby("model")["ari"].mean().sort_values(ascending=False)
-        ahead = lines[lines > lines[OURS] + LOSS]
+        ahead = lines[lines > lines[METHOD] + LOSS]
         if len(ahead):
-            first = ", ".join(f"{model} {value:.3f}" for model, value in ahead.head(MOST).items())
-            more = f" and {len(ahead) - MOST} more" if len(ahead) > MOST else ""
-            yield str(name), str(design), f"{lines[OURS]:.3f}", first + more
+            winners = ", ".join(f"{model} {value:.3f}" for model, value in ahead.head(MOST).items())
+            others = f" and {len(ahead) - MOST} more" if len(ahead) > MOST else ""
+            yield str(name), str(design), f"{lines[METHOD]:.3f}", winners + others
 
 
 def means(table: pd.DataFrame) -> Iterator[tuple[str, ...]]:
@@ -71,12 +71,12 @@ def means(table: pd.DataFrame) -> Iterator[tuple[str, ...]]:
 def data_sets(table: pd.DataFrame, sizes: dict[str, tuple[int, int]]) -> Iterator[tuple[str, ...]]:
     """Yield our mean on each data set by design, and the best line without annotations."""
     for name, rows in table.groupby("dataset", sort=False):
-        ours = rows[rows["model"] == OURS].pivot_table("ari", "dataset", "design").loc[name]
+        means = rows[rows["model"] == METHOD].pivot_table("ari", "dataset", "design").loc[name]
         spread = rows.groupby("model")["ari"].agg(["min", "max", "mean"])
         plain = spread[spread["min"] == spread["max"]]["mean"]
         best = f"{plain.max():.3f} ({plain.idxmax()})"
         n_samples, n_classes = sizes[str(name)]
-        values = (f"{ours[design]:.3f}" for design in DESIGNS)
+        values = (f"{means[design]:.3f}" for design in DESIGNS)
         yield str(name), f"{n_samples:,}", str(n_classes), *values, best
 
 
@@ -87,7 +87,7 @@ def draw(table: pd.DataFrame) -> Figure:
     for name, row in zip(names, grid, strict=True):
         for design, axes in zip(DESIGNS, row, strict=True):
             part = table[(table["dataset"] == name) & (table["design"] == design)]
-            for model in DRAWN:
+            for model in LINES:
                 line = part[part["model"] == model].sort_values("p")
                 look = mark(model)
                 axes.plot(
@@ -111,8 +111,8 @@ def main(cube: Path, write: bool) -> None:
     """See above."""
     plans = read_manifest(cube).plans
     cells = cell_table(open_cube(cube), plans)
-    if left := int((~cells["status"].isin(["done", "no solution"])).sum()):
-        raise click.ClickException(f"found {left:,} cells that are not done, expected a finished cube")
+    if n_open := int((~cells["status"].isin(["done", "no solution"])).sum()):
+        raise click.ClickException(f"found {n_open:,} cells that are not done, expected a finished cube")
     table, sizes = scores(cells), {name: (plan.n_samples, plan.n_clusters) for name, plan in plans.items()}
     measured = {
         LOSSES.name: LOSSES.markdown(losses(table)),

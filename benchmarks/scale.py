@@ -1,9 +1,9 @@
-"""What a sweep costs beside the solver: `python -m benchmarks scale COMMAND`.
+"""The cost of a sweep beside the solver: `python -m benchmarks scale COMMAND`.
 
     plan     a sweep of a million cells: every command that looks at it, and the making of its cube
     empty    restarts of no work, or of a sleep, through the real path: overhead, memory, blocks
-    many     what the head spends on many workers that sleep or have no work
-    heads    the same of several heads at once, each with a part of one sweep; --write puts it into the page
+    many     cost of the head if it has many workers that sleep or have no work
+    heads    cost of several heads at once, each with a part of one sweep; --write puts it into the page
     tls      batches of no work with TLS and in plain tcp, in turn
     busy     share of the workers' wall time that is spent in the solver, on a part of the real sweep
 
@@ -82,11 +82,11 @@ HEADS = (
     ),
     *("a head's share of a core", "memory of a head", "open files of a head"),
 )
+# The second table joins runs of `empty` on a quiet machine and on a busy one by hand.
 TABLES = (
     *(Table("scale/no_work", NO_WORK), Table("scale/workers", IN_FEW), TLS, Table("scale/many", MANY)),
     Table("scale/heads", HEADS),
 )
-"""Joined by hand from runs of `empty` on a quiet machine and on a busy one."""
 SWEEP = """name = "scale"
 seed = 1
 [grid]
@@ -101,8 +101,8 @@ method = "published"
 """
 
 
-def plain(**options: Any) -> LocalCluster:
-    """In place of a local cluster: one that anybody on this machine can use."""
+def open_cluster(**options: Any) -> LocalCluster:
+    """Return a cluster without TLS, in place of a local cluster; anybody on this machine can use it."""
     return LocalCluster(**{**options, "security": None})
 
 
@@ -130,8 +130,8 @@ def write_sweep(folder: Path, datasets: str, sides: tuple[int, int, int], restar
     return path
 
 
-def row(*fields: object) -> None:
-    """A line of a table."""
+def print_row(*fields: object) -> None:
+    """Print a line of a table."""
     click.echo("".join(f"{field!s:>12}" for field in fields))
 
 
@@ -142,10 +142,10 @@ def main() -> None:
 
 
 @main.command()
-@click.option("--datasets", default='["iris"]', show_default=True, help="As in a sweep file.")
+@click.option("--datasets", default='["iris"]', show_default=True, help="Data sets, as in a sweep file.")
 @click.option("--sides", type=(int, int, int), default=(100, 100, 50), show_default=True)
 def plan(datasets: str, sides: tuple[int, int, int]) -> None:
-    """Accuracies, counts and replicates of SIDES, two models: a million cells for each data set."""
+    """Time every command that looks at a sweep: accuracies, counts and replicates of SIDES, two models."""
     with tempfile.TemporaryDirectory() as folder:
         path = write_sweep(Path(folder), datasets, sides, 50)
         load = partial(prepare, path, results=Path(folder), data_dir=None)
@@ -175,23 +175,23 @@ def plan(datasets: str, sides: tuple[int, int, int]) -> None:
 
 @main.command()
 @click.option("--sides", type=(int, int, int), default=(10, 10, 50), show_default=True)
-@click.option("--restarts", default=50, show_default=True, help="Of each cell.")
+@click.option("--restarts", default=50, show_default=True, help="Restarts of each cell.")
 @click.option("--workers", multiple=True, type=int, default=(0, 1, 2, 8), show_default=True)
 @click.option("--sleep", "seconds", default=0.0, help="Seconds that a restart sleeps.")
 @click.option("--batch", default=100, show_default=True, help="Restarts of a batch.")
 def empty(
     sides: tuple[int, int, int], restarts: int, workers: tuple[int, ...], seconds: float, batch: int
 ) -> None:
-    """Restarts of no work through the real path; accuracies, counts and replicates of SIDES, two models."""
+    """Time restarts of no work: accuracies, counts and replicates of SIDES, two models."""
     total = 2 * int(np.prod(sides)) * restarts
     blocks = sides[0] * sides[1]
     click.echo(f"{total:,} restarts of {total // restarts:,} cells in {blocks:,} blocks, {batch} a batch")
-    row("workers", "wall s", "us/restart", "ideal %", "blocks/s", "ms/batch", *WHO)
+    print_row("workers", "wall s", "us/restart", "ideal %", "blocks/s", "ms/batch", *WHO)
     for count in workers:
         with tempfile.TemporaryDirectory() as folder:
             spec = write_sweep(Path(folder), '["iris"]', sides, restarts)
             watch = run(spec, total, seconds, workers=count, batch=batch)
-        row(
+        print_row(
             count,
             f"{watch.wall:.1f}",
             f"{1e6 * watch.wall / total:.0f}",
@@ -210,24 +210,24 @@ def empty(
 
 @main.command()
 @click.option("--workers", multiple=True, type=int, default=(2, 64, 256), show_default=True)
-@click.option("--processes", default=4, show_default=True, help="That share the workers.")
+@click.option("--processes", default=4, show_default=True, help="Processes that share the workers.")
 @click.option("--sleep", "seconds", default=0.0, help="Seconds that a restart sleeps.")
 @click.option("--batch", default=100, show_default=True, help="Restarts of a batch.")
 @click.option(
     "--rounds", default=20.0, show_default=True, help="Batches of each worker; 1,000 in all at least."
 )
 def many(workers: tuple[int, ...], processes: int, seconds: float, batch: int, rounds: float) -> None:
-    """What the head spends on workers that are threads of a few processes of this machine."""
-    row("workers", "batches", "wall s", "batches/s", "ms/batch", *WHO, "head %", "MB", "files")
+    """Measure the cost of the head for workers that are threads of a few processes of this machine."""
+    print_row("workers", "batches", "wall s", "batches/s", "ms/batch", *WHO, "head %", "MB", "files")
     for count in workers:
-        wanted = max(1000, int(rounds * count))
-        replicates = max(1, round(wanted * batch / (2 * 50 * 25)))
+        n_batches = max(1000, int(rounds * count))
+        replicates = max(1, round(n_batches * batch / (2 * 50 * 25)))
         total = 2 * 25 * replicates * 50
         with tempfile.TemporaryDirectory() as folder, light_cluster(processes):
             spec = write_sweep(Path(folder), '["iris"]', (5, 5, replicates), 50)
             watch = run(spec, total, seconds, workers=count, batch=batch)
         head = watch.used("driver") + watch.used("scheduler")
-        row(
+        print_row(
             count,
             watch.batches,
             f"{watch.wall:.1f}",
@@ -239,7 +239,7 @@ def many(workers: tuple[int, ...], processes: int, seconds: float, batch: int, r
         )
 
 
-# A head's figures: of its batches in all, and of the time from its first to its last one.
+# Figures of a head for all of its batches, from the first to the last one.
 Figures = dict[str, float]
 
 
@@ -252,7 +252,9 @@ Figures = dict[str, float]
     show_default=True,
     help="Heads, and workers of all of them together.",
 )
-@click.option("--processes", default=8, show_default=True, help="That share the workers of all heads.")
+@click.option(
+    "--processes", default=8, show_default=True, help="Processes that share the workers of all heads."
+)
 @click.option("--sleep", "seconds", default=2.0, show_default=True, help="Seconds that a restart sleeps.")
 @click.option("--batch", default=10, show_default=True, help="Restarts of a batch.")
 @click.option("--rounds", default=1.5, show_default=True, help="Batches of each worker.")
@@ -260,7 +262,7 @@ Figures = dict[str, float]
 def heads(
     cases: tuple[tuple[int, int], ...], processes: int, seconds: float, batch: int, rounds: float, write: bool
 ) -> None:
-    """Several heads at once, each a process with a part of one sweep and its share of the light workers.
+    """Measure several heads at once, each with a part of one sweep and its share of the light workers.
 
     The parts are then opened as one, and all of their cells must be done.
     """
@@ -268,45 +270,45 @@ def heads(
     for count, workers in cases:
         replicates = max(1, round(rounds * workers / count * batch / (2 * 25 * 50)))
         with tempfile.TemporaryDirectory() as folder:
-            drawn = f"mixture = {{count = {count}, n_samples = 150, n_features = 4, n_clusters = [3]}}"
-            spec = write_sweep(Path(folder), f'[{{name = "light", {drawn}}}]', (5, 5, replicates), 50)
+            mixture = f"mixture = {{count = {count}, n_samples = 150, n_features = 4, n_clusters = [3]}}"
+            spec = write_sweep(Path(folder), f'[{{name = "light", {mixture}}}]', (5, 5, replicates), 50)
             total = 2 * 25 * 50 * replicates
             context = get_context("spawn")
             queue = context.Queue()
             shares = (spec, total, seconds, workers // count, max(1, processes // count), batch)
             parts = [f"{number}/{count}" if count > 1 else None for number in range(1, count + 1)]
-            started = [context.Process(target=head, args=(queue, part, *shares)) for part in parts]
-            for process in started:
+            head_processes = [context.Process(target=head, args=(queue, part, *shares)) for part in parts]
+            for process in head_processes:
                 process.start()
-            # a head that fails ends without figures, and all others are left to end
-            for process in started:
+            # A head that fails ends without figures, and the others continue to their end.
+            for process in head_processes:
                 while process.is_alive() and queue.qsize() < count:
                     time.sleep(0.5)
             if queue.qsize() < count:
                 raise RuntimeError("a head has failed")
-            found: list[Figures] = [queue.get() for _ in started]
-            for process in started:
+            figures: list[Figures] = [queue.get() for _ in head_processes]
+            for process in head_processes:
                 process.join()
             tree = open_cube(sorted(Path(folder).glob("*.zarr")))
             if not bool((tree["light_k3"]["status"] == 1).all()):
                 raise RuntimeError("cells are not done")
-        batches, wall = (sum(each[key] for each in found) for key in ("batches", "wall"))
-        spent = [1e3 * sum(each[who] for each in found) / batches for who in WHO[:2]]
-        rate = sum(each["batches"] / each["wall"] for each in found)
-        share = 100 * sum(each[who] for each in found for who in WHO[:2]) / wall
-        memory, files = (max(each[key] for each in found) for key in ("memory", "files"))
+        batches, wall = (sum(figure[key] for figure in figures) for key in ("batches", "wall"))
+        spent = [1e3 * sum(figure[who] for figure in figures) / batches for who in WHO[:2]]
+        rate = sum(figure["batches"] / figure["wall"] for figure in figures)
+        share = 100 * sum(figure[who] for figure in figures for who in WHO[:2]) / wall
+        memory, files = (max(figure[key] for figure in figures) for key in ("memory", "files"))
         rows.append(
             (
                 f"{count}, {workers:,}",
                 f"{batches:,.0f} of {batch * seconds:g} s",
                 f"{rate:.1f}",
-                *(f"{each:.2f}" for each in spent),
+                *(f"{milliseconds:.2f}" for milliseconds in spent),
                 f"{share:.0f} %",
                 f"{memory / 1e6:.0f} MB",
                 f"{files:,.0f}",
             )
         )
-        # after each case: the later ones take long
+        # The table is written after each case because later cases take long.
         show({"scale/heads": Table("scale/heads", HEADS).markdown(rows)}, write=write)
 
 
@@ -320,7 +322,7 @@ def head(
     processes: int,
     batch: int,
 ) -> None:
-    """A process that is a head of light workers: puts its figures into a queue."""
+    """Run a head of light workers in this process, and put its figures into a queue."""
     logging.basicConfig(level=logging.WARNING)
     with light_cluster(processes):
         watch = run(spec, total, seconds, batch=batch, workers=workers, part=part)
@@ -331,10 +333,10 @@ def head(
 
 @main.command()
 @click.option("--workers", default=2, show_default=True)
-@click.option("--batches", default=100, show_default=True, help="Of a turn.")
-@click.option("--turns", default=20, show_default=True, help="Of each; one more warms up.")
+@click.option("--batches", default=100, show_default=True, help="Batches of a turn.")
+@click.option("--turns", default=20, show_default=True, help="Turns of each cluster; one more warms up.")
 def tls(workers: int, batches: int, turns: int) -> None:
-    """Batches of 20 restarts of no work on two local clusters, one with TLS and one in plain tcp, in turn."""
+    """Time batches of 20 restarts of no work on two local clusters, with TLS and in plain tcp, in turn."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         prepared = prepare(
@@ -345,29 +347,33 @@ def tls(workers: int, batches: int, turns: int) -> None:
         work = [Span(cell, 0, plan.restarts) for block in plan.blocks() for cell in block.cells()]
         turn = list(make_batches(science, work, Timing(), seconds=20))
         executors = {}
-        for name, cluster in (("tls", LocalCluster), ("tcp", plain)):
+        for name, cluster in (("tls", LocalCluster), ("tcp", open_cluster)):
             profile = Profile("local", Local(workers=workers, dashboard_port=0), None)
             with patch.object(connect, "LocalCluster", cluster):
                 lease = stack.enter_context(Lease.acquire(folder / f"{name}.zarr"))
                 client = stack.enter_context(connect.connect(profile, lease=lease))
             client.register_plugin(NoWork(0.0))
             executors[name] = DaskExecutor(client, prepared.inputs.sources)
-        found: dict[str, list[tuple[float, float]]] = {name: [] for name in executors}
+        costs: dict[str, list[tuple[float, float]]] = {name: [] for name in executors}
         for number in range(turns + 1):
-            for name in sorted(executors, reverse=number % 2 == 0):  # neither always comes first
-                found[name].append(timed(executors[name], turn))
-    ours, others = (np.median(found[name][1:], axis=0) for name in ("tls", "tcp"))
-    rates = [f"{len(turn) / wall:.0f}" for wall, _ in (ours, others)]
-    each = [f"{1e3 * cpu / len(turn):.1f}" for _, cpu in (ours, others)]
-    ratio = np.median(np.array(found["tls"][1:])[:, 0] / np.array(found["tcp"][1:])[:, 0])
-    making = min(timeit.repeat(new_credentials, number=1, repeat=turns))
-    click.echo(TLS.form.format(*rates, len(turn), f"{ratio:.2f}", turns, *each, f"{1e3 * making:.1f}"))
+            for name in sorted(executors, reverse=number % 2 == 0):  # so that neither always comes first
+                costs[name].append(time_batches(executors[name], turn))
+    secure, insecure = (np.median(costs[name][1:], axis=0) for name in ("tls", "tcp"))
+    rates = [f"{len(turn) / wall:.0f}" for wall, _ in (secure, insecure)]
+    milliseconds = [f"{1e3 * cpu / len(turn):.1f}" for _, cpu in (secure, insecure)]
+    ratio = np.median(np.array(costs["tls"][1:])[:, 0] / np.array(costs["tcp"][1:])[:, 0])
+    credential_seconds = min(timeit.repeat(new_credentials, number=1, repeat=turns))
+    click.echo(
+        TLS.form.format(
+            *rates, len(turn), f"{ratio:.2f}", turns, *milliseconds, f"{1e3 * credential_seconds:.1f}"
+        )
+    )
 
 
-def timed(executor: DaskExecutor, turn: Iterable[Task]) -> tuple[float, float]:
-    """Seconds of wall and of CPU in all processes that the batches take."""
-    left, before, began = iter(turn), sum(cpu_seconds().values()), time.perf_counter()
-    for ended in executor.results(lambda: next(left, None)):
+def time_batches(executor: DaskExecutor, turn: Iterable[Task]) -> tuple[float, float]:
+    """Return the seconds of wall and of CPU in all processes that the batches take."""
+    tasks, before, began = iter(turn), sum(cpu_seconds().values()), time.perf_counter()
+    for ended in executor.results(lambda: next(tasks, None)):
         for _, outcome in ended:
             if not isinstance(outcome, list):
                 raise outcome
@@ -376,22 +382,24 @@ def timed(executor: DaskExecutor, turn: Iterable[Task]) -> tuple[float, float]:
 
 @main.command()
 @click.option("--spec", type=click.Path(path_type=Path), default=ROOT / "sweeps" / "uci.toml")
-@click.option("--restarts", default=1, show_default=True, help="Of each cell, in place of the file's.")
+@click.option(
+    "--restarts", default=1, show_default=True, help="Restarts of each cell, in place of those of the file."
+)
 @click.option("--workers", default=core_count(), show_default=True)
 @click.option("--data-dir", type=click.Path(path_type=Path), envvar="SWEEP_DATA_DIR")
 def busy(spec: Path, restarts: int, workers: int, data_dir: Path | None) -> None:
-    """Share of workers x wall time, from the first batch to the last, that is spent in the solver."""
+    """Measure the share of workers x wall time, from the first batch to the last, that the solver takes."""
     text = spec.read_text()
-    wanted = tomllib.loads(text)["grid"]["restarts"]
+    n_restarts = tomllib.loads(text)["grid"]["restarts"]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / spec.name
-        path.write_text(text.replace(f"restarts = {wanted}", f"restarts = {restarts}"))
+        path.write_text(text.replace(f"restarts = {n_restarts}", f"restarts = {restarts}"))
         plans = prepare(path, results=Path(folder), data_dir=data_dir).inputs.plans
         total = restarts * sum(plan.n_cells for plan in plans)
         watch = run(path, total, None, workers=workers, data_dir=data_dir)
     used = {who: watch.used(who) for who in WHO}
     click.echo(f"{total:,} restarts in {watch.batches} batches, {watch.wall:.1f} s on {workers} workers")
     click.echo(f"in the solver: {100 * watch.kernel / (workers * watch.wall):.1f} % of workers x wall")
-    shown = ", ".join(f"{who} {seconds:.1f}" for who, seconds in used.items())
+    words = ", ".join(f"{who} {seconds:.1f}" for who, seconds in used.items())
     share = 100 * used["workers"] / sum(used.values())
-    click.echo(f"CPU seconds: {shown}; of them the workers' {share:.1f} %")
+    click.echo(f"CPU seconds: {words}; of them the workers' {share:.1f} %")

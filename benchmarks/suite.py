@@ -1,12 +1,12 @@
 """Classes of any shape on the standard clustering suite: `python -m benchmarks suite [--write]`.
 
-Sets of at most 3,600 samples, standardised, noise points left out, K told; pairs of samples drawn uniformly,
-right with the accuracy that is told. Constants of the choice were set on every second set, in the order of
-their names as published, at p = .9; the other half was not used for that. A setting takes an hour.
+Sets of at most 3,600 samples are standardised and lose their noise points. K is given. Pairs of samples are
+drawn uniformly, and an answer is right with the accuracy that the model is given. Constants of the choice
+were set on every second set at p = .9, in the order of the published names. The other half was not used for
+that. A setting takes an hour.
 """
 
 import csv
-import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ from pathlib import Path
 
 import click
 import numpy as np
+from checkout import SHARED
 from numpy.typing import NDArray
-from quality import SHARED
 from sklearn.cluster import KMeans
 from sklearn.mixture import GaussianMixture
-from tables import Table, show
+from tables import Table, fail, show
 
 from sweep_clustering.kernels.problem.data import CANNOT, MUST
 from sweep_clustering.kernels.problem.problem import Layer
@@ -27,9 +27,11 @@ from sweep_clustering.kernels.scores import adjusted_rand
 from sweep_clustering.kernels.settings import settings_of
 from sweep_clustering.pipeline.fit.solve import fit
 
-LARGEST, DRAW, RESTARTS = 3600, 1, 10
+LARGEST = 3600  # samples
+DRAW = 1
+RESTARTS = 10
 SUITE = SHARED / "data" / "suite"
-# Behind the best partition without annotations by more than this is a loss.
+# A set is lost if the best partition without annotations is ahead by more ARI than this.
 LOSS = 0.03
 # Accuracy and annotations per sample.
 SETTINGS = {"p09": (0.9, 1.0), "p08": (0.8, 1.0), "p1": (1.0, 1.0), "half": (0.9, 0.5)}
@@ -44,19 +46,25 @@ TABLES = (*OVERALL.values(), EACH)
 
 @dataclass(frozen=True)
 class Row:
-    """ARI on one set, and what it took."""
+    """ARI of each model on one set, and the cost of a fit."""
 
     name: str
     size: tuple[int, int, int]
     any_shape: float
-    one: float
+    gaussian: float
     unsupervised: float
     chosen: str
     seconds: float
 
+    def __str__(self) -> str:
+        aris = f"{self.any_shape:.3f} {self.gaussian:.3f} {self.unsupervised:.3f}"
+        return f"{aris} {self.seconds:.1f} s, {self.chosen}"
 
-def published(folder: Path) -> dict[str, float]:
-    """The best published ARI of each set, with hindsight, in the order of the file."""
+
+def best_published(folder: Path) -> dict[str, float]:
+    """Return the best published ARI of each set, with hindsight, in the order of the file."""
+    if not (folder / "published.csv").is_file():
+        fail(f"{folder}: found no published.csv, expected the clustering suite")
     best: dict[str, float] = {}
     with (folder / "published.csv").open(encoding="utf-8") as file:
         for row in csv.DictReader(file):
@@ -67,36 +75,36 @@ def published(folder: Path) -> dict[str, float]:
 
 
 def read(folder: Path, name: str) -> tuple[NDArray[np.float64], NDArray[np.int16]]:
-    """Standardised features and classes; noise points are no samples."""
+    """Return standardised features and classes, without noise points."""
     X = np.loadtxt(folder / f"{name}.data.gz", ndmin=2)
     labels = np.loadtxt(folder / f"{name}.labels0.gz", dtype=int)
     X, labels = X[labels > 0], labels[labels > 0] - 1
     deviation = X.std(axis=0)
-    kept = deviation > 1e-12
-    return ((X - X.mean(axis=0))[:, kept] / deviation[kept]), labels.astype(np.int16)
+    is_varied = deviation > 1e-12
+    return ((X - X.mean(axis=0))[:, is_varied] / deviation[is_varied]), labels.astype(np.int16)
 
 
-def drawn(labels: NDArray[np.int16], m: int, p: float) -> list[Layer]:
-    """Pairs of two samples, uniform."""
+def draw_layers(labels: NDArray[np.int16], m: int, p: float) -> list[Layer]:
+    """Draw pairs of two samples uniformly, with answers."""
     rng, n = np.random.default_rng(DRAW), len(labels)
     pairs = np.empty((0, 2), int)
     while len(pairs) < m:
-        more = rng.integers(n, size=(2 * m, 2))
-        pairs = np.concatenate([pairs, more[more[:, 0] != more[:, 1]]])[:m]
+        new_pairs = rng.integers(n, size=(2 * m, 2))
+        pairs = np.concatenate([pairs, new_pairs[new_pairs[:, 0] != new_pairs[:, 1]]])[:m]
     together = (labels[pairs[:, 0]] == labels[pairs[:, 1]]) ^ (rng.random(m) >= p)
     return [Layer(MUST, pairs[together], None, p), Layer(CANNOT, pairs[~together], None, p)]
 
 
-def measured(folder: Path, setting: tuple[float, float], name: str) -> Row:
-    """Both models and the best of three without annotations on one set."""
+def measure_set(folder: Path, setting: tuple[float, float], name: str) -> Row:
+    """Compare both models and the best of three without annotations on one set."""
     (p, share), (X, truth) = setting, read(folder, name)
-    return compared(name, X, truth, drawn(truth, int(share * len(X)), p))
+    return compare(name, X, truth, draw_layers(truth, int(share * len(X)), p))
 
 
-def compared(name: str, X: NDArray[np.float64], truth: NDArray[np.int16], layers: list[Layer]) -> Row:
-    """Both models and the best of three without annotations on one table with its annotations."""
+def compare(name: str, X: NDArray[np.float64], truth: NDArray[np.int16], layers: list[Layer]) -> Row:
+    """Compare both models and the best of three without annotations on a table with its annotations."""
     k = int(truth.max()) + 1
-    chosen = fit(
+    union_fit = fit(
         X,
         layers,
         n_clusters=k,
@@ -105,7 +113,7 @@ def compared(name: str, X: NDArray[np.float64], truth: NDArray[np.int16], layers
         seed=0,
         settings=settings_of({}),
     )
-    one = fit(
+    gaussian_fit = fit(
         X,
         layers,
         n_clusters=k,
@@ -115,66 +123,61 @@ def compared(name: str, X: NDArray[np.float64], truth: NDArray[np.int16], layers
         seed=0,
         settings=settings_of({"feature_weight": "effective", "proportions": "free"}),
     )
-    alone = [KMeans(k, n_init=10, random_state=0).fit_predict(X)]
+    partitions = [KMeans(k, n_init=10, random_state=0).fit_predict(X)]
     for shape in ("full", "diag"):
         mixture = GaussianMixture(k, covariance_type=shape, n_init=3, reg_covar=1e-4, random_state=0)
-        alone.append(mixture.fit_predict(X))
+        partitions.append(mixture.fit_predict(X))
     return Row(
         name,
         (*X.shape, k),
-        adjusted_rand(truth, chosen.best.labels),
-        adjusted_rand(truth, one.best.labels),
-        max(adjusted_rand(truth, labels) for labels in alone),
-        chosen.structure,
-        chosen.cpu_seconds,
+        adjusted_rand(truth, union_fit.best.labels),
+        adjusted_rand(truth, gaussian_fit.best.labels),
+        max(adjusted_rand(truth, labels) for labels in partitions),
+        union_fit.structure,
+        union_fit.cpu_seconds,
     )
 
 
 def overall(rows: list[Row], best: dict[str, float]) -> Iterator[tuple[object, ...]]:
-    """Means of both halves and of all, and which sets are lost."""
-    for half, some in {"tuned on": rows[0::2], "not seen": rows[1::2], "both": rows}.items():
-        means, lost, seconds = summary(some)
-        yield half, len(some), *means, f"{np.mean([best[row.name] for row in some]):.3f}", lost, seconds
+    """Yield the means of both halves and of all sets, and the sets that are lost."""
+    for half, part in {"tuned on": rows[0::2], "not seen": rows[1::2], "both": rows}.items():
+        means, lost, seconds = summary(part)
+        yield half, len(part), *means, f"{np.mean([best[row.name] for row in part]):.3f}", lost, seconds
 
 
 def summary(rows: Sequence[Row]) -> tuple[list[str], str, str]:
-    """Mean ARI of both models and of the best without annotations, tables that are lost, seconds."""
+    """Return mean ARI of each model, tables that are lost, and seconds."""
     lost = [row for row in rows if row.any_shape < row.unsupervised - LOSS]
     names = ", ".join(f"{row.name} ({row.any_shape:.2f}, {row.unsupervised:.2f})" for row in lost)
-    means = [np.mean([getattr(row, name) for row in rows]) for name in ("any_shape", "one", "unsupervised")]
+    means = [
+        np.mean([getattr(row, name) for row in rows]) for name in ("any_shape", "gaussian", "unsupervised")
+    ]
     return [f"{mean:.3f}" for mean in means], names or "none", f"{sum(row.seconds for row in rows):.0f}"
 
 
 @click.command()
 @click.option("--setting", "names", type=click.Choice(tuple(SETTINGS)), multiple=True, help="Default: all.")
 @click.option("--suite", type=click.Path(path_type=Path), default=SUITE, help="Folder of the sets.")
-@click.option("--write", is_flag=True, help="Into the documents.")
+@click.option("--write", is_flag=True, help="Put the tables into the documents.")
 def main(names: tuple[str, ...], suite: Path, write: bool) -> None:
     """Measure on the sets of a folder."""
-    if not (suite / "published.csv").is_file():
-        click.echo(f"{suite}: found no published.csv, expected the clustering suite", err=True)
-        sys.exit(2)
-    best = published(suite)
+    best = best_published(suite)
     for name in names or tuple(SETTINGS):
         with ProcessPoolExecutor(2) as pool:
             rows = []
-            for row in pool.map(partial(measured, suite, SETTINGS[name]), best):
+            for row in pool.map(partial(measure_set, suite, SETTINGS[name]), best):
                 rows.append(row)
-                click.echo(
-                    f"{name} {row.name:22} {row.any_shape:.3f} {row.one:.3f} {row.unsupervised:.3f}"
-                    f" {row.seconds:.1f} s, {row.chosen}",
-                    err=True,
-                )
-        found = {OVERALL[name].name: OVERALL[name].markdown(overall(rows, best))}
+                click.echo(f"{name} {row.name:22} {row}", err=True)
+        texts = {OVERALL[name].name: OVERALL[name].markdown(overall(rows, best))}
         if name == "p09":
-            each = [
+            cells = [
                 (
                     row.name,
                     *row.size,
-                    *(f"{value:.3f}" for value in (row.any_shape, row.one, row.unsupervised)),
+                    *(f"{value:.3f}" for value in (row.any_shape, row.gaussian, row.unsupervised)),
                     row.chosen,
                 )
                 for row in rows
             ]
-            found[EACH.name] = EACH.markdown(each)
-        show(found, write=write)
+            texts[EACH.name] = EACH.markdown(cells)
+        show(texts, write=write)

@@ -1,4 +1,4 @@
-"""Tables of the benchmarks: rendered in one place, and kept between markers in the documents."""
+"""Render the tables of the benchmarks, and keep them between markers in the documents."""
 
 import re
 import shlex
@@ -7,26 +7,27 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 import click
 import numpy as np
 from checkout import ROOT
 from numpy.typing import NDArray
 
+# A block of a document between its markers, which a benchmark writes.
 BLOCK = re.compile(r"(<!-- benchmark: (?P<name>[\w/]+) -->\n)(?P<text>.*?)(\n<!-- /benchmark -->)", re.DOTALL)
-"""What a benchmark wrote into a document."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table that a benchmark owns.
+    """A table that a benchmark writes.
 
     Parameters
     ----------
     name : str
-        Of its markers: the module, and what it shows if the module has several.
+        Name in the markers: the module, and the part that the table shows if the module has several.
     columns : tuple of str
-        Heads.
+        Heads of the columns.
     """
 
     name: str
@@ -34,76 +35,76 @@ class Table:
 
     @property
     def form(self) -> str:
-        """The first line in Markdown."""
+        """Return the first line in Markdown."""
         return _line(self.columns)
 
     def markdown(self, rows: Iterable[Iterable[object]]) -> str:
-        """The table in Markdown."""
+        """Return the table in Markdown."""
         return "\n".join([self.form, "|---" * len(self.columns) + "|", *map(_line, rows)])
 
     def fits(self, text: str) -> bool:
-        """Whether a document has a table of these columns."""
+        """Whether a document has a table with these columns."""
         return text.partition("\n")[0] == self.form
 
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence with numbers that a benchmark owns.
+    """A sentence with numbers that a benchmark writes.
 
     Parameters
     ----------
     name : str
-        Of its markers.
+        Name in the markers.
     form : str
-        With `{}` for each number.
+        The sentence, with `{}` for each number.
     """
 
     name: str
     form: str
 
     def fits(self, text: str) -> bool:
-        """Whether a document has this sentence, whatever the numbers."""
+        """Whether a document has this sentence with any numbers."""
         return re.fullmatch(re.escape(self.form).replace(r"\{\}", r"[\d.]+"), text) is not None
 
 
 def documents() -> list[Path]:
-    """Every document that may hold a table."""
+    """Return every document that may have a table."""
     return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def blocks(text: str) -> Iterator[tuple[str, str]]:
-    """Name and content of every block of a document."""
-    for found in BLOCK.finditer(text):
-        yield found["name"], found["text"]
+    """Yield the name and the text of every block of a document."""
+    for match in BLOCK.finditer(text):
+        yield match["name"], match["text"]
 
 
-def replaced(text: str, measured: Mapping[str, str]) -> str:
-    """A document with what was measured in place of what stood between its markers."""
+def replace_blocks(text: str, measured: Mapping[str, str]) -> str:
+    """Return a document in which new texts stand in the blocks that were measured."""
 
-    def block(found: re.Match[str]) -> str:
-        return found[1] + measured.get(found["name"], found["text"]) + found[4]
+    def new_block(match: re.Match[str]) -> str:
+        return match[1] + measured.get(match["name"], match["text"]) + match[4]
 
-    return BLOCK.sub(block, text)
+    return BLOCK.sub(new_block, text)
 
 
 def show(measured: Mapping[str, str], *, write: bool, commit: str = "") -> None:
-    """Print what was measured, by the name of its block, and put it into the documents if `write`.
+    """Print the new text of each block by its name, and put it into the documents if `write`.
 
-    `commit` is that with which the measured results were computed, if it is not the present one.
+    `commit` is the one that computed the results, if it is not the present one.
     """
     for name, text in measured.items():
         click.echo(f"{name}\n\n{text}\n")
     for path in documents() if write else ():
         before = path.read_text(encoding="utf-8")
-        if (after := replaced(before, measured)) != before:
+        if (after := replace_blocks(before, measured)) != before:
             path.write_text(after, encoding="utf-8")
             click.echo(f"written: {path}")
     if write:
         log_numbers(measured, commit)
 
 
+# The log has the call, the commit and the numbers of each block of the README.
 LOG = ROOT / "docs" / "side-by-side" / "LOG.md"
-"""Call, commit and numbers of each block of the README."""
 
 
 def log_numbers(measured: Mapping[str, str], commit: str) -> None:
@@ -123,8 +124,14 @@ def log_numbers(measured: Mapping[str, str], commit: str) -> None:
         LOG.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
+def fail(message: str) -> NoReturn:
+    """Report that data are missing, and end with exit code 2."""
+    click.echo(message, err=True)
+    sys.exit(2)
+
+
 def mean_error(values: NDArray[np.float64]) -> str:
-    """Mean and its standard error."""
+    """Return the mean and its standard error."""
     return f"{values.mean():.3f} ± {values.std(ddof=1) / np.sqrt(len(values)):.3f}"
 
 

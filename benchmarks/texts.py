@@ -5,18 +5,17 @@ is told. Uniform pairs, or near ones: a row and one of its 20 nearest neighbours
 quarter of an hour on a quiet core.
 """
 
-import sys
 import time
 from collections.abc import Iterator
 from itertools import product
 
 import click
 import numpy as np
+from checkout import SHARED
 from numpy.typing import NDArray
-from quality import SHARED
 from sklearn.cluster import KMeans
 from sklearn.neighbors import NearestNeighbors
-from tables import Table, show
+from tables import Table, fail, show
 
 from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer
 from sweep_clustering.kernels.scores import adjusted_rand
@@ -114,6 +113,5 @@ def free(X: NDArray[np.float64], labels: NDArray[np.int64], layers: list[Layer],
 def main(write: bool) -> None:
     """Measure on the tables of a folder."""
     if not TEXTS.is_dir():
-        click.echo(f"{TEXTS}: found no folder, expected tables of texts", err=True)
-        sys.exit(2)
+        fail(f"{TEXTS}: found no folder, expected tables of texts")
     show({RESULTS.name: RESULTS.markdown(rows())}, write=write)

@@ -5,15 +5,14 @@ Six tables have the pairs of the benchmark of PCCC; what the choice tries was se
 others are drawn here. On one thread; takes three minutes on a quiet core.
 """
 
-import sys
 from collections.abc import Iterator
 
 import click
 import numpy as np
+from checkout import SHARED
 from numpy.typing import NDArray
-from quality import SHARED
 from suite import SUITE, read
-from tables import Table, show
+from tables import Table, fail, show
 
 from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer
 from sweep_clustering.kernels.scores import adjusted_rand
@@ -95,6 +94,5 @@ def cell(scores: Values) -> str:
 def main(write: bool) -> None:
     """Measure on the tables of two folders."""
     if missing := [path for path in (PAIRS, SUITE) if not path.is_dir()]:
-        click.echo(f"{missing[0]}: found no folder, expected tables with pairs", err=True)
-        sys.exit(2)
+        fail(f"{missing[0]}: found no folder, expected tables with pairs")
     show({RIGHT.name: RIGHT.markdown(rows())}, write=write)

@@ -1,7 +1,8 @@
 """This version beside an earlier commit: `python -m benchmarks versions --before COMMIT [--write]`.
 
-Fits without options, `sweep fit` and `sweep report` as whole commands, each in a process of its own, both
-versions in turn with the libraries of this environment. Takes half an hour for three turns.
+The benchmark measures fits without options, and `sweep fit` and `sweep report` as whole commands. Each is a
+process of its own, and both versions take turns with the libraries of this environment. Three turns take half
+an hour.
 """
 
 import json
@@ -52,7 +53,7 @@ scale = "standard"
 
 
 class Cost(NamedTuple):
-    """CPU seconds, and of a fit memory in copies of the table and ARI."""
+    """CPU seconds; for a fit also its memory in copies of the table, and its ARI."""
 
     seconds: float
     tables: float = np.nan
@@ -60,24 +61,24 @@ class Cost(NamedTuple):
 
 
 def environment(checkout: Path) -> dict[str, str]:
-    """The environment in which a checkout is imported, on one thread of linear algebra.
+    """Return the environment in which a checkout is imported, on one thread of linear algebra.
 
-    The first call of a command writes bytecode, as an installation does, so that later ones compile nothing.
+    The first call of a command writes bytecode, as an installation does, so that later calls compile nothing.
     """
-    more = {"PYTHONPATH": str(checkout), "OPENBLAS_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": ""}
-    return {**os.environ, **more}
+    variables = {"PYTHONPATH": str(checkout), "OPENBLAS_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": ""}
+    return {**os.environ, **variables}
 
 
 def fit_cost(checkout: Path, size: tuple[float, ...], threads: int) -> Cost:
-    """One fit by the package of a checkout."""
+    """Measure one fit by the package of a checkout."""
     arguments = [sys.executable, str(ONE_FIT), *map(str, size), str(threads)]
-    # not the folder of this file, in which modules may have the names of the other version's
+    # The folder of this file is not in the path: its modules may have names of the other version.
     ran = subprocess.run(arguments, env=environment(checkout), check=True, capture_output=True, text=True)
     return Cost(**json.loads(ran.stdout))
 
 
 def command_cost(checkout: Path, *arguments: str) -> Cost:
-    """CPU seconds of a whole command of a checkout, on one thread."""
+    """Measure the CPU seconds of a whole command of a checkout, on one thread."""
     before = os.times()
     command = [sys.executable, "-m", "sweep_clustering", *arguments]
     subprocess.run(command, env=environment(checkout), check=True, capture_output=True, cwd=checkout)
@@ -103,7 +104,7 @@ def small_files(folder: Path) -> tuple[str, ...]:
 
 
 def measurements(folder: Path) -> Iterator[tuple[str, Callable[[Path], Cost]]]:
-    """Yield what is measured, by name, as functions of a checkout."""
+    """Yield each measurement by its name, as a function of a checkout."""
     for size in FITS:
         n, d, k, _ = size
         yield f"fit of {n:,} × {d}, K = {k}", lambda checkout, size=size: fit_cost(checkout, size, 1)  # type: ignore[misc]
@@ -113,7 +114,7 @@ def measurements(folder: Path) -> Iterator[tuple[str, Callable[[Path], Cost]]]:
     (folder / "cells.toml").write_text(CELLS, encoding="ascii")
 
     def cells_cost(checkout: Path) -> Cost:
-        """CPU seconds in kernels of all cells of a sweep, without the starts of processes."""
+        """Measure the CPU seconds in kernels for all cells of a sweep, without the starts of processes."""
         results = tempfile.mkdtemp(dir=folder)
         command_cost(checkout, "submit", str(folder / "cells.toml"), "--results", results)
         nodes = open_cube(Path(results) / "cells.zarr").subtree
@@ -122,7 +123,7 @@ def measurements(folder: Path) -> Iterator[tuple[str, Callable[[Path], Cost]]]:
     yield "eight cells of `conditional-any` in a sweep", cells_cost
 
     def report_cost(checkout: Path) -> Cost:
-        """Cost of the report of a cube that this version computed."""
+        """Measure the report of a cube that this version computed."""
         results = folder / f"results-{checkout.name}"
         if not results.exists():
             command_cost(checkout, "submit", "sweeps/quick.toml", "--results", str(results))
@@ -136,7 +137,7 @@ def measurements(folder: Path) -> Iterator[tuple[str, Callable[[Path], Cost]]]:
 @click.command()
 @click.option("--before", required=True, help="Commit to compare with.")
 @click.option("--turns", default=3, show_default=True, help="Turns of each measurement.")
-@click.option("--write", is_flag=True, help="Into the documents.")
+@click.option("--write", is_flag=True, help="Put the tables into the documents.")
 def main(before: str, turns: int, write: bool) -> None:
     """Measure both versions in turn."""
     is_commit = ["git", "cat-file", "-e", f"{before}^{{commit}}"]
@@ -153,14 +154,14 @@ def main(before: str, turns: int, write: bool) -> None:
 
 def _measure(folder: Path, old: Path, turns: int, write: bool) -> None:
     rows, ratios = [], []
-    for what, cost in measurements(folder):
+    for name, cost in measurements(folder):
         for checkout in (old, ROOT):
-            cost(checkout)  # compiles, and fills caches
+            cost(checkout)  # The first call compiles, and fills caches.
         costs = np.array([[cost(checkout) for checkout in (old, ROOT)] for _ in range(turns)])
         seconds, aris = np.median(costs[:, :, 0], axis=0), costs[0, :, 2]
         ratios.append(float(np.median(costs[:, 1, 0] / costs[:, 0, 0])))
-        texts = ["" if np.isnan(ari) else f"{ari:.3f}" for ari in aris]
-        rows.append((what, f"{seconds[0]:.2f}", f"{seconds[1]:.2f}", f"{ratios[-1]:.2f}", *texts))
+        ari_texts = ["" if np.isnan(ari) else f"{ari:.3f}" for ari in aris]
+        rows.append((name, f"{seconds[0]:.2f}", f"{seconds[1]:.2f}", f"{ratios[-1]:.2f}", *ari_texts))
         click.echo("  ".join(rows[-1]), err=True)
     tables = np.median([[fit_cost(path, LARGE, 2).tables for path in (old, ROOT)] for _ in range(turns)], 0)
     peak = "most memory above the start, in tables of 8 N D bytes"
