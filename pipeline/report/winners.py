@@ -102,7 +102,8 @@ def _result(ranking: Ranking) -> Iterator[str]:
         good = int(ranking.as_good.loc[ranking.judged_datasets, first[0]].sum())
         near = f"or one within {stats.ERRORS:g} paired standard errors of it"
         among = "them" if n_judged == len(ranking.datasets) else f"the {n_judged} with standard errors"
-        where = f"on {good} of {among}" if len(ranking.datasets) > 1 else "on it" if good else "not on it"
+        alone = "on that set" if good else "not on that set"
+        where = f"on {good} of {among}" if len(ranking.datasets) > 1 else alone
         yield f"{rank}, and the best score, {near}, {where}."
     else:
         yield f"{rank}."
