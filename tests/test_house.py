@@ -197,7 +197,7 @@ MOST = {
     "calls with splats": 125,
     "uses of Any": 641,
     "modules with code": 150,
-    "lines of code": 34_549,
+    "lines of code": 34_552,
     "lines of imports": 3_205,
     "lines of docstrings for 100 lines of code": 26,
 }

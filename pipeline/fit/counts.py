@@ -146,6 +146,9 @@ class ClusterChoice:
             parts = [
                 f"{n_clusters}: {REASONS[CUTS]}" if self.cut is not None else f"{n_clusters} alone was tried"
             ]
+        elif self.criterion == FEWEST and np.ptp(self.values) == 0.0:
+            unknown = "the fewest, as all predict held-out answers equally well: name it (-k) if you know it"
+            parts = [f"{n_clusters} of {numbers} tried: {unknown}"]
         if self.cut is not None:
             parts.append(f"{self.cut.low} to {n_clusters} predict equally well")
         ends = {tried[0]: "smallest", tried[-1]: "largest"}

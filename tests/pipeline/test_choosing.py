@@ -142,6 +142,15 @@ def test_the_mark_is_at_what_is_taken_and_files_are_always_the_same(name: str, s
     assert first.startswith(start)
 
 
+def test_numbers_that_all_predict_alike_are_not_said_to_predict_well() -> None:
+    alike = choose([candidate(k, 0.0, [-0.3, -0.4], object()) for k in (2, 3)])
+    assert alike.reason.startswith(
+        "2 of 2, 3 tried: the fewest, as all predict held-out answers equally well"
+    )
+    unlike = choose([candidate(2, 0.0, [-0.3, -0.4], object()), candidate(3, 0.0, [-0.2, -0.6], object())])
+    assert unlike.reason.startswith("2 of 2, 3 tried: the fewest that predict held-out answers")
+
+
 def test_a_cut_of_a_tree_says_which_numbers_predict_as_well() -> None:
     taken = candidate(40, -10.0, [-0.5, -0.6, -0.7, -0.8])
     taken.result.best.sizes = np.array([1, 7, 1, 30])
