@@ -418,10 +418,7 @@ def text_lines(table: Table) -> list[str]:
 
 
 def _that_fit(widths: Sequence[int], n_lead: int) -> list[list[int]]:
-    """Return places of columns that lines have room for, the first ones in each, and about equally many.
-
-    If none names a row, the first line has all that it has room for.
-    """
+    """Return places of columns for each line, about equally many if the first ones are repeated in each."""
     lines = _packed(widths, n_lead, WIDTH + 2)
     packed = (_packed(widths, n_lead, width) for width in range(WIDTH + 2 if n_lead else 0))
     return next((even for even in packed if len(even) == len(lines)), lines)
