@@ -84,12 +84,12 @@ def test_an_escape_never_lowers_the_bound_and_leaves_other_rows(seed: int) -> No
     logs, odds = rng.normal(size=(40, 3)), 4.0 * rng.normal(size=len(pairs))
     ways, classes = both_ways(pairs, 40), rng.dirichlet(np.ones(3), size=40)
     beliefs.settle(logs, ways, odds, classes)
-    before, others = beliefs.bound_of_rows(logs, ways, odds, classes), classes[30:].copy()
+    before, without_links = beliefs.bound_of_rows(logs, ways, odds, classes), classes[30:].copy()
     gain = beliefs.escape(logs, ways, odds, classes)
     after = beliefs.bound_of_rows(logs, ways, odds, classes)
     assert after == pytest.approx(before + gain)
     assert gain >= 0.0
-    assert (classes[30:] == others).all()
+    assert (classes[30:] == without_links).all()
 
 
 def test_too_many_messages_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,7 +101,7 @@ def test_too_many_messages_change_nothing(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_answers_reach_far_if_they_are_sure_and_classes_are_few() -> None:
-    """Two classes: 2 p - 1 is left of an answer of accuracy p, whichever it is."""
+    """With two classes, 2 p - 1 is left of an answer of accuracy p, whichever it is."""
     for p in (0.8, 0.9):
         odds = math.log(p / (1.0 - p)) * np.array([1.0, -1.0, 1.0])
         assert beliefs.reach(odds, 2, 3) == pytest.approx(2.0 * (2.0 * p - 1.0) ** 2)

@@ -32,7 +32,7 @@ from sweep_clustering.kernels.jit import jit
 
 
 def trusts(path: Path) -> bool:
-    """Whether `path` is opened, and then is that folder."""
+    """Return whether `path` is opened and leads to that folder."""
     try:
         descriptor = open_trusted(path)
     except PermissionError:
@@ -91,24 +91,24 @@ def test_links_of_the_user_are_followed_step_by_step(tmp_path: Path) -> None:
 @needs_root
 @pytest.mark.parametrize("victim", [0, SOMEBODY])
 def test_what_another_user_made_is_refused(victim: int) -> None:
-    """In a temporary folder, where everybody may make entries but nobody rename those of others."""
+    """Everybody may make entries in a temporary folder, but nobody may rename those of others."""
     with open_folder() as top:
-        shared, own = made(top / "shared", 0o1777), made(top / "own", 0o755)
-        os.chown(own, victim, victim)
+        shared, private = made(top / "shared", 0o1777), made(top / "own", 0o755)
+        os.chown(private, victim, victim)
         attacks = (
             "mkdir -m 700 $1/a; mkdir -m 1777 $1/b; mkdir -m 755 $1/real; "
             "ln -s $1/real $1/c; ln -s /usr/lib $1/d; ln -s $2 $1/e"
         )
-        do_as(STRANGER, attacks, shared, own)
+        do_as(STRANGER, attacks, shared, private)
         with user(victim):
             assert not any(trusts(shared / name / "y") for name in "abcde")
             assert trusts(shared / "mine" / "y")
-            assert trusts(own / "y")
+            assert trusts(private / "y")
 
 
 @needs_root
 def test_links_of_root_are_followed() -> None:
-    """As `/home -> /data/home`, for every user."""
+    """A link such as `/home -> /data/home` is followed for every user."""
     with open_folder() as top:
         home = top / "data" / "home" / "somebody"
         home.mkdir(parents=True)
@@ -183,19 +183,19 @@ def test_folder_itself_is_no_link_and_closed_to_others(tmp_path: Path) -> None:
 
 @pytest.fixture(autouse=True)
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The temporary folder, away from that of the machine; no folder of this run."""
+    """Return a temporary folder apart from that of the machine, without a folder of this run."""
     folder = made(tmp_path / "temporary", 0o700)
     monkeypatch.setattr("tempfile.tempdir", str(folder))
-    monkeypatch.setenv("SWEEP_CACHE_OF_THIS_RUN", "")  # set by what is tested; so it is taken back
+    monkeypatch.setenv("SWEEP_CACHE_OF_THIS_RUN", "")  # the tested code sets it; so it is taken back
     monkeypatch.setattr(cache, "logged", set())
     return folder
 
 
 def place() -> Path:
-    found = cache_folder()
-    assert found is not None
-    assert found.path.name == f"kernels-{fingerprint()}"
-    return found.path.parent
+    own_folder = cache_folder()
+    assert own_folder is not None
+    assert own_folder.path.name == f"kernels-{fingerprint()}"
+    return own_folder.path.parent
 
 
 def test_the_folder_is_that_of_the_user_or_a_local_one(
@@ -213,16 +213,16 @@ def test_the_folder_is_that_of_the_user_or_a_local_one(
 def test_folder_that_others_could_change_is_replaced_for_this_run(
     tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """As a home of mode 0775, common where every user has a group of their own."""
+    """A home of mode 0775 is common where every user has a private group."""
     home = made(tmp_path / "home", 0o775)
     monkeypatch.setenv("SWEEP_CACHE_DIR", str(home / "cache"))
     first = place()
     assert first.is_relative_to(temporary)
     assert list(home.iterdir()) == []
     assert place() == first
-    (said,) = caplog.messages
-    assert f"for this run only: {home} belongs to user" in said
-    assert f"mode 0775: chmod g-w {home}" in said
+    (message,) = caplog.messages
+    assert f"for this run only: {home} belongs to user" in message
+    assert f"mode 0775: chmod g-w {home}" in message
     home.chmod(0o755)
     assert place() == home / "cache"
 
@@ -230,7 +230,7 @@ def test_folder_that_others_could_change_is_replaced_for_this_run(
 def test_no_safe_folder_costs_a_warning_and_nothing_is_removed_later(
     temporary: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The place of a folder for this run, in nobody's care, may lead to anything at the end."""
+    """The path of an abandoned folder of this run may lead to anything at the end."""
     removed: list[object] = []
     monkeypatch.setattr("atexit.register", lambda *call: removed.append(call))
     temporary.chmod(0o777)
@@ -252,34 +252,34 @@ print(sweep_clustering.kernels.jit.FOLDER.path, os.path.isdir(sweep_clustering.k
 
 def test_processes_of_a_run_share_its_folder_which_ends_with_it(tmp_path: Path) -> None:
     shared = made(tmp_path / "shared", 0o777)
-    done = run(FOLDERS, tmp_path, SWEEP_CACHE_DIR=str(shared), SCRIPT=FOLDERS, TMPDIR=str(tmp_path))
-    child, parent = done.stdout.splitlines()
+    process = run(FOLDERS, tmp_path, SWEEP_CACHE_DIR=str(shared), SCRIPT=FOLDERS, TMPDIR=str(tmp_path))
+    child, parent = process.stdout.splitlines()
     place, is_there = child.split()
     assert child == parent
     assert is_there == "True"
     assert not Path(place).parent.exists()
-    assert len(done.stderr.splitlines()) == 1
+    assert len(process.stderr.splitlines()) == 1
 
 
 def test_the_name_of_the_folder_is_of_all_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    package, own = copy_of_kernels(tmp_path), fingerprint()
+    package, original = copy_of_kernels(tmp_path), fingerprint()
     monkeypatch.setattr(cache, "__file__", str(package / "cache.py"))
-    assert fingerprint() == own
+    assert fingerprint() == original
     inner = package / "partition" / "statistics.py"
     inner.write_text(inner.read_text() + "# other\n")
     edited = fingerprint()
     inner.rename(inner.with_name("sums.py"))
     renamed = fingerprint()
     monkeypatch.setattr("numba.__version__", "another")
-    assert len({own, edited, renamed, fingerprint()}) == 4
+    assert len({original, edited, renamed, fingerprint()}) == 4
 
 
 def test_remote_filesystems_are_known(tmp_path: Path) -> None:
     mounts, far = tmp_path / "mounts", tmp_path / "far away"
     escaped = str(far).replace(" ", "\\040")
     mounts.write_text(f"a / ext4 rw\nb {escaped} xfs rw\nb {escaped} nfs4 rw\nc {escaped}/scratch xfs rw\n")
-    found = {path: on_remote_filesystem(far / path, mounts) for path in ("..", "home", "scratch/x")}
-    assert found == {"..": False, "home": True, "scratch/x": False}
+    is_remote = {path: on_remote_filesystem(far / path, mounts) for path in ("..", "home", "scratch/x")}
+    assert is_remote == {"..": False, "home": True, "scratch/x": False}
     assert not on_remote_filesystem(far, tmp_path / "no such table")
 
 
@@ -304,8 +304,8 @@ def hits(kernel: Any) -> int:
 def test_damaged_code_is_compiled_and_kept_again(folder: OwnFolder, kernel: Callable[[], Any]) -> None:
     assert [hits(kernel()) for _ in range(2)] == [0, 1]
     (file,) = folder.path.glob("*.kernel")
-    for left in (0, 100):
-        os.truncate(file, left)  # as a power cut may leave it
+    for size in (0, 100):
+        os.truncate(file, size)  # as a power cut may leave it
         assert [hits(kernel()) for _ in range(2)] == [0, 1]
     file.chmod(0o620)  # somebody else may have written it
     assert hits(kernel()) == 0
@@ -320,11 +320,11 @@ def test_folder_that_cannot_be_written_any_more_costs_one_warning(
         monkeypatch.setattr(os, "replace", Mock(side_effect=OSError(errno.ENOSPC, "no space left")))
     else:
         shutil.rmtree(folder.path)
-    one = kernel()
-    assert one(1) == 2
-    assert one(1.5) == 2.5
-    (said,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-    assert f"not cached in {folder.path}" in said
+    compiled = kernel()
+    assert compiled(1) == 2
+    assert compiled(1.5) == 2.5
+    (message,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert f"not cached in {folder.path}" in message
     assert not folder.path.exists() or not list(folder.path.glob("*.kernel"))
 
 
@@ -348,7 +348,7 @@ def test_wait_for_another_process_is_said_has_an_end_and_ends_with_the_code(
     monkeypatch.setattr(cache, "SAY_AFTER", 0.1)
     monkeypatch.setattr(cache, "WAIT_AT_MOST", 0.3)
     with (folder.path / "lock").open("wb") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # as another process has it
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another process would hold this lock
         assert hits(kernel()) == 0
         compiling, waiting, tired = caplog.messages
         assert compiling.startswith("compiling the kernels")
@@ -357,7 +357,7 @@ def test_wait_for_another_process_is_said_has_an_end_and_ends_with_the_code(
         assert tired.endswith("compiling them here too")
         assert hits(kernel()) == 1  # what it compiled is there for others, lock or not
         assert len(caplog.messages) == 3
-        # Nor do those that wait load in turn: as soon as the code is there, though the lock is held on.
+        # Waiting processes load the code as soon as it is there, though the lock is still held.
         (file,) = folder.path.glob("*.kernel")
         content = file.read_bytes()
         file.unlink()
@@ -396,7 +396,7 @@ def copy_of_kernels(folder: Path, **more: str) -> Path:
 
 
 def run(code: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """A process whose packages are in `folder`, if it has any."""
+    """Run code in a process whose packages are in `folder`, if it has any."""
     home = folder if (folder / "sweep_clustering").is_dir() else ROOT
     variables = os.environ | {"PYTHONPATH": str(home), "PYTHONDONTWRITEBYTECODE": "1"} | environment
     command = [sys.executable, "-c", code]
@@ -405,18 +405,18 @@ def run(code: str, folder: Path, **environment: str) -> subprocess.CompletedProc
 
 def test_processes_share_code_until_a_source_changes(tmp_path: Path) -> None:
     package = copy_of_kernels(tmp_path / "copy", inner=INNER.format(1), outer=OUTER)
-    kept = tmp_path / "cache"
+    cache_dir = tmp_path / "cache"
 
     def call(_: object = None) -> list[str]:
-        return run(CALL, tmp_path / "copy", SWEEP_CACHE_DIR=str(kept)).stdout.split()
+        return run(CALL, tmp_path / "copy", SWEEP_CACHE_DIR=str(cache_dir)).stdout.split()
 
     with ThreadPoolExecutor() as pool:
         assert sorted(pool.map(call, range(2))) == [["20", "0"], ["20", "1"]]  # one alone compiles
     assert call() == ["20", "1"]
     (package / "inner.py").write_text(INNER.format(2))
     assert call() == ["30", "0"]
-    assert {path.stat().st_mode & 0o777 for path in [kept, *kept.iterdir()]} == {0o700}
-    assert len(list(kept.iterdir())) == 2
+    assert {path.stat().st_mode & 0o777 for path in [cache_dir, *cache_dir.iterdir()]} == {0o700}
+    assert len(list(cache_dir.iterdir())) == 2
     assert list(package.rglob("*.kernel")) == []
 
 
@@ -430,8 +430,8 @@ print(sum(run_search.stats.cache_misses.values()))
 @pytest.mark.heavy
 def test_one_of_eight_processes_compiles_the_search(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
-        done = pool.map(lambda _: run(WARM, tmp_path, SWEEP_CACHE_DIR=str(tmp_path / "cache")), range(8))
-        assert sorted(int(each.stdout) for each in done) == [0] * 7 + [1]
+        processes = pool.map(lambda _: run(WARM, tmp_path, SWEEP_CACHE_DIR=str(tmp_path / "cache")), range(8))
+        assert sorted(int(process.stdout) for process in processes) == [0] * 7 + [1]
 
 
 # Another user plants files.
@@ -440,7 +440,7 @@ VICTIM = """
 import os, sys
 import queue
 import llvmlite.binding, numba
-# Loads all of the compiler: the other user may be unable to read where it is installed.
+# This loads all of the compiler: the other user may be unable to read where it is installed.
 numba.njit(lambda x: x + 1)(1)
 user = int(sys.argv[1])
 os.setgroups([])
@@ -466,7 +466,7 @@ for name in "$@"; do cp "$payload" "$name"; done
 MADE = ("mkdir -m 1777 $1", "mkdir -m 1777 $2; ln -s $2 $1", "mkdir -m 777 $1")
 
 
-SLOW = [pytest.param(*each, marks=pytest.mark.slow) for each in itertools.product((SOMEBODY, 0), MADE)][1:]
+SLOW = [pytest.param(*case, marks=pytest.mark.slow) for case in itertools.product((SOMEBODY, 0), MADE)][1:]
 
 
 @needs_root
@@ -499,5 +499,5 @@ def test_planted_files_are_not_unpickled(victim: int, squat: str, tmp_path: Path
         stdout, stderr = process.communicate("\n")
         assert stdout == "20\n"
         assert list(marker.iterdir()) == []
-        (said,) = stderr.splitlines()
-        assert f"{target} belongs to user {STRANGER} and group {STRANGER}, mode " in said
+        (message,) = stderr.splitlines()
+        assert f"{target} belongs to user {STRANGER} and group {STRANGER}, mode " in message

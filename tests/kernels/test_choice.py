@@ -31,7 +31,7 @@ LABELS = np.array([0, 0, 1, 1])
 
 
 def predicted(logs: object, right: object, weights: object = None, agreeing: object = 0.0) -> HeldOut:
-    """Of values for each annotation, or one for all."""
+    """Return predictions from one value for each annotation, or one for all."""
     arrays = np.broadcast_arrays(logs, right, 1.0 if weights is None else weights, agreeing)
     return HeldOut(*(np.array(array) for array in arrays))
 
@@ -52,7 +52,7 @@ SEED = np.random.SeedSequence(0)
 
 
 def draw(shape: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Two overlapping clusters whose covariances tell them apart."""
+    """Return two overlapping clusters whose covariances tell them apart."""
     labels = np.arange(200) % 2
     X, is_first = np.random.default_rng(seed).normal(size=(200, 2)), labels[:, None] == 0
     turn = [[1, 1], [-1, 1]]
@@ -66,7 +66,7 @@ def draw(shape: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def layers_of(labels: np.ndarray, m: int, seed: int, accuracy: float | None = 0.9) -> list[Layer]:
-    """Each answer is wrong with a probability of 0.1."""
+    """Return layers whose answers are wrong with a probability of 0.1."""
     rng = np.random.default_rng(seed)
     pairs = rng.integers(0, len(labels), size=(m, 2))
     together = labels[pairs[:, 0]] == labels[pairs[:, 1]]
@@ -178,7 +178,7 @@ def test_a_fit_never_sees_what_is_held_out(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_log_probabilities_are_those_of_the_answers() -> None:
-    """Clusters so far apart that labels are certain: what is left is the accuracy."""
+    """Clusters are so far apart that labels are certain and only the accuracy matters."""
     labels = np.repeat([0, 1], 20)
     X = 100.0 * labels[:, None] + np.random.default_rng(1).normal(size=(40, 1))
     for accuracy in (0.9, None):
@@ -290,7 +290,7 @@ def test_annotations_by_hand() -> None:
 def test_rates_of_a_block_model_by_hand() -> None:
     layers = (Layer(MUST, np.array([[0, 1], [2, 3]])), Layer(CANNOT, np.array([[1, 2]])))
     parts = judged(layers, "likelihood")
-    # a must-link within each cluster, m_rr = 2 of n_r² = 4, and a cannot-link between, m_rs = 1 of 4
+    # there is a must-link in each cluster, m_rr = 2 of n_r² = 4, and a cannot-link between, m_rs = 1 of 4
     sbm = 2.0 * math.log(0.5) - 2.0 + math.log(0.25) - 1.0
     assert parts.classification == pytest.approx(ALONE.classification + sbm)
     assert parts.parameters == 4 + 3 + 3
@@ -299,7 +299,7 @@ def test_rates_of_a_block_model_by_hand() -> None:
 
 def test_free_proportions_and_the_weight_of_features() -> None:
     free = judged(proportions="free")
-    # of equal clusters the proportions are those that were given
+    # the proportions of equal clusters are those that were given
     assert free.classification == pytest.approx(ALONE.classification)
     assert free.parameters == 5
     assert free.penalty == pytest.approx(2.5 * math.log(4.0))

@@ -50,7 +50,7 @@ LINKS = np.random.default_rng(1).integers(20_000, size=(9000, 2))
 
 @pytest.fixture(scope="module", autouse=True)
 def _compiled_and_with_the_signal_as_python_has_it() -> Iterator[None]:
-    """Some libraries take it when they are imported, and a shell may have it ignored."""
+    """Restore the signal, which some libraries take at import and a shell may ignore."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     AnnotatedClustering(2, confidence=True, restarts=1).fit(X[:10, :2], must_link=[[0, 1]])
     yield
@@ -92,13 +92,13 @@ def test_the_command_ends_with_130(tmp_path: Path) -> None:
     table = tmp_path / "table.npy"
     np.save(table, X[:20_000, :10])
     with interrupted(0.3):  # before the first restart has a result
-        done = sweep("fit", table, "-k", "20", "--model", "unsupervised", "--out", tmp_path / "labels")
-    assert done.exit_code == 130, done.output
-    assert [path.name for path in tmp_path.iterdir()] == ["table.npy"], done.output
+        result = sweep("fit", table, "-k", "20", "--model", "unsupervised", "--out", tmp_path / "labels")
+    assert result.exit_code == 130, result.output
+    assert [path.name for path in tmp_path.iterdir()] == ["table.npy"], result.output
 
 
 def test_what_looks_at_no_flag_isabandoned_threads() -> None:
-    """As a compilation: the caller goes on, and the next kernel does not wait behind it."""
+    """The caller goes on, as during a compilation, and the next kernel does not wait behind it."""
     state, release = SimpleNamespace(stop=new_flag()), threading.Event()
     with interrupted(0.1), pytest.raises(KeyboardInterrupt):
         call(lambda _: release.wait(20), (state,))
@@ -146,14 +146,14 @@ except KeyboardInterrupt:
 
 @pytest.mark.parametrize(("leaving", "seconds"), [("leave(130)", 60), ("sys.exit(130)", 2)])
 def test_a_process_leaves_while_something_compiles(leaving: str, seconds: int) -> None:
-    """At once by `leave`; else once the step of the compiler is over, as memory is taken down after that."""
+    """`leave` ends it at once; otherwise it ends after the step of the compiler."""
     command = [sys.executable, "-c", LEAVING.format(leaving=leaving, seconds=seconds)]
     began = time.monotonic()
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=20, check=False)
+    process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=20, check=False)
     assert (time.monotonic() - began >= seconds) == (leaving != "leave(130)")
-    assert done.returncode == 130
-    assert done.stdout == "at exit\n"
-    assert done.stderr == ""
+    assert process.returncode == 130
+    assert process.stdout == "at exit\n"
+    assert process.stderr == ""
 
 
 def test_a_fork_has_a_thread_of_its_own() -> None:

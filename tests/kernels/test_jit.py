@@ -19,16 +19,16 @@ from sweep_clustering.kernels.search.local_search import local_search
 
 
 def test_the_search_takes_pointers_and_lets_go_of_the_interpreter() -> None:
-    """By value tuples are some four hundred arguments of each function."""
+    """Tuples that are passed by value are some four hundred arguments of each function."""
     warm_up()
     ((search, *_),) = run_search.signatures
     assert [type(search), search.fields.instance_class] == [Pointer, Search]
     assert len(ArgPacker(default_manager, run_search.signatures[0]).argument_types) < 40
-    # Names of kernels do not repeat the types of all fields: written, parsed and hashed for each call.
+    # Names of kernels do not repeat the types of all fields, as they are parsed and hashed for each call.
     assert len(search.name) < 30
     assert Pointer(search.fields) == search
-    wanted = {"nogil": True, "fastmath": False, "parallel": False, "error_model": "numpy"}
-    assert all(kernel.targetoptions.items() >= wanted.items() for kernel in (run_search, local_search))
+    options = {"nogil": True, "fastmath": False, "parallel": False, "error_model": "numpy"}
+    assert all(kernel.targetoptions.items() >= options.items() for kernel in (run_search, local_search))
 
 
 # Kernels that others call: translated once, with the kernel that Python calls, and for one signature.

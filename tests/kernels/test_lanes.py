@@ -34,8 +34,8 @@ def test_lanes_have_the_bits_of_numpy() -> None:
     rows = rng.normal(size=(2, 2 * LANES))
     rows[1, :LANES] = rng.permutation(LANES)
     table = rng.normal(size=LANES)
-    compiled, wanted = np.zeros((2, 4, 2 * LANES))
+    compiled, expected = np.zeros((2, 4, 2 * LANES))
     evaluate(rows, table, compiled)
-    plain(evaluate)(rows, table, wanted)
-    np.testing.assert_array_equal(compiled, wanted)
+    plain(evaluate)(rows, table, expected)
+    np.testing.assert_array_equal(compiled, expected)
     assert compiled[3, :3].tolist() == [1.0, 1.0, 0.0]

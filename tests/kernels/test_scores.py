@@ -14,29 +14,29 @@ from sweep_clustering.kernels.scores import cluster_covariances, cluster_gaussia
 
 
 def test_divergences_of_any_shapes_agree_with_the_direct_formula() -> None:
-    """That of the textbook, by inverse and determinant."""
+    """The formula of the textbook needs an inverse and a determinant."""
     rng = np.random.default_rng(11)
     means, true_means, roots = rng.normal(size=(3, 4)), rng.normal(size=(2, 4)), rng.normal(size=(5, 4, 6))
     full, diagonal, spherical = roots @ roots.swapaxes(1, 2), rng.uniform(0.1, 2, (5, 4)), rng.random(5)
     for first, second in ((full[:3], full[3:]), (full[:3], diagonal[:2]), (diagonal[2:], spherical[:2])):
-        found = divergences((np.ones(3), means, first), (np.array([4.0, 6.0]), true_means, second))
+        values = divergences((np.ones(3), means, first), (np.array([4.0, 6.0]), true_means, second))
         for r, s in np.ndindex(3, 2):
             matrix, true = scores.as_matrices(first, 4)[r], scores.as_matrices(second, 4)[s]
             inverse, gap = np.linalg.inv(true), true_means[s] - means[r]
-            wanted = np.trace(inverse @ matrix) + gap @ inverse @ gap - 4
-            wanted += np.log(np.linalg.det(true) / np.linalg.det(matrix))
-            assert found[r, s] == pytest.approx(0.5 * wanted, rel=1e-10)
-    # Left out is what is without spread everywhere: a constant feature, and a sum of two others.
+            expected = np.trace(inverse @ matrix) + gap @ inverse @ gap - 4
+            expected += np.log(np.linalg.det(true) / np.linalg.det(matrix))
+            assert values[r, s] == pytest.approx(0.5 * expected, rel=1e-10)
+    # A direction without spread everywhere is left out: a constant feature, and a sum of two others.
     more, offset = np.vstack([np.eye(4), np.zeros(4), [1, 1, 0, 0]]), np.array([0, 0, 0, 0, 1e3, 0])
-    one, two = (np.ones(3), means, full[:3]), (np.ones(2), true_means, full[3:])
-    wide = [(each[0], each[1] @ more.T + offset, more @ each[2] @ more.T) for each in (one, two)]
-    np.testing.assert_allclose(divergences(*wide), divergences(one, two), rtol=1e-8)
+    estimate, truth = (np.ones(3), means, full[:3]), (np.ones(2), true_means, full[3:])
+    wide = [(form[0], form[1] @ more.T + offset, more @ form[2] @ more.T) for form in (estimate, truth)]
+    np.testing.assert_allclose(divergences(*wide), divergences(estimate, truth), rtol=1e-8)
     # A component without spread where others have some has no divergence.
     flat = full[:3].copy()
     flat[1] = np.diag([1.0, 1.0, 0.0, 1.0])
     for odd in (flat, np.zeros((3, 4)), np.nan * flat):
-        assert np.isnan(divergences((*one[:2], odd), two)).all()
-    assert np.isnan(divergences(one, (*two[:2], flat[:2]))).all()
+        assert np.isnan(divergences((*estimate[:2], odd), truth)).all()
+    assert np.isnan(divergences(estimate, (*truth[:2], flat[:2]))).all()
 
 
 @pytest.mark.parametrize("normalizer", scores.NORMALIZERS)
@@ -46,13 +46,13 @@ def test_nmi_and_adjusted_rand_agree_with_scikit_learn(normalizer: str) -> None:
     cases += [([0, 0, 1], [1, 1, 1]), ([0, 0, 1, 1], [0, 1, 2, 3]), ([0, 1, 2], [2, 0, 1])]
     for _ in range(20):
         truth = rng.integers(0, rng.integers(2, 6), size=50)
-        found = np.where(rng.random(50) < 0.6, truth, rng.integers(0, 7, size=50)).astype(np.int16)
-        cases.append((truth, found))
-    for truth, found in cases:
-        wanted = normalized_mutual_info_score(truth, found, average_method=normalizer)
-        assert scores.nmi(truth, found, normalizer) == pytest.approx(wanted, abs=1e-12)
-        wanted = adjusted_rand_score(truth, found)
-        assert scores.adjusted_rand(truth, found) == pytest.approx(wanted, abs=1e-12)
+        labels = np.where(rng.random(50) < 0.6, truth, rng.integers(0, 7, size=50)).astype(np.int16)
+        cases.append((truth, labels))
+    for truth, labels in cases:
+        expected = normalized_mutual_info_score(truth, labels, average_method=normalizer)
+        assert scores.nmi(truth, labels, normalizer) == pytest.approx(expected, abs=1e-12)
+        expected = adjusted_rand_score(truth, labels)
+        assert scores.adjusted_rand(truth, labels) == pytest.approx(expected, abs=1e-12)
     for score in (scores.nmi, scores.adjusted_rand):
         with pytest.raises(ValueError, match="shapes"):
             score([0, 1], [0])
@@ -78,44 +78,44 @@ def test_goldberger_hand_cases() -> None:
     assert np.isfinite(goldberger_kl(*flat, *same, 0.1))
     # each of two halves is matched to the heavier of two that lie there
     there = (np.zeros((2, 1)), np.ones(2))
-    found = goldberger_kl(np.array([4, 4]), *there, np.array([6, 2]), *there, 1.0)
-    assert found == pytest.approx(np.log(0.5 / 0.75))
-    one, other = (tuple(map(np.array, each)) for each in (([4], [[1, 1]], [2.0]), ([4], [[1, 3]], [1.0])))
-    assert goldberger_kl(*one, *other, 1.0) == pytest.approx(0.5 * (4 + 4 - 2 - 2 * np.log(2)))
+    divergence = goldberger_kl(np.array([4, 4]), *there, np.array([6, 2]), *there, 1.0)
+    assert divergence == pytest.approx(np.log(0.5 / 0.75))
+    first, second = (tuple(map(np.array, x)) for x in (([4], [[1, 1]], [2.0]), ([4], [[1, 3]], [1.0])))
+    assert goldberger_kl(*first, *second, 1.0) == pytest.approx(0.5 * (4 + 4 - 2 - 2 * np.log(2)))
 
 
 def test_goldberger_of_wide_forms_is_that_of_narrow_ones() -> None:
     rng = np.random.default_rng(4)
-    one, other = ((rng.integers(2, 30, k), rng.normal(size=(k, 4)), rng.uniform(0.1, 2, k)) for k in (3, 5))
-    expected = pytest.approx(goldberger_kl(*one, *other, 1.0), rel=1e-10)
+    fit, true = ((rng.integers(2, 30, k), rng.normal(size=(k, 4)), rng.uniform(0.1, 2, k)) for k in (3, 5))
+    expected = pytest.approx(goldberger_kl(*fit, *true, 1.0), rel=1e-10)
     for widen in (lambda v: np.outer(v, np.ones(4)), lambda v: v[:, None, None] * np.eye(4)):
-        first, second = (*one[:2], widen(one[2])), (*other[:2], widen(other[2]))
-        for pair in ((first, other), (one, second), (first, second)):
+        first, second = (*fit[:2], widen(fit[2])), (*true[:2], widen(true[2]))
+        for pair in ((first, true), (fit, second), (first, second)):
             assert goldberger_kl(*pair[0], *pair[1], 1.0) == expected
     # an empty cluster takes no part; a degenerate one does
-    padded = [np.concatenate([each, 0 * each[:1]]) for each in (*one[:2], np.outer(one[2], np.ones(4)))]
+    padded = [np.concatenate([array, 0 * array[:1]]) for array in (*fit[:2], np.outer(fit[2], np.ones(4)))]
     padded[1][3] = np.nan
-    assert goldberger_kl(*padded, *other, 1.0) == expected
+    assert goldberger_kl(*padded, *true, 1.0) == expected
     padded[2][1] = 0.0
-    assert np.isnan(goldberger_kl(*padded, *other, 1.0))
+    assert np.isnan(goldberger_kl(*padded, *true, 1.0))
 
 
 def test_covariances_agree_with_an_oracle() -> None:
     rng = np.random.default_rng(2)
     X, labels = rng.normal(size=(60, 3)) @ rng.normal(size=(3, 3)) + 50, np.repeat([0, 2, 4], 20)
     for shape, strength in itertools.product(oracles.COVARIANCES, (0.0, 1.0, 2.5)):
-        own = shape.replace("common", "spherical")  # each cluster by itself is told, however it is fitted
-        case = oracles.Case(X, [], 5, "", covariance=own, covariance_prior=strength)
-        wanted = [covariance for _, covariance in oracles.covariances_of(case, X, labels)]
-        found = cluster_covariances(X, labels, 5, shape, strength)
-        np.testing.assert_allclose(scores.as_matrices(found, 3)[::2], wanted[::2], rtol=1e-9)
-        assert np.isnan(found[[1, 3]]).all()
+        form = shape.replace("common", "spherical")  # each cluster has its covariance, however it is fitted
+        case = oracles.Case(X, [], 5, "", covariance=form, covariance_prior=strength)
+        expected = [covariance for _, covariance in oracles.covariances_of(case, X, labels)]
+        covariances = cluster_covariances(X, labels, 5, shape, strength)
+        np.testing.assert_allclose(scores.as_matrices(covariances, 3)[::2], expected[::2], rtol=1e-9)
+        assert np.isnan(covariances[[1, 3]]).all()
 
 
 def test_centroid_index() -> None:
     truth = np.array([[0.0], [10.0], [20.0]])
-    for found, wanted in ((truth + 0.1, 0), ([[0], [0.1], [15.5]], 1), ([[0], [0.1], [0.2]], 2), ([[0]], 2)):
-        assert scores.centroid_index(found, truth) == scores.centroid_index(truth, found) == wanted
+    for means, index in ((truth + 0.1, 0), ([[0], [0.1], [15.5]], 1), ([[0], [0.1], [0.2]], 2), ([[0]], 2)):
+        assert scores.centroid_index(means, truth) == scores.centroid_index(truth, means) == index
 
 
 def test_annotation_agreement() -> None:

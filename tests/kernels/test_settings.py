@@ -39,7 +39,7 @@ BY_METHOD = dict.fromkeys(NAMES)
 
 
 def bad_values(setting: Setting) -> list[Any]:
-    """Just out of the range, or not one of the words."""
+    """Return values just out of the range, or not one of the words."""
     step = 1 if isinstance(setting.default, int) else 0.5
     numbers = [] if setting.choices else [setting.low - step]
     numbers += [] if setting.high is None else [setting.high + step]
@@ -115,7 +115,7 @@ def test_what_comes_to_the_same_values_has_the_same_name() -> None:
         ({"method": "published", **STRONG}, "strong", "", ""),
         ({"relocation": "all"}, "strong", "relocation", " with relocation all"),
         ({"generations": 99, "patience": 5}, "strong", "generations patience", ""),
-        # of methods that are as close in what they do, the one of the same lengths
+        # of methods that are equally close, the one of the same lengths is named
         (half, "strong", "mutation relocation", " with mutation 0.5, relocation annotated"),
         (other, "published", "crossover mutation", " with crossover labels, mutation 0.5"),
     ):
@@ -136,8 +136,8 @@ def test_declarations_load_nothing() -> None:
     script = (
         "import sys, sweep_clustering.kernels.settings; print({'numpy', 'numba', 'click'} & set(sys.modules))"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, text=True)
-    assert done.stdout == "set()\n"
+    process = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, text=True)
+    assert process.stdout == "set()\n"
 
 
 LABELS = "less than 1 for crossover labels, which mutated offspring do not take"
@@ -215,9 +215,9 @@ def test_every_door_refuses_a_table_in_the_same_words(name: str, tmp_path: Path)
         ["ask", table, "-k", "2", "--out", tmp_path / "q.csv"],
         ["submit", spec, "--workers", "0", "--results", tmp_path],
     ):
-        done = sweep(*command)
-        assert done.exit_code == 2, done.output
-        assert f"own.npy: {words}" in done.output
+        result = sweep(*command)
+        assert result.exit_code == 2, result.output
+        assert f"own.npy: {words}" in result.output
     build = partial(build_problem, n_clusters=2, model="unsupervised")
     for refuse in (small("full").fit, small("full").partial_fit, build):
         with pytest.raises(ValueError, match=rf"^X: {re.escape(words)}$"):
@@ -226,7 +226,7 @@ def test_every_door_refuses_a_table_in_the_same_words(name: str, tmp_path: Path)
 
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::sklearn.exceptions.ConvergenceWarning")
 def test_what_is_not_refused_is_fitted() -> None:
-    """Without a warning of numpy, which is an error here."""
+    """A warning of numpy would be an error here."""
     shapes = ["tied", "full", "full", "diagonal", "spherical", "common", "common"]
     for X, covariance in zip(FITTED, shapes, strict=True):
         estimator = small(covariance).fit(X, must_link=[[0, 1], [60, 61]])

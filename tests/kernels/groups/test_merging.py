@@ -31,7 +31,7 @@ Floats = NDArray[np.float64]
 
 
 def slow_merges(features: Floats, answers: Floats, sizes: list[float], is_ward: bool) -> list[list[set[int]]]:
-    """Partitions after each merge, with all odds from those of the groups at the start."""
+    """Return the partition after each merge; all odds come from those of the groups at the start."""
     parts = [{group} for group in range(len(sizes))]
     partitions = []
     loss = {(s, t): features[s, t] for s in range(len(sizes)) for t in range(len(sizes)) if s != t}
@@ -40,7 +40,7 @@ def slow_merges(features: Floats, answers: Floats, sizes: list[float], is_ward: 
         total = sum(answers[s, t] for s in one for t in other)
         weights = {(s, t): sizes[s] * sizes[t] for s in one for t in other}
         if is_ward:
-            # Ward's loss: twice the mean of half squared distances, less those within either part
+            # Ward's loss is twice the mean of half squared distances, less those within either part
             def mean(a: set[int], b: set[int]) -> float:
                 pairs = {(s, t): sizes[s] * sizes[t] for s in a for t in b}
                 return sum(
@@ -97,8 +97,8 @@ def test_answers_between_groups_add_up() -> None:
     pairs = np.array([[0, 2], [3, 1], [0, 1], [2, 0]])
     answers = Answers(pairs, np.array([1.0, -1.0, 1.0, 1.0]), np.array([1.0, 2.0, 1.0, 1.0]), np.full(4, 0.9))
     odds = answer_odds(np.array([0, 0, 1, 2]), 3, answers)
-    one = PURITY * np.log(9.0)
-    assert odds == pytest.approx(one * np.array([[0, 2, -2], [2, 0, 0], [-2, 0, 0]]))
+    odds_of_one = PURITY * np.log(9.0)
+    assert odds == pytest.approx(odds_of_one * np.array([[0, 2, -2], [2, 0, 0], [-2, 0, 0]]))
 
 
 def test_must_links_join_and_cannot_links_part() -> None:
@@ -152,7 +152,7 @@ def test_partitions_say_how_often_rows_of_two_groups_are_together() -> None:
 
 
 def answers_about(pairs: np.ndarray, together: np.ndarray, accuracy: float = 0.9) -> Answers:
-    """Answers of one accuracy."""
+    """Return answers of one accuracy."""
     signs = np.where(together, 1.0, -1.0)
     return Answers(pairs, signs, np.ones(len(pairs)), np.full(len(pairs), accuracy))
 
@@ -200,21 +200,21 @@ def test_pairs_are_of_the_parts_of_the_largest_worth() -> None:
     Z = 2.0 * rng.normal(size=(6, 3))[classes] + rng.normal(size=(120, 3))
     pairs = rng.integers(0, 120, size=(200, 2))
     answers = answers_about(pairs, classes[pairs[:, 0]] == classes[pairs[:, 1]])
-    asked = unsure_pairs(Z, classes, answers, 15, np.random.default_rng(7))
+    questions = unsure_pairs(Z, classes, answers, 15, np.random.default_rng(7))
     parts = cut_clusters(Z, classes, np.random.default_rng(7))
     odds, sizes = part_odds(Z, parts, answers), np.bincount(parts)
-    both = list(combinations(range(len(sizes)), 2))
+    part_pairs = list(combinations(range(len(sizes)), 2))
     cluster_of = [int(classes[parts == part][0]) for part in range(len(sizes))]
-    n_within = sum(cluster_of[s] == cluster_of[t] for s, t in both)
-    level = sorted((odds[s, t] for s, t in both), reverse=True)[n_within - 1]
-    assert sum(odds[s, t] >= level for s, t in both) == n_within
+    n_within = sum(cluster_of[s] == cluster_of[t] for s, t in part_pairs)
+    level = sorted((odds[s, t] for s, t in part_pairs), reverse=True)[n_within - 1]
+    assert sum(odds[s, t] >= level for s, t in part_pairs) == n_within
 
     def worth(s: int, t: int) -> float:
         share = 1.0 / (1.0 + np.exp(level - odds[s, t]))
         return float(min(sizes[s], sizes[t]) * share * (1.0 - share))
 
-    best = sorted(both, key=lambda two: -worth(*two))[:15]
-    assert [tuple(sorted(two)) for two in parts[asked].tolist()] == best
+    best = sorted(part_pairs, key=lambda two: -worth(*two))[:15]
+    assert [tuple(sorted(two)) for two in parts[questions].tolist()] == best
     kinds = {cluster_of[s] == cluster_of[t] for s, t in best}
     assert kinds == {True, False}  # merges and splits
 

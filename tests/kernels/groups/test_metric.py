@@ -28,14 +28,14 @@ def told(X: Floats, classes: NDArray[np.int64], n_answers: int, accuracy: float 
 
 @pytest.fixture(scope="module")
 def rows() -> tuple[Floats, NDArray[np.int64]]:
-    """Four classes that differ in one feature of four, which has the least variance."""
+    """Return four classes that differ in one feature of four, which has the least variance."""
     rng = np.random.default_rng(1)
     classes = rng.integers(4, size=120)
     return np.column_stack([0.3 * rng.normal(size=120) + classes, 3.0 * rng.normal(size=(120, 3))]), classes
 
 
 def loss(answers: Answers, log_odds: Floats) -> float:
-    """Minus the log-likelihood, answer by answer."""
+    """Return minus the log-likelihood, answer by answer."""
     total = 0.0
     for sign, weight, p, odds in zip(
         answers.signs, answers.weights, answers.accuracies, log_odds, strict=True

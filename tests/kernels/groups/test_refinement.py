@@ -35,8 +35,8 @@ def test_rows_go_to_the_nearest_group_of_their_class() -> None:
     classes = rng.integers(2, size=30)
     groups = nearest_in_class(Z, centers, class_of, classes)
     for row in range(30):
-        own = np.flatnonzero(class_of == classes[row])
-        assert groups[row] == min(own, key=lambda g: np.square(Z[row] - centers[g]).sum())
+        class_groups = np.flatnonzero(class_of == classes[row])
+        assert groups[row] == min(class_groups, key=lambda g: np.square(Z[row] - centers[g]).sum())
 
 
 def test_without_answers_shares_are_those_of_the_features() -> None:

@@ -29,13 +29,13 @@ def duplicates(case: Case) -> Case:
 
 
 def with_features(case: Case) -> Case:
-    """One that is another in other units, one that two others give, and one that is constant."""
+    """Add a feature in other units, the sum of two features, and a constant one."""
     first, second, third = case.X.T
     return replace(case, X=np.column_stack([case.X, 1e-3 * first, second + 1e4 * third, np.full(24, 1e5)]))
 
 
 def far_away(case: Case) -> Case:
-    """Two groups at a distance of a thousand of their widths."""
+    """Move two groups apart by a thousand of their widths."""
     return replace(case, X=case.X + np.where(np.arange(24) % 3 == 0, 1e3, 0.0)[:, None])
 
 
@@ -58,7 +58,7 @@ def fractional(case: Case) -> Case:
 
 
 def unknown_accuracies(case: Case) -> Case:
-    """Without accuracies where the model can do without; one annotator has nothing but a self pair."""
+    """Remove accuracies where the model allows it; one annotator has nothing but a self pair."""
     if case.model == "posterior":
         return case
     rng = np.random.default_rng(13)
@@ -97,9 +97,9 @@ CASES: dict[str, dict[str, Any]] = {
 def test_walk(model: str, covariance: str) -> None:
     n_bounds = 0
     for seed, (name, settings) in enumerate(CASES.items()):
-        given = {"change": lambda case: case, "model": model, "covariance": covariance} | settings
-        change = given.pop("change")
-        case = change(draw_case(seed, **given))
+        options = {"change": lambda case: case, "model": model, "covariance": covariance} | settings
+        change = options.pop("change")
+        case = change(draw_case(seed, **options))
         data, rng = case.problem().data, np.random.default_rng(1)
         state, n_decided = collected(data, draw_labels(case, 0)), 0
         for _ in range(STEPS):
@@ -118,23 +118,23 @@ def test_walk(model: str, covariance: str) -> None:
             assert (state.gains[~above] >= gains[~above] - 1e-9 * (1.0 + abs(gains[~above]))).all(), name
             n_bounds += int((state.gains[~above] > gains[~above] + 1e-12).sum())
             target = int(rng.choice([k for k in range(case.n_clusters) if k != source]))
-            wanted = gain(case, labels, sample, target)
+            expected = gain(case, labels, sample, target)
             slack = state.slack[0, source, target] + degree * state.slack[1, source, target]
             slack += 4 * (state.doubt[source] + state.doubt[target])
-            assert abs(gains[target] - wanted) <= slack + 1e-8, name
-            assert (gains[target] > 1e-9) == (wanted > 1e-9) or abs(wanted - 1e-9) <= 1e-8, name
-            n_decided += slack < abs(wanted)
-            assert exact(data, state, sample, target) == pytest.approx(wanted, rel=1e-9, abs=1e-8), name
+            assert abs(gains[target] - expected) <= slack + 1e-8, name
+            assert (gains[target] > 1e-9) == (expected > 1e-9) or abs(expected - 1e-9) <= 1e-8, name
+            n_decided += slack < abs(expected)
+            assert exact(data, state, sample, target) == pytest.approx(expected, rel=1e-9, abs=1e-8), name
             move(data, state, sample, target)
         assert n_decided >= STEPS / 2 or model == "unsupervised", "the series decides next to nothing"
         labels = state.labels.astype(int)
-        found, parts = objective_terms(case.problem(), labels), oracles.objective_parts(case, labels)
-        assert found == pytest.approx(parts, rel=1e-9, abs=1e-8), name
+        terms, parts = objective_terms(case.problem(), labels), oracles.objective_parts(case, labels)
+        assert terms == pytest.approx(parts, rel=1e-9, abs=1e-8), name
     assert (n_bounds > 0) == (covariance == "spherical")
 
 
 def wander(data: Data, state: State, rng: np.random.Generator, steps: int) -> None:
-    """Relocate random samples; none out of a cluster of its own."""
+    """Relocate random samples, but none that is alone in its cluster."""
     for _ in range(steps):
         sample, step = int(rng.integers(len(state.labels))), int(rng.integers(1, data.n_clusters))
         source = int(state.labels[sample])
@@ -154,15 +154,15 @@ def test_a_long_run_of_relocations_equals_a_fresh_start(model: str, covariance: 
     fresh = collected(data, state.labels)
     assert fresh.counters[STALE] == 0
     for name in DERIVED:
-        found, wanted = getattr(state, name), getattr(fresh, name)
-        np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9, err_msg=name)
+        value, expected = getattr(state, name), getattr(fresh, name)
+        np.testing.assert_allclose(value, expected, rtol=1e-9, atol=1e-9, err_msg=name)
 
 
 # Where digits are lost.
 
 
 def test_common_variance_near_nothing_left() -> None:
-    """Rounding of a squared error that all but vanishes, and of one that is degenerate."""
+    """The squared error all but vanishes here, or is degenerate."""
     labels = np.array([1, 0, 0, 0, *[1] * 4, *[2] * 4])
     for noise in (0.0, 1e-7, 1e-3):
         X = np.eye(3, 2, -1).repeat(4, axis=0) + noise * np.random.default_rng(0).normal(size=(12, 2))
@@ -171,9 +171,9 @@ def test_common_variance_near_nothing_left() -> None:
         state = collected(data, labels)
         gains_of(data, state, 0)
         for target in (0, 2):
-            wanted = pytest.approx(gain(case, labels, 0, target), rel=1e-10)
-            assert state.gains[target] == wanted
-            assert exact(data, state, 0, target) == wanted
+            expected = pytest.approx(gain(case, labels, 0, target), rel=1e-10)
+            assert state.gains[target] == expected
+            assert exact(data, state, 0, target) == expected
 
 
 def test_what_an_outlier_leaves_behind_has_all_its_digits() -> None:
@@ -183,15 +183,15 @@ def test_what_an_outlier_leaves_behind_has_all_its_digits() -> None:
         data = build_problem(np.concatenate([spread * near, far]), n_clusters=2, model="unsupervised").data
         state = collected(data, np.array([0] * 6 + [1] * 2))
         gains_of(data, state, 5)
-        wanted = 5 * data.X[:5].var(axis=0).sum()
-        assert plain(error_after_removal)(data, state, 5, 0) == pytest.approx(wanted, rel=1e-6, abs=1e-30)
+        expected = 5 * data.X[:5].var(axis=0).sum()
+        assert plain(error_after_removal)(data, state, 5, 0) == pytest.approx(expected, rel=1e-6, abs=1e-30)
 
 
 # Shape "diagonal": products of many features, and what is degenerate without a prior.
 
 
 def test_many_far_features_do_not_overflow() -> None:
-    """Ninety factors of about a billion."""
+    """The product has ninety factors of about a billion."""
     X = np.repeat([[0.0], [1.0], [-1.0]], 6, axis=0) + 1e-6 * np.random.default_rng(0).normal(size=(18, 90))
     case = Case(X, [], 3, "unsupervised", 1, covariance="diagonal", covariance_prior=0.001)
     labels = np.array([1, *[0] * 5, *[1] * 6, *[2] * 6])
@@ -199,9 +199,9 @@ def test_many_far_features_do_not_overflow() -> None:
     state = collected(data, labels)
     for sample in (0, 3, 8):
         gains_of(data, state, sample)
-        wanted = [gain(case, labels, sample, target) for target in range(3)]
-        assert state.gains[:3] == pytest.approx(wanted, rel=1e-6)
-        assert np.abs(wanted).max() > 1000.0
+        expected = [gain(case, labels, sample, target) for target in range(3)]
+        assert state.gains[:3] == pytest.approx(expected, rel=1e-6)
+        assert np.abs(expected).max() > 1000.0
 
 
 @pytest.mark.parametrize("model", ["unsupervised", "conditional"])
@@ -217,11 +217,11 @@ def test_without_a_prior_a_walk_meets_degenerate_clusters(model: str) -> None:
         labels = state.labels.astype(int)
         sample = int(rng.choice(np.flatnonzero(state.sizes[labels] > 1)))
         gains_of(data, state, sample)
-        others = [k for k in range(5) if k != labels[sample]]
-        for target in others:
+        targets = [k for k in range(5) if k != labels[sample]]
+        for target in targets:
             assert state.gains[target] == pytest.approx(gain(case, labels, sample, target), abs=1e-7)
-        near = [k for k in others if k < 2]
-        move(data, state, sample, int(rng.choice(near if near and rng.random() < 0.7 else others)))
+        near = [k for k in targets if k < 2]
+        move(data, state, sample, int(rng.choice(near if near and rng.random() < 0.7 else targets)))
 
 
 # Shapes "tied" and "full": what drifts over a walk stays within its bound, or is renewed.
@@ -273,10 +273,10 @@ def test_an_outlier_that_leaves_a_small_cluster_takes_no_digits_with_it(covarian
     state = collected(data, labels)
     for sample, target in ((30, 1), (30, 2), (0, 1)):
         gains_of(data, state, sample)
-        found, wanted = state.gains[target], gain(case, labels, sample, target)
-        bound = 4 * (state.doubt[labels[sample]] + state.doubt[target]) + 1e-6 * abs(wanted)
-        assert abs(found - wanted) <= max(bound, 1e-2 * abs(wanted))
-        assert (found > 0) == (wanted > 0)
-        assert exact(data, state, sample, target) == pytest.approx(wanted, rel=1e-6)
+        value, expected = state.gains[target], gain(case, labels, sample, target)
+        bound = 4 * (state.doubt[labels[sample]] + state.doubt[target]) + 1e-6 * abs(expected)
+        assert abs(value - expected) <= max(bound, 1e-2 * abs(expected))
+        assert (value > 0) == (expected > 0)
+        assert exact(data, state, sample, target) == pytest.approx(expected, rel=1e-6)
     move(data, state, 30, 1)
     check_drifts(data, state, 1e-9)

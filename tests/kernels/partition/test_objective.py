@@ -21,7 +21,7 @@ from sweep_clustering.kernels.search.genetic import SearchSettings, run_restart
      ("unsupervised", None, -5437.2074)],
 )  # fmt: skip
 def test_published_instance(shared_data: Path, model: str, truth: float | None, best: float) -> None:
-    """Value of the classes, and of the best known partition."""
+    """The values of the classes and of the best known partition are those that were published."""
     folder, layers = shared_data / "reference-vertebral", []
     for name, kind in {"must": MUST, "cannot": CANNOT}.items():
         table = np.loadtxt(folder / f"vertebral-{name}.link", dtype=np.int64)
@@ -31,8 +31,8 @@ def test_published_instance(shared_data: Path, model: str, truth: float | None, 
     problem = build_problem(np.loadtxt(folder / "vertebral.data"), layers, n_clusters=3, model=model)
     if truth is not None:
         assert sum(objective_terms(problem, labels)) == pytest.approx(truth, abs=1e-4)
-    found = run_restart(problem, SearchSettings(10, 10, 50), np.random.default_rng(0)).objective
-    assert found >= best - 1e-3
+    objective = run_restart(problem, SearchSettings(10, 10, 50), np.random.default_rng(0)).objective
+    assert objective >= best - 1e-3
 
 
 def test_array_log() -> None:
@@ -58,6 +58,6 @@ def test_degenerate_clusters_add_nothing_unless_the_variance_has_a_prior() -> No
 
 def test_curvature_is_bounded_between_two_shares() -> None:
     for low, high in ((0.0, 1.0), (0.1, 0.3), (0.6, 0.9), (0.3, 0.6), (0.5, 0.5)):
-        shares, found = np.linspace(low, high, 101), plain(largest_curvature)(low, high)
+        shares, curvature = np.linspace(low, high, 101), plain(largest_curvature)(low, high)
         largest = 0.25 if low <= 0.5 <= high else max(low * (1 - low), high * (1 - high))
-        assert (shares * (1.0 - shares)).max() - 1e-15 <= found <= largest + 1e-15
+        assert (shares * (1.0 - shares)).max() - 1e-15 <= curvature <= largest + 1e-15

@@ -19,7 +19,7 @@ def obeys(labels: np.ndarray, must: np.ndarray, cannot: np.ndarray) -> bool:
 
 
 def is_possible(n_samples: int, n_clusters: int, must: np.ndarray, cannot: np.ndarray) -> bool:
-    """Try every partition."""
+    """Try every partition and return whether one obeys the links."""
     partitions = np.array(list(product(range(n_clusters), repeat=n_samples)))
     joined = (partitions[:, must[:, 0]] == partitions[:, must[:, 1]]).all(axis=1)
     return bool((joined & (partitions[:, cannot[:, 0]] != partitions[:, cannot[:, 1]]).all(axis=1)).any())

@@ -43,19 +43,19 @@ def agreement(layers: list[Layer], labels: NDArray[np.int64], odds: float) -> fl
 @pytest.mark.parametrize("n_names", [2, 3, 10, 100])
 @pytest.mark.parametrize("q", [0.6, 0.8, 0.9, 0.99])
 def test_pairs_of_a_row_weigh_as_much_as_its_label(q: float, n_names: int) -> None:
-    evidence, others = evidence_of(q, n_names), n_names - 1
+    evidence, n_others = evidence_of(q, n_names), n_names - 1
     odds = np.log(evidence.accuracy / (1.0 - evidence.accuracy))
     # all must-links of the row are lost, and the cannot-links with one of the other names are broken
-    lost = evidence.weight * odds * (1.0 + 1.0 / others)
-    assert lost == pytest.approx(np.log(q * others / (1.0 - q)))
+    lost = evidence.weight * odds * (1.0 + 1.0 / n_others)
+    assert lost == pytest.approx(np.log(q * n_others / (1.0 - q)))
 
 
 def test_accuracy_of_pairs_is_that_of_drawn_labels() -> None:
     q, n_names, n_rows = 0.8, 4, 1_000_000
     rng = np.random.default_rng(1)
     classes = rng.integers(0, n_names, (2, n_rows))
-    others = (classes + rng.integers(1, n_names, classes.shape)) % n_names
-    names = np.where(rng.random(classes.shape) < q, classes, others)
+    wrong_names = (classes + rng.integers(1, n_names, classes.shape)) % n_names
+    names = np.where(rng.random(classes.shape) < q, classes, wrong_names)
     together, agree = classes[0] == classes[1], names[0] == names[1]
     right = 0.5 * (together[agree].mean() + (~together)[~agree].mean())
     assert evidence_of(q, n_names).accuracy == pytest.approx(right, abs=0.002)
@@ -90,7 +90,7 @@ def test_move_of_a_row_costs_the_log_odds_of_its_label() -> None:
 
 
 def test_best_partition_is_that_of_the_label_field() -> None:
-    """Of all partitions of eight rows, the likelihoods of each label alone and of pairs choose alike."""
+    """The likelihoods of single labels and of pairs choose the same of all partitions of eight rows."""
     q, partitions = 0.8, np.array(list(itertools.product((0, 1), repeat=8)))
     p = evidence_of(q, 2).accuracy
     odds, field_odds = float(np.log(p / (1.0 - p))), float(np.log(q / (1.0 - q)))

@@ -27,13 +27,13 @@ GOOD = np.arange(12.0).reshape(6, 2)
 
 
 def test_features_without_a_solution_are_refused() -> None:
-    for words, given in {
+    for words, arguments in {
         "rows without any variance": {"X": np.ones((6, 2))},
         "6 samples are fewer": {"n_clusters": 4},
         "only 2 distinct rows": {"X": np.repeat([[0.0], [1.0]], 5, axis=0), "n_clusters": 3},
     }.items():
         with pytest.raises(ValueError, match=words):
-            build_problem(**{"X": GOOD, "n_clusters": 2, "model": "posterior"} | given)  # type: ignore[operator]
+            build_problem(**{"X": GOOD, "n_clusters": 2, "model": "posterior"} | arguments)  # type: ignore[operator]
 
 
 def test_input_is_left_alone() -> None:
@@ -57,8 +57,8 @@ def test_inferred_accuracies() -> None:
         Layer(CANNOT, np.array([[1, 1]]), annotator=1),
         Layer(CANNOT, np.empty((0, 2), dtype=np.int64), annotator=5),
     ]
-    found = data.inferred_accuracies(layers, [0, 0, 1, 1])
-    assert found == pytest.approx({1: np.nan, 2: 3 / 8, 5: np.nan}, nan_ok=True)
+    accuracies = data.inferred_accuracies(layers, [0, 0, 1, 1])
+    assert accuracies == pytest.approx({1: np.nan, 2: 3 / 8, 5: np.nan}, nan_ok=True)
 
 
 def test_the_table_of_logarithms_reaches_every_count_or_is_left_out() -> None:
@@ -90,7 +90,7 @@ def test_constant_and_collinear_features_are_left_out() -> None:
 
 
 def test_the_objective_is_the_maximum_of_likelihood_and_prior() -> None:
-    """Densities of scipy at the covariances of the solution: their sum, up to constants, is gmm."""
+    """The sum of scipy's densities at the covariances of the solution is gmm, up to constants."""
     rng, strength = np.random.default_rng(1), 0.25
     X, labels = rng.normal(size=(40, 3)) @ rng.normal(size=(3, 3)), np.arange(40) % 2
     labels[30:] = 0
@@ -105,13 +105,13 @@ def test_the_objective_is_the_maximum_of_likelihood_and_prior() -> None:
             total += multivariate_normal(members.mean(axis=0), covariances[k]).logpdf(members).sum()
         return float(total)
 
-    found = cluster_covariances(X, labels, 2, "full", strength)
-    best = value(found)
-    root = np.linalg.cholesky(found)
+    estimates = cluster_covariances(X, labels, 2, "full", strength)
+    best = value(estimates)
+    root = np.linalg.cholesky(estimates)
     for _ in range(10):
         noise = np.eye(3) + 1e-3 * rng.normal(size=(3, 3))
         assert value(root @ noise @ noise.T @ np.swapaxes(root, 1, 2)) < best
-    # An empty cluster adds nothing: less the prior at its own mode, once for each cluster.
+    # An empty cluster adds nothing, so the prior at its mode is subtracted once for each cluster.
     empty = strength * invwishart(nu, scale).logpdf(scale / (nu + 4))
     constant = 0.5 * 40 * 3 * np.log(2 * np.pi)
     assert objective_terms(problem, labels)[0] == pytest.approx(best - 2 * empty + constant)
@@ -122,7 +122,7 @@ def test_a_prior_that_is_not_used_changes_nothing(covariance: str) -> None:
     case = oracles.draw_case(8, model="unsupervised", covariance=covariance)
     for field, name in (("kappa", "variance_prior"), ("covariance_prior", "covariance_prior")):
         problems = (replace(case, **{field: strength}).problem() for strength in (1.0, 3.0))
-        one, other = (objective_terms(each, oracles.draw_labels(case, 0)) for each in problems)
-        assert (one == other) == (name in unused_priors([covariance]))
+        first, second = (objective_terms(problem, oracles.draw_labels(case, 0)) for problem in problems)
+        assert (first == second) == (name in unused_priors([covariance]))
     assert unused_priors([covariance, "auto"]) == ()
     assert unused_priors(["spherical", "full"]) == ()

@@ -40,57 +40,57 @@ def same(first: Fit, second: Fit) -> bool:
 
 
 def population(objectives: object, smaller: object) -> genetic.Population:
-    """Of two clusters of 40 samples together."""
-    made = genetic.new_population(two_clusters(40).data, 8)
-    made.objectives[:] = objectives
-    made.sizes[:] = np.column_stack([smaller, np.subtract(40, smaller)])
-    return made
+    """Return a population of partitions of 40 samples into two clusters."""
+    solutions = genetic.new_population(two_clusters(40).data, 8)
+    solutions.objectives[:] = objectives
+    solutions.sizes[:] = np.column_stack([smaller, np.subtract(40, smaller)])
+    return solutions
 
 
 def test_survivors_of_random_populations() -> None:
     rng = np.random.default_rng(0)
     for _ in range(30):
         keys = list(zip(rng.integers(0, 4, 8).tolist(), rng.integers(1, 3, 8).tolist(), strict=True))
-        made = population(*zip(*keys, strict=True))
-        plain(genetic.select)(made, 8)
+        solutions = population(*zip(*keys, strict=True))
+        plain(genetic.select)(solutions, 8)
         ranked = sorted(range(8), key=lambda i: (-keys[i][0], i))
         firsts = [i for i in ranked if keys.index(keys[i]) == i]
-        assert made.ranking.tolist() == firsts + [i for i in ranked if i not in firsts]
+        assert solutions.ranking.tolist() == firsts + [i for i in ranked if i not in firsts]
 
 
 def test_stored_solutions_are_copies_with_sorted_sizes() -> None:
     problem = build_problem(np.random.default_rng(0).normal(size=(12, 2)), n_clusters=4, model="unsupervised")
-    made = genetic.new_population(problem.data, 3)
-    made.ranking[:] = [2, 0, 1]
+    solutions = genetic.new_population(problem.data, 3)
+    solutions.ranking[:] = [2, 0, 1]
     state = collected(problem.data, np.repeat([3, 0, 2, 1], [1, 5, 2, 4]))
     labels, means = state.labels.tolist(), state.means.copy()
-    plain(genetic.store)(problem.data, made, 0, state, -7.5)
+    plain(genetic.store)(problem.data, solutions, 0, state, -7.5)
     state.labels[:], state.means[:] = 0, np.nan
-    assert made.labels[2].tolist() == labels
-    np.testing.assert_array_equal(made.centroids[2], means)
-    assert made.sizes[2].tolist() == [1, 2, 4, 5]
-    assert made.objectives.tolist() == [0.0, 0.0, -7.5]
+    assert solutions.labels[2].tolist() == labels
+    np.testing.assert_array_equal(solutions.centroids[2], means)
+    assert solutions.sizes[2].tolist() == [1, 2, 4, 5]
+    assert solutions.objectives.tolist() == [0.0, 0.0, -7.5]
 
 
 def test_clones_agree_to_a_ten_millionth_of_a_nat_and_in_sizes() -> None:
     for apart, clones in ((0.0, True), (0.9e-7, True), (1.1e-7, False)):
-        made = population([0.0, *[apart] * 7], [5, 5, *[6] * 6])
+        solutions = population([0.0, *[apart] * 7], [5, 5, *[6] * 6])
         is_clone, is_new = plain(genetic.is_clone), plain(genetic.is_new)
-        assert is_clone(made, 0, 1) == is_clone(made, 1, 0) == clones
-        assert not is_clone(made, 0, 2)
-        assert [is_new(made, count, apart) for count in (0, 1, 3)] == [True, not clones, False]
+        assert is_clone(solutions, 0, 1) == is_clone(solutions, 1, 0) == clones
+        assert not is_clone(solutions, 0, 2)
+        assert [is_new(solutions, count, apart) for count in (0, 1, 3)] == [True, not clones, False]
 
 
 # Seeding, k-means, crossover, mutation, repair.
 
 
 def test_seeding_follows_squared_distances() -> None:
-    """From the sample at 0, those at 1 and 3 are drawn 1 : 9."""
+    """From the sample at 0, those at 1 and 3 are drawn in a ratio of 1 to 9."""
     data = build_problem(np.array([[0.0], [0.0], [1.0], [3.0]]), n_clusters=2, model="unsupervised").data
-    rng, found, state = np.random.default_rng(1), np.zeros((1000, 1, 2)), new_state(data)
-    for centroids in found:
+    rng, draws, state = np.random.default_rng(1), np.zeros((1000, 1, 2)), new_state(data)
+    for centroids in draws:
         plain(genetic.seed_centroids)(data, state, rng, centroids, 1)
-    from_0 = found[np.isclose(found[:, 0, 0], data.X[0, 0]), 0]
+    from_0 = draws[np.isclose(draws[:, 0, 0], data.X[0, 0]), 0]
     assert np.isclose(np.ptp(from_0, axis=1), 3.0).mean() == pytest.approx(0.9, abs=0.05)
 
 
@@ -110,7 +110,7 @@ def test_places_drawn_by_cumulated_sums_are_those_of_a_scan() -> None:
 
 
 def test_seeding_takes_the_draw_that_leaves_least() -> None:
-    """Of 200 draws all samples come up: the best is as good as any sample."""
+    """All samples come up in 200 draws, so that the best draw is as good as any sample."""
     X = np.random.default_rng(3).normal(size=(12, 2))
     data = build_problem(X, n_clusters=3, model="unsupervised").data
     rng, state, centroids = np.random.default_rng(1), new_state(data), np.zeros((2, 3))
@@ -118,24 +118,24 @@ def test_seeding_takes_the_draw_that_leaves_least() -> None:
     for k in (1, 2):
         near = np.square(data.X[:, None] - centroids.T[None, :k]).sum(axis=2).min(axis=1)
         to_each = np.square(data.X[:, None] - data.X[None]).sum(axis=2)
-        left = np.minimum(near[:, None], to_each).sum(axis=0)
-        taken = np.square(data.X - centroids[:, k]).sum(axis=1).argmin()
-        assert left[taken] == pytest.approx(left.min())
+        errors = np.minimum(near[:, None], to_each).sum(axis=0)
+        sample = np.square(data.X - centroids[:, k]).sum(axis=1).argmin()
+        assert errors[sample] == pytest.approx(errors.min())
 
 
 @pytest.mark.parametrize("n_samples", [1, 4, 5, 7, 10])
 def test_distances_to_a_draw_are_those_of_one_sample_at_a_time(n_samples: int) -> None:
     rng = np.random.default_rng(n_samples)
-    X, given = rng.normal(size=(n_samples, 6)), 12.0 * rng.random(n_samples)
-    weights, total = given.copy(), 0.0
+    X, distances = rng.normal(size=(n_samples, 6)), 12.0 * rng.random(n_samples)
+    weights, total = distances.copy(), 0.0
     for i, x in enumerate(X):
-        weights[i] = min(given[i], plain(genetic.squared_distance)(x, X[:1].T, 0))
+        weights[i] = min(distances[i], plain(genetic.squared_distance)(x, X[:1].T, 0))
         total += weights[i]
-    left = given.copy()
-    assert plain(genetic.lower_weights)(X, 0, left, False) == total
-    assert np.array_equal(left, given)
-    assert plain(genetic.lower_weights)(X, 0, left, True) == total
-    assert np.array_equal(left, weights)
+    lowered = distances.copy()
+    assert plain(genetic.lower_weights)(X, 0, lowered, False) == total
+    assert np.array_equal(lowered, distances)
+    assert plain(genetic.lower_weights)(X, 0, lowered, True) == total
+    assert np.array_equal(lowered, weights)
 
 
 def test_kmeans_agrees_with_oracle_and_keeps_empty_clusters() -> None:
@@ -146,14 +146,14 @@ def test_kmeans_agrees_with_oracle_and_keeps_empty_clusters() -> None:
         centroids[:] = data.X[:4].T
         if seed == 5:
             centroids[:, 3] = 1e3
-        wanted, labels, before = centroids.T.copy(), np.zeros(1), np.ones(1)
+        expected, labels, before = centroids.T.copy(), np.zeros(1), np.ones(1)
         while not np.array_equal(labels, before):
-            before, labels = labels, ((data.X[:, None] - wanted[None]) ** 2).sum(axis=2).argmin(axis=1)
+            before, labels = labels, ((data.X[:, None] - expected[None]) ** 2).sum(axis=2).argmin(axis=1)
             for k in set(labels.tolist()):
-                wanted[k] = data.X[labels == k].mean(axis=0)
+                expected[k] = data.X[labels == k].mean(axis=0)
         plain(genetic.kmeans)(data, state, room, genetic.MAX_KMEANS_ITERATIONS)
         np.testing.assert_array_equal(state.labels, labels)
-        np.testing.assert_allclose(centroids.T, wanted, atol=1e-12)
+        np.testing.assert_allclose(centroids.T, expected, atol=1e-12)
         np.testing.assert_array_equal(state.sizes, np.bincount(labels, minlength=4))
         assert (state.sizes[3] == 0) == (seed == 5)
 
@@ -165,18 +165,18 @@ def test_repair_agrees_with_oracle() -> None:
         centroids = room[:, :5]
         centroids[:] = np.random.default_rng(seed).normal(size=(3, 5)) * 8
         plain(genetic.assign_closest)(data, state, room)
-        labels, wanted = state.labels.astype(int), centroids.T.copy()
+        labels, expected = state.labels.astype(int), centroids.T.copy()
         while (sizes := np.bincount(labels, minlength=5)).min() < min_size:
             k = int(np.flatnonzero(sizes < min_size)[0])
-            squares = ((data.X - wanted[labels]) ** 2).sum(axis=1)
+            squares = ((data.X - expected[labels]) ** 2).sum(axis=1)
             sample = np.where(sizes[labels] > min_size, squares, -1.0).argmax()
             if sizes[k] == 0:
-                wanted[k] = data.X[sample]
+                expected[k] = data.X[sample]
             labels[sample] = k
         plain(genetic.repair)(data, state, room)
         np.testing.assert_array_equal(state.labels, labels)
         np.testing.assert_array_equal(state.sizes, np.bincount(labels, minlength=5))
-        np.testing.assert_allclose(centroids.T, wanted)
+        np.testing.assert_allclose(centroids.T, expected)
 
 
 def test_crossover_takes_one_of_each_matched_pair() -> None:
@@ -186,9 +186,9 @@ def test_crossover_takes_one_of_each_matched_pair() -> None:
     children = np.zeros((300, 3, 5))
     for child in children:
         plain(genetic.cross)(rng, first, second, child, matching)
-    own, other = ((np.abs(children - each) < 1e-9).all(axis=1) for each in (first, first + 0.1))
-    assert (own != other).all()
-    assert (np.abs(own.mean(axis=0) - 0.5) < 0.12).all()
+    old, new = ((np.abs(children - parent) < 1e-9).all(axis=1) for parent in (first, first + 0.1))
+    assert (old != new).all()
+    assert (np.abs(old.mean(axis=0) - 0.5) < 0.12).all()
 
 
 # The whole search.
@@ -214,8 +214,8 @@ def test_restart_is_consistent_and_repeats() -> None:
     case = draw_case(4, n_samples=60, n_clusters=4, m=60, kappa=0.7)
     case.X[:] += 100.0
     problem = case.problem()
-    given = {"population": 5, "offspring": 4, "generations": 3}
-    restart, again, other = (restart_of(problem, seed, **given) for seed in (11, 11, 12))
+    lengths = {"population": 5, "offspring": 4, "generations": 3}
+    restart, again, other = (restart_of(problem, seed, **lengths) for seed in (11, 11, 12))
     assert same(restart, again)
     assert not same(restart, other)
     assert restart.labels.dtype == np.int16
@@ -229,22 +229,22 @@ def test_restart_is_consistent_and_repeats() -> None:
         assert restart.sizes[r] == pytest.approx(members - 0.7)
         np.testing.assert_allclose(restart.centroids[r], case.X[restart.labels == r].mean(axis=0))
         np.testing.assert_allclose(restart.covariances[r], covariance[0, 0])
-    # Of no prior, equal samples are a cluster without a variance.
+    # Without a prior, equal samples are a cluster without a variance.
     case.X[:30] = case.X[0]
-    restart = restart_of(replace(case, kappa=0.0, model="unsupervised").problem(), **given)
+    restart = restart_of(replace(case, kappa=0.0, model="unsupervised").problem(), **lengths)
     assert restart.covariances[restart.labels[0]] == 0.0
 
 
 def test_patience_ends_a_restart_that_gains_nothing() -> None:
-    early, given = 0, {"population": 4, "offspring": 4}
+    early, lengths = 0, {"population": 4, "offspring": 4}
     for seed in range(5):
         problem = draw_case(seed, n_samples=60, n_clusters=5, m=50).problem()
-        restart = restart_of(problem, **given, generations=30, patience=3)
-        made = (restart.local_searches - 4) // 4
-        assert same(restart, restart_of(problem, **given, generations=made))
-        if 3 < made < 30:
+        restart = restart_of(problem, **lengths, generations=30, patience=3)
+        count = (restart.local_searches - 4) // 4
+        assert same(restart, restart_of(problem, **lengths, generations=count))
+        if 3 < count < 30:
             early += 1
-            before, still = (restart_of(problem, **given, generations=made - back) for back in (3, 4))
+            before, still = (restart_of(problem, **lengths, generations=count - back) for back in (3, 4))
             assert before.objective == pytest.approx(restart.objective, abs=2e-7)
             assert still.objective < restart.objective - 5e-8
     assert early >= 3
@@ -279,9 +279,9 @@ for covariance, model in zip((*COVARIANCES, "spherical", "common", "full"), mode
 
 
 def test_plain_python_gives_the_same_bits() -> None:
-    command, given = [sys.executable, "-W", "error", "-c", PLAIN], os.environ | {"PYTHONPATH": str(HELPERS)}
+    command, env = [sys.executable, "-W", "error", "-c", PLAIN], os.environ | {"PYTHONPATH": str(HELPERS)}
     compiled, plainly = (
-        subprocess.run(command, env=given | {"NUMBA_DISABLE_JIT": disable}, stdout=-1, text=True, check=True)
+        subprocess.run(command, env=env | {"NUMBA_DISABLE_JIT": disable}, stdout=-1, text=True, check=True)
         for disable in "01"
     )
     assert compiled.stdout == plainly.stdout
@@ -297,10 +297,10 @@ def test_a_start_is_improved_and_never_lost() -> None:
     layers = [Layer(MUST, np.array([[0, 1], [20, 21]]), None, 0.9)]
     problem = build_problem(X, layers, n_clusters=3, model="posterior")
     short = {"population": 2, "offspring": 1, "generations": 1}
-    known = restart_of(problem, 1, population=10, offspring=10, generations=20)
+    best = restart_of(problem, 1, population=10, offspring=10, generations=20)
     poor = rng.permutation(np.arange(60) % 3)
     for seed in range(10):
-        assert restart_of(problem, seed, known.labels, **short).objective >= known.objective - 1e-9
+        assert restart_of(problem, seed, best.labels, **short).objective >= best.objective - 1e-9
         assert restart_of(problem, seed, poor, **short).objective > sum(objective_terms(problem, poor))
     # without the start the short search does not always get there, or the test would say nothing
-    assert min(restart_of(problem, seed, **short).objective for seed in range(10)) < known.objective - 1e-3
+    assert min(restart_of(problem, seed, **short).objective for seed in range(10)) < best.objective - 1e-3

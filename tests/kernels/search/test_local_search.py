@@ -19,9 +19,9 @@ from sweep_clustering.kernels.search.local_search import draw_below, shuffle
 def test_local_search_takes_the_slow_path(model: str, covariance: str) -> None:
     settings = [(0.0, "equal", 2), (2.0, "equal", 2), (0.0, "free", 2), (0.0, "equal", 1)]
     for seed, (kappa, proportions, min_size) in enumerate(settings):
-        given = {"covariance": covariance, "kappa": kappa, "proportions": proportions, "min_size": min_size}
+        options = {"covariance": covariance, "kappa": kappa, "proportions": proportions, "min_size": min_size}
         own_model = "unknown" if model == "conditional" and seed else model
-        case = draw_case(seed, model=own_model, n_samples=16, m=12, **given)  # type: ignore[arg-type]
+        case = draw_case(seed, model=own_model, n_samples=16, m=12, **options)  # type: ignore[arg-type]
         labels = draw_labels(case, seed)
         if min_size == 1:  # equal rows, which alone are a degenerate cluster
             case.X[:5] = case.X[0]
@@ -29,10 +29,10 @@ def test_local_search_takes_the_slow_path(model: str, covariance: str) -> None:
         data = case.problem().data
         state = new_state(data)
         state.labels[:] = labels
-        wanted = oracles.local_search(case, labels, np.random.default_rng(seed))
+        expected = oracles.local_search(case, labels, np.random.default_rng(seed))
         value = entries.local_search(data, state, np.random.default_rng(seed))
-        np.testing.assert_array_equal(state.labels, wanted)
-        assert value == pytest.approx(objective(case, wanted), abs=1e-9)
+        np.testing.assert_array_equal(state.labels, expected)
+        assert value == pytest.approx(objective(case, expected), abs=1e-9)
         assert state.counters[CAPS] == 0
 
 
@@ -54,17 +54,17 @@ def test_draws_are_uniform() -> None:
 def case_of(seed: int, model: str, covariance: str) -> Case:
     # Full matrices fit thirty samples so well that links would hold no set together.
     weight = 0.2 if covariance in ("tied", "full") else 1.0
-    given = {"covariance": covariance, "feature_weight": weight}
-    return draw_case(seed, model=model, n_samples=30, n_clusters=4, m=24, **given)  # type: ignore[arg-type]
+    options = {"covariance": covariance, "feature_weight": weight}
+    return draw_case(seed, model=model, n_samples=30, n_clusters=4, m=24, **options)  # type: ignore[arg-type]
 
 
 def end_of(case: Case, seed: int = 0, **settings: object) -> Fit:
-    given = SearchSettings(**settings)  # type: ignore[arg-type]
-    return run_restart(case.problem(), given, np.random.default_rng(seed))
+    search_settings = SearchSettings(**settings)  # type: ignore[arg-type]
+    return run_restart(case.problem(), search_settings, np.random.default_rng(seed))
 
 
 def component_gains(case: Case, labels: NDArray[np.integer]) -> list[float]:
-    """Of sets of two samples or more of one cluster that must-links connect.
+    """Return the gains of moving each set of samples of one cluster that must-links connect.
 
     In the model "conditional" the annotations of a pair are one weight, here of one accuracy.
     """
@@ -87,26 +87,26 @@ def component_gains(case: Case, labels: NDArray[np.integer]) -> list[float]:
 @pytest.mark.parametrize("covariance", COVARIANCES)
 @pytest.mark.parametrize("model", MODELS)
 def test_no_component_gains_by_a_move(model: str, covariance: str) -> None:
-    left = raised = 0
+    n_improvable = n_raised = 0
     for seed in range(2):
         case = case_of(seed, model, covariance)
         one_search = {"population": 1, "offspring": 0, "generations": 0}
-        alone, whole = (end_of(case, **one_search, relocation=each) for each in ("all", "components"))
+        alone, whole = (end_of(case, **one_search, relocation=kind) for kind in ("all", "components"))
         assert whole.objective == pytest.approx(objective(case, whole.labels))
         assert whole.objective >= alone.objective - 1e-9
-        raised += whole.objective > alone.objective + 1e-6
-        left += max(component_gains(case, alone.labels)) > 1e-6
+        n_raised += whole.objective > alone.objective + 1e-6
+        n_improvable += max(component_gains(case, alone.labels)) > 1e-6
         assert max(component_gains(case, whole.labels)) <= 1e-8
         movable = np.flatnonzero(whole.sizes[whole.labels] > case.min_size)
         assert max(gain(case, whole.labels, i, t) for i in movable for t in range(4)) <= 1e-8
-    assert raised == left
-    assert left == 0 or model != "unsupervised"
+    assert n_raised == n_improvable
+    assert n_improvable == 0 or model != "unsupervised"
 
 
 def test_solutions_that_would_not_survive_are_left_alone() -> None:
     """Moves cost time, and most solutions are found again or dropped."""
-    given = {"generations": 10, "crossover": "labels", "mutation": 0.2}
+    options = {"generations": 10, "crossover": "labels", "mutation": 0.2}
     case = case_of(2, "posterior", "spherical")
-    # a local search after each move, of at most a few solutions
-    assert 110 < end_of(case, 1, **given, relocation="components").local_searches < 150
-    assert end_of(case, 1, **given, relocation="all").local_searches == 110
+    # a local search follows each move, and only a few solutions are moved
+    assert 110 < end_of(case, 1, **options, relocation="components").local_searches < 150
+    assert end_of(case, 1, **options, relocation="all").local_searches == 110

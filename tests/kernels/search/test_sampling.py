@@ -36,20 +36,20 @@ def test_sets_are_joined_by_annotations(model: str) -> None:
     np.fill_diagonal(links, 0)
     _, names = connected_components(links > 0, directed=False)
     for seed in case.problem().data.annotated:
-        found = sets(case, int(seed), 100)
-        for members in found:
+        member_sets = sets(case, int(seed), 100)
+        for members in member_sets:
             assert members[0] == seed
             assert len(set(members)) == len(members)
             assert connected_components(links[np.ix_(members, members)] > 0, directed=False)[0] == 1
-        # small ones, and the whole component
+        # there are small sets, and the whole component
         component = np.flatnonzero(names == names[seed])
-        assert {len(members) for members in found} >= {1, len(component)}
-    found = sets(draw_case(0, n_samples=100, m=2000, model=model), 0, 20)
-    assert max(len(set(members)) for members in found) == LARGEST_SET
+        assert {len(members) for members in member_sets} >= {1, len(component)}
+    member_sets = sets(draw_case(0, n_samples=100, m=2000, model=model), 0, 20)
+    assert max(len(set(members)) for members in member_sets) == LARGEST_SET
 
 
 def test_no_matching_of_centroids_costs_less() -> None:
-    """Small whole numbers: many ties, and sums without rounding. Then costs that are no numbers."""
+    """Small whole numbers have many ties and sums without rounding; then costs are no numbers."""
     rng, match = np.random.default_rng(0), plain(sampling.match)
     for size in np.repeat(np.arange(1, 6), 15):
         matching = new_matching(size, np.zeros(1, np.int64))
@@ -62,7 +62,7 @@ def test_no_matching_of_centroids_costs_less() -> None:
         least = matching.cost[linear_sum_assignment(matching.cost)].sum()
         assert matching.cost[rows, matching.column_of].sum() == least
         matching.cost[:] = rng.choice([0.0, 1e300, -np.inf, np.inf, np.nan], size=(size, size))
-        with np.errstate(all="ignore"):  # as compiled
+        with np.errstate(all="ignore"):  # compiled code does not warn either
             match(matching)
         assert sorted(matching.column_of.tolist()) == list(range(size))
 
@@ -74,26 +74,26 @@ LENGTH = Length(burn_in=100, draws=4000, thin=1)
 
 
 def case_of(seed: int, term: str, covariance: str = "spherical", n_clusters: int = 3) -> Case:
-    """Eight samples that may belong anywhere, with eight annotations."""
+    """Return eight samples that may belong anywhere, with eight annotations."""
     sizes = {"n_samples": 8, "n_features": 2, "n_clusters": n_clusters, "m": 8}
     case = draw_case(seed, model=term, accuracies=(0.8, 0.8), **sizes)  # type: ignore[arg-type]
     return replace(case, covariance=covariance, kappa=1.0, feature_weight=0.5)
 
 
 def drawn(case: Case, length: Length = LENGTH, seed: int = 3, numbers: int = 0) -> Chain:
-    """From a random start; the clusters have the numbers of the random labels of a seed."""
+    """Draw a chain from a random start; clusters are numbered as the random labels of a seed."""
     start, reference = draw_labels(case, 0), draw_labels(case, numbers)
     return run_chain(case.problem(), start, reference, length, np.random.default_rng(seed))
 
 
 def as_pairs(labels: NDArray[np.integer]) -> NDArray[np.float64]:
-    """Which samples are together, of shape (…, n_samples²): no number of a cluster matters."""
+    """Return which samples are together, of shape (…, n_samples²), whatever the clusters' numbers."""
     same = labels[..., :, None] == labels[..., None, :]
     return same.reshape(*labels.shape[:-1], -1).astype(float)
 
 
 def exact(case: Case) -> tuple[NDArray[np.float64], float]:
-    """Probability that two samples are together, and the mean objective, from all partitions."""
+    """Return the probabilities that two samples are together and the mean objective over all partitions."""
     every = np.array(list(oracles.partitions(len(case.X), case.n_clusters, case.min_size)))
     values = np.array([objective(case, labels) for labels in every])
     weights = softmax(values)
@@ -101,7 +101,7 @@ def exact(case: Case) -> tuple[NDArray[np.float64], float]:
 
 
 def check(case: Case, chain: Chain) -> None:
-    """Within 5 standard errors, which are those of the means of blocks of draws."""
+    """Compare a chain with all partitions, within 5 standard errors of the means of blocks of draws."""
     pairs, value = exact(case)
     for draws, expected in ((as_pairs(chain.labels), pairs), (chain.objectives[:, None], np.array([value]))):
         blocks = draws.reshape(20, -1, draws.shape[1]).mean(axis=1)
@@ -137,7 +137,7 @@ def test_partitions_come_as_often_as_their_objective_says(
 
 @pytest.mark.parametrize("term", ["posterior", "conditional"])
 def test_samples_held_together_and_apart_move_together(term: str) -> None:
-    """Links that are nearly certain: one by one, no sample could leave."""
+    """Links are nearly certain, so that no sample could leave alone."""
     X = np.array([[-0.1], [0.0], [0.1], [0.05], [-1.0], [-1.1], [1.0], [1.1]])
     must = Layer(MUST, np.array([[0, 1], [4, 5], [6, 7]]), np.full(3, 4.0), 0.999)
     cannot = Layer(CANNOT, np.array([[0, 2], [1, 2], [4, 6]]), np.full(3, 4.0), 0.999)
@@ -163,7 +163,7 @@ def test_draws_are_numbered_by_the_reference() -> None:
 def test_same_seed_same_bits_and_later_draws_are_those_of_a_longer_chain() -> None:
     case = case_of(1, "posterior")
     first, again, other = (drawn(case, Length(5, 50, 2), seed) for seed in (3, 3, 4))
-    same = [each.labels.tobytes() + each.objectives.tobytes() for each in (first, again, other)]
+    same = [chain.labels.tobytes() + chain.objectives.tobytes() for chain in (first, again, other)]
     assert same[0] == same[1] != same[2]
     every, some = drawn(case, Length(0, 40, 1)), drawn(case, Length(10, 10, 3))
     assert some.labels.tobytes() == every.labels[12::3].tobytes()

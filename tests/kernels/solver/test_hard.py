@@ -28,7 +28,7 @@ MODELS |= {
 
 
 def wrong_links(seed: int = 0) -> tuple[Any, list[Layer]]:
-    """Three classes, hard links that have little to do with them but can be obeyed, and two annotators."""
+    """Return three classes, hard links that have little to do with them, and two annotators."""
     rng = np.random.default_rng(seed)
     classes, hidden = np.arange(N_SAMPLES) % 3, rng.integers(3, size=N_SAMPLES)
     X = rng.normal(size=(N_SAMPLES, 2)) + 4.0 * np.eye(3, 2)[classes]
@@ -45,7 +45,7 @@ def wrong_links(seed: int = 0) -> tuple[Any, list[Layer]]:
 
 
 def broken(labels: Any, layers: list[Layer]) -> int:
-    """Hard links that partitions of shape (..., n_samples) break."""
+    """Return how many hard links are broken by partitions of shape (..., n_samples)."""
     hard = [layer for layer in layers if layer.is_hard]
     joined = [(labels[..., layer.pairs[:, 0]] == labels[..., layer.pairs[:, 1]]) for layer in hard]
     return sum(int((same != (layer.kind == MUST)).sum()) for same, layer in zip(joined, hard, strict=True))
@@ -82,7 +82,7 @@ def test_a_repaired_fit_is_that_of_its_partition() -> None:
 
 
 def unknown(layers: list[Layer]) -> list[Layer]:
-    """The same layers, without the accuracies of the annotators."""
+    """Return the same layers without the accuracies of the annotators."""
     return [layer if layer.is_hard else replace(layer, accuracy=None) for layer in layers]
 
 

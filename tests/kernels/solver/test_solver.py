@@ -26,7 +26,7 @@ MODELS = {
 
 
 def blobs(n_samples: int = N_SAMPLES) -> tuple[Any, Any]:
-    """Samples of three classes, and annotations of pairs."""
+    """Return samples of three classes, and annotations of pairs."""
     rng = np.random.default_rng(0)
     classes = np.arange(n_samples) % 3
     pairs = rng.integers(n_samples, size=(2 * n_samples, 2))
@@ -97,23 +97,23 @@ def test_ctrl_c_in_a_large_table_gives_labels_of_all_rows(
 ) -> None:
     monkeypatch.setattr(tables, "LARGE", 100)
     monkeypatch.setattr(structure, "PART", 100)
-    done = list[tuple[Any, Any]]()
+    finished_fits = list[tuple[Any, Any]]()
 
     def run(function: Any, arguments: Any) -> list[Any]:
         results = []
         for argument in arguments:
-            is_restart = isinstance(argument, SeedSequence) and len(done) > 1
-            if len(done) == n_fits or (is_restart and done[-1][0] is not arguments[0]):
+            is_restart = isinstance(argument, SeedSequence) and len(finished_fits) > 1
+            if len(finished_fits) == n_fits or (is_restart and finished_fits[-1][0] is not arguments[0]):
                 raise KeyboardInterrupt
             results.append(function(argument))
-            done.append((argument, results[-1]))
+            finished_fits.append((argument, results[-1]))
         return results
 
     X, layers = blobs(300)
     solver = prepare(MODELS["chosen structure"], X, layers, 3, SEED, run)
     with pytest.raises(KeyboardInterrupt):
         solver.solve(streams(4))
-    choice = solver.salvage(done)
+    choice = solver.salvage(finished_fits)
     assert choice is not None
     assert choice.is_interrupted
     assert choice.fits[0].labels.shape == (300,)

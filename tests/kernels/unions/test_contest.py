@@ -58,7 +58,7 @@ FEATURES = Ranking((Structure(NONE, 1, KMEANS, annotated=False),), {}, None)
 
 @pytest.fixture(scope="module")
 def skewed() -> Rows:
-    """Forty classes of 2 to 60 rows, on the axes of twelve features."""
+    """Return forty classes of 2 to 60 rows, on the axes of twelve features."""
     rng = np.random.default_rng(0)
     sizes = np.unique(np.geomspace(2, 60, 60).astype(int))
     labels = np.repeat(np.arange(len(sizes)), sizes)
@@ -89,8 +89,8 @@ def test_predictions_are_those_of_a_logistic_regression() -> None:
 
     def loss(x: Floats) -> float:
         shares = 1.0 / (1.0 + np.exp(-columns @ x))
-        told = np.where(is_must, shares, 1.0 - shares)
-        return float(-weights @ np.log(told) + 0.5 * RIDGE * x @ x)
+        probabilities = np.where(is_must, shares, 1.0 - shares)
+        return float(-weights @ np.log(probabilities) + 0.5 * RIDGE * x @ x)
 
     x = minimize(loss, np.zeros(4)).x
     logs, right = calibrated(together, distances, is_must, weights)
@@ -132,9 +132,9 @@ def test_folds_do_not_see_the_answers_that_they_predict(skewed: Rows) -> None:
     contest = Contest(table, layers, annotations, map)
     structure = next(merged for merged in contest.structures if merged.subspace == METRIC)
     tested = annotations.folds == 2
-    seen = without(layers, annotations, tested)
+    training = without(layers, annotations, tested)
     fit = Table(X, table.n_classes, SeedSequence(0)).merged(
-        [merged for merged in contest.structures if merged.subspace == METRIC], seen, contest.stream()
+        [merged for merged in contest.structures if merged.subspace == METRIC], training, contest.stream()
     )[0]
     i, j = annotations.pairs[tested].T
     together = (fit.classes[i] * fit.classes[j]).sum(axis=1)
@@ -173,10 +173,10 @@ def test_groups_win_where_classes_are_many_and_skewed(skewed: Rows, accuracy: fl
     layers, n_classes = drawn(labels, 900, accuracy), int(labels.max()) + 1
     table = Table(X, n_classes, SeedSequence(0))
     choice = with_groups(table, layers, FEATURES)
-    taken = choice.ranked[0]
-    assert taken.covariance in LINKAGES
+    winner = choice.ranked[0]
+    assert winner.covariance in LINKAGES
     assert choice.ranked[-1] == FEATURES.ranked[0]
-    skill = choice.skills[taken]
+    skill = choice.skills[winner]
     assert skill.beside.log_loss < skill.distance.log_loss
     model = Model("conditional", "any", settings_of({}), has_groups=True)
     solver = prepare(model, X, layers, n_classes, SeedSequence(0))
@@ -360,7 +360,7 @@ def test_weights_count_as_so_many_answers(skewed: Rows) -> None:
 
 
 def alone(labels: NDArray[np.int64], count: int, accuracy: float | None) -> tuple[Floats, list[Layer]]:
-    """Features that say nothing, and right answers about uniform pairs."""
+    """Return features that say nothing, and right answers about uniform pairs."""
     rng = np.random.default_rng(2)
     pairs = rng.integers(len(labels), size=(count, 2))
     must = labels[pairs[:, 0]] == labels[pairs[:, 1]]
@@ -394,12 +394,12 @@ def test_answers_alone_are_tried_where_they_are_enough() -> None:
 @pytest.mark.parametrize("kind", [AVERAGE, SIGNED, "spherical", "tied"])
 def test_an_assumed_accuracy_gives_the_fit_of_a_given_one(kind: str) -> None:
     labels = np.arange(90) % 3
-    (X, unknown), (_, given) = alone(labels, 200, None), alone(labels, 200, 0.9)
+    (X, unknown), (_, stated_layers) = alone(labels, 200, None), alone(labels, 200, 0.9)
     table, structure = Table(X, 3, SeedSequence(0)), Structure(NONE, 1, kind)
     assumed = structure._replace(odds=float(np.log(0.9 / (1.0 - 0.9))))
     fit, expected = (
-        table.solve(each, layers, np.random.default_rng(0))
-        for each, layers in ((assumed, unknown), (structure, given))
+        table.solve(variant, layers, np.random.default_rng(0))
+        for variant, layers in ((assumed, unknown), (structure, stated_layers))
     )
     assert fit.classes == pytest.approx(expected.classes, abs=1e-9)
     assert fit.bound == pytest.approx(expected.bound)
@@ -464,7 +464,7 @@ def test_groups_that_are_clearly_behind_a_rival_are_tried_on_two_folds_only() ->
     rival = Contest(table, layers, annotations, map, np.clip(truth, 0.1, 0.9))
     assert len(rival.skills) == FIRSTS < len(alone.skills)
     assert set(rival.best_annotated(FIRSTS)) == set(rival.skills)
-    np.testing.assert_array_equal(rival.distances, alone.distances)  # of all folds and spaces
+    np.testing.assert_array_equal(rival.distances, alone.distances)  # over all folds and spaces
     for structure, skill in rival.skills.items():
         if structure in alone.skills:
             assert skill.beside.log_loss == alone.skills[structure].beside.log_loss

@@ -49,7 +49,7 @@ Table_ = tuple[NDArray[Any], NDArray[np.int64]]
 
 
 def rings(n_samples: int = 240) -> Table_:
-    """Two rings, one around the other."""
+    """Return two rings, one around the other."""
     rng = np.random.default_rng(3)
     labels = np.arange(n_samples) % 2
     angles = rng.uniform(0, 2 * math.pi, n_samples)
@@ -58,18 +58,18 @@ def rings(n_samples: int = 240) -> Table_:
 
 
 def blobs(n_samples: int = 150, n_dims: int = 4, apart: float = 6.0) -> Table_:
-    """Three round classes."""
+    """Return three round classes."""
     rng = np.random.default_rng(4)
     labels = np.arange(n_samples) % 3
     centers = apart * np.eye(3, n_dims)
     return centers[labels] + rng.normal(size=(n_samples, n_dims)), labels
 
 
-def drawn(labels: NDArray[Any], count: int, accuracy: float, told: float | None) -> list[Layer]:
+def drawn(labels: NDArray[Any], count: int, accuracy: float, level: float | None) -> list[Layer]:
     rng = np.random.default_rng(8)
     pairs = rng.integers(len(labels), size=(count, 2))
     must = (labels[pairs[:, 0]] == labels[pairs[:, 1]]) == (rng.random(count) < accuracy)
-    return [Layer(MUST, pairs[must], accuracy=told), Layer(CANNOT, pairs[~must], accuracy=told)]
+    return [Layer(MUST, pairs[must], accuracy=level), Layer(CANNOT, pairs[~must], accuracy=level)]
 
 
 def table_of(X: NDArray[Any], n_classes: int) -> Table:
@@ -77,7 +77,7 @@ def table_of(X: NDArray[Any], n_classes: int) -> Table:
 
 
 def unions_of(X: NDArray[Any], layers: Sequence[Layer], n_clusters: int = 3) -> Unions:
-    """The solver of full covariances in two principal components."""
+    """Return the solver of full covariances in two principal components."""
     model = Model("conditional", "full", settings_of({"subspace": 2}))
     return Unions(model, X, layers, n_clusters, SeedSequence(0))
 
@@ -90,18 +90,18 @@ def solved(table: Table, structure: Structure, layers: list[Layer]) -> Gaussians
 def test_densities_and_bic_are_those_of_the_mixture(shape: str) -> None:
     X, _ = blobs()
     table = table_of(X, 3)
-    found = solved(table, Structure(NONE, 1, shape, annotated=False), [])
-    union, Z = found, found.place(X)
+    union = solved(table, Structure(NONE, 1, shape, annotated=False), [])
+    Z = union.place(X)
     logs = union.log_densities(Z)
     for g, mean in enumerate(union.means):
-        own = union.covariances[0 if shape == "tied" else g]
-        matrix = own if own.ndim == 2 else np.diag(own)
+        component = union.covariances[0 if shape == "tied" else g]
+        matrix = component if component.ndim == 2 else np.diag(component)
         expected = np.log(union.weights[g]) + multivariate_normal(mean, matrix).logpdf(Z)
         np.testing.assert_allclose(logs[:, g], expected)
     mixture = GaussianMixture(3, covariance_type={"diagonal": "diag"}.get(shape, shape)).fit(X)
     free = (mixture.bic(X) + 2 * len(X) * mixture.score(X)) / math.log(len(X))
     expected_bic = np.logaddexp.reduce(logs, axis=1).sum() - 0.5 * free * math.log(len(X))
-    assert tables.union_criteria(found, found.place(X)).bic == pytest.approx(expected_bic)
+    assert tables.union_criteria(union, union.place(X)).bic == pytest.approx(expected_bic)
 
 
 def test_a_new_sample_has_the_classes_of_the_densities_whatever_the_other_rows() -> None:
@@ -110,8 +110,8 @@ def test_a_new_sample_has_the_classes_of_the_densities_whatever_the_other_rows()
     classes = union.predict(X)
     densities = np.exp(union.log_densities(X))
     for c in range(2):
-        own = densities[:, union.class_of == c].sum(axis=1)
-        np.testing.assert_allclose(classes[:, c], own / densities.sum(axis=1))
+        class_densities = densities[:, union.class_of == c].sum(axis=1)
+        np.testing.assert_allclose(classes[:, c], class_densities / densities.sum(axis=1))
     assert (classes[7:9] == union.predict(X[7:9])).all()
     assert adjusted_rand_score(labels, classes.argmax(axis=1)) > 0.95
 
@@ -150,33 +150,34 @@ def test_discriminative_directions_are_those_of_fishers_criterion() -> None:
     np.testing.assert_allclose([ratio(axis) for axis in axes.T], largest[:2], rtol=1e-3)
 
 
-def slow_log_loss(trials: Trials, each: Structure, layers: list[Layer]) -> float:
-    """Loop over annotations and shares of surety, one probability at a time."""
+def slow_log_loss(trials: Trials, structure: Structure, layers: list[Layer]) -> float:
+    """Return the log loss by a loop over annotations and shares of surety."""
     whole, best = trials.annotations, math.inf
     for sure in np.linspace(0, 1, 21):
         total = 0.0
         for a, (i, j) in enumerate(whole.pairs.tolist()):
-            classes = trials.fits[each, 3, int(whole.folds[a])].classes
-            together, others = float(classes[i] @ classes[j]), whole.folds != whole.folds[a]
+            classes = trials.fits[structure, 3, int(whole.folds[a])].classes
+            together, train = float(classes[i] @ classes[j]), whole.folds != whole.folds[a]
             right = wrong = float(whole.accuracies[a])
             if math.isnan(right):
-                alike = (classes[whole.pairs[others, 0]] * classes[whole.pairs[others, 1]]).sum(axis=1)
-                columns = whole.annotators[others], whole.is_must[others], whole.weights[others]
+                alike = (classes[whole.pairs[train, 0]] * classes[whole.pairs[train, 1]]).sum(axis=1)
+                columns = whole.annotators[train], whole.is_must[train], whole.weights[train]
                 estimates = estimate_accuracies(*columns, alike)
                 right, wrong = estimates.accuracies[whole.annotators[a]].tolist()
             must = min(max(right * together + (1 - wrong) * (1 - together), 1e-3), 1 - 1e-3)
-            rate = (whole.is_must[others].sum() + 1) / (others.sum() + 2)
-            told = sure * must + (1 - sure) * rate
-            total -= math.log(told if whole.is_must[a] else 1 - told)
+            rate = (whole.is_must[train].sum() + 1) / (train.sum() + 2)
+            probability = sure * must + (1 - sure) * rate
+            total -= math.log(probability if whole.is_must[a] else 1 - probability)
         best = min(best, total / len(whole.pairs))
     return best
 
 
-@pytest.mark.parametrize("told", [0.9, None])
-def test_predictions_of_held_out_annotations_are_those_of_a_plain_loop(told: float | None) -> None:
+@pytest.mark.parametrize("level", [0.9, None])
+def test_predictions_of_held_out_annotations_are_those_of_a_plain_loop(level: float | None) -> None:
     X, labels = rings(100)
-    layers = drawn(labels, 100, 0.9, told)
-    layers[1:] += [replace(layer, annotator=1) for layer in drawn(labels, 30, 0.3, told)] if not told else []
+    layers = drawn(labels, 100, 0.9, level)
+    if not level:
+        layers += [replace(layer, annotator=1) for layer in drawn(labels, 30, 0.3, level)]
     table = table_of(X, 2)
     trials = Trials(table, layers, list_annotations(layers, table.seed), map)
     candidates = [Structure(NONE, 8, "spherical"), Structure(NONE, 1, "diagonal")]
@@ -184,18 +185,18 @@ def test_predictions_of_held_out_annotations_are_those_of_a_plain_loop(told: flo
     base, share = trials.base_rate.log_loss, float(np.average(trials.annotations.is_must))
     # one answer for all folds, whichever side of one half their rates are on
     assert trials.base_rate.share_right == pytest.approx(max(share, 1.0 - share))
-    for each in [one for one in candidates if (one, 3) in trials.scores]:
-        assert trials.scores[each, 3].log_loss == pytest.approx(slow_log_loss(trials, each, layers))
-        assert trials.scores[each, 3].log_loss <= base + 1e-12
+    for candidate in [candidate for candidate in candidates if (candidate, 3) in trials.scores]:
+        assert trials.scores[candidate, 3].log_loss == pytest.approx(slow_log_loss(trials, candidate, layers))
+        assert trials.scores[candidate, 3].log_loss <= base + 1e-12
     assert trials.ranked(3)[0] == candidates[0]
     # a fold's fit has not seen its annotations
     for fold, links in enumerate(trials.links):
-        kept = {tuple(pair) for pair in links.pairs.tolist()}
+        training = {tuple(pair) for pair in links.pairs.tolist()}
         tested = {
             tuple(sorted(pair))
             for pair in trials.annotations.pairs[trials.annotations.folds == fold].tolist()
         }
-        assert not kept & tested
+        assert not training & tested
 
 
 @pytest.mark.parametrize("shape", ["spherical", "diagonal", "tied", "full"])
@@ -208,11 +209,11 @@ def test_fits_that_share_their_first_steps_are_those_of_each_fold_alone(shape: s
     key = below(table.seed, HELD_OUT + 1 + FOLDS, 2)
     for fold in (0, 1):
         rng, is_tested = np.random.default_rng(key), trials.annotations.folds == fold
-        seen = without(layers, trials.annotations, is_tested)
+        training = without(layers, trials.annotations, is_tested)
         alone = [
             fit_components(
                 table.coordinates(NONE),
-                seen,
+                training,
                 n_classes=2,
                 components=structure.components,
                 covariance=shape,
@@ -233,9 +234,9 @@ def test_every_other_start_finds_classes_along_directions_of_little_variance() -
     rng, classes = np.random.default_rng(2), np.arange(200) % 2
     X = np.column_stack([rng.normal(scale=10.0, size=200), 0.5 * classes + rng.normal(scale=0.05, size=200)])
     table = Table(X @ np.array([[0.8, -0.6], [0.6, 0.8]]), 2, SeedSequence(0))
-    found = [adjusted_rand_score(classes, table.start(NONE, 2, number)) for number in range(2)]
-    assert found[0] < 0.1
-    assert found[1] == 1.0
+    scores = [adjusted_rand_score(classes, table.start(NONE, 2, number)) for number in range(2)]
+    assert scores[0] < 0.1
+    assert scores[1] == 1.0
     tied, rng = Structure(2, 1, "tied", annotated=False), np.random.default_rng(0)
     fits = [table.solve(tied, (), rng) for _ in range(6)]
     best = max(fits, key=lambda fit: fit.bound)
@@ -243,7 +244,7 @@ def test_every_other_start_finds_classes_along_directions_of_little_variance() -
 
 
 def many_classes(n_samples: int) -> Table_:
-    """Forty round classes in 160 dimensions, so few rows in each that features alone blur them."""
+    """Return forty round classes in 160 dimensions, with so few rows that features alone blur them."""
     rng = np.random.default_rng(6)
     labels = np.arange(n_samples) % 40
     return 0.36 * rng.normal(size=(40, 160))[labels] + rng.normal(size=(n_samples, 160)), labels
@@ -254,12 +255,13 @@ def test_starts_of_many_features_and_few_rows_see_principal_components() -> None
     table = table_of(X, 40)
     assert table.dims == (2, 5, 10, 20, 40, NONE)
     for is_white in (False, True):
-        seen = table.start_coordinates(NONE, is_white)
-        assert seen.shape == (1600, 40)
-        np.testing.assert_allclose(seen.std(axis=0), 1.0 if is_white else table.coordinates(40).std(axis=0))
-    found = first_labels(table.coordinates(NONE), 40, np.random.default_rng(0))
+        coordinates = table.start_coordinates(NONE, is_white)
+        assert coordinates.shape == (1600, 40)
+        spread = 1.0 if is_white else table.coordinates(40).std(axis=0)
+        np.testing.assert_allclose(coordinates.std(axis=0), spread)
+    plain_labels = first_labels(table.coordinates(NONE), 40, np.random.default_rng(0))
     there = [adjusted_rand_score(labels, table.start(NONE, 40, number)) for number in range(2)]
-    assert min(there) > adjusted_rand_score(labels, found) + 0.05
+    assert min(there) > adjusted_rand_score(labels, plain_labels) + 0.05
     # features as they are, of enough rows a class or not more of them than principal components
     assert table_of(X, 2).start_coordinates(NONE, False).shape == (1600, 160)
     assert table_of(X[:, :30], 40).start_coordinates(NONE, True).shape == (1600, 30)
@@ -278,7 +280,7 @@ def test_a_part_has_the_principal_components_of_the_whole(monkeypatch: pytest.Mo
     assert np.isfinite(part.start_coordinates(table.rank, True)).all()
     rows = [np.flatnonzero((row == X).all(axis=1))[0] for row in part.X]
     alone = table_of(part.X, 40)
-    agree = [adjusted_rand_score(labels[rows], each.start(NONE, 40, 0)) for each in (part, alone)]
+    agree = [adjusted_rand_score(labels[rows], whole.start(NONE, 40, 0)) for whole in (part, alone)]
     assert agree[0] > agree[1] + 0.1
 
 
@@ -295,9 +297,9 @@ def test_rows_that_are_equal_along_discriminative_directions_are_fitted_all_the_
     X = np.repeat(np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]] * 4), 10, axis=0)
     X = np.column_stack([X, np.tile(np.arange(8.0), 20) * 1e-9])
     first, table = Structure(NONE, 1, "spherical"), Table(X, 2, SeedSequence(0))
-    made = Structure(DISCRIMINATIVE, 16, "spherical", first=first)
+    candidate = Structure(DISCRIMINATIVE, 16, "spherical", first=first)
     pairs = np.array([[0, 1], [40, 41], [0, 20]])
-    union = table.solve(made, [Layer(MUST, pairs, None, 0.9)], np.random.default_rng(0))
+    union = table.solve(candidate, [Layer(MUST, pairs, None, 0.9)], np.random.default_rng(0))
     assert len(union.class_of) == 32
     assert np.isfinite(union.bound)
     np.testing.assert_allclose(union.classes.sum(axis=1), 1.0)
@@ -318,7 +320,7 @@ def test_rings_take_many_components_and_blobs_one() -> None:
     choice = choose_structure(table, layers)
     assert choice.base_rate is not None
     assert choice.candidates[choice.ranked[0]].log_loss < choice.base_rate.log_loss - 0.2
-    assert any(not each.annotated for each in choice.candidates)
+    assert any(not structure.annotated for structure in choice.candidates)
     assert adjusted_rand_score(labels, solved(table, choice.ranked[0], layers).labels) > 0.95
 
 
@@ -333,16 +335,16 @@ def test_no_structure_that_a_coin_beats_is_taken(seed: int) -> None:
     assert choice.base_rate is not None
     if choice.note:
         losses = [
-            min(each.log_loss for each in choice.candidates.values()),
+            min(structure.log_loss for structure in choice.candidates.values()),
             bar_of(choice.base_rate).predictions.log_loss,
         ]
         assert f"({'log loss {:.3f} against {:.3f}'.format(*losses)})" in choice.note
     else:
-        assert all(choice.candidates[each].log_loss <= COIN for each in choice.ranked)
+        assert all(choice.candidates[structure].log_loss <= COIN for structure in choice.ranked)
 
 
 def answers_of(right: Sequence[float]) -> HeldOut:
-    """Predictions that give these probabilities to the answers that were given."""
+    """Return predictions that give these probabilities to the answers."""
     values = np.array(right)
     return HeldOut(np.log(values), values > 0.5, np.ones(len(values)), values)
 
@@ -402,8 +404,8 @@ def test_the_choice_is_the_same_in_any_number_of_threads() -> None:
 
         beside = choose_structure(table_of(X, 3), layers, run=run)
     assert alone.ranked == beside.ranked
-    for each, found in alone.candidates.items():
-        assert (found.log_probabilities == beside.candidates[each].log_probabilities).all()
+    for candidate, predictions in alone.candidates.items():
+        assert (predictions.log_probabilities == beside.candidates[candidate].log_probabilities).all()
 
 
 def test_annotations_that_say_nothing_leave_the_choice_to_the_features() -> None:
@@ -413,7 +415,7 @@ def test_annotations_that_say_nothing_leave_the_choice_to_the_features() -> None
     choice = choose_structure(table, layers)
     assert "no structure predicts the annotations clearly better" in choice.note
     assert "the features choose, by BIC" in choice.note
-    assert not any(each.annotated for each in choice.ranked)
+    assert not any(structure.annotated for structure in choice.ranked)
     assert adjusted_rand_score(labels, solved(table, choice.ranked[0], layers).labels) > 0.95
 
 
@@ -421,7 +423,7 @@ def test_few_annotations_leave_the_choice_to_the_features_and_take_part() -> Non
     X, labels = blobs()
     choice = choose_structure(table_of(X, 3), drawn(labels, 12, 1.0, 0.95))
     assert "12 annotated pairs are too few" in choice.note
-    assert all(each.annotated and each.covariance != KMEANS for each in choice.ranked)
+    assert all(structure.annotated and structure.covariance != KMEANS for structure in choice.ranked)
     assert not choice.candidates
 
 
@@ -432,8 +434,8 @@ def test_where_everything_is_too_dear_spherical_gaussians_are_fitted(
     monkeypatch.setattr(tables, "DEAREST", 1.0)
     X, labels = blobs()
     choice = choose_structure(table_of(X, 3), drawn(labels, count, 1.0, 0.95))
-    assert {each.covariance for each in choice.ranked} <= {KMEANS, "spherical"}
-    assert any(each.covariance == "spherical" for each in choice.ranked)
+    assert {structure.covariance for structure in choice.ranked} <= {KMEANS, "spherical"}
+    assert any(structure.covariance == "spherical" for structure in choice.ranked)
 
 
 def test_what_is_named_is_what_is_fitted() -> None:
@@ -442,7 +444,7 @@ def test_what_is_named_is_what_is_fitted() -> None:
     choice = choose_structure(table_of(X, 3), layers, components=2, subspace=3, covariance="full")
     assert choice.ranked == (Structure(3, 2, "full"),)
     choice = choose_structure(table_of(X, 3), layers, subspace=DISCRIMINATIVE)
-    assert all(each.subspace == DISCRIMINATIVE and each.first for each in choice.ranked)
+    assert all(structure.subspace == DISCRIMINATIVE and structure.first for structure in choice.ranked)
 
 
 def test_a_fit_that_agrees_less_than_its_folds_predicted_is_named() -> None:
@@ -455,7 +457,7 @@ def test_a_fit_that_agrees_less_than_its_folds_predicted_is_named() -> None:
     agreeing = np.where(annotations.is_must, together, 1.0 - together)
     expected = HeldOut(np.log(np.full(len(agreeing), 0.9)), agreeing > 0.5, annotations.weights, agreeing)
     assert not structures.falls_short(good, annotations, expected)
-    bad = tables.hard_classes(X, np.minimum(np.arange(len(X)), 2), 3)  # all but two in one class
+    bad = tables.hard_classes(X, np.minimum(np.arange(len(X)), 2), 3)  # all rows but two are in one class
     assert "where its folds predicted" in structures.falls_short(bad, annotations, expected)
 
 
@@ -465,13 +467,13 @@ def test_the_best_must_be_ahead_of_one_with_fewer_components() -> None:
         return HeldOut(np.array(logs), shape > 0.0, shape, shape)
 
     many, some, one = (Structure(NONE, components, "full") for components in (16, 4, 1))
-    found = {
+    predictions = {
         many: held(-0.3, -0.5, -0.4, -0.3),
         some: held(-0.2, -0.6, -0.5, -0.3),
         one: held(-0.8, -0.9, -0.8, -0.9),
     }
-    assert structures.fewest_components(found) == some
-    assert structures.fewest_components(found | {some: held(-0.5, -0.7, -0.6, -0.5)}) == many
+    assert structures.fewest_components(predictions) == some
+    assert structures.fewest_components(predictions | {some: held(-0.5, -0.7, -0.6, -0.5)}) == many
 
 
 def test_a_lucky_start_does_not_end_all_that_are_looked_at_closely() -> None:
@@ -480,9 +482,9 @@ def test_a_lucky_start_does_not_end_all_that_are_looked_at_closely() -> None:
     trials = Trials(table, layers, list_annotations(layers, table.seed), map)
     one, other = Structure(NONE, 1, "spherical"), Structure(NONE, 1, "diagonal")
     trials.add([one], 1)
-    found = trials.scores[one, 1]
-    sure = np.zeros_like(found.log_probabilities)
-    trials.scores[one, 1] = HeldOut(sure, found.right, found.weights, found.agreeing)
+    score = trials.scores[one, 1]
+    sure = np.zeros_like(score.log_probabilities)
+    trials.scores[one, 1] = HeldOut(sure, score.right, score.weights, score.agreeing)
     trials.add([one, other], 3)
     assert trials.ranked(3)
 
@@ -502,9 +504,9 @@ def test_large_tables_are_compared_on_a_part_of_the_rows(monkeypatch: pytest.Mon
     assert {tuple(row) for row in part.X.tolist()} <= {tuple(row) for row in X.tolist()}
     # annotations whose samples are both there, and what each of them says
     for layer, some in zip(layers, between, strict=True):
-        told = {tuple(X[pair].ravel().tolist()) for pair in layer.pairs}
+        annotated_rows = {tuple(X[pair].ravel().tolist()) for pair in layer.pairs}
         assert 40 <= len(some.pairs) <= len(layer.pairs)
-        assert {tuple(part.X[pair].ravel().tolist()) for pair in some.pairs} <= told
+        assert {tuple(part.X[pair].ravel().tolist()) for pair in some.pairs} <= annotated_rows
         assert some.kind == layer.kind
         assert some.accuracy == layer.accuracy
     again, _ = present(unions_of(X, layers).part)
@@ -534,23 +536,23 @@ def test_a_fit_that_is_kept_has_its_classes_but_for_rounding() -> None:
     fit = table_of(X, 3).solve(
         Structure(NONE, 1, "diagonal"), drawn(y, 100, 0.9, 0.9), np.random.default_rng(0)
     )
-    kept = tables.CompactGaussians.of(fit)
-    assert len(kept.gaussians.classes) == 0
-    assert kept.gaussians.bound == fit.bound
-    assert np.abs(kept.whole().classes - fit.classes).max() < 2e-6
-    assert np.array_equal(kept.whole().labels, fit.labels)
+    compact = tables.CompactGaussians.of(fit)
+    assert len(compact.gaussians.classes) == 0
+    assert compact.gaussians.bound == fit.bound
+    assert np.abs(compact.whole().classes - fit.classes).max() < 2e-6
+    assert np.array_equal(compact.whole().labels, fit.labels)
 
 
 def test_accuracies_of_answers_are_tried_if_none_is_given() -> None:
     X, labels = blobs(apart=3.0)
     odds = dict[float | None, set[float]]()
-    for told in (None, 0.9):
-        layers, table = drawn(labels, 150, 0.9, told), Table(X, 3, SeedSequence(0))
+    for accuracy in (None, 0.9):
+        layers, table = drawn(labels, 150, 0.9, accuracy), Table(X, 3, SeedSequence(0))
         trials = Trials(table, layers, list_annotations(layers, table.seed), map)
         choices = structures.Choices(table, 1, NONE, structure.AUTO)
         for add_candidates in structures.ROUNDS:
             add_candidates(choices, trials)
-        odds[told] = {candidate.odds for candidate, _ in trials.scores} - {0.0}
+        odds[accuracy] = {candidate.odds for candidate, _ in trials.scores} - {0.0}
     assert odds[None]
     assert not odds[0.9]
 
@@ -594,7 +596,7 @@ def test_a_fit_holds_few_copies_of_its_table() -> None:
     X = rng.normal(size=(20_000, 60)) + 0.5 * rng.integers(2, size=20_000)[:, None]
     layers, streams = [Layer(MUST, np.array([[0, 1]]))], [SeedSequence(0, spawn_key=(r,)) for r in range(2)]
     model = replace(Model.from_name("conditional-any", "any", Settings()), has_groups=True)
-    prepare(model, X[:100], layers, 2, SeedSequence(0)).solve(streams)  # loads the kernels
+    prepare(model, X[:100], layers, 2, SeedSequence(0)).solve(streams)  # this loads the kernels
     tracemalloc.start()
     prepare(model, X, layers, 2, SeedSequence(0)).solve(streams)
     peak = tracemalloc.get_traced_memory()[1]

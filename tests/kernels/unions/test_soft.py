@@ -29,87 +29,88 @@ PARAMETERS, BOUND, SHARES, ACCURACIES, LINKS, CLIMB, CLASSES, CHOICE, PULLS = ra
 
 
 @jit
-def call(seen: Observed, fields: Fields, step: int, rng: np.random.Generator) -> None:
-    """One step of a fit, which Python cannot call by itself."""
+def call(observed: Observed, fields: Fields, step: int, rng: np.random.Generator) -> None:
+    """Run one step of a fit, which Python cannot call by itself."""
     if step == PARAMETERS:
-        components.set_parameters(seen, fields)
+        components.set_parameters(observed, fields)
     elif step == BOUND:
-        components.set_bound(seen, fields)
+        components.set_bound(observed, fields)
     elif step == SHARES:
-        components.set_shares(seen, fields, 3)
+        components.set_shares(observed, fields, 3)
     elif step == ACCURACIES:
-        components.set_accuracies(seen, fields, False)
+        components.set_accuracies(observed, fields, False)
     elif step == LINKS:
-        components.set_links(seen, fields)
+        components.set_links(observed, fields)
     elif step == CLIMB:
         components.climb(fields)
     elif step == CLASSES:
         components.set_classes(fields)
     elif step == PULLS:
-        components.set_pulls(seen, fields)
+        components.set_pulls(observed, fields)
     else:
-        components.choose_classes(seen, fields, rng)
+        components.choose_classes(observed, fields, rng)
 
 
-def take(seen: Observed, fields: Fields, *steps: int) -> None:
-    """Some steps, one after the other."""
+def take(observed: Observed, fields: Fields, *steps: int) -> None:
+    """Run some steps, one after the other."""
     for step in steps:
-        call(seen, fields, step, np.random.default_rng(0))
+        call(observed, fields, step, np.random.default_rng(0))
 
 
-def drawn(labels: NDArray[Any], count: int, rng: np.random.Generator, **told: Any) -> list[Layer]:
-    """Annotations of uniform pairs, one in ten of them wrong."""
+def drawn(labels: NDArray[Any], count: int, rng: np.random.Generator, **fields: Any) -> list[Layer]:
+    """Return annotations of uniform pairs, one in ten of them wrong."""
     pairs = rng.integers(len(labels), size=(count, 2))
     must = (labels[pairs[:, 0]] == labels[pairs[:, 1]]) == (rng.random(count) < 0.9)
-    return [Layer(MUST, pairs[must], **told), Layer(CANNOT, pairs[~must], **told)]
+    return [Layer(MUST, pairs[must], **fields), Layer(CANNOT, pairs[~must], **fields)]
 
 
 def begun(covariance: str, accuracy: float | None) -> tuple[Observed, Fields]:
-    """Twenty samples, two classes of two components, and shares that are drawn."""
+    """Return twenty samples, two classes of two components, and shares that are drawn."""
     rng = np.random.default_rng(5)
     Z, labels = rng.normal(size=(20, 3)), np.arange(20) % 2
     layers = drawn(labels, 20, rng, accuracy=accuracy, annotator=7)
     layers += drawn(labels, 12, rng, accuracy=accuracy, annotator=9)
     links = link(layers, len(Z))
-    seen = observe(samples_of(Z), links, n_classes=2, n_components=4, covariance=covariance)
+    observed = observe(samples_of(Z), links, n_classes=2, n_components=4, covariance=covariance)
     assert links.annotators == (() if accuracy else (7, 9))
-    fields = panels.new_fields(seen, 4)
+    fields = panels.new_fields(observed, 4)
     fields.shares[:] = rng.dirichlet(np.ones(4), size=20)
     fields.class_of[:] = [0, 1, 1, 0]
     fields.accuracies[:] = 0.8
     fields.levels[:], fields.group[:] = 0.8, 0.8
-    take(seen, fields, CLASSES, PULLS)
-    return seen, fields
+    take(observed, fields, CLASSES, PULLS)
+    return observed, fields
 
 
-def covariances_of(seen: Observed, shares: NDArray[Any], means: NDArray[Any], shape: str) -> NDArray[Any]:
-    """Covariances of the components as the formula has them, each a matrix."""
-    scatters = np.array(
-        [(r[:, None] * (seen.Z - mu)).T @ (seen.Z - mu) for r, mu in zip(shares.T, means, strict=True)]
-    )
+def covariances_of(observed: Observed, shares: NDArray[Any], means: NDArray[Any], shape: str) -> NDArray[Any]:
+    """Return the covariances of the components by the formula, each as a matrix."""
+    Z, prior = observed.Z, observed.strength
+    scatters = np.array([(r[:, None] * (Z - mu)).T @ (Z - mu) for r, mu in zip(shares.T, means, strict=True)])
     sizes = shares.sum(axis=0)
     if shape == "tied":
         scatters, sizes = scatters.sum(axis=0)[None].repeat(4, axis=0), np.full(4, 20.0)
-    found = (scatters + seen.strength * np.diag(seen.scale)) / (sizes + seen.strength)[:, None, None]
+    covariances = (scatters + prior * np.diag(observed.scale)) / (sizes + prior)[:, None, None]
     if shape in ("spherical", "diagonal"):
-        variances = found.diagonal(axis1=1, axis2=2)
+        variances = covariances.diagonal(axis1=1, axis2=2)
         variances = variances.mean(axis=1, keepdims=True) if shape == "spherical" else variances
-        found = np.array([np.diag(np.broadcast_to(each, 3)) for each in variances])
-    return found
+        covariances = np.array([np.diag(np.broadcast_to(variance, 3)) for variance in variances])
+    return covariances
 
 
-def bound_of(seen: Observed, fields: Fields, covariances: NDArray[Any]) -> float:
-    """Expected log-likelihood with entropy and priors, term by term."""
+def bound_of(observed: Observed, fields: Fields, covariances: NDArray[Any]) -> float:
+    """Return the expected log-likelihood with entropy and priors, term by term."""
     total = 0.0
     for g, (mean, covariance) in enumerate(zip(fields.means, covariances, strict=True)):
         logdet, inverse = np.linalg.slogdet(covariance)[1], np.linalg.inv(covariance)
         if g == 0 or len(fields.logdets) > 1:
-            total -= 0.5 * seen.strength * (logdet + np.trace(inverse @ np.diag(seen.scale)))
+            total -= 0.5 * observed.strength * (logdet + np.trace(inverse @ np.diag(observed.scale)))
         total += fields.log_weights[g]
-        for x, share in zip(seen.Z, fields.shares[:, g], strict=True):
+        for x, share in zip(observed.Z, fields.shares[:, g], strict=True):
             density = -0.5 * ((x - mean) @ inverse @ (x - mean) + logdet)
             total += share * (fields.log_weights[g] + density - math.log(share))
-    for (i, j), signed, odds, source in zip(seen.pairs, seen.signed, seen.odds, seen.sources, strict=True):
+    for (i, j), signed, odds, source in zip(
+        observed.pairs, observed.signed, observed.odds, observed.sources, strict=True
+    ):
         alike = sum(
             fields.shares[i, g] * fields.shares[j, h]
             for g, h in itertools.product(range(4), repeat=2)
@@ -123,7 +124,7 @@ def bound_of(seen: Observed, fields: Fields, covariances: NDArray[Any]) -> float
 
 
 def prior_of(accuracies: NDArray[Any], levels: NDArray[Any], group: NDArray[Any]) -> float:
-    """Logarithm of the prior of accuracies, term by term."""
+    """Return the logarithm of the prior of accuracies, term by term."""
     total = 0.0
     for pair, level in zip(accuracies.tolist(), levels.tolist(), strict=True):
         for a, mean in zip(pair, group.tolist(), strict=True):
@@ -152,10 +153,10 @@ def test_two_accuracies_of_each_annotator_are_the_optimum_of_their_objective() -
     fields.classes[:], fields.accuracies[:] = samples, 0.6
     take(observed, fields, *[ACCURACIES] * 40)
 
-    found = data.estimate_accuracies(who, must, np.ones(n_pairs), together)
+    estimates = data.estimate_accuracies(who, must, np.ones(n_pairs), together)
 
     def loss(values: NDArray[Any]) -> float:
-        """Minus the objective of accuracies, levels and group, from their log odds."""
+        """Return minus the objective of accuracies, levels and group, from their log odds."""
         chances = 1.0 / (1.0 + np.exp(-values))
         a, levels, group = chances[:12].reshape(6, 2), chances[12:18], chances[18:]
         likelihood = np.where(
@@ -168,8 +169,8 @@ def test_two_accuracies_of_each_annotator_are_the_optimum_of_their_objective() -
     best = 1.0 / (1.0 + np.exp(-minimize(loss, np.zeros(20), method="BFGS", tol=1e-9).x))
     assert best[18:].sum() > 1.0  # so that the group's bound takes no part
     np.testing.assert_allclose(fields.accuracies, best[:12].reshape(6, 2), atol=2e-5)
-    np.testing.assert_allclose(found.accuracies, best[:12].reshape(6, 2), atol=2e-5)
-    np.testing.assert_allclose(found.group, best[18:], atol=2e-5)
+    np.testing.assert_allclose(estimates.accuracies, best[:12].reshape(6, 2), atol=2e-5)
+    np.testing.assert_allclose(estimates.group, best[18:], atol=2e-5)
     assert fields.accuracies.sum(axis=1).min() < 1.0 < fields.accuracies.sum(axis=1).max()
 
 
@@ -194,31 +195,31 @@ def test_a_crowd_is_weighed_and_an_annotator_below_chance_is_used_in_reverse() -
 @pytest.mark.parametrize("accuracy", [0.9, None])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_each_step_is_that_of_the_formulas_and_raises_the_bound(shape: str, accuracy: float | None) -> None:
-    seen, fields = begun(shape, accuracy)
+    observed, fields = begun(shape, accuracy)
     before = -math.inf
     for turn in range(12):
-        take(seen, fields, PARAMETERS)
+        take(observed, fields, PARAMETERS)
         sizes = fields.shares.sum(axis=0)
         np.testing.assert_allclose(np.exp(fields.log_weights), (sizes + 1) / 24, rtol=1e-7)
-        np.testing.assert_allclose(fields.means, fields.shares.T @ seen.Z / sizes[:, None], atol=1e-7)
-        expected = covariances_of(seen, fields.shares, fields.means, shape)
+        np.testing.assert_allclose(fields.means, fields.shares.T @ observed.Z / sizes[:, None], atol=1e-7)
+        expected = covariances_of(observed, fields.shares, fields.means, shape)
         matrices = fields.covariances
         if matrices.shape[2] == 1:
-            matrices = np.array([np.diag(each[:, 0]) for each in matrices])
+            matrices = np.array([np.diag(matrix[:, 0]) for matrix in matrices])
         np.testing.assert_allclose(np.broadcast_to(matrices, expected.shape), expected, rtol=1e-6, atol=1e-8)
-        now = bound_of(seen, fields, expected)
+        now = bound_of(observed, fields, expected)
         assert now >= before - 1e-7
-        take(seen, fields, SHARES)
+        take(observed, fields, SHARES)
         np.testing.assert_allclose(fields.shares.sum(axis=1), 1.0)
         for accuracies in (False, True):
-            take(seen, fields, *[ACCURACIES] * accuracies, BOUND)
-            before = bound_of(seen, fields, expected)
+            take(observed, fields, *[ACCURACIES] * accuracies, BOUND)
+            before = bound_of(observed, fields, expected)
             assert fields.bound.sum() == pytest.approx(before, rel=1e-6)
             assert before >= now - 1e-9
             now = before
         if turn == 5:
-            take(seen, fields, LINKS, CLIMB, CLASSES)
-            before = bound_of(seen, fields, expected)
+            take(observed, fields, LINKS, CLIMB, CLASSES)
+            before = bound_of(observed, fields, expected)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -227,33 +228,33 @@ def test_each_step_is_that_of_the_formulas_and_raises_the_bound(shape: str, accu
 def test_any_number_of_components_have_the_densities_of_the_formulas(
     n_dims: int, n_components: int, shape: str
 ) -> None:
-    """More than a panel of samples, components in fours and those that are left."""
+    """There is more than a panel of samples, and components come in fours with a remainder."""
     rng = np.random.default_rng(n_components)
     Z, n_classes = rng.normal(size=(150, n_dims)), n_components
     labels = np.arange(len(Z)) % n_components
-    seen = observe(
+    observed = observe(
         samples_of(Z), link([], len(Z)), n_classes=n_classes, n_components=n_components, covariance=shape
     )
-    fields = panels.new_fields(seen, n_components)
+    fields = panels.new_fields(observed, n_components)
     fields.shares[np.arange(len(Z)), labels], fields.class_of[:] = 1.0, np.arange(n_components)
-    take(seen, fields, PARAMETERS, SHARES)
+    take(observed, fields, PARAMETERS, SHARES)
     for g, mean in enumerate(fields.means):
-        own = fields.covariances[min(g, len(fields.covariances) - 1)]
-        matrix = own if own.shape[1] == n_dims > 1 else np.diag(own[:, 0])
+        component = fields.covariances[min(g, len(fields.covariances) - 1)]
+        matrix = component if component.shape[1] == n_dims > 1 else np.diag(component[:, 0])
         expected = multivariate_normal(mean, matrix).logpdf(Z) + 0.5 * n_dims * math.log(2.0 * math.pi)
         np.testing.assert_allclose(fields.evidence[:, g], fields.log_weights[g] + expected)
 
 
 @pytest.mark.parametrize("n_components", [3, 7])
 def test_shares_in_panels_are_those_of_one_sample_after_the_other(n_components: int) -> None:
-    """Two panels, the second one short, and samples with and without annotations."""
+    """There are two panels, the second one short, and samples with and without annotations."""
     rng = np.random.default_rng(3)
     Z, labels = rng.normal(size=(200, 2)), np.arange(200) % n_components
     links = link(drawn(labels[:120] % 3, 90, rng, accuracy=0.8), 200)
-    seen = observe(samples_of(Z), links, n_classes=3, n_components=n_components, covariance="full")
-    fields = panels.new_fields(seen, n_components)
+    observed = observe(samples_of(Z), links, n_classes=3, n_components=n_components, covariance="full")
+    fields = panels.new_fields(observed, n_components)
     fields.shares[np.arange(200), labels], fields.class_of[:] = 1.0, np.arange(n_components) % 3
-    take(seen, fields, CLASSES, PULLS, PARAMETERS)
+    take(observed, fields, CLASSES, PULLS, PARAMETERS)
     classes, shares, bound = fields.classes.copy(), np.zeros((200, n_components)), 0.0
     logs = np.stack(
         [
@@ -266,16 +267,16 @@ def test_shares_in_panels_are_those_of_one_sample_after_the_other(n_components: 
     )
     for turn in range(3):
         for i in range(200):
-            mine = slice(seen.row_start[i], seen.row_start[i + 1])
-            entries, partners = seen.entries[mine], seen.partners[mine]
-            field = seen.signed[entries] * seen.odds[entries] @ classes[partners]
+            mine = slice(observed.row_start[i], observed.row_start[i + 1])
+            entries, partners = observed.entries[mine], observed.partners[mine]
+            field = observed.signed[entries] * observed.odds[entries] @ classes[partners]
             evidence = np.array([np.logaddexp.reduce(logs[i, fields.class_of == c]) for c in range(3)])
             total = np.logaddexp.reduce(evidence + field)
             classes[i] = np.exp(evidence + field - total)
             if turn == 2:
                 shares[i] = classes[i, fields.class_of] * np.exp(logs[i] - evidence[fields.class_of])
                 bound += total - classes[i] @ field
-    take(seen, fields, SHARES)
+    take(observed, fields, SHARES)
     np.testing.assert_allclose(fields.classes, classes, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(fields.shares, shares, rtol=1e-9, atol=1e-12)
     assert fields.bound[0] == pytest.approx(bound, rel=1e-12)
@@ -302,21 +303,21 @@ def test_the_best_of_some_starts_goes_on(first_steps: int) -> None:
 
 
 def test_links_and_the_map_of_components() -> None:
-    seen, fields = begun("full", 0.9)
-    take(seen, fields, LINKS)
+    observed, fields = begun("full", 0.9)
+    take(observed, fields, LINKS)
     theta = np.zeros((20, 20))
-    for (i, j), signed, odds in zip(seen.pairs, seen.signed, seen.odds, strict=True):
+    for (i, j), signed, odds in zip(observed.pairs, observed.signed, observed.odds, strict=True):
         theta[i, j] += signed * odds
         theta[j, i] += signed * odds
     np.testing.assert_allclose(fields.links, fields.shares.T @ theta @ fields.shares, atol=1e-9)
-    take(seen, fields, CHOICE)
+    take(observed, fields, CHOICE)
 
     def worth(classes: tuple[int, ...]) -> float:
         return sum(
             fields.links[g, h] for g, h in itertools.permutations(range(4), 2) if classes[g] == classes[h]
         )
 
-    best = max(map(worth, (each for each in itertools.product(range(2), repeat=4) if len({*each}) == 2)))
+    best = max(worth(classes) for classes in itertools.product(range(2), repeat=4) if len({*classes}) == 2)
     assert worth(tuple(fields.class_of)) == pytest.approx(best)
 
 
@@ -326,7 +327,7 @@ def test_rings_are_found_where_one_gaussian_a_class_cannot() -> None:
     radius = 1.0 + 2.0 * labels + rng.normal(scale=0.1, size=400)
     Z = radius[:, None] * np.column_stack([np.cos(angles), np.sin(angles)])
     layers = drawn(labels, 400, rng)
-    found = {}
+    shares = {}
     for count in (1, 8):
         fits = [
             fit_components(
@@ -334,10 +335,10 @@ def test_rings_are_found_where_one_gaussian_a_class_cannot() -> None:
             )
             for seed in range(3)
         ]
-        best = max(fits, key=lambda each: each.bound)
-        found[count] = max((best.labels == labels).mean(), (best.labels != labels).mean())
+        best = max(fits, key=lambda fit: fit.bound)
+        shares[count] = max((best.labels == labels).mean(), (best.labels != labels).mean())
         assert best.accuracies[0] == pytest.approx((0.9, 0.9), abs=0.05) or count == 1
-    assert found[8] > 0.99 > found[1]
+    assert shares[8] > 0.99 > shares[1]
     few = np.repeat(Z[:3], 9, axis=0)
     with pytest.raises(ValueError, match="3 distinct rows"):
         fit_components(few, [], n_classes=2, components=2, covariance="full", rng=rng)
@@ -385,7 +386,7 @@ def test_annotations_in_another_order_or_added_up_are_laid_out_alike() -> None:
     assert whole.signed == pytest.approx([sums[pair] for pair in sorted(sums)])
     for name in ("row_start", "partners", "entries", "pairs"):
         assert np.array_equal(getattr(whole, name), getattr(mixed, name)), name
-    # once both ways, without weights: the same bits as twice in one line
+    # both orders without weights have the same bits as one line of weight two
     single = observe(samples_of(Z), link([Layer(MUST, pairs[order])], len(Z)), **shape)
     double = observe(samples_of(Z), link([Layer(MUST, pairs[:40], np.full(40, 2.0))], len(Z)), **shape)
     for name in Observed._fields:
@@ -395,9 +396,9 @@ def test_annotations_in_another_order_or_added_up_are_laid_out_alike() -> None:
 def test_annotations_are_laid_out_as_one_pair_at_a_time_would_be() -> None:
     rng = np.random.default_rng(8)
     layers = []
-    for kind, who, told in ((MUST, 3, None), (CANNOT, 3, None), (MUST, 1, 0.9), (CANNOT, 1, None)):
+    for kind, who, accuracy in ((MUST, 3, None), (CANNOT, 3, None), (MUST, 1, 0.9), (CANNOT, 1, None)):
         pairs, weights = rng.integers(0, 9, (40, 2)), rng.integers(1, 5, 40).astype(float)
-        layers.append(Layer(kind, pairs, weights, told, annotator=who))
+        layers.append(Layer(kind, pairs, weights, accuracy, annotator=who))
     summed: dict[tuple[int, int, int, float, float], float] = {}
     for layer in layers:
         for (i, j), weight in zip(layer.pairs.tolist(), layer.weights, strict=True):
@@ -407,16 +408,16 @@ def test_annotations_are_laid_out_as_one_pair_at_a_time_would_be() -> None:
                 who = layer.annotator if layer.accuracy is None else -1
                 key = (min(i, j), max(i, j), who, sign, round(float(odds), 9))
                 summed[key] = summed.get(key, 0.0) + sign * weight
-    found = link(layers, 9)
+    links = link(layers, 9)
     expected = sorted(summed.items())
-    assert found.annotators == (1, 3)
-    assert found.pairs.tolist() == [[i, j] for (i, j, *_), _ in expected]
-    assert found.sources.tolist() == [{-1: -1, 1: 0, 3: 1}[who] for (_, _, who, *_), _ in expected]
-    assert found.signed.tolist() == [total for _, total in expected]
-    assert found.odds == pytest.approx([odds for (*_, odds), _ in expected])
+    assert links.annotators == (1, 3)
+    assert links.pairs.tolist() == [[i, j] for (i, j, *_), _ in expected]
+    assert links.sources.tolist() == [{-1: -1, 1: 0, 3: 1}[who] for (_, _, who, *_), _ in expected]
+    assert links.signed.tolist() == [total for _, total in expected]
+    assert links.odds == pytest.approx([odds for (*_, odds), _ in expected])
     for sample in range(9):
-        mine = slice(*found.row_start[sample : sample + 2])
-        own = [(place, *key[:2]) for place, (key, _) in enumerate(expected) if sample in key[:2]]
-        assert sorted(found.entries[mine].tolist()) == [place for place, *_ in own]
-        others = {place: i + j - sample for place, i, j in own}
-        assert found.partners[mine].tolist() == [others[entry] for entry in found.entries[mine].tolist()]
+        mine = slice(*links.row_start[sample : sample + 2])
+        pairs_of_sample = [(place, *key[:2]) for place, (key, _) in enumerate(expected) if sample in key[:2]]
+        assert sorted(links.entries[mine].tolist()) == [place for place, *_ in pairs_of_sample]
+        partner_of = {place: i + j - sample for place, i, j in pairs_of_sample}
+        assert links.partners[mine].tolist() == [partner_of[entry] for entry in links.entries[mine].tolist()]
