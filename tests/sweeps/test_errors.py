@@ -27,7 +27,7 @@ def test_hints_and_values_as_their_files_spell_them() -> None:
 
 
 def failing(**methods: object) -> Exception:
-    """An error of a class with its own methods."""
+    """Return an error of a class with its own methods."""
     return type("Bad\nName\x1b[0m", (Exception,), methods)("z")
 
 

@@ -32,8 +32,8 @@ def test_a_device_is_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
             for pipe in (False, True):
                 assert said(path, pipe=pipe) == NONE.format("a device")
     (tmp_path / "own").write_bytes(b"1")
-    found = (tmp_path / "own").stat()  # of a file that is another once it is open
-    monkeypatch.setattr(Path, "stat", lambda path: found)
+    status = (tmp_path / "own").stat()  # the file that is opened later is another one
+    monkeypatch.setattr(Path, "stat", lambda path: status)
     assert said(Path("/dev/zero")) == NONE.format("a device")
 
 
@@ -71,7 +71,7 @@ def test_sizes_and_files_of_the_system_without_one(tmp_path: Path, monkeypatch: 
 
 
 def test_a_pipe_is_read_to_its_end_or_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One of a shell, as `<(...)` gives it, and one with a name, which waits for its writer."""
+    """A shell gives a pipe for `<(...)`, and a pipe with a name waits for its writer."""
     begin, end = os.pipe()
     path, fifo = Path(f"/dev/fd/{begin}"), tmp_path / "fifo"
     os.mkfifo(fifo)
@@ -89,7 +89,7 @@ def test_a_pipe_is_read_to_its_end_or_given_up(tmp_path: Path, monkeypatch: pyte
     writer.start()
     assert read_file(path, 30, pipe=True) == b"x" * 30
     writer.join()
-    assert read_file(path, 30, pipe=True) == b""  # whoever wrote has ended
+    assert read_file(path, 30, pipe=True) == b""  # the writer has ended
     os.close(begin)
     threading.Timer(0.2, fifo.write_bytes, [b"1,2\n"]).start()
     assert read_file(fifo, 30, pipe=True) == b"1,2\n"

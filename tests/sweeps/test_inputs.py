@@ -36,7 +36,7 @@ ROWS = "a,b,class\n" + "".join(f"{i},{i * i % 7},{'xy'[i % 2]}\n" for i in range
 
 
 def spec(folder: Path, **changes: object) -> SweepSpec:
-    """A small sweep of one table and one mixture, with some keys changed."""
+    """Return a small sweep of one table and one mixture, with some keys changed."""
     (folder / "mine.csv").write_text(ROWS)
     mine = {"name": "mine", "path": "mine.csv", "label_column": "class"}
     grid = {"datasets": [mine], "p": [0.9], "m": ["0.5N", "1N"], "replicates": 2, "restarts": 3}
@@ -95,7 +95,7 @@ def test_what_32_bits_hold_is_sent_so_and_comes_back_as_it_was(tmp_path: Path) -
     for inputs, size in ((whole, 4), (scaled, 8)):
         source, buffers = inputs.sources["mine"], list[pickle.PickleBuffer]()
         sent = pickle.dumps(source, protocol=5, buffer_callback=buffers.append)
-        assert 24 * size in [each.raw().nbytes for each in buffers]
+        assert 24 * size in [buffer.raw().nbytes for buffer in buffers]
         X, labels_true = pickle.loads(sent, buffers=buffers).arrays(None)
         assert X.dtype == np.float64
         assert X.tolist() == source.arrays(None)[0].tolist()
@@ -119,9 +119,9 @@ def test_mixtures_are_functions_of_their_coordinates(tmp_path: Path) -> None:
     # more mixtures keep the checksum, another recipe does not
     changes = ({}, {"count": 6}, {"variance": [1, 2]}, {"n_samples": 21})
     recipes = [{"mixture": MIXTURE["mixture"] | change} for change in changes]
-    found = [load(tmp_path, datasets=[each]).plans[0].checksum for each in recipes]
-    assert found[0] == found[1]
-    assert len(set(found)) == 3
+    checksums = [load(tmp_path, datasets=[recipe]).plans[0].checksum for recipe in recipes]
+    assert checksums[0] == checksums[1]
+    assert len(set(checksums)) == 3
 
 
 def test_what_only_the_data_can_tell(tmp_path: Path) -> None:
@@ -167,9 +167,9 @@ def test_annotations_of_a_file_stand_in_for_true_labels(tmp_path: Path) -> None:
 def test_a_messy_table_with_annotations_by_name_and_row(tmp_path: Path) -> None:
     (tmp_path / "messy.csv").write_text("id,a,b\nAnn,1,2\nBob,,3\nEve,3,5\nKim,4,1\nLee,5,9\n")
     (tmp_path / "answers.txt").write_text("Ann Eve must 3 ann\n4 5 cannot 2 bob\n")
-    told = {"name": "own", "path": "messy.csv", "n_clusters": 2, "annotations": "answers.txt"}
-    told |= {"index_column": "id", "missing": "drop"}
-    sweep = spec(tmp_path, datasets=[told])
+    entry = {"name": "own", "path": "messy.csv", "n_clusters": 2, "annotations": "answers.txt"}
+    entry |= {"index_column": "id", "missing": "drop"}
+    sweep = spec(tmp_path, datasets=[entry])
     inputs = load_inputs(sweep, "")
     (plan,) = inputs.plans
     X, _, pool, names = inputs.stored(plan)
@@ -180,23 +180,23 @@ def test_a_messy_table_with_annotations_by_name_and_row(tmp_path: Path) -> None:
     assert inputs.notes["own"][-2] == "features used: a, b (2)"
     assert inputs.notes["own"][-1].endswith("names row 5, the last")
     dump = sweep.dump()["grid"]["datasets"][0]
-    assert {key: dump[key] for key in told if key not in ("path", "annotations")}.items() <= told.items()
+    assert {key: dump[key] for key in entry if key not in ("path", "annotations")}.items() <= entry.items()
     assert not {"columns", "drop", "categories", "sheet"} & dump.keys()  # as older cubes have it
     (tmp_path / "answers.txt").write_text("Ann Bob must 3 ann\n")
-    (found,) = said(tmp_path, datasets=[told])
-    assert "line 1: found sample 'Bob', expected a row that is used" in found
+    (problem,) = said(tmp_path, datasets=[entry])
+    assert "line 1: found sample 'Bob', expected a row that is used" in problem
 
 
 def test_unavailable_data_are_an_error_or_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gone = Mock(side_effect=Unavailable("ecoli", ("nowhere",)))
     monkeypatch.setattr("sweep_clustering.sweeps.inputs.find", gone)
-    both = ["ecoli", {"name": "mine", "path": "mine.csv", "label_column": "class"}]
+    datasets = ["ecoli", {"name": "mine", "path": "mine.csv", "label_column": "class"}]
     rows = [{"name": name, "path": f"{name}.csv", "n_clusters": 2} for name in ("one", "two")]
-    *others, problem = said(tmp_path, datasets=[*both, *rows])
-    assert ["one.csv" in others[0], "two.csv" in others[1], len(others)] == [True, True, 2]
+    *tables, problem = said(tmp_path, datasets=[*datasets, *rows])
+    assert ["one.csv" in tables[0], "two.csv" in tables[1], len(tables)] == [True, True, 2]
     assert "'ecoli', which is not available: nowhere" in problem
     assert 'unavailable = "skip"' in problem
-    inputs = load(tmp_path, datasets=both, unavailable="skip")
+    inputs = load(tmp_path, datasets=datasets, unavailable="skip")
     assert [plan.name for plan in inputs.plans] == ["mine"]
     assert inputs.skipped == {"ecoli": ("nowhere",)}
     assert "at least one" in said(tmp_path, datasets=["ecoli"], unavailable="skip")[0]
@@ -214,8 +214,8 @@ def test_designs_are_of_data_sets_that_use_annotations(tmp_path: Path) -> None:
     assert alone.n_paths == 0
     (tmp_path / "own.txt").write_text("1 2 must 12 ann\n")
     entry = {"name": "mine", "path": "mine.csv", "label_column": "class", "annotations": "own.txt"}
-    (asked,) = said(tmp_path, datasets=[entry])
-    assert "expected first_row = 0 or first_row = 1" in asked
+    (problem,) = said(tmp_path, datasets=[entry])
+    assert "expected first_row = 0 or first_row = 1" in problem
     entry["first_row"] = 1
     (problem,) = said(tmp_path, datasets=[entry], design=["uniform", "active", "biased"])
     assert "design: found 'active', 'biased', with the annotations in" in problem
@@ -280,8 +280,8 @@ def test_what_a_design_draws_is_a_function_of_coordinates() -> None:
     source = RealSource(X, labels)
     seed = annotation_seed(7, "a", mixture=2, p=0.9, m=12, replicate=1)
     uniform = draw.draw_annotations(np.random.default_rng(seed), labels, p=0.9, m=12)
-    for each in (cell, replace(cell, design="uniform"), replace(cell, model="likelihood")):
-        assert np.array_equal(cell_annotations(7, each, source, CROWD), uniform)
+    for drawn_cell in (cell, replace(cell, design="uniform"), replace(cell, model="likelihood")):
+        assert np.array_equal(cell_annotations(7, drawn_cell, source, CROWD), uniform)
     order = np.random.default_rng(order_seed(7, "a", mixture=2, replicate=1)).permutation(30)
     biased = cell_annotations(7, replace(cell, design="biased"), source, CROWD)
     assert np.array_equal(biased, draw.draw_biased(np.random.default_rng(seed), labels, order, p=0.9, m=12))

@@ -33,20 +33,20 @@ def test_every_cell_is_in_the_block_it_finds_and_nowhere_else(plan: DatasetPlan)
     mixtures = [None] if plan.mixtures is None else range(plan.mixtures)
     designs = plan.designs if len(plan.designs) > 1 else (None,)
     searches = plan.searches or (None,)
-    wanted = {
+    expected = {
         Cell(plan.name, *values)
         for values in product(mixtures, plan.p, plan.m, range(4), plan.models, designs, searches)
     }
     for name in plan.baselines:
-        own = (None,) if name == "kmeans" else searches
-        wanted |= {
+        cell_searches = (None,) if name == "kmeans" else searches
+        expected |= {
             Cell(plan.name, *of, name, None, search)
             for of in product(mixtures, *[[None]] * 3)
-            for search in own
+            for search in cell_searches
         }
     cells = [cell for block in plan.blocks() for cell in block.cells()]
     assert len(cells) == len(set(cells)) == plan.n_cells
-    assert set(cells) == wanted
+    assert set(cells) == expected
     for block in plan.blocks():
         assert block.n_cells == len(list(block.cells()))
         for position, cell in enumerate(block.cells()):
@@ -73,7 +73,7 @@ def test_a_block_is_one_chunk_position() -> None:
 
 
 def test_blocks_follow_each_other_by_accuracy_count_design_and_search() -> None:
-    """The order of runs: what chunks hold several values of varies first."""
+    """Runs go in this order: dimensions whose chunks hold several values vary first."""
     blocks = [str(block) for block in SEARCHED.blocks()]
     assert blocks[:4] == [
         "mixtures_k2/unsupervised/search=quick/mixtures=0:3",
@@ -109,10 +109,10 @@ def test_values_of_other_types_are_no_cell() -> None:
 
 def test_a_node_that_grew_has_the_blocks_it_had_as_far_as_they_are_whole() -> None:
     grown = replace(REAL, p=(*REAL.p, 0.9), replicates=6)
-    blocks, (node,) = list(REAL.blocks())[1:], [each for each in grown.nodes if not each.baseline]
+    blocks, (node,) = list(REAL.blocks())[1:], [node for node in grown.nodes if not node.baseline]
     assert all(map(node.has_block, blocks))
-    other = replace(REAL, p=REAL.p[::-1]).nodes[-1]
-    assert not any(map(other.has_block, blocks)), "the values of its positions are others"
+    turned = replace(REAL, p=REAL.p[::-1]).nodes[-1]
+    assert not any(map(turned.has_block, blocks)), "the values of its positions are others"
     fewer = replace(REAL, replicates=3)
     assert not any(fewer.nodes[-1].has_block(block) for block in blocks)
     assert not any(replace(REAL, searches=("a", "b")).nodes[-1].has_block(block) for block in blocks)

@@ -10,7 +10,7 @@ from sweep_clustering.sweeps import seeds
 def test_golden_values() -> None:
     iris = (1197550385, 1979633159)
     assert seeds.name_words("iris") == iris
-    # The sha256 of abc is the standard's own example.
+    # The sha256 of abc is the example of the standard.
     assert seeds.name_words("abc") == (0xBA7816BF, 0x8F01CFEA)
     grid = {"mixture": None, "p": 0.9, "m": 150, "replicate": 3}
     path = {"mixture": None, "p": 0.9, "replicate": 3, "design": "active", "start": 36}
@@ -39,10 +39,10 @@ def test_streams_of_neighbouring_coordinates_differ() -> None:
     base = {"mixture": 0, "p": 0.8, "m": 100, "replicate": 0, "model": "likelihood", "restart": 0}
     changes = [{}, {"mixture": 1}, {"p": 0.8 + 1e-9}, {"m": 101}, {"replicate": 1}, {"model": "posterior"}]
     changes += [{"restart": 1}, {"mixture": None}, {"replicate": None}]
-    found = [seeds.search_seed(1, "a", **{**base, **change}) for change in changes]  # type: ignore[arg-type]
-    found += [seeds.search_seed(1, "b", **base), seeds.search_seed(2, "a", **base)]  # type: ignore[arg-type]
-    states = [tuple(seed.generate_state(4)) for seed in found]
-    assert all(one != other for one, other in combinations(states, 2))
+    roots = [seeds.search_seed(1, "a", **{**base, **change}) for change in changes]  # type: ignore[arg-type]
+    roots += [seeds.search_seed(1, "b", **base), seeds.search_seed(2, "a", **base)]  # type: ignore[arg-type]
+    states = [tuple(seed.generate_state(4)) for seed in roots]
+    assert all(first != second for first, second in combinations(states, 2))
 
 
 def test_an_accuracy_has_one_code_however_it_was_computed() -> None:

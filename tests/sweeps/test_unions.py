@@ -48,15 +48,15 @@ def read(rows: dict[str, Any]) -> Gaussians | None:
 @pytest.mark.parametrize("structure", STRUCTURES, ids=str)
 @pytest.mark.parametrize("room", [None, Room(40, 400)])
 def test_rows_give_back_the_same_bits(structure: Structure, room: Room | None) -> None:
-    made = drawn(structure)
-    rows = to_rows(made, room)
+    gaussians = drawn(structure)
+    rows = to_rows(gaussians, room)
     assert [rows[name].dtype for name in ROWS] == [np.int16, np.float64, np.float64]
     if room is not None:
         assert [len(rows[name]) for name in ROWS] == [40, 40, 400]
-    found = read(rows)
-    assert found is not None
-    assert_same_gaussians(found, made)
-    assert found.matrices.shape == (len(made.means), *[made.means.shape[1]] * 2)
+    restored = read(rows)
+    assert restored is not None
+    assert_same_gaussians(restored, gaussians)
+    assert restored.matrices.shape == (len(gaussians.means), *[gaussians.means.shape[1]] * 2)
 
 
 def test_rows_that_a_cube_has_no_room_for_are_named() -> None:
@@ -91,11 +91,11 @@ DAMAGE: dict[str, Callable[[dict[str, Any]], Any]] = {
 }
 
 
-@pytest.mark.parametrize("said", DAMAGE)
-def test_what_cannot_be_is_found(said: str) -> None:
+@pytest.mark.parametrize("message", DAMAGE)
+def test_what_cannot_be_is_found(message: str) -> None:
     rows = to_rows(drawn(STRUCTURES[1]), Room(8, 200))
-    DAMAGE[said](rows)
-    with pytest.raises(ValueError, match=said):
+    DAMAGE[message](rows)
+    with pytest.raises(ValueError, match=message):
         read(rows)
 
 

@@ -41,30 +41,30 @@ def test_a_name_says_term_and_shape_and_baselines_are_of_the_same_shape() -> Non
 
 def test_a_wider_form_holds_the_same_bits() -> None:
     rng = np.random.default_rng(5)
-    own = {
+    forms = {
         "spherical": rng.random(3),
         "any": rng.random(3),
         "groups": rng.random(3),
         "common": np.full(3, 0.7),
         "diagonal": rng.random((3, 4)),
     }
-    own |= {"tied": np.repeat(rng.random((1, 4, 4)), 3, axis=0)}
-    own |= dict.fromkeys(("full", "auto"), rng.random((3, 4, 4)))
+    forms |= {"tied": np.repeat(rng.random((1, 4, 4)), 3, axis=0)}
+    forms |= dict.fromkeys(("full", "auto"), rng.random((3, 4, 4)))
     for shape in DIMS:
         for n_axes in range(3):
-            if n_axes < own[shape].ndim - 1:
+            if n_axes < forms[shape].ndim - 1:
                 with pytest.raises(ValueError, match="expected at most"):
-                    widened(own[shape], n_axes, 4)
+                    widened(forms[shape], n_axes, 4)
             else:
-                wide = widened(own[shape], n_axes, 4)
+                wide = widened(forms[shape], n_axes, 4)
                 assert wide.shape == (3, *[4] * n_axes)
-                np.testing.assert_array_equal(narrowed(wide, shape), own[shape])
+                np.testing.assert_array_equal(narrowed(wide, shape), forms[shape])
     with pytest.raises(ValueError, match="expected 3 axes of a full shape"):
-        narrowed(own["diagonal"], "full")
+        narrowed(forms["diagonal"], "full")
 
 
 def versions(grid: dict[str, object], **tables: object) -> dict[str, str]:
-    """Solvers of a sweep of iris."""
+    """Return the solvers of a sweep of iris."""
     table = {"datasets": [{"name": "iris"}], "p": [0.9], "m": ["1N"], "replicates": 1, "restarts": 1} | grid
     return words.solvers_of(load("sweep", {"name": "s", "seed": 1, "grid": table, **tables}))
 
@@ -73,8 +73,8 @@ def test_each_model_has_the_version_of_its_kind(monkeypatch: pytest.MonkeyPatch)
     for number, kind in enumerate(words.SOLVERS, start=7):
         monkeypatch.setitem(words.SOLVERS, kind, number)
     models = ["unsupervised", "posterior-full", "likelihood-auto", "conditional-any", "conditional-groups"]
-    found = versions({"models": models})
-    assert found == {
+    solvers = versions({"models": models})
+    assert solvers == {
         "solver of unsupervised": "7",
         "solver of posterior-full": "7",
         "solver of likelihood-auto": "8",
@@ -86,8 +86,8 @@ def test_each_model_has_the_version_of_its_kind(monkeypatch: pytest.MonkeyPatch)
 def test_a_search_with_components_has_unions_and_the_other_has_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(words.SOLVERS, "union of Gaussians", 12)
     search = [{"name": "one"}, {"name": "pairs", "components": 2}]
-    found = versions({"models": ["conditional"]}, search=search)
-    assert found == {"solver of search=one/conditional": "1", "solver of search=pairs/conditional": "12"}
+    solvers = versions({"models": ["conditional"]}, search=search)
+    assert solvers == {"solver of search=one/conditional": "1", "solver of search=pairs/conditional": "12"}
 
 
 def test_designs_that_ask_and_shipped_methods_have_one(tmp_path: Path) -> None:
@@ -100,8 +100,8 @@ def test_designs_that_ask_and_shipped_methods_have_one(tmp_path: Path) -> None:
         f'models = ["posterior"]\nmethods = ["{method}"]\ndesign = ["uniform", "active"]\n',
     ]
     (tmp_path / "s.toml").write_text("\n".join(lines))
-    found = words.solvers_of(load_sweep(tmp_path / "s.toml"))
-    assert set(found) == {"solver of posterior", f"solver of {method}", "solver of design=active"}
+    solvers = words.solvers_of(load_sweep(tmp_path / "s.toml"))
+    assert set(solvers) == {"solver of posterior", f"solver of {method}", "solver of design=active"}
 
 
 def test_questions_of_merged_groups_change_with_these(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,8 +110,9 @@ def test_questions_of_merged_groups_change_with_these(monkeypatch: pytest.Monkey
     merges = next(design for design, strategy in words.ASKED.items() if strategy == "merges")
     grid = {"models": ["posterior"], "design": ["active", merges]}
     for shape, active, merging in (("auto", "5", "5.8"), ("spherical", "5", "5"), ("any", "5.8", "5.8")):
-        found = versions(grid, ask={"covariance": shape})
-        assert (found["solver of design=active"], found[f"solver of design={merges}"]) == (active, merging)
+        solvers = versions(grid, ask={"covariance": shape})
+        assert solvers["solver of design=active"] == active
+        assert solvers[f"solver of design={merges}"] == merging
 
 
 def test_growth_changes_no_entry() -> None:

@@ -54,7 +54,7 @@ def test_forms_of_links_and_annotations(tmp_path: Path) -> None:
         path = write(tmp_path, text)
         assert links_of(path, 3) == read_annotations(path, 3) == []
     path = write(tmp_path, '1,2,m,1,Ann B.\n1,2,m,1,7\n\n1,2,m,1,"x, y"\n')
-    named = [(each.line, each.annotator) for each in read_annotations(path, 2)]
+    named = [(row.line, row.annotator) for row in read_annotations(path, 2)]
     assert named == [(1, "Ann B."), (2, "7"), (4, "x, y")]
     # a pair of a sample with itself carries two per annotation
     links = links_of(write(tmp_path, "2 2 2\n2 2 4\n3 3\n1 1 1.5\n1 2 3\n"), 3)
@@ -90,9 +90,9 @@ HEADED = [
 def test_headers_come_as_people_have_them(
     order: list[str], left_out: set[str], mark: str, names: int, bom: str, end: str, index: str, quoted: bool
 ) -> None:
-    columns = [each for each in order if each not in left_out]
-    ends = {each: COLUMNS[each][names if each in "ij" else names % len(COLUMNS[each])] for each in columns}
-    table = [list(ends.values()), *([row[each] for each in columns] for row in HEADED)]
+    columns = [name for name in order if name not in left_out]
+    ends = {name: COLUMNS[name][names if name in "ij" else names % len(COLUMNS[name])] for name in columns}
+    table = [list(ends.values()), *([row[name] for name in columns] for row in HEADED)]
     text = io.StringIO()
     writer = csv.writer(text, delimiter=mark, lineterminator=end, quoting=csv.QUOTE_ALL * quoted)
     for number, row in enumerate(table):
@@ -100,7 +100,7 @@ def test_headers_come_as_people_have_them(
     with TemporaryDirectory() as folder:
         path = write(Path(folder), bom + text.getvalue())
         first, second = read_annotations(path, 3)
-        assert [each.line for each in (first, second)] == [3, 5] if end == "\n\n" else [2, 3]
+        assert [row.line for row in (first, second)] == [3, 5] if end == "\n\n" else [2, 3]
         assert first.first == 0
         assert first.second == 1
         assert first.kind == draw.MUST
@@ -122,7 +122,7 @@ def test_headers_of_links_and_words_for_kinds(tmp_path: Path) -> None:
         "Unnamed: 0.1,Unnamed: 0,i,j\n0,0,1,2\n1,1,3,3\n",
     ):
         links = links_of(write(tmp_path, text), 3)
-        assert [(each.first, each.second, each.count, each.kind) for each in links] == [
+        assert [(row.first, row.second, row.count, row.kind) for row in links] == [
             (0, 1, 1, draw.CANNOT),
             (2, 2, 1, draw.CANNOT),
         ]
@@ -130,18 +130,18 @@ def test_headers_of_links_and_words_for_kinds(tmp_path: Path) -> None:
         assert read_answers(write(tmp_path, text), 3) == []
     for word, kind in files.KINDS.items():
         for text in (f"i,j,kind\n1,2,{word.title()}\n", f"1 2 {word} 1 ann\n", f"1;2;{word};1;ann\n"):
-            assert [each.kind for each in read_annotations(write(tmp_path, text), 2)] == [kind]
-    # rows that are called as columns are: a pair of them below a header is none
+            assert [row.kind for row in read_annotations(write(tmp_path, text), 2)] == [kind]
+    # rows may have the names of columns: a pair of them below a header is no header
     samples = Samples(SampleRows(3, None, ("a", "b", "kind")))
     pairs = {"i j\na b\n": [(0, 1)], "i,j\na,b\na,kind\n": [(0, 1), (0, 2)], "i,j\nkind,b\n": [(2, 1)]}
-    for text, found in pairs.items():
-        assert [(each.first, each.second) for each in links_of(write(tmp_path, text), samples)] == found
+    for text, expected in pairs.items():
+        assert [(row.first, row.second) for row in links_of(write(tmp_path, text), samples)] == expected
 
 
 @pytest.mark.parametrize("text", ["0 1\n2 1\n", "0,1,1\n1,2,1\n", "0 1 1\n2 1 3\n", "i,j\n0,1\n2,1\n"])
 def test_links_that_only_begin_as_an_index_or_a_header_does(tmp_path: Path, text: str) -> None:
     links = PairFile.of(write(tmp_path, text), draw.CANNOT).table(Samples(SampleRows(3), 0))
-    assert [{each.first, each.second} for each in links] == [{0, 1}, {1, 2}]
+    assert [{link.first, link.second} for link in links] == [{0, 1}, {1, 2}]
 
 
 @given(
@@ -187,7 +187,7 @@ def test_files_of_a_command_count_rows_from_one_number(tmp_path: Path) -> None:
     at = {name: tmp_path / name for name in texts}
     zero = f"as line 1 of {at['from 0']} names row 0"
     by_ask = (1, "as sweep ask wrote it")
-    for names, told, first, why, others in (
+    for names, option, first, why, exceptions in (
         (["either", "links", "last"], "auto", 1, f"as line 1 of {at['last']} names row 3, the last", {}),
         (["either", "links", "from 0"], "auto", 0, zero, {}),
         (["either"], "0", 0, "as --first-row 0 says", {}),
@@ -200,26 +200,26 @@ def test_files_of_a_command_count_rows_from_one_number(tmp_path: Path) -> None:
         (["from 0", "written", "session"], "auto", 0, zero, {"written": by_ask, "session": by_ask}),
         (["written"], "0", 0, "as --first-row 0 says", {}),
     ):
-        given_ = [opened[name] for name in names]
-        found = numbering_of(given_, told, Samples.of(3))
-        assert found.first_row == first
-        assert found.why == why
-        assert found.is_used
-        assert found.others == {at[name]: each for name, each in others.items()}
-        assert len(found.lines()) == 1 + len(others)
+        pair_files = [opened[name] for name in names]
+        numbering = numbering_of(pair_files, option, Samples.of(3))
+        assert numbering.first_row == first
+        assert numbering.why == why
+        assert numbering.is_used
+        assert numbering.others == {at[name]: number for name, number in exceptions.items()}
+        assert len(numbering.lines()) == 1 + len(exceptions)
     assert numbering_of([opened["names"]], "auto", Samples.of(3)).lines() == []
     # where names of rows are numbers, no number is one of a row
     named = Samples(SampleRows(3, names=("0", "2.5", "1")))
     assert numbering_of([opened["from 0"]], "auto", named) == Numbering(1)
-    # a row that says from where it counts is read so, whatever the others count from
+    # a row that says from where it counts is read so, however other rows are counted
     for first in (0, 1):
         rows = opened["marked"].table(Samples(SampleRows(2), first))
         assert [(row.first, row.second) for row in rows] == [(0, 1), (0, 1)]
     numbering = numbering_of([opened["from 0"], opened["written"]], "auto", Samples.of(3))
     samples = Samples(SampleRows(3)).counted_from(0)
-    for name, found in {"from 0": (0, 2), "written": (0, 1)}.items():
+    for name, expected in {"from 0": (0, 2), "written": (0, 1)}.items():
         (row,) = opened[name].table(numbering.of(at[name], samples))
-        assert (row.first, row.second) == found
+        assert (row.first, row.second) == expected
     with pytest.raises(
         InputError, match=r"sample 3, expected 0 to 2 \(samples are counted from 0, as line 1"
     ):
@@ -228,7 +228,7 @@ def test_files_of_a_command_count_rows_from_one_number(tmp_path: Path) -> None:
 
 
 def read_pool(path: Path, samples: Samples | int) -> files.Pool:
-    """Annotations of a file as cells draw them."""
+    """Return the annotations of a file as cells draw them."""
     return files.read_pool(PairFile.of(path), samples)
 
 
@@ -273,8 +273,8 @@ def test_forms_of_questions(tmp_path: Path) -> None:
         (row,) = read_annotations(write(tmp_path, f"i,j,answer\n1,2,{word.upper()}\n"), 2)
         assert row.kind == kind
     path = write(tmp_path, "i,j,annotator,accuracy,answer\n1,2,ann,0.8,yes\n2,1,,,no\n1,2,,,yes\n")
-    found = [(row.annotator, row.accuracy, row.kind) for row in read_annotations(path, 2)]
-    assert found == [("ann", 0.8, draw.MUST), ("asked", None, draw.CANNOT), ("asked", None, draw.MUST)]
+    rows = [(row.annotator, row.accuracy, row.kind) for row in read_annotations(path, 2)]
+    assert rows == [("ann", 0.8, draw.MUST), ("asked", None, draw.CANNOT), ("asked", None, draw.MUST)]
     for text in ("i,j,answer\n", "i,j,answer", "i,j,answer\n1,2,\n"):
         assert read_answers(write(tmp_path, text), 9) == []
     assert files.separator_of("i j kind weight annotator") is None
@@ -283,11 +283,11 @@ def test_forms_of_questions(tmp_path: Path) -> None:
 def test_wherever_the_last_line_breaks_off_earlier_answers_are_read(tmp_path: Path) -> None:
     begin, last = "i,j,annotator,answer\n1,2,asked,yes\n", "3,9,asked,skip\n"
     for length in range(len(last)):
-        first, *rest = read_answers(write(tmp_path, begin + last[:length]), 9)
+        first, *later = read_answers(write(tmp_path, begin + last[:length]), 9)
         assert first.first == 0
         assert first.second == 1
         assert first.kind == draw.MUST
-        assert rest == ([Skip(2, 8)] if last[:length].removeprefix("3,9,asked,") in files.SKIPS else [])
+        assert later == ([Skip(2, 8)] if last[:length].removeprefix("3,9,asked,") in files.SKIPS else [])
     for word, kind in (
         ("y", draw.MUST),
         ("ye", draw.MUST),
@@ -311,10 +311,10 @@ def test_names_that_a_spreadsheet_takes_as_formulas_go_round(tmp_path: Path) -> 
     cells = [samples.cell(position) for position in range(10)]
     assert cells == ["'=a", "''=a", "'-1+2", "'@b", "'+c", "'''-d", "plain", "'-5.5.", "9", "'f"]
     rows = [f"{cells[i]},{cells[i - 1]},yes,'=who" for i in range(10)]
-    found = read_annotations(write(tmp_path, "\n".join(["i,j,answer,annotator", *rows]) + "\n"), samples)
-    assert [(row.first, row.second) for row in found] == [(i, (i - 1) % 10) for i in range(10)]
-    assert {row.annotator for row in found} == {"=who"}
-    # as a program left them that takes quotes away
+    pairs = read_annotations(write(tmp_path, "\n".join(["i,j,answer,annotator", *rows]) + "\n"), samples)
+    assert [(row.first, row.second) for row in pairs] == [(i, (i - 1) % 10) for i in range(10)]
+    assert {row.annotator for row in pairs} == {"=who"}
+    # a program that takes quotes away leaves such names
     path = write(tmp_path, "i,j,answer\n=a,@b,yes\nplain,'f,no\n")
     assert [(row.first, row.second) for row in read_answers(path, samples)] == [(0, 3), (6, 9)]
 
@@ -339,17 +339,17 @@ LEFT_OUT = (
 
 
 def test_what_a_text_stands_for() -> None:
-    kept, counted = np.array([0, 2, 3]), "(samples are counted from 1)"
-    for rows, found, wrong in (
-        (SampleRows(4, kept), {"1": 0, "3": 1, "4": 2}, {"2": LEFT_OUT, "5": f"1 to 4 {counted}"}),
+    used_rows, counted = np.array([0, 2, 3]), "(samples are counted from 1)"
+    for rows, positions, wrong in (
+        (SampleRows(4, used_rows), {"1": 0, "3": 1, "4": 2}, {"2": LEFT_OUT, "5": f"1 to 4 {counted}"}),
         (SampleRows(3), {"3": 2}, {"x": f"1 to 3 {counted}"}),
-        (SampleRows(4, kept, OWN), {"Eve": 1, "3": 1, "Ann B.": 0},
+        (SampleRows(4, used_rows, OWN), {"Eve": 1, "3": 1, "Ann B.": 0},
          {"Bob": LEFT_OUT, "Evee": "the name of a row, or 1 to 4 (did you mean 'Eve'?)"}),
         # names that are numbers are no rows
         (SampleRows(3, None, ("101", "2", "x")), {"101": 0, "2": 1, "x": 2}, {"1": "the name of a row"}),
     ):  # fmt: skip
         samples = Samples(rows)
-        assert {cell: samples.position(cell, "") for cell in found} == found
+        assert {cell: samples.position(cell, "") for cell in positions} == positions
         for cell, expected in wrong.items():
             with pytest.raises(InputError) as caught:
                 samples.position(cell, "FILE")
@@ -389,18 +389,18 @@ def test_link_files_take_an_infinite_weight(tmp_path: Path) -> None:
 
 
 def test_a_line_stands_for_as_many_annotations_as_its_weight_says(tmp_path: Path) -> None:
-    found = read_pool(write(tmp_path, TEXT), 3)[0]
-    assert found.dtype == np.int32
-    assert found.tolist() == [[0, 1, 0], *[[1, 0, 1]] * 3, *[[2, 2, 0]] * 2]
+    pool = read_pool(write(tmp_path, TEXT), 3)[0]
+    assert pool.dtype == np.int32
+    assert pool.tolist() == [[0, 1, 0], *[[1, 0, 1]] * 3, *[[2, 2, 0]] * 2]
     assert read_pool(write(tmp_path, "# nobody has answered\n"), 3)[0].shape == (0, 3)
-    asked = "i,j,probability,answer\n1,2,0.5,y\n1,3,0.4,n\n2,3,0.4,\n"
-    assert read_pool(write(tmp_path, asked), 3)[0].tolist() == [[0, 1, 0], [0, 2, 1]]
-    # the checksum is of what is drawn from
+    text = "i,j,probability,answer\n1,2,0.5,y\n1,3,0.4,n\n2,3,0.4,\n"
+    assert read_pool(write(tmp_path, text), 3)[0].tolist() == [[0, 1, 0], [0, 2, 1]]
+    # the checksum is that of the pool
     texts = (TEXT, "# answers\n1,2,m,1,ann\n2,1,c,1,eve\n2,1,-,2,bob\n3,3,+,4,ann\n")
     changes = (("cannot 3", "cannot 2"), ("2 1", "1 2"), ("3 3", "2 2"))
     pools = [
         read_pool(write(tmp_path, text), 3)[0]
-        for text in (*texts, *(TEXT.replace(*each) for each in changes))
+        for text in (*texts, *(TEXT.replace(*change) for change in changes))
     ]
     sums = [files.pool_checksum(pool) for pool in pools]
     assert sums[0] == sums[1]
@@ -461,8 +461,8 @@ def test_a_biased_design_draws_the_first_third_of_an_order_more_often() -> None:
     share = draw.OFTEN * 33 / (draw.OFTEN * 33 + 67)
     for ends in (i, j):
         assert abs(often[ends].mean() - share) < 5 * np.sqrt(share * (1 - share) / m)
-    both = (often[i] & often[j]).mean()
-    assert abs(both - share**2) < 5 * np.sqrt(share**2 * (1 - share**2) / m)
+    share_of_both = (often[i] & often[j]).mean()
+    assert abs(share_of_both - share**2) < 5 * np.sqrt(share**2 * (1 - share**2) / m)
 
 
 def test_a_crowd_has_the_quantiles_of_its_accuracies_and_the_median_is_the_accuracy_of_the_cell() -> None:
@@ -487,19 +487,19 @@ def test_a_crowd_has_the_quantiles_of_its_accuracies_and_the_median_is_the_accur
 
 
 def test_annotators_of_a_crowd_answer_in_turn_with_their_accuracies() -> None:
-    accuracies, each = np.array([[0.9, 0.6], [0.2, 0.7], [0.5, 0.5]]), 100_000
+    accuracies, per_annotator = np.array([[0.9, 0.6], [0.2, 0.7], [0.5, 0.5]]), 100_000
     rng = np.random.default_rng(6)
-    crowd = draw.draw_crowd(rng, LABELS, accuracies, answers=each, unsure=0.1, m=250_000)
+    crowd = draw.draw_crowd(rng, LABELS, accuracies, answers=per_annotator, unsure=0.1, m=250_000)
     is_unsure = crowd[:, 2] == draw.UNSURE
     assert abs(is_unsure.mean() - 0.1) < 0.005
     agrees = LABELS[crowd[:, 0]] == LABELS[crowd[:, 1]]
     is_right = (crowd[:, 2] == draw.MUST) == agrees
-    for annotator, start in enumerate((0, each, 2 * each)):
+    for annotator, start in enumerate((0, per_annotator, 2 * per_annotator)):
         rows = np.zeros(len(crowd), bool)
-        rows[start : start + each] = True
+        rows[start : start + per_annotator] = True
         for side, pairs in enumerate((agrees, ~agrees)):
             assert abs(is_right[rows & pairs & ~is_unsure].mean() - accuracies[annotator, side]) < 0.01
     # a crowd of one accuracy, none of whom is unsure, gives the answers of a uniform design
     alike, rng = np.full((3, 2), 0.8), np.random.default_rng(7)
-    one = draw.draw_crowd(rng, LABELS, alike, answers=100, unsure=0.0, m=250)
-    assert np.array_equal(one, draw.draw_annotations(np.random.default_rng(7), LABELS, p=0.8, m=250))
+    crowd = draw.draw_crowd(rng, LABELS, alike, answers=100, unsure=0.0, m=250)
+    assert np.array_equal(crowd, draw.draw_annotations(np.random.default_rng(7), LABELS, p=0.8, m=250))

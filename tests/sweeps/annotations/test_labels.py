@@ -19,8 +19,8 @@ WANTED = ["a", "", "b b", "a", "", ""]
 
 
 def read(path: Path, samples: Samples | int = ROWS) -> RowLabels:
-    known = Samples.of(samples)
-    return LabelFile(LabelFile.of(path).read, known.rows.n_rows).labels(known)
+    row_samples = Samples.of(samples)
+    return LabelFile(LabelFile.of(path).read, row_samples.rows.n_rows).labels(row_samples)
 
 
 def cells(labels: RowLabels) -> list[str]:
@@ -126,11 +126,11 @@ def test_distances_say_from_where_a_file_counts(tmp_path: Path, first: int) -> N
 def test_forms_of_the_same_labels_are_read_alike(tmp_path: Path, seed: int) -> None:
     rng = np.random.default_rng(seed)
     n_rows, words = int(rng.integers(1, 40)), ["a", "B c", "3", "-2.5", "x;y", "é", "1e3", "yes"]
-    wanted = [str(rng.choice(words)) if rng.random() < 0.6 else "" for _ in range(n_rows)]
-    wanted[int(rng.integers(n_rows))] = "a"
+    labels = [str(rng.choice(words)) if rng.random() < 0.6 else "" for _ in range(n_rows)]
+    labels[int(rng.integers(n_rows))] = "a"
     samples = Samples.of(n_rows).counted_from(int(rng.integers(2)))
-    empty = [str(rng.choice(NO_LABEL)) for _ in wanted]
-    table = pd.DataFrame({"label": [word or none for word, none in zip(wanted, empty, strict=True)]})
+    empty = [str(rng.choice(NO_LABEL)) for _ in labels]
+    table = pd.DataFrame({"label": [word or none for word, none in zip(labels, empty, strict=True)]})
     table.insert(0, "row", np.arange(n_rows) + samples.first_row)
     shuffled = table.sample(frac=1.0, random_state=seed)
     form = seed % 5
@@ -145,7 +145,7 @@ def test_forms_of_the_same_labels_are_read_alike(tmp_path: Path, seed: int) -> N
         shuffled.rename(columns=str.title).to_parquet(path)
     else:
         np.savez(path, label=table["label"].to_numpy().astype(str))
-    assert cells(read(path, samples)) == wanted
+    assert cells(read(path, samples)) == labels
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -23,7 +23,7 @@ N = 500
 def table(
     seed: int, n_rows: int = N, *, is_sorted: bool = False
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Rows of three clusters and their classes."""
+    """Return rows of three clusters and their classes."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(3, size=n_rows)
     labels = np.sort(labels) if is_sorted else labels
@@ -31,7 +31,7 @@ def table(
 
 
 def answers(seed: int, labels: NDArray[np.int64], count: int = 300, accuracy: float = 0.9) -> pd.DataFrame:
-    """Answers on rows from 0, of which none is the first or the last."""
+    """Return answers on rows from 0, of which none is the first or the last."""
     rng = np.random.default_rng(seed + 1000)
     i, j = rng.integers(1, len(labels) - 1, (2, count))
     i, j = i[i != j], j[i != j]
@@ -42,7 +42,7 @@ def answers(seed: int, labels: NDArray[np.int64], count: int = 300, accuracy: fl
 def numbered(
     folder: Path, pairs: pd.DataFrame, X: NDArray[np.float64], rows: SampleRows | None = None
 ) -> Numbering:
-    """The numbering of a file of these pairs."""
+    """Return the numbering of a file of these pairs."""
     pairs.to_csv(folder / "a.csv", index=False)
     return numbering_of([PairFile.of(folder / "a.csv")], "auto", Samples(rows or SampleRows(len(X))), X)
 
@@ -54,10 +54,10 @@ def test_answers_say_from_where_they_count(tmp_path: Path, first: int, kinds: li
     pairs = answers(first, labels, 600)
     pairs = pairs[pairs["kind"].isin(kinds)]
     pairs[["i", "j"]] += first
-    found = numbered(tmp_path, pairs, X)
-    assert found.problem is None
-    assert found.first_row == first
-    assert found.why.startswith("as the answers say")
+    numbering = numbered(tmp_path, pairs, X)
+    assert numbering.problem is None
+    assert numbering.first_row == first
+    assert numbering.why.startswith("as the answers say")
 
 
 def test_answers_that_are_not_clear_are_asked_about(tmp_path: Path) -> None:
@@ -73,11 +73,11 @@ def test_answers_that_are_not_clear_are_asked_about(tmp_path: Path) -> None:
 
 def test_rows_that_are_left_out_keep_their_numbers(tmp_path: Path) -> None:
     X, labels = table(2)
-    kept = np.setdiff1d(np.arange(N), [3, 100, 101, 400])
+    used = np.setdiff1d(np.arange(N), [3, 100, 101, 400])
     pairs = answers(2, labels, 400)
     for first in (0, 1):
         moved = pairs.assign(i=pairs["i"] + first, j=pairs["j"] + first)
-        assert numbered(tmp_path, moved, X[kept], SampleRows(N, kept)).first_row == first
+        assert numbered(tmp_path, moved, X[used], SampleRows(N, used)).first_row == first
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
@@ -86,21 +86,21 @@ def test_wrong_rows_do_not_keep_the_others_from_saying_or_asking_it(tmp_path: Pa
     few, many = answers(3, labels, 9), answers(3, labels)
     wrong = pd.DataFrame({"i": [N + 1, 3], "j": [7, 8], "kind": ["must", "mus"]})
     last = pd.DataFrame({"i": [N], "j": [7], "kind": ["must"]})
-    found = {}
+    numberings = {}
     for name, parts in {"few": [few], "many": [many], "last": [last, few]}.items():
         path = tmp_path / f"{name}.{suffix}"
         pairs = pd.concat([*parts, wrong], ignore_index=True)
         pairs.to_csv(path, index=False) if suffix == "csv" else pairs.to_parquet(path)
         file, samples = PairFile.of(path), Samples(SampleRows(N))
-        found[name] = numbering_of([file], "auto", samples, X)
+        numberings[name] = numbering_of([file], "auto", samples, X)
         with pytest.raises(InputError) as error:
-            file.table(found[name].of(path, samples))
+            file.table(numberings[name].of(path, samples))
         assert len(error.value.problems) == len(wrong)
-    assert found["few"].problem is not None
-    assert found["many"].first_row == 0
-    assert found["many"].problem is None
-    assert found["last"].first_row == 1
-    assert found["last"].problem is None
+    assert numberings["few"].problem is not None
+    assert numberings["many"].first_row == 0
+    assert numberings["many"].problem is None
+    assert numberings["last"].first_row == 1
+    assert numberings["last"].problem is None
 
 
 @settings(deadline=None)  # other steps along the table take a tenth of a second
@@ -111,18 +111,18 @@ def test_answers_never_speak_for_the_wrong_numbering(
     X, labels = table(seed, 200)
     pairs = answers(seed, labels, count, accuracy)
     rows = pairs[["i", "j"]].to_numpy() + first
-    found = verdict(X, rows, rows - 1, (pairs["kind"] == "must").to_numpy())
-    assert found.first_row in (None, first)
+    result = verdict(X, rows, rows - 1, (pairs["kind"] == "must").to_numpy())
+    assert result.first_row in (None, first)
 
 
 @pytest.mark.parametrize("count", [9, 300])
 def test_rows_that_are_added_to_a_file_do_not_count_as_its_others_say(tmp_path: Path, count: int) -> None:
     X, labels = table(4)
-    asked, added = answers(4, labels, 20).assign(first_row=0), answers(5, labels, count)
+    written, added = answers(4, labels, 20).assign(first_row=0), answers(5, labels, count)
     added[["i", "j"]] += 1
-    found = numbered(tmp_path, pd.concat([asked, added]), X)
-    assert found.first_row == 1
-    assert (found.problem is None) == (count == 300)
+    numbering = numbered(tmp_path, pd.concat([written, added]), X)
+    assert numbering.first_row == 1
+    assert (numbering.problem is None) == (count == 300)
 
 
 @pytest.mark.parametrize("end", ["", "# a comment, so that lines are read one by one\n"])
@@ -163,8 +163,8 @@ def test_the_same_pairs_whatever_the_file(tmp_path: Path, suffix: str, kind: str
     names = tuple(f"{n}.0" for n in np.random.default_rng(1).permutation(20) + 1)
     by_name = [[names.index(f"{n}.0") for n in row] for row in ([7, 3], [17, 20])]
     for rows, expected in ((SampleRows(20), [[6, 2], [16, 19]]), (SampleRows(20, None, names), by_name)):
-        found = PairFile.of(path, 0).table(Samples(rows)).columns
-        assert np.column_stack([found["first"], found["second"]]).tolist() == expected
+        pairs_read = PairFile.of(path, 0).table(Samples(rows)).columns
+        assert np.column_stack([pairs_read["first"], pairs_read["second"]]).tolist() == expected
 
 
 def test_a_number_is_no_row_where_names_are_numbers_or_do_not_tell_rows_apart() -> None:
@@ -176,9 +176,9 @@ def test_a_number_is_no_row_where_names_are_numbers_or_do_not_tell_rows_apart() 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_an_array_that_stands_twice_is_refused(tmp_path: Path) -> None:
     X = np.arange(8.0).reshape(4, 2)
-    for twice, kept in (("i", {"j": [1, 2]}), ("X", {}), ("names", {"X": X})):
+    for twice, arrays in (("i", {"j": [1, 2]}), ("X", {}), ("names", {"X": X})):
         path = tmp_path / f"{twice}.npz"
-        np.savez(path, **kept)
+        np.savez(path, **arrays)
         with zipfile.ZipFile(path, "a") as archive:
             for values in (X, X + 1):
                 with archive.open(f"{twice}.npy", "w") as member:
@@ -191,8 +191,8 @@ def test_a_header_is_no_link_of_rows_that_are_called_so(tmp_path: Path) -> None:
     letters = Samples(SampleRows(26, None, tuple("abcdefghijklmnopqrstuvwxyz")))
     for text, pairs in {"i,j\nc,d\n": [[2, 3]], "c,d\ni,j\n": [[2, 3], [8, 9]], "a,b,2\n": [[0, 1]]}.items():
         (tmp_path / "a.link").write_text(text)
-        found = PairFile.of(tmp_path / "a.link", 0).table(letters).columns
-        assert np.column_stack([found["first"], found["second"]]).tolist() == pairs
+        links = PairFile.of(tmp_path / "a.link", 0).table(letters).columns
+        assert np.column_stack([links["first"], links["second"]]).tolist() == pairs
     (tmp_path / "a.link").write_text("a,b\nc,d\n")
     with pytest.raises(InputError, match="names two rows, and two columns as well"):
         PairFile.of(tmp_path / "a.link", 0).table(letters)

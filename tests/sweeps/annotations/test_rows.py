@@ -49,7 +49,7 @@ SAMPLES = {
 
 @st.composite
 def texts(draw: st.DrawFn) -> str:
-    """A text of an annotation file, right or wrong, with or without a header."""
+    """Draw the text of an annotation file, right or wrong, with or without a header."""
     if draw(st.booleans()):
         names = list(COLUMNS)[: draw(st.integers(2, 6))]
         header = []
@@ -94,7 +94,7 @@ def outcome(file: PairFile, samples: Samples) -> tuple[list[Row], list[Problem]]
 @settings(deadline=None, max_examples=400)
 @given(text=texts(), kind=st.sampled_from((None, None, 0)), called=st.sampled_from(sorted(SAMPLES)))
 def test_distinct_cells_say_what_single_lines_say(text: str, kind: int | None, called: str) -> None:
-    """Same rows, same problems, in the same order."""
+    """Both readers give the same rows and the same problems in the same order."""
     lines, samples = Lines(Path("own.csv"), text.encode()), SAMPLES[called]
     with pytest.MonkeyPatch.context() as patch:
         at_once = []
@@ -121,7 +121,7 @@ def test_distinct_cells_say_what_single_lines_say(text: str, kind: int | None, c
     ],
 )
 def test_plain_files_are_not_read_line_by_line(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Or the test before would compare a reader with itself."""
+    """Otherwise the test before would compare a reader with itself."""
     for name in ("split_lines", "split_rows"):
         monkeypatch.setattr(files, name, lambda *_: pytest.fail("a line was read"))
     rows = PairFile(Lines(Path("own"), text.encode())).table(Samples.of(3)).columns
@@ -193,10 +193,10 @@ def test_an_empty_answer_is_no_unsure_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize("suffix", ["parquet", "feather", "npz"])
 def test_files_of_columns_say_what_a_text_says(suffix: str, tmp_path: Path) -> None:
     text = read_annotations(written(tmp_path, FRAME, "csv"), 3)
-    found = read_annotations(written(tmp_path, FRAME, suffix), 3)
+    rows = read_annotations(written(tmp_path, FRAME, suffix), 3)
     plain = [(r.first, r.second, r.kind, r.count, r.annotator, r.accuracy) for r in text]
-    assert [(r.first, r.second, r.kind, r.count, r.annotator, r.accuracy) for r in found] == plain
-    assert [row.line for row in found] == [1, 2, 3]
+    assert [(r.first, r.second, r.kind, r.count, r.annotator, r.accuracy) for r in rows] == plain
+    assert [row.line for row in rows] == [1, 2, 3]
     links = written(tmp_path, FRAME[["i", "j"]], suffix)
     assert [(link.first, link.second) for link in read_annotations(links, 3, MUST)] == [
         (0, 1),
@@ -210,8 +210,8 @@ def test_all_that_is_wrong_with_a_file_of_columns_is_named(suffix: str, tmp_path
     wrong = FRAME.assign(i=[1.5, 2.0, 9.0], kind=["must", "perhaps", "must"])
     with pytest.raises(InputError) as caught:
         read_annotations(path := written(tmp_path, wrong, suffix), 3)
-    found = [(each.where, each.value) for each in caught.value.problems]
-    assert found == [
+    problems = [(problem.where, problem.value) for problem in caught.value.problems]
+    assert problems == [
         (f"{path}, row 1", "sample '1.5'"),
         (f"{path}, row 2", "kind 'perhaps'"),
         (f"{path}, row 3", "sample 9"),

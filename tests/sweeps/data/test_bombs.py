@@ -32,7 +32,7 @@ def _packed(path: Path, lines: bytes, times: int) -> None:
 
 
 def _array(*shape: int, kind: str = "'<f8'", order: str = "C") -> bytes:
-    """Header of an array in numpy's format."""
+    """Return the header of an array in numpy's format."""
     text = f"{{'descr': {kind}, 'fortran_order': {order == 'F'}, 'shape': {shape}, }}"
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode()
 
@@ -53,7 +53,7 @@ def _npy(path: Path) -> None:
 
 
 def _overlapping(path: Path) -> None:
-    """Many names of an archive, all of one entry."""
+    """Write an archive of many names that share one entry."""
     _write_zip(path, {"X.npy": _array(2**10, 2**10) + bytes(2**23)})
     content = path.read_bytes()
     begin, last = content.index(b"PK\x01\x02"), content.index(b"PK\x05\x06")
@@ -95,12 +95,12 @@ def _sheet(path: Path, body: str, *, shared: str = "", styles: str = "") -> None
     book.active.append(["a", 1])
     book.save(path)
     with zipfile.ZipFile(path) as archive:
-        members = {each: archive.read(each) for each in archive.namelist()}
+        members = {name: archive.read(name) for name in archive.namelist()}
     members["xl/worksheets/sheet1.xml"] = f"{SHEET}{body}</worksheet>".encode()
     if shared:
         members["xl/sharedStrings.xml"] = shared.encode()
-    found = members["xl/styles.xml"]
-    members["xl/styles.xml"] = found.replace(b"<fonts", styles.encode() + b"<fonts", 1)
+    fonts = members["xl/styles.xml"]
+    members["xl/styles.xml"] = fonts.replace(b"<fonts", styles.encode() + b"<fonts", 1)
     _write_zip(path, members)
 
 
@@ -194,10 +194,10 @@ for name in sys.argv[2:]:
 def read_apart(
     paths: list[Path], most_mib: int = 0, code: str = READ
 ) -> list[tuple[str, int, float, int, str]]:
-    """Name, status, seconds of a processor, bytes and message of each."""
+    """Return the name, status, processor seconds, bytes and message of each file."""
     command = [sys.executable, "-c", code, str(most_mib), *map(str, paths)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    return [tuple(json.loads(line)) for line in done.stdout.splitlines()]
+    process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return [tuple(json.loads(line)) for line in process.stdout.splitlines()]
 
 
 def _pairs(path: Path, n_rows: int, text: str = "must", **more: Any) -> None:
@@ -278,9 +278,9 @@ READ_PAIRS = READ.replace(
 def test_bombs_of_annotations_end_with_a_message(names: Collection[str], tmp_path: Path) -> None:
     for name in names:
         PAIR_BOMBS[name](tmp_path / name)
-    for name, status, seconds, more, said in read_apart([tmp_path / name for name in names], code=READ_PAIRS):
+    for name, status, seconds, more, text in read_apart([tmp_path / name for name in names], code=READ_PAIRS):
         assert status == 0, name
-        assert not said.startswith(("RAISED", "read")), (name, said)
+        assert not text.startswith(("RAISED", "read")), (name, text)
         assert seconds < SECONDS, name
         assert more < MOST_UNPACKED, name
 
@@ -290,15 +290,15 @@ def test_bombs_of_annotations_end_with_a_message(names: Collection[str], tmp_pat
 def test_bombs_end_with_a_message(names: Collection[str], tmp_path: Path) -> None:
     for name in names:
         BOMBS[name](tmp_path / name)
-    found = read_apart([tmp_path / name for name in names])
-    assert [name for name, *_ in found] == list(names)
-    for name, status, seconds, more, said in found:
-        assert status == 0, (name, said)
-        assert not said.startswith(("RAISED", "read")), (name, said)
+    outcomes = read_apart([tmp_path / name for name in names])
+    assert [name for name, *_ in outcomes] == list(names)
+    for name, status, seconds, more, message in outcomes:
+        assert status == 0, (name, message)
+        assert not message.startswith(("RAISED", "read")), (name, message)
         assert seconds < SECONDS, name
         assert more < MOST_MEMORY, name
     few = read_apart([tmp_path / name for name in names], 150)
-    assert [each for each in few if each[1] or each[-1].startswith("RAISED")] == []
+    assert [outcome for outcome in few if outcome[1] or outcome[-1].startswith("RAISED")] == []
 
 
 @pytest.mark.parametrize("suffix", ["csv", "npz", "parquet", "xlsx"])
@@ -307,5 +307,5 @@ def test_a_table_is_read_by_a_process_that_has_loaded_nothing(suffix: str, tmp_p
     path, frame = tmp_path / f"own.{suffix}", pd.DataFrame({"a": [1.0, 2.0, 4.0]})
     ways = {"npz": partial(np.savez, X=frame), "xlsx": frame.to_excel}
     ways.get(suffix, getattr(frame, f"to_{suffix}", None))(path)
-    ((*_, said),) = read_apart([path], code=READ.replace(LOADED, ""))
-    assert said.startswith("read (3, ")
+    ((*_, message),) = read_apart([path], code=READ.replace(LOADED, ""))
+    assert message.startswith("read (3, ")

@@ -48,7 +48,7 @@ def folder(path: Path, files: dict[str, bytes]) -> Path:
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty user cache, no data directory, and no way out but to this machine."""
+    """Return an empty user cache; there is no data directory and no network but this machine."""
     monkeypatch.setenv("SWEEP_USER_CACHE", str(tmp_path / "user" / "cache"))
     monkeypatch.delenv("SWEEP_DATA_DIR", raising=False)
     for proxy in ("http_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
@@ -66,7 +66,7 @@ def test_a_raw_file_by_hand() -> None:
     entry = replace(ENTRY, class_names=("a", "b"), header_lines=1, comment="%@", missing="?")
     content = (
         "header,that,is,skipped\n% a comment\n@data\n\nb, 1.5 , 2,9\n"
-        "c,1,1,9\n"  # not one of the classes
+        "c,1,1,9\n"  # this is no class
         "a,?,3,9\n"  # a feature is missing
         "a,-1e3,4,?\n"  # missing, but in no feature
     )
@@ -86,13 +86,13 @@ Publish = Callable[..., tuple[str, list[str]]]
 
 @pytest.fixture
 def publish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Publish]:
-    """Serve some contents, the last ever again, or nothing: the address, and what was asked for."""
-    contents, asked = list[bytes](), list[str]()
+    """Serve contents, the last again and again, or nothing, and return the address and the requests."""
+    contents, requests = list[bytes](), list[str]()
     path = folder(tmp_path / "site", {}) / "tiny+set.zip"
 
     class Handler(SimpleHTTPRequestHandler):
         def do_GET(self) -> None:
-            asked.append(self.path)
+            requests.append(self.path)
             if contents:
                 path.write_bytes(contents.pop(0) if len(contents) > 1 else contents[0])
             super().do_GET()
@@ -104,14 +104,14 @@ def publish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Publish
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
 
-        def published(*given: bytes, port: int = server.server_port) -> tuple[str, list[str]]:
-            contents[:], asked[:] = given, []
+        def published(*answers: bytes, port: int = server.server_port) -> tuple[str, list[str]]:
+            contents[:], requests[:] = answers, []
             path.unlink(missing_ok=True)
             url = f"http://127.0.0.1:{port}/tiny+set.zip"
             monkeypatch.setattr(
                 builtin, "REGISTRY", {"tiny": replace(ENTRY, files=(FILE._replace(url=url),))}
             )
-            return url, asked
+            return url, requests
 
         yield published
         server.shutdown()
@@ -119,19 +119,19 @@ def publish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Publish
 
 
 def test_good_download_is_kept_and_used_again(publish: Publish, cache: Path) -> None:
-    kept = cache / "tiny.data"
+    cached = cache / "tiny.data"
     for content in (RAW, zipped({"tiny.data": RAW}), zipped({"a/b/tiny.data": RAW})):
-        kept.unlink(missing_ok=True)
-        url, asked = publish(content)
-        found = builtin.find("tiny")
-        assert found.table.X.tolist() == [[5.1, 3.5], [4.9, 3.0], [4.7, 3.2]]
-        assert found.source == f"downloaded from {url}"
-        assert kept.read_bytes() == RAW
-        assert builtin.find("tiny").source == f"user cache {kept}"
-        assert builtin.find("tiny").path == kept
-        assert len(asked) == 1
-        assert list(cache.iterdir()) == [kept]
-    kept.write_bytes(RAW[:10])  # a damaged file is replaced, and a second try may be the good one
+        cached.unlink(missing_ok=True)
+        url, requests = publish(content)
+        data = builtin.find("tiny")
+        assert data.table.X.tolist() == [[5.1, 3.5], [4.9, 3.0], [4.7, 3.2]]
+        assert data.source == f"downloaded from {url}"
+        assert cached.read_bytes() == RAW
+        assert builtin.find("tiny").source == f"user cache {cached}"
+        assert builtin.find("tiny").path == cached
+        assert len(requests) == 1
+        assert list(cache.iterdir()) == [cached]
+    cached.write_bytes(RAW[:10])  # a damaged file is replaced, and a second try may be the good one
     publish(RAW[:10], RAW)
     assert builtin.find("tiny").path.read_bytes() == RAW
 
@@ -144,26 +144,26 @@ def test_bad_download_leaves_nothing(publish: Publish, cache: Path, monkeypatch:
         ([zipped({"tiny.data": RAW})[:-30]], "a broken zip"),
         ([], "cannot be downloaded: 404"),
     ):
-        url, asked = publish(*contents)
+        url, requests = publish(*contents)
         with pytest.raises(builtin.Unavailable) as caught:
             builtin.find("tiny")
-        said = caught.value.reasons[-1]
-        assert said.startswith(f"{url}: {cause}")
-        assert said.endswith(f"with a network {url} can be saved into a folder for --data-dir")
-        assert len(asked) == 2
+        reason = caught.value.reasons[-1]
+        assert reason.startswith(f"{url}: {cause}")
+        assert reason.endswith(f"with a network {url} can be saved into a folder for --data-dir")
+        assert len(requests) == 2
         assert list(cache.iterdir()) == []
     monkeypatch.setattr(builtin, "SECONDS", 0.2)
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
         for cause in ("Connection refused", "timed out"):
             builtin._quiet.clear()
-            publish(RAW, port=other.getsockname()[1])
+            publish(RAW, port=server.getsockname()[1])
             with pytest.raises(builtin.Unavailable, match=f"cannot be reached: {cause}") as first:
                 builtin.find("tiny")
             with pytest.raises(builtin.Unavailable) as second:  # at once
                 builtin.find("tiny")
             assert [*builtin.causes([first.value.reasons, second.value.reasons])] == [first.value.reasons[-1]]
-            other.listen()
+            server.listen()
     publish(RAW)
     cache.rmdir()
     cache.write_text("a file where the folder should be")
@@ -184,7 +184,7 @@ def test_the_content_decides_not_the_packing(tmp_path: Path, monkeypatch: pytest
     for content in (b"", RAW + b"\n", zipped({"own.csv": RAW}), packed[:-30], deep):
         with pytest.raises(builtin.Damaged):
             builtin.verified(content, FILE)
-    # the raw file itself goes before a zip, which is known by its letters
+    # the raw file has priority over a zip, which is known by its first bytes
     files = folder(tmp_path / "data", {"tiny_SET.zip": zipped({"tiny.data": RAW}), "tiny.data": RAW})
     assert builtin.find_in_folder(FILE, files) == (RAW, files / "tiny.data")
     (files / "tiny.data").unlink()
@@ -239,29 +239,29 @@ def test_table_agrees_with_published_statistics_from_raw_file_zip_and_cache(
     (published,) = entry.files
     assert published.url[:8] == entry.landing_page[:8] == "https://"
     assert entry.licence
-    numeric = all(each.isdecimal() for each in entry.class_names)
+    numeric = all(name.isdecimal() for name in entry.class_names)
     assert list(entry.class_names) == sorted(entry.class_names, key=int if numeric else str)
     title, counts = CLASSES[name]
     expected = pd.read_csv(shared_data / "column-stats.csv")
     expected = expected[(expected["dataset"] == title) & (expected["file"] == published.file)]
     assert data.X.shape == (entry.n_samples, entry.n_features) == (len(data.X), len(expected))
-    for column, found in pd.DataFrame(data.X).agg(["min", "max", "mean", "std"]).iterrows():
-        np.testing.assert_allclose(found, expected[column], rtol=1e-7)
+    for column, statistics in pd.DataFrame(data.X).agg(["min", "max", "mean", "std"]).iterrows():
+        np.testing.assert_allclose(statistics, expected[column], rtol=1e-7)
     assert tuple(np.bincount(data.labels_true)) == counts
     assert data.labels_true.dtype == np.int16
     assert data.n_clusters == len(data.table.class_names) == len(counts)
     raw, zip_name = raw_data / published.file, Path(published.url).name
     zips = folder(tmp_path / "zips", {zip_name: zipped({f"some/where/{published.file}": raw.read_bytes()})})
-    kept = folder(tmp_path / "filled", {published.file: raw.read_bytes()})
+    filled = folder(tmp_path / "filled", {published.file: raw.read_bytes()})
     monkeypatch.setenv("SWEEP_DATA_DIR", str(zips))
     from_zip = builtin.find(name)
     monkeypatch.setenv("SWEEP_DATA_DIR", "")
-    monkeypatch.setenv("SWEEP_USER_CACHE", str(kept))
+    monkeypatch.setenv("SWEEP_USER_CACHE", str(filled))
     from_cache = builtin.find(name)
-    assert {each.table.checksum() for each in (data, from_zip, from_cache)} == {entry.checksum}
+    assert {source.table.checksum() for source in (data, from_zip, from_cache)} == {entry.checksum}
     assert data.source == f"data directory {raw}"
     assert from_zip.source == f"data directory {zips / zip_name}"
-    assert from_cache.source == f"user cache {kept / published.file}"
+    assert from_cache.source == f"user cache {filled / published.file}"
 
 
 BUNDLED: dict[str, Callable[[], Any]] = {
@@ -298,9 +298,9 @@ def test_scikit_learn_holds_the_same_bits(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_three_of_the_digits() -> None:
     three, whole = builtin.find("digits-389"), builtin.find("digits")
-    kept = np.isin(whole.labels_true, (3, 8, 9))
-    assert np.array_equal(three.X, whole.X[kept])
-    assert np.array_equal(np.array([3, 8, 9])[three.labels_true], whole.labels_true[kept])
+    is_used = np.isin(whole.labels_true, (3, 8, 9))
+    assert np.array_equal(three.X, whole.X[is_used])
+    assert np.array_equal(np.array([3, 8, 9])[three.labels_true], whole.labels_true[is_used])
     assert three.n_clusters == 3
     assert three.table.class_names == ("3", "8", "9")
 
@@ -369,9 +369,9 @@ def test_names_and_patterns() -> None:
     assert builtin.fitting("iris") == ["iris"]
     assert builtin.fitting("iris*") == ["iris", "iris-uci"]
     assert builtin.fitting("nothing*") == builtin.fitting("suite/uci") == []
-    known = [name for name in suite if builtin.REGISTRY[name].checksum]
-    assert len(known) == 73
-    assert all(len(file.sha256) == 64 for name in known for file in builtin.REGISTRY[name].files)
+    with_checksum = [name for name in suite if builtin.REGISTRY[name].checksum]
+    assert len(with_checksum) == 73
+    assert all(len(file.sha256) == 64 for name in with_checksum for file in builtin.REGISTRY[name].files)
     assert len({builtin.REGISTRY[name].files[0].url for name in suite}) == 78
 
 

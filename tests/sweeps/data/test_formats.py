@@ -24,16 +24,16 @@ X = np.arange(6.0).reshape(3, 2)
 
 
 def npy(descr: str = "<f8", shape: str = "(3, 2)", values: bytes = X.tobytes(), version: int = 1) -> bytes:
-    """An array as numpy writes it, whatever it says of itself."""
+    """Return an array in numpy's format with any header."""
     header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}}}\n".encode()
     length = struct.pack("<H" if version == 1 else "<I", len(header))
     return b"\x93NUMPY" + bytes([version, 0]) + length + header + values
 
 
 def archive(path: Path, *members: tuple[str, bytes], method: int = zipfile.ZIP_STORED) -> Path:
-    with warnings.catch_warnings(), zipfile.ZipFile(path, "w", method) as made:
+    with warnings.catch_warnings(), zipfile.ZipFile(path, "w", method) as zip_file:
         for name, content in members:
-            made.writestr(name, content)
+            zip_file.writestr(name, content)
     return path
 
 
@@ -41,24 +41,24 @@ def archive(path: Path, *members: tuple[str, bytes], method: int = zipfile.ZIP_S
 def test_what_numpy_writes_is_read_to_the_bit(tmp_path: Path, dtype: str) -> None:
     values = np.random.default_rng(0).integers(0, 2, (formats.PART // 2, 3))  # not read at once
     for order in ("C", "F"):
-        given: np.ndarray = np.asarray(values, dtype=dtype, order=order)  # type: ignore[call-overload]
-        np.savez_compressed(tmp_path / "own.npz", X=given, notes=np.array([{}], dtype=object))
-        np.save(tmp_path / "own.npy", given)
+        array: np.ndarray = np.asarray(values, dtype=dtype, order=order)  # type: ignore[call-overload]
+        np.savez_compressed(tmp_path / "own.npz", X=array, notes=np.array([{}], dtype=object))
+        np.save(tmp_path / "own.npy", array)
         for path in (tmp_path / "own.npz", tmp_path / "own.npy"):
-            found = read(path).X
-            assert found.tobytes() == values.astype(np.float64).tobytes()
-            assert found.flags.c_contiguous
+            read_back = read(path).X
+            assert read_back.tobytes() == values.astype(np.float64).tobytes()
+            assert read_back.flags.c_contiguous
     assert read(archive(tmp_path / "own.npz", ("X.npy", npy(version=2)))).X.tolist() == X.tolist()
 
 
 @pytest.mark.parametrize("name", ["own.npy", "own.npz"])
 def test_short_numbers_are_never_in_memory_twice(tmp_path: Path, name: str) -> None:
-    given = np.random.default_rng(0).random((100_000, 40), dtype=np.float32)
+    array = np.random.default_rng(0).random((100_000, 40), dtype=np.float32)
     if name == "own.npy":
-        np.save(tmp_path / name, given)
+        np.save(tmp_path / name, array)
     else:
-        np.savez(tmp_path / name, X=given)
-    del given
+        np.savez(tmp_path / name, X=array)
+    del array
     tracemalloc.start()
     try:
         assert read(tmp_path / name).X.dtype == np.float64
@@ -81,38 +81,38 @@ REFUSED = (
 
 
 def test_an_archive_is_not_trusted(tmp_path: Path) -> None:
-    """No array, cut anywhere, other bytes, another compression, a password, texts that are none."""
-    for content, said in REFUSED:
-        (found,) = problems(archive(tmp_path / "own.npz", ("X.npy", content)))
-        assert said in found
-        (found,) = problems(write(tmp_path, content, "own.npy"))
-        assert said.replace(", array 'X'", "") in found
+    """It may lack arrays, be cut, changed, encrypted, packed otherwise, or hold texts that are none."""
+    for content, words in REFUSED:
+        (problem,) = problems(archive(tmp_path / "own.npz", ("X.npy", content)))
+        assert words in problem
+        (problem,) = problems(write(tmp_path, content, "own.npy"))
+        assert words.replace(", array 'X'", "") in problem
     path = archive(tmp_path / "own.npz", ("X.npy", npy()))
     whole = path.read_bytes()
     entry, value = whole.index(b"PK\1\2"), whole.index(X.tobytes()) + 8
     for length in range(0, len(whole), 3):
-        (found,) = problems(write(tmp_path, whole[:length], "own.npz"))
-        assert found.startswith("FILE: found a broken file (")
+        (problem,) = problems(write(tmp_path, whole[:length], "own.npz"))
+        assert problem.startswith("FILE: found a broken file (")
     places = ((8, 1, "encrypted"), (10, 99, "method 99"), (24, 9, "broken"), (value - entry, 0xEE, "Bad CRC"))
-    for place, code, said in places:
+    for place, code, words in places:
         changed = bytearray(whole)
         changed[entry + place] = code
-        assert said in problems(write(tmp_path, bytes(changed), "own.npz"))[0]
-    (found,) = problems(archive(path, ("X.npy", npy()), method=zipfile.ZIP_LZMA))
-    assert found.endswith("found compression method 14, expected none or deflate, as numpy writes them")
+        assert words in problems(write(tmp_path, bytes(changed), "own.npz"))[0]
+    (problem,) = problems(archive(path, ("X.npy", npy()), method=zipfile.ZIP_LZMA))
+    assert problem.endswith("found compression method 14, expected none or deflate, as numpy writes them")
     for code in (0x110000, 0xD800):
         classes = npy("<U1", "(3,)", struct.pack("<3I", 97, code, 98))
-        (found,) = problems(archive(path, ("X.npy", npy()), ("y.npy", classes)))
-        assert "code" in found  # of Unicode, or its codec
+        (problem,) = problems(archive(path, ("X.npy", npy()), ("y.npy", classes)))
+        assert "code" in problem  # of Unicode, or its codec
 
 
 def test_npz_with_and_without_classes(tmp_path: Path) -> None:
     path = tmp_path / "own.npz"
     np.savez(path, X=X)
     assert read(path).labels_true is None
-    for name, told in (("labels_true", None), ("species", "species")):
+    for name, column in (("labels_true", None), ("species", "species")):
         np.savez_compressed(path, X=X.astype(np.int32), **{name: np.array(["b", "a", "b"])})
-        table = read(path, label_column=told)
+        table = read(path, label_column=column)
         assert table.X.dtype == np.float64
         assert table.X.tolist() == X.tolist()
         assert table.labels_true.tolist() == [1, 0, 1]
@@ -126,7 +126,7 @@ def test_npz_with_and_without_classes(tmp_path: Path) -> None:
 
 def test_what_is_wrong_with_an_npz(tmp_path: Path) -> None:
     path, classes, empty = tmp_path / "own.npz", [0, 1, 1], "found an empty cell, expected a finite number"
-    for arrays, told, found in (
+    for arrays, options, messages in (
         ({"X": X[0]}, {},
          [", array 'X': found shape (2,) of type float64, expected numbers of shape (samples, features)"]),
         ({"X": np.array([[1, np.nan], [np.inf, 2]])}, {},
@@ -148,7 +148,7 @@ def test_what_is_wrong_with_an_npz(tmp_path: Path) -> None:
          [", array 'y': found shape (3,) of type object, expected an array without objects"]),
     ):  # fmt: skip
         np.savez(path, **arrays)
-        assert problems(path, **told) == [f"FILE{each}" for each in found]
+        assert problems(path, **options) == [f"FILE{message}" for message in messages]
 
 
 # Parquet, feather and workbooks: the same samples as of the same table in text, and no more than fits.
@@ -183,42 +183,42 @@ def test_every_format_is_the_same_table(tmp_path: Path) -> None:
     assert expected.class_names == ("another", "one kind")
     assert expected.feature_names == ("a", "count", "is_new", "colour=blue", "colour=red")
     for suffix in (*SUFFIXES, ".csv.gz"):
-        found = read(written(FRAME, tmp_path, suffix), **NAMED)
-        assert found.checksum() == expected.checksum()
+        table = read(written(FRAME, tmp_path, suffix), **NAMED)
+        assert table.checksum() == expected.checksum()
         for name in ("class_names", "notes", "sample_names", "feature_names"):
-            assert getattr(found, name) == getattr(expected, name)
+            assert getattr(table, name) == getattr(expected, name)
     # an index of texts names the samples
-    told = TOLD | {"columns": ("a",)}
+    options = TOLD | {"columns": ("a",)}
     path = written(FRAME.set_index("name"), tmp_path, ".parquet")
     for more in ({}, {"index_column": "name"}):
-        assert read(path, **told, **more).sample_names[:4] == ("row 0", "row 1", "row 2", "row 4")
+        assert read(path, **options, **more).sample_names[:4] == ("row 0", "row 1", "row 2", "row 4")
     again = FRAME.set_index(pd.Index(["same"] * 30))
-    assert read(written(again, tmp_path, ".feather"), **told).sample_names == ()
+    assert read(written(again, tmp_path, ".feather"), **options).sample_names == ()
     empty = 'found an empty cell, expected a finite number (missing = "drop" leaves out such rows)'
     for suffix, place, rows in (
         (".parquet", "row {}, column 2", (4, 8)),
         (".xlsx", "sheet 'Sheet1', cell B{}", (5, 9)),
     ):
-        found = problems(written(FRAME, tmp_path, suffix), **told | {"missing": "error"})
-        assert found == [f"FILE, {place.format(row)} (a): {empty}" for row in rows]
+        messages = problems(written(FRAME, tmp_path, suffix), **options | {"missing": "error"})
+        assert messages == [f"FILE, {place.format(row)} (a): {empty}" for row in rows]
 
 
 @pytest.mark.parametrize(("suffix", "kind"), [(".parquet", "object"), (".feather", "category")])
 def test_texts_of_a_dictionary_and_numbers_with_missing_cells(suffix: str, kind: str, tmp_path: Path) -> None:
-    """Rows in many batches, with cells that are missing in some of them."""
+    """Rows come in many batches, and some of their cells are missing."""
     rng, n, path = np.random.default_rng(3), 20_000, tmp_path / f"own{suffix}"
     words = pd.Series(rng.choice(["first", "second", "1.0"], n))
     frame = pd.DataFrame({"a": rng.normal(size=n), "kind": words.astype(kind)})
     frame["count"] = pd.array(np.where(frame.index % 15_000 == 7, None, 2**53 + frame.index), dtype="Int64")
     frame["is"] = pd.array(np.where(frame.index % 15_000 == 9, None, frame.index % 2 == 0), dtype="boolean")
     frame.to_parquet(path, row_group_size=3000) if suffix == ".parquet" else frame.to_feather(path)
-    found = read(path, **TOLD)
-    kept = frame["count"].notna() & frame["is"].notna()
-    assert found.class_names == ("1.0", "first", "second")
-    assert [found.class_names[code] for code in found.labels_true.tolist()] == words[kept].tolist()
-    assert np.array_equal(found.X, frame[kept][["a", "count", "is"]].astype(float))
-    said = problems(path, columns=("a",), index_column="count")[0]
-    assert "found an empty cell, expected another name" in said
+    table = read(path, **TOLD)
+    is_whole = frame["count"].notna() & frame["is"].notna()
+    assert table.class_names == ("1.0", "first", "second")
+    assert [table.class_names[code] for code in table.labels_true.tolist()] == words[is_whole].tolist()
+    assert np.array_equal(table.X, frame[is_whole][["a", "count", "is"]].astype(float))
+    problem = problems(path, columns=("a",), index_column="count")[0]
+    assert "found an empty cell, expected another name" in problem
 
 
 def test_a_sheet_by_name_and_position(tmp_path: Path) -> None:
@@ -231,22 +231,22 @@ def test_a_sheet_by_name_and_position(tmp_path: Path) -> None:
         table = read(path, sheet=sheet)
         assert table.X.tolist() == [[1, 2], [3, 4]]
         assert table.feature_names == ("a", "b")
-    (found,) = problems(path, sheet="data")
-    assert found == "FILE, sheet: found 'data', expected one of Read me, Data (did you mean 'Data'?)"
+    (problem,) = problems(path, sheet="data")
+    assert problem == "FILE, sheet: found 'data', expected one of Read me, Data (did you mean 'Data'?)"
     assert problems(path) == ["FILE, sheet 'Read me': found no rows, expected at least one sample"]
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_files_none_or_too_large(suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for content in ("", "a,b\n1,2\n", "PK\x03\x04 and no more"):
-        (found,) = problems(write(tmp_path, content, f"own{suffix}"))
-        assert found.startswith("FILE: found a broken file (")
+        (problem,) = problems(write(tmp_path, content, f"own{suffix}"))
+        assert problem.startswith("FILE: found a broken file (")
     path = written(FRAME, tmp_path, suffix)
     monkeypatch.setattr(columns, "MOST_CELLS", 20)
     monkeypatch.setattr(formats, "MOST_SHEET", 100)
     assert "cells, expected at most" in problems(path, columns=("count",))[0]
     package = "openpyxl" if suffix == ".xlsx" else "pyarrow"
-    for name in [each for each in sys.modules if each.partition(".")[0] == package]:
+    for name in [module for module in sys.modules if module.partition(".")[0] == package]:
         monkeypatch.setitem(sys.modules, name, None)
     extra = "(pip install 'sweep-clustering[tables]')"
     assert problems(path) == [
@@ -258,16 +258,16 @@ def test_what_unpacks_to_too_much_and_formats_that_are_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     blank = ("xl/workbook.xml", b" " * (formats.MOST_BESIDE + 1))
-    (found,) = problems(archive(tmp_path / "own.xlsx", blank, method=zipfile.ZIP_DEFLATED))
-    assert "bytes of the rest, unpacked, expected at most 2,097,152" in found
+    (problem,) = problems(archive(tmp_path / "own.xlsx", blank, method=zipfile.ZIP_DEFLATED))
+    assert "bytes of the rest, unpacked, expected at most 2,097,152" in problem
     for suffix in (".pkl", ".xls"):
-        (found,) = problems(write(tmp_path, "1,2\n3,5\n", f"own{suffix}"))
-        assert found.startswith(f"FILE: found {suffix} file, expected ")
+        (problem,) = problems(write(tmp_path, "1,2\n3,5\n", f"own{suffix}"))
+        assert problem.startswith(f"FILE: found {suffix} file, expected ")
     many = pd.DataFrame({"a": np.arange(20.0), "b": 1})
     many.to_parquet(tmp_path / "own.parquet", row_group_size=1)
     monkeypatch.setattr(formats, "MOST_PARTS", 39)
-    (found,) = problems(tmp_path / "own.parquet")
-    assert "found 20 parts of 2 columns, expected at most 39 columns of parts" in found
+    (problem,) = problems(tmp_path / "own.parquet")
+    assert "found 20 parts of 2 columns, expected at most 39 columns of parts" in problem
 
 
 @pytest.mark.parametrize("suffix", [*SUFFIXES, ".csv.gz"])
@@ -301,16 +301,16 @@ def test_types_of_columns() -> None:
         (pd.array([1, None], dtype="Int64"), [1, nan]),
         (pd.array(["1.5", "nan"]), [1.5, nan]),
         (["2", "3"], [2, 3]),
-        *((each, [nan, nan]) for each in (["x", "y"], pd.Categorical(["1", "2"]), dates.array)),
+        *((cells, [nan, nan]) for cells in (["x", "y"], pd.Categorical(["1", "2"]), dates.array)),
         (pd.array(np.array([1j, 2j])), [nan, nan]),
         (["1", ""], [1, nan]),
     ]
-    given, expected = zip(*cases, strict=True)
-    frame = Frame(Path("own"), 2, len(given), [], lambda *place: "", lambda each: [given[i] for i in each])
-    found = frame.numbers(range(len(given)))
-    assert np.array_equal(found.values.T, expected, equal_nan=True)
-    assert found.n_others.tolist() == [0, 0, 0, 0, 0, 0, 2, 2, 2, 2, 1]
-    assert found.is_empty.tolist() == [False, True]
+    arrays, expected = zip(*cases, strict=True)
+    frame = Frame(Path("own"), 2, len(arrays), [], lambda *place: "", lambda ids: [arrays[i] for i in ids])
+    numbers = frame.numbers(range(len(arrays)))
+    assert np.array_equal(numbers.values.T, expected, equal_nan=True)
+    assert numbers.n_others.tolist() == [0, 0, 0, 0, 0, 0, 2, 2, 2, 2, 1]
+    assert numbers.is_empty.tolist() == [False, True]
     assert [frame.texts(i) for i in (2, 3, 7)] == [["True", "False"], ["1", ""], ["1", "2"]]
     for value, text in (
         (None, ""), (np.nan, ""), (pd.NA, ""), (pd.NaT, ""), (3.0, "3"), (0.1, "0.1"), (1e300, "1e+300"),
@@ -330,8 +330,8 @@ def test_a_column_of_lists_is_a_feature_for_each_place(
 
     rng = np.random.default_rng(0)
     X = (100 * rng.standard_normal((40, 5))).astype(values)
-    one = getattr(pa, {"int16": "int16", "float32": "float32", "float64": "float64"}[values])()
-    types = {"list": pa.list_(one), "large": pa.large_list(one), "fixed": pa.list_(one, 5)}
+    element = getattr(pa, {"int16": "int16", "float32": "float32", "float64": "float64"}[values])()
+    types = {"list": pa.list_(element), "large": pa.large_list(element), "fixed": pa.list_(element, 5)}
     words = [f"row {row}" for row in range(40)]
     table = pa.table({"id": words, "e": pa.array(X.tolist(), types[kind]), "size": np.arange(40) / 3})
     path = tmp_path / f"own{suffix}"
@@ -339,10 +339,10 @@ def test_a_column_of_lists_is_a_feature_for_each_place(
         parquet.write_table(table, path, row_group_size=7)
     else:
         feather.write_feather(table, path, chunksize=7)
-    found = read(path, index_column="id")
-    assert found.feature_names == ("e[0]", "e[1]", "e[2]", "e[3]", "e[4]", "size")
-    assert found.X.tolist() == np.column_stack([X, np.arange(40) / 3]).tolist()
-    assert found.sample_names == tuple(words)
+    table = read(path, index_column="id")
+    assert table.feature_names == ("e[0]", "e[1]", "e[2]", "e[3]", "e[4]", "size")
+    assert table.X.tolist() == np.column_stack([X, np.arange(40) / 3]).tolist()
+    assert table.sample_names == tuple(words)
     assert read(path, index_column="id", drop=("e",)).feature_names == ("size",)
     assert read(path, columns=("e",)).X.tolist() == X.tolist()
     assert read(path, columns=("e[3]", "size")).X[:, 0].tolist() == X[:, 3].tolist()

@@ -34,15 +34,15 @@ CASES, REFUSED = (
 def test_checksum_sees_values_shape_and_labels() -> None:
     X = np.arange(6.0).reshape(3, 2)
     labels = np.array([0, 1, 1], dtype=np.int16)
-    given = [
+    tables = [
         (X, labels),
         (X.reshape(2, 3), labels),
         (X, None),
         (X, labels[::-1]),
         (np.nextafter(X, 9), labels),
     ]
-    first, *others = [LabelledTable(*each, ()).checksum() for each in given]
-    assert len({first, *others}) == 5
+    first, *changed = [LabelledTable(*table, ()).checksum() for table in tables]
+    assert len({first, *changed}) == 5
     same = LabelledTable(np.asfortranarray(X).astype(">f8"), labels.astype(np.int64), ("a", "b"))
     assert same.checksum() == first
 
@@ -77,8 +77,8 @@ def test_what_seems_to_have_one_unit_is_left_alone_by_the_scale_auto() -> None:
         assert np.array_equal(reading.scale(X, "auto"), X), name
     assert np.array_equal(reading.scale(mixed, "auto"), reading.scale(mixed, "standard"))
     # beside columns of 0 and 1, numbers of one unit are not those of the words
-    both = reading.scale(np.column_stack([words, 10 * lengths]), "auto")
-    assert np.array_equal(both, np.column_stack([words, reading.scale(10 * lengths, "standard")]))
+    scaled = reading.scale(np.column_stack([words, 10 * lengths]), "auto")
+    assert np.array_equal(scaled, np.column_stack([words, reading.scale(10 * lengths, "standard")]))
 
 
 @pytest.mark.parametrize("how", ["none", "standard", "minmax", "auto"])
@@ -137,14 +137,14 @@ def test_columns_that_tell_rows_apart_and_many_features(tmp_path: Path) -> None:
     for column, kind in (
         (RNG.permutation(40) + 1, "is 1 to 40, a number of the row"),
         (RNG.choice(10**6, 40, replace=False), "is another whole number in each row"),
-        *((each, "") for each in ([1, 2, 3, 4], [*range(39), 0], RNG.choice(1000, 19, replace=False))),
+        *((column, "") for column in ([1, 2, 3, 4], [*range(39), 0], RNG.choice(1000, 19, replace=False))),
         ((RNG.normal(size=40) * 100).round(1), ""),
     ):
         lines = "".join(f"{value},{cell!r}\n" for value, cell in zip(column, MEASURED.tolist(), strict=False))
-        told = f"column 1 ('a') {kind}: it tells rows apart, not clusters (index_column or drop)"
-        options = told.replace(" ('a')", "").replace("index_column or drop", "--index-column or --drop")
+        note = f"column 1 ('a') {kind}: it tells rows apart, not clusters (index_column or drop)"
+        options = note.replace(" ('a')", "").replace("index_column or drop", "--index-column or --drop")
         used = "features used: a, b (2)"
-        assert read(write(tmp_path, "a,b\n" + lines)).notes == ((told, used) if kind else (used,))
+        assert read(write(tmp_path, "a,b\n" + lines)).notes == ((note, used) if kind else (used,))
         assert read(write(tmp_path, lines), as_options=True).notes == ((options,) if kind else ())
     rows = "\n".join(",".join(map(repr, row)) for row in RNG.normal(size=(3, 30)).tolist())
     path, first = write(tmp_path, ",".join(f"f{n}" for n in range(30)) + "\n" + rows), range(12)
@@ -158,17 +158,17 @@ def test_columns_that_tell_rows_apart_and_many_features(tmp_path: Path) -> None:
 
 def test_label_files(tmp_path: Path) -> None:
     for case in CASES["labels"]:
-        found, names = read_labels(write(tmp_path, case["text"]), case.get("n_rows"))
-        assert found.tolist() == case["codes"]
-        assert found.dtype == np.int16
+        labels, names = read_labels(write(tmp_path, case["text"]), case.get("n_rows"))
+        assert labels.tolist() == case["codes"]
+        assert labels.dtype == np.int16
         assert list(names) == case["class_names"]
-    for text, found in (
+    for text, words in (
         ("", "no classes"),
         ("1\nnan\n", "line 2: found NaN"),
         ("1,,2\n", "an empty cell"),
         ("1 2 3 4\n", "more than 2 labels, expected 2, one for each row"),
     ):
-        with pytest.raises(InputError, match=found):
+        with pytest.raises(InputError, match=words):
             read_labels(write(tmp_path, text), 2 if len(text) == 8 else None)
     path = write(tmp_path, "".join(f"{i} c{i}\n" for i in range(32769)))
     assert problems(path, label_column=1)[0] == (
@@ -178,7 +178,7 @@ def test_label_files(tmp_path: Path) -> None:
 
 @given(st.lists(st.sampled_from(["2", "10", "1e1", "a", "-0.0", "0", "inf", "b c"]), min_size=1))
 def test_codes_follow_the_sorted_classes(values: list[str]) -> None:
-    """Equal codes where the classes are equal; as numbers where all are finite numbers."""
+    """Equal classes have equal codes, and classes that are all finite numbers are sorted as numbers."""
     codes, names = encode_classes(values, str)
     numeric = not {"a", "inf", "b c"} & set(values)
     keys = [float(value) if numeric else value for value in values]
@@ -196,12 +196,12 @@ def test_own_table_becomes_a_data_set(tmp_path: Path) -> None:
     assert data.source == f"file {path}"
     assert reading.load_table(path, TableChoice(label_column=2), n_clusters=3).n_clusters == 3
     path = write(tmp_path, "1 2\n1 2\n3 4\n")
-    for n_clusters, found in (
+    for n_clusters, words in (
         (None, "neither classes nor n_clusters"),
         (0, "0 for 2"),
         (3, "3 for 2 distinct"),
     ):
-        with pytest.raises(InputError, match=found):
+        with pytest.raises(InputError, match=words):
             reading.load_table(path, TableChoice(), n_clusters=n_clusters)
 
 
@@ -210,8 +210,8 @@ PATH = Path("own.csv")
 
 def test_lines_and_cells_and_separators(tmp_path: Path) -> None:
     path = write(tmp_path, "\ufeff first \r\n\n  # remark\n\ta # b\x0cc\n  \nlast")
-    found = [(line.number, line.text) for line in read_lines(path)]
-    assert found == [(1, "first"), (4, "a # b\x0cc"), (6, "last")]
+    lines = [(line.number, line.text) for line in read_lines(path)]
+    assert lines == [(1, "first"), (4, "a # b\x0cc"), (6, "last")]
     too_long = '"' + "x" * 200_000 + '",2'  # for the reader
     for case in (*CASES["cells"], {"text": too_long, "cells": [too_long]}):
         assert split_cells(case["text"]) == case["cells"]
@@ -233,8 +233,8 @@ def test_what_is_written_comes_back_and_as_pandas_reads_it(rows: list[list[str]]
         lines.append(text.getvalue().count("\n") + 1)
         for file in (text, plain):
             csv.writer(file, delimiter=separator, quoting=csv.QUOTE_ALL, lineterminator="\n").writerow(row)
-    found = list(reading.rows_of(PATH, text.getvalue().encode(), separator))
-    assert found == [
+    rows_read = list(reading.rows_of(PATH, text.getvalue().encode(), separator))
+    assert rows_read == [
         ([cell.strip().replace("\n", " ") for cell in row], line, "".join(row).count("\n") + 1)
         for row, line in zip(rows, lines, strict=True)
     ]
@@ -254,9 +254,9 @@ def test_columns_by_name_and_position_and_what_is_a_header(tmp_path: Path) -> No
         assert table.X.dtype == np.float64
         assert table.labels_true is None
         assert table.class_names == ()
-    told: dict[str, Any]
-    for text, told, X in (
-        *(("a,k,b\n1,u,2\n3,o,4\n", {"label_column": each}, [[1, 2], [3, 4]]) for each in ("k", 1, -2)),
+    options: dict[str, Any]
+    for text, options, X in (
+        *(("a,k,b\n1,u,2\n3,o,4\n", {"label_column": key}, [[1, 2], [3, 4]]) for key in ("k", 1, -2)),
         ("5.1,Iris-setosa\n4.9,Iris-virginica\n", {"label_column": -1}, [[5.1], [4.9]]),
         ("0,1,class\n5,6,a\n7,8,b\n", {"label_column": "class"}, [[5, 6], [7, 8]]),
         ("0,id\n5,6\n7,8\n", {"aside": ("id",)}, [[5], [7]]),
@@ -264,7 +264,7 @@ def test_columns_by_name_and_position_and_what_is_a_header(tmp_path: Path) -> No
         (WIDE, {"columns": ("a", 1, -1, "1")}, [[1, 2, 5, 3], [6, 7, 0, 8]]),
         (WIDE, {"columns": ("x, y", "a,-4")}, [[5, 1, 2], [0, 6, 7]]),
     ):
-        assert read(write(tmp_path, text), **told).X.tolist() == X
+        assert read(write(tmp_path, text), **options).X.tolist() == X
     path = write(tmp_path, 'name,a,"picture, small",b\n"Ann, B.",1,x.png,2\nBob,3,,4\n')
     table = read(path, aside=("picture, small", "name"))
     assert table.X.tolist() == [[1, 2], [3, 4]]
@@ -274,19 +274,19 @@ def test_columns_by_name_and_position_and_what_is_a_header(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("case", REFUSED["case"], ids=lambda case: case["problems"][0][:60])
 def test_every_problem_of_a_table_is_said(case: dict[str, Any], tmp_path: Path) -> None:
-    told = case.get("told", {})
-    lists = {key: tuple(value) for key, value in told.items() if isinstance(value, list)}
-    assert problems(write(tmp_path, case["text"]), **told | lists) == case["problems"]
+    options = case.get("told", {})
+    lists = {key: tuple(value) for key, value in options.items() if isinstance(value, list)}
+    assert problems(write(tmp_path, case["text"]), **options | lists) == case["problems"]
 
 
 def test_paths_and_bytes_that_are_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     absent = "FILE: no such file"
     assert problems(tmp_path / "absent.csv") == problems(tmp_path / "absent.npz") == [absent]
     assert problems(tmp_path) == ["FILE: found a folder, expected a readable file"]
-    (found,) = problems(write(tmp_path, b"1,2\r\n\xff\xfe\n"))
-    assert found.startswith("FILE, line 2: found byte 0xff, expected a text file in UTF-8 (save it again")
-    found, *_ = problems(write(tmp_path, '1,2\n3,"4' + "\n5,6" * 100_000))
-    assert found.startswith("FILE, line 2: found a cell that is too long (field larger than")
+    (problem,) = problems(write(tmp_path, b"1,2\r\n\xff\xfe\n"))
+    assert problem.startswith("FILE, line 2: found byte 0xff, expected a text file in UTF-8 (save it again")
+    problem, *_ = problems(write(tmp_path, '1,2\n3,"4' + "\n5,6" * 100_000))
+    assert problem.startswith("FILE, line 2: found a cell that is too long (field larger than")
     path = write(tmp_path, "1,2\n3,4\n")
     monkeypatch.setattr(module, "LONGEST_ROW", 3)
     assert problems(path)[0].startswith("FILE, line 1: found a longer row, expected at most 131,072 columns")
@@ -306,14 +306,14 @@ CELLS = NUMBERS | st.sampled_from(ODD.split("|"))
 def test_numbers_taken_many_at_once_are_those_of_the_cells(
     tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str]], separator: str
 ) -> None:
-    """The obvious twin: each cell by itself, as Python reads it."""
+    """The obvious twin reads each cell by itself with Python."""
 
     def number(cell: str) -> float | None:
-        found = to_number(cell)
-        decimal_comma = found is None and separator == ";" and cell.count(",") == 1
-        return to_number(cell.replace(",", ".")) if decimal_comma else found
+        value = to_number(cell)
+        decimal_comma = value is None and separator == ";" and cell.count(",") == 1
+        return to_number(cell.replace(",", ".")) if decimal_comma else value
 
-    rows = [("0", "0"), *rows]  # which is no header
+    rows = [("0", "0"), *rows]  # this is no header
     text = io.StringIO()
     csv.writer(text, delimiter=separator, quoting=csv.QUOTE_ALL).writerows(rows)
     path, frames = write(tmp_path_factory.getbasetemp(), text.getvalue()), list[Any]()
@@ -322,11 +322,11 @@ def test_numbers_taken_many_at_once_are_those_of_the_cells(
         patch.setattr(module, "separator_of", lambda *_: separator)
         reading.read_text_table(path, TableChoice())
     (frame,) = frames
-    found = frame.numbers([1, 0])
+    numbers = frame.numbers([1, 0])
     expected = [[number(second), number(first)] for first, second in rows]
-    assert found.values.tobytes() == np.array(expected, dtype=np.float64).tobytes()
-    assert found.n_others.tolist() == [sum(row[column] is None for row in expected) for column in (0, 1)]
-    assert found.is_empty.tolist() == [any(map(is_empty, row)) for row in rows]
+    assert numbers.values.tobytes() == np.array(expected, dtype=np.float64).tobytes()
+    assert numbers.n_others.tolist() == [sum(row[column] is None for row in expected) for column in (0, 1)]
+    assert numbers.is_empty.tolist() == [any(map(is_empty, row)) for row in rows]
     assert frame.texts(1) == [cell.strip() for _, cell in rows]
 
 
@@ -343,13 +343,13 @@ def test_millions_of_problems_are_made_once_and_cut_short(tmp_path: Path) -> Non
 
 
 def test_a_cell_in_quotes_may_have_several_lines(tmp_path: Path) -> None:
-    """Comments and blank lines inside it are its own; lines are still counted as an editor does."""
+    """Comments and blank lines inside belong to the cell, and lines are counted as an editor does."""
     text = '# of 1999\n"name of\nplant","width,\ncm",kind\n\n"a\n\n# no comment",1,"Iris\nsetosa"\nb,x,o\n'
-    told = {"index_column": "name of plant", "label_column": "kind"}
-    assert problems(write(tmp_path, text), **told) == [
+    options = {"index_column": "name of plant", "label_column": "kind"}
+    assert problems(write(tmp_path, text), **options) == [
         "FILE, line 10, column 2 (width, cm): found 'x', expected a finite number"
     ]
-    table = read(write(tmp_path, text.replace("x", "2")), **told)
+    table = read(write(tmp_path, text.replace("x", "2")), **options)
     assert table.sample_names == ("a  # no comment", "b")
     assert table.feature_names == ("width, cm",)
     assert table.class_names == ("Iris setosa", "o")

@@ -14,7 +14,7 @@ from sweep_clustering.sweeps.file.reading import load_sweep
 
 @pytest.fixture(autouse=True)
 def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tables as people have them: with clear classes, with none, and with two columns that may be."""
+    """Write tables with clear classes, with none, and with two columns that may be classes."""
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(30, 2)), columns=["width", "height"])
@@ -30,10 +30,10 @@ def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_clear_columns_are_described_and_the_file_passes_the_dry_run() -> None:
-    done = sweep("init", "my plants.csv")
-    assert done.exit_code == 0, done.output
+    result = sweep("init", "my plants.csv")
+    assert result.exit_code == 0, result.output
     text = Path("my plants.toml").read_text()
-    assert text in done.stdout
+    assert text in result.stdout
     lines = text.splitlines()
     assert lines[1] == "#     sweep plan 'my plants.toml'"
     assert 'label_column = "species"  # 2 classes: other 14, setosa 15' in lines
@@ -48,13 +48,13 @@ def test_clear_columns_are_described_and_the_file_passes_the_dry_run() -> None:
 
 def test_a_file_that_is_there_stays_and_all_problems_come_at_once() -> None:
     Path("bare.toml").write_text("mine")
-    done = sweep("init", "bare.csv", "nothing.csv", "two.csv")
-    assert done.exit_code == 2
-    assert "4 problems, nothing was started" in done.stderr
-    assert "bare.toml, which is there already, expected a new file\n" in done.stderr
-    assert "nothing.csv: no such file" in done.stderr
-    assert "no column that is clearly the class, expected --label-column COLUMN" in done.stderr
-    assert "two.csv: found no column that is clearly the class ('colour', 'size' may be)" in done.stderr
+    result = sweep("init", "bare.csv", "nothing.csv", "two.csv")
+    assert result.exit_code == 2
+    assert "4 problems, nothing was started" in result.stderr
+    assert "bare.toml, which is there already, expected a new file\n" in result.stderr
+    assert "nothing.csv: no such file" in result.stderr
+    assert "no column that is clearly the class, expected --label-column COLUMN" in result.stderr
+    assert "two.csv: found no column that is clearly the class ('colour', 'size' may be)" in result.stderr
     assert Path("bare.toml").read_text() == "mine"
     assert sweep("init", "two.csv", "--out", "none/two.toml", "--label-column", "size").exit_code == 2
 

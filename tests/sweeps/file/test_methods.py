@@ -61,9 +61,11 @@ def test_a_shipped_method_without_its_package_names_the_extra(
     monkeypatch.setattr("sweep_clustering.sweeps.words.find_spec", lambda package: None)
     with pytest.raises(InputError) as raised:
         write(tmp_path, '"genie", {name = "even", call = "genie", options = {gini_threshold = 0.1}}, "ward"')
-    found = [(each.where.rpartition("[grid] ")[2], each.value, each.hint) for each in raised.value.problems]
-    what, how = "no genieclust, which genie calls", "pip install 'sweep-clustering[suite]'"
-    assert found == [("methods[0] call", what, how), ("methods[1] call", what, how)]
+    first, second = raised.value.problems
+    assert first.where.endswith("[grid] methods[0] call")
+    assert second.where.endswith("[grid] methods[1] call")
+    assert first.value == second.value == "no genieclust, which genie calls"
+    assert first.hint == second.hint == "pip install 'sweep-clustering[suite]'"
 
 
 def test_a_file_beside_the_sweep_is_known_by_its_checksum(tmp_path: Path) -> None:
@@ -88,7 +90,7 @@ def test_a_file_beside_the_sweep_is_known_by_its_checksum(tmp_path: Path) -> Non
 
 
 def test_a_package_without_a_version_by_its_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that is imported from its sources, as one that is installed to be edited."""
+    """It is imported from its sources, as a package that is installed to be edited."""
     package = tmp_path / "sources" / "edited_package"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("raise RuntimeError")  # it is not imported
@@ -100,13 +102,13 @@ def test_a_package_without_a_version_by_its_module(tmp_path: Path, monkeypatch: 
     assert method.path == ""
     (package / "inner.py").write_text(CODE + "#")
     assert write(tmp_path, entry).grid.methods[0].code != method.code
-    for call, found in (
+    for call, words in (
         ("edited_package.outer:f", "without 'outer'"),
         ("sklearn.clusters:KMeans", "without 'clusters'"),
         ("sklearn.cluster._kmeans.inner:KMeans", "without 'cluster._kmeans.inner'"),
         ("no_such_package:f", "no package 'no_such_package'"),
     ):
-        assert fault(tmp_path, call).endswith(found)
+        assert fault(tmp_path, call).endswith(words)
     assert (
         write(tmp_path, '{name = "mine", call = "sklearn.cluster:Birch"}')
         .grid.methods[0]
@@ -133,14 +135,14 @@ def test_the_resolved_file_gives_the_same_methods(tmp_path: Path) -> None:
     again = tmp_path / "elsewhere" / "again.toml"
     again.parent.mkdir()
     again.write_text(as_toml(spec))
-    found = load_sweep(again).grid.methods
-    assert [(each.science, each.path) for each in found] == [(e.science, e.path) for e in spec.grid.methods]
+    methods = load_sweep(again).grid.methods
+    assert [(m.science, m.path) for m in methods] == [(m.science, m.path) for m in spec.grid.methods]
 
 
 def test_a_file_is_text_as_python_reads_it_and_what_is_none_is_not_read(tmp_path: Path) -> None:
-    for content, found in (("# " + "x" * 2**20, "1,048,578 bytes"), ("(" * 5000, "too many")):
+    for content, words in (("# " + "x" * 2**20, "1,048,578 bytes"), ("(" * 5000, "too many")):
         (tmp_path / "other.py").write_text(content)
-        assert found in fault(tmp_path, "other.py:cluster")
+        assert words in fault(tmp_path, "other.py:cluster")
     assert "a device" in fault(tmp_path, "/dev/zero:cluster")
     head = "# coding: cp1251\n"
     for content in (f"WORD = 'ж'\n{CODE}".encode("utf-8-sig"), f"{head}WORD = 'ж'\n{CODE}".encode("cp1251")):

@@ -9,23 +9,23 @@ GRID = {"p": [0.9], "m": ["4"], "replicates": 2, "models": ["likelihood"], "rest
 
 
 def a_sweep(name: str = "tiny", count: int = 7) -> SweepSpec:
-    """Two real data sets around seven mixtures."""
+    """Return a sweep of two real data sets around seven mixtures."""
     mixtures = {"name": "mix_k2", "count": count, "n_clusters": 2}
     datasets = [{"name": "iris", "scale": "none"}, mixtures, {"name": "wine", "scale": "none"}]
     return load("spec", {"name": name, "seed": 7, "grid": {**GRID, "datasets": datasets}})
 
 
 def units(spec: SweepSpec) -> list[tuple[str, int | None]]:
-    """Every data set and mixture of a sweep."""
-    found: list[tuple[str, int | None]] = []
+    """Return every data set and mixture of a sweep."""
+    pairs: list[tuple[str, int | None]] = []
     for entry in spec.grid.datasets:
         draws = entry.draws if isinstance(entry, Mixtures) else [None]
-        found += [(entry.name, draw) for draw in draws]
-    return found
+        pairs += [(entry.name, draw) for draw in draws]
+    return pairs
 
 
 def ordered(specs: list[SweepSpec]) -> list[tuple[str, int | None]]:
-    """Units of some sweeps, sorted."""
+    """Return the sorted units of some sweeps."""
     return sorted((unit for spec in specs for unit in units(spec)), key=str)
 
 
@@ -76,14 +76,14 @@ def test_a_part_keeps_what_it_has_when_mixtures_are_added(of: int) -> None:
     for number in range(1, of + 1):
         before, after = (part_of(a_sweep(count=count), f"{number}/{of}") for count in (7, 30))
         assert set(units(before)) <= set(units(after))
-        kept = [unit for unit in units(after) if unit[0] == "mix_k2"]
+        mixtures = [unit for unit in units(after) if unit[0] == "mix_k2"]
         had = [unit for unit in units(before) if unit[0] == "mix_k2"]
-        assert kept[: len(had)] == had
+        assert mixtures[: len(had)] == had
 
 
 def in_ranges(count: int) -> dict[int, SweepSpec]:
-    """Two parts of a sweep as earlier releases divided it: each has a range of the units."""
-    whole, made = a_sweep(count=count), {}
+    """Return two parts of a sweep as earlier releases divided it, each with a range of the units."""
+    whole, parts = a_sweep(count=count), {}
     iris, mixtures, wine = whole.grid.datasets
     assert isinstance(mixtures, Mixtures)
     cut = (count + 2) // 2 - 1
@@ -93,23 +93,23 @@ def in_ranges(count: int) -> dict[int, SweepSpec]:
     )
     for number, datasets in enumerate(ranges, start=1):
         name, grid = f"tiny.part-{number}-of-2", whole.grid.model_copy(update={"datasets": datasets})
-        made[number] = whole.model_copy(update={"name": name, "grid": grid})
-    return made
+        parts[number] = whole.model_copy(update={"name": name, "grid": grid})
+    return parts
 
 
 def test_parts_of_an_earlier_release_go_on_as_they_were() -> None:
-    made = in_ranges(7)
-    assert part_of(a_sweep(), "1/2", made) == made[1]
-    assert part_of(a_sweep(), "2/2", made) == made[2]
-    assert part_of(a_sweep(), "2/2", {1: made[1]}) == made[2]
+    parts = in_ranges(7)
+    assert part_of(a_sweep(), "1/2", parts) == parts[1]
+    assert part_of(a_sweep(), "2/2", parts) == parts[2]
+    assert part_of(a_sweep(), "2/2", {1: parts[1]}) == parts[2]
 
 
 @pytest.mark.parametrize("text", ["1/2", "2/2"])
 @pytest.mark.parametrize("there", [(1,), (2,), (1, 2)])
 def test_parts_of_an_earlier_release_are_refused_if_mixtures_are_added(text: str, there: tuple[int]) -> None:
-    made = in_ranges(7)
+    parts = in_ranges(7)
     with pytest.raises(InputError, match="parts of an earlier release are ranges") as refused:
-        part_of(a_sweep(count=9), text, {number: made[number] for number in there})
+        part_of(a_sweep(count=9), text, {number: parts[number] for number in there})
     assert "as in its cube" in str(refused.value)
 
 

@@ -32,7 +32,7 @@ DEEP = "tables or lists nested deeper than 20 levels"
 
 def test_what_is_refused_at_once(tmp_path: Path) -> None:
     begin = time.process_time()
-    for text, found in (
+    for text, words in (
         ("name = " + "[" * 5000, DEEP),
         ("name = " + "[" * 21 + "]" * 21, DEEP),
         ("name = " + "{a=" * 100 + "1" + "}" * 100, DEEP),
@@ -46,11 +46,11 @@ def test_what_is_refused_at_once(tmp_path: Path) -> None:
         path = write(tmp_path, text)
         with pytest.raises(InputError) as caught:
             load_sweep(path)
-        assert found in str(caught.value)
+        assert words in str(caught.value)
         assert str(path) in str(caught.value)
     assert time.process_time() - begin < 10
-    for name, found in (("none.toml", "no such file"), ("", "a folder")):
-        with pytest.raises(InputError, match=found):
+    for name, words in (("none.toml", "no such file"), ("", "a folder")):
+        with pytest.raises(InputError, match=words):
             load_sweep(tmp_path / name)
 
 
@@ -63,7 +63,7 @@ GOOD, EVERYTHING, ALONE = (REFUSED["base"][name] for name in ("good", "everythin
 
 
 def test_shipped_sweeps_keep_to_the_schema_and_repeat_the_published_evaluation() -> None:
-    """8,798 cells: 150 mixtures x (3 x 8 x 2 + 1) and 8 data sets x (3 x 3 x 10 x 2 + 1)."""
+    """There are 8,798 cells: 150 mixtures x (3 x 8 x 2 + 1), 8 data sets x (3 x 3 x 10 x 2 + 1)."""
     # `sweep schema > sweeps/sweep.schema.json` writes it again
     assert (FOLDER / "sweep.schema.json").read_text(encoding="utf-8") == sweep_schema()
     for path in sorted(FOLDER.glob("*.toml")):
@@ -135,8 +135,8 @@ def test_every_problem_of_a_file_is_said(case: dict[str, Any], tmp_path: Path) -
         (tmp_path / name).touch()
     with pytest.raises(InputError) as caught:
         load_sweep(write(tmp_path, text))
-    found = [str(problem).replace(str(tmp_path), "FOLDER") for problem in caught.value.problems]
-    assert found == case["problems"]
+    problems = [str(problem).replace(str(tmp_path), "FOLDER") for problem in caught.value.problems]
+    assert problems == case["problems"]
 
 
 def test_a_good_file_is_read_whole(tmp_path: Path) -> None:
@@ -163,8 +163,8 @@ def test_a_good_file_is_read_whole(tmp_path: Path) -> None:
     assert "annotations" not in spec.dump()["grid"]["datasets"][2]
     text = GOOD.replace("tables/mine.csv", "/own.csv").replace("label_column = -1", 'annotations = "a/../b"')
     spec = load_sweep(write(tmp_path, text))
-    mine, kept = spec.grid.datasets[1], spec.dump()["grid"]["datasets"][1]
-    assert (mine.path, mine.annotations, kept["annotations"]) == ("/own.csv", *[str(tmp_path / "b")] * 2)
+    mine, entry = spec.grid.datasets[1], spec.dump()["grid"]["datasets"][1]
+    assert (mine.path, mine.annotations, entry["annotations"]) == ("/own.csv", *[str(tmp_path / "b")] * 2)
 
 
 def test_stop_designs_and_how_they_ask_are_kept_where_they_are_named(tmp_path: Path) -> None:
@@ -212,14 +212,14 @@ def test_a_cube_keeps_values_whatever_named_them(tmp_path: Path) -> None:
         (PUBLISHED + "held_out = false\n", {}),
         (PUBLISHED + "held_out = true\n", {"held_out": True}),
     ):
-        kept: dict[str, Any] = {**sizes, **more}
+        expected: dict[str, Any] = {**sizes, **more}
         spec = read(tmp_path, text, TINY)
-        (search,), found = spec.search, spec.dump()["search"]
-        assert json.dumps(found) == json.dumps(kept)
-        assert Search(**found) == search == Search(**kept)
-        assert asdict(search) == asdict(Search()) | kept
+        (search,), dump = spec.search, spec.dump()["search"]
+        assert json.dumps(dump) == json.dumps(expected)
+        assert Search(**dump) == search == Search(**expected)
+        assert asdict(search) == asdict(Search()) | expected
         assert load("cube", spec.dump()) == spec
-        assert search.held_out == ("held_out" in search.summary()) == ("held_out" in kept)
+        assert search.held_out == ("held_out" in search.summary()) == ("held_out" in expected)
         assert load_sweep(write(tmp_path, as_toml(spec), "again.toml")) == spec
 
 
@@ -234,7 +234,7 @@ def test_several_searches_are_kept_and_written_back(tmp_path: Path) -> None:
     assert spec.search_names == ("published", "strong")
     for name in spec.search_names:
         assert spec.search_of(name).settings == search_from(method=name, population=4).settings
-    assert [each["name"] for each in spec.dump()["search"]] == ["published", "strong"]
+    assert [search_dump["name"] for search_dump in spec.dump()["search"]] == ["published", "strong"]
     for search in (LIST, TABLES, TABLES.replace("[[search]]\n", "[[search]]\nheld_out = true\n")):
         spec = read(tmp_path, search)
         assert load("cube", json.loads(json.dumps(spec.dump()))) == spec
@@ -256,7 +256,7 @@ def test_what_no_sweep_has_written_is_refused(tmp_path: Path) -> None:
     wrong["search"] = search | {"generations": 0, "method": "published", "crossover": None}
     with pytest.raises(InputError) as caught:
         load("cube", dump | wrong | {"data": {"unavailable": ""}})
-    assert sorted(f"{each.where}: {each.value}" for each in caught.value.problems) == [
+    assert sorted(f"{problem.where}: {problem.value}" for problem in caught.value.problems) == [
         "cube data unavailable: ''", "cube grid m[0]: '0N'", "cube grid.datasets[0]: 'iris'",
         "cube search crossover: None", "cube search generations: 0", "cube search: unknown key 'method'",
         "cube seed: -1", "cube: unknown key 'colour'",
@@ -264,7 +264,7 @@ def test_what_no_sweep_has_written_is_refused(tmp_path: Path) -> None:
     dump = read(tmp_path, LIST).dump()
     first, second = dump["search"]
     nameless = {key: value for key, value in first.items() if key != "name"}
-    for kept, said in (
+    for searches, words in (
         ([first, second | {"name": "published"}], "again"),
         ([nameless, nameless], "without a name"),
         ([first], "one search named 'published'"),
@@ -272,8 +272,8 @@ def test_what_no_sweep_has_written_is_refused(tmp_path: Path) -> None:
         ([first, first | {"name": "other"}], "with the settings of"),
         ([], "an empty list"),
     ):
-        with pytest.raises(InputError, match=said):
-            load("cube", dump | {"search": kept})
+        with pytest.raises(InputError, match=words):
+            load("cube", dump | {"search": searches})
 
 
 @pytest.mark.parametrize(("unavailable", "n_problems"), [("skip", 1), ("error", 2)])
