@@ -85,7 +85,7 @@ def test_a_zip_that_could_do_harm_is_refused(tmp_path: Path, harm: str) -> None:
 
 
 def changed(path: Path, change: Callable[[bytes], bytes]) -> InputError:
-    """The error of reading the member of a zip with one, once its bytes are changed."""
+    """Return the error of reading the only member of a zip whose bytes are changed."""
     write_zip(path, [("key", b"content")])
     path.write_bytes(change(path.read_bytes()))
     with pytest.raises(InputError) as caught:

@@ -50,19 +50,19 @@ def test_all_that_is_damaged_is_found_at_once_and_mended(good: Path, cube: Path)
         turn_bit(cube / key)
     for key in lost:
         (cube / key).unlink()
-    found = {damage.key: damage.problem for damage in scan(cube).damaged}
-    assert sorted(key for key, words in found.items() if words == CHANGED) == turned
+    problems = {damage.key: damage.problem for damage in scan(cube).damaged}
+    assert sorted(key for key, words in problems.items() if words == CHANGED) == turned
     # without its status, a block is pending: nothing of it is missed
     pending = {key.rpartition("/status/")[0] for key in lost if "/status/" in key}
     missed = {key for key in lost if "/status/" not in key and key.rsplit("/", 2)[0] not in pending}
-    missing = {key for key, words in found.items() if words == "is missing"}
+    missing = {key for key, words in problems.items() if words == "is missing"}
     assert missed <= missing <= set(lost)
     assert len(missing) >= 5
     before = files(cube)
     planned = mend(cube, dry_run=True)
     assert files(cube) == before
     assert mend(cube) == planned
-    assert set(planned.remade) == {key for key in found if key.split("/")[-2] in REMADE}
+    assert set(planned.remade) == {key for key in problems if key.split("/")[-2] in REMADE}
     assert scan(cube).damaged == ()
     assert all((BlockStore(cube).statuses(block) == PENDING).all() for block in planned.blocks)
     fill(cube, PLANS)
@@ -74,11 +74,11 @@ def test_what_is_intact_is_compared_when_computed_again(cube: Path, caplog: pyte
     (block,) = mend(cube).blocks
     results, store = draw_block(PLANS[0], block), BlockStore(cube)
     centroids = r"replicate=1/likelihood: .*centroids\[0, 0\] stored"
-    for name, where, said in (("centroids", (1, 0, 0), centroids), ("annotations", (0, 0), "annotations")):
-        other = results | {name: results[name].copy()}
-        other[name][where] = 0
-        with pytest.raises(CellMismatch, match=said) as caught:
-            store.write(block, other)
+    for name, where, message in (("centroids", (1, 0, 0), centroids), ("annotations", (0, 0), "annotations")):
+        changed = results | {name: results[name].copy()}
+        changed[name][where] = 0
+        with pytest.raises(CellMismatch, match=message) as caught:
+            store.write(block, changed)
         assert list(caught.value.values) == [name]
     # what was lost, and times, may be anything; so may a cell that fails now
     results["labels"][:] = 0
@@ -121,11 +121,11 @@ def test_a_stopped_repair_is_repeated(good: Path, cube: Path, monkeypatch: pytes
 def test_files_of_no_finished_block_are_removed_and_inputs_without_their_data_stay(cube: Path) -> None:
     (cube / "a/status/c.0.0.0.0").unlink()
     turn_bit(cube / "a/labels/c.0.0.0.0.0")
-    done = mend(cube)
-    assert done.blocks == ()
-    assert done.remade == ()
-    assert done.removed == ("a/labels/c.0.0.0.0.0",)
-    assert done.lost == {}
+    repaired = mend(cube)
+    assert repaired.blocks == ()
+    assert repaired.remade == ()
+    assert repaired.removed == ("a/labels/c.0.0.0.0.0",)
+    assert repaired.lost == {}
     assert not (cube / "a/labels/c.0.0.0.0.0").exists()
     assert scan(cube).damaged == ()
     keys = ("a/X/c.0.0", "b/X/c.1.0.0")

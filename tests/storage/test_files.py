@@ -167,7 +167,7 @@ def fenced(tmp_path: Path) -> Files:
 
 
 def close(tmp_path: Path) -> None:
-    """What the next holder of the lease does first."""
+    """Do what the next holder of the lease does first."""
     writing = tmp_path / "tiny.run/generation.1/writing"
     writing.rename(writing.with_name("closed"))
 
@@ -204,7 +204,7 @@ def test_a_holder_writes_until_the_next_one_comes(tmp_path: Path, fenced: Files)
 def test_a_holder_that_slept_in_a_write_changes_nothing(
     late: str, tmp_path: Path, fenced: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Suspended before any call of a write, and woken when another has the lease."""
+    """It is suspended before a call of a write, and woken when another has the lease."""
     name = late.removeprefix("os.")
     real, closed = getattr(os, name), []
 
@@ -246,11 +246,11 @@ def test_an_error_names_path_and_need_and_a_size_where_space_is_missing(code: in
     assert os.strerror(code) in str(error)
     assert ("1,000 bytes" in error.need) == (code in (errno.ENOSPC, errno.EDQUOT))
     assert refused(code, "no such/file").path == Path("no such/file")  # the system knows it better
-    for each in (error, DamagedChunk(Path("chunk"), "labels", "is missing", Path("cube"))):
-        again = pickle.loads(pickle.dumps(each))
-        assert type(again) is type(each)
-        assert str(again) == str(each)
-        assert vars(again) == vars(each)
+    for original in (error, DamagedChunk(Path("chunk"), "labels", "is missing", Path("cube"))):
+        again = pickle.loads(pickle.dumps(original))
+        assert type(again) is type(original)
+        assert str(again) == str(original)
+        assert vars(again) == vars(original)
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
@@ -303,7 +303,7 @@ class Broken(Quiet):
 
 class Server(http.server.ThreadingHTTPServer):
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that reads no further is no error."""
+        """Ignore clients that read no further."""
 
 
 @pytest.fixture
@@ -313,7 +313,7 @@ def cube(tmp_path: Path) -> Path:
 
 @contextmanager
 def serving(cube: Path, handler: type[Quiet] = Quiet) -> Iterator[str]:
-    """Address of a cube on a plain web server, which knows of no parts of files."""
+    """Yield the address of a cube on a plain web server, which does not serve parts of files."""
     handler.requests = []
     with Server(("127.0.0.1", 0), functools.partial(handler, directory=str(cube.parent))) as server:
         thread = threading.Thread(target=server.serve_forever)
@@ -331,7 +331,7 @@ def address(cube: Path) -> Iterator[str]:
 
 @pytest.fixture
 def in_memory(cube: Path) -> Iterator[str]:
-    """The same in a store of fsspec, as a bucket is one."""
+    """Yield the address of a cube in a store of fsspec, like a bucket."""
     files = fsspec.filesystem("memory")
     files.put(str(cube), f"/{cube.name}", recursive=True)
     yield f"memory://{cube.name}"
@@ -365,7 +365,7 @@ def test_the_same_tree_as_on_the_disk(address: str, in_memory: str, cube: Path) 
 
 
 def test_one_request_for_the_root_and_one_for_each_array_that_is_used(tmp_path: Path) -> None:
-    """Each array is one file here. Coordinates are in the root."""
+    """Each array is one file here, and coordinates are in the root."""
     shape = {"p": (0.9,), "m": (12,), "mixture_chunk": 1}
     cube = make(tmp_path, *(toy.plan(f"set{number}", **shape) for number in range(20)))
     with serving(cube) as address:
@@ -406,7 +406,7 @@ def test_all_arrays_show_the_moment_at_which_the_status_was_read(cube: Path) -> 
 
 
 def last_line(arguments: list[str]) -> tuple[int, str]:
-    """Exit code of a command that fails, and the last line of its words."""
+    """Return the exit code of a command that fails, and the last line of its output."""
     result = sweep(*arguments)
     assert isinstance(result.exception, SystemExit), result.exception
     assert "Traceback" not in result.output
@@ -429,8 +429,8 @@ def test_servers_that_fail_are_one_line(
     with serving(cube, handler) as address:
         place = address.replace("toy", "none") if handler is Quiet else address
         places = [place, place] if command == "compare" else [place]
-        found, line = last_line([command, *places])
-    assert found == code
+        exit_code, line = last_line([command, *places])
+    assert exit_code == code
     assert place in line
     assert words in line
 
@@ -490,14 +490,14 @@ class NoCredentialsError(Exception):
 
 
 def test_why_a_bucket_refuses(in_memory: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for error, told in (
+    for error, message in (
         (PermissionError("Access Denied"), r"needs credentials that may read it.*\(Access Denied\)"),
         (NoCredentialsError("Unable to locate\n credentials"), r"needs cred.*\(Unable to locate cred"),
         (OSError(5, "Slow down."), r"needs a network, and a server that answers \(\[Errno 5\] Slow down\)"),
         (TimeoutError(), r"needs a network, and a server that answers \(TimeoutError\)"),
     ):
         monkeypatch.setattr(type(fsspec.filesystem("memory")), "cat_file", Mock(side_effect=error))
-        with pytest.raises(StorageError, match=f"^{in_memory}/zarr.json: {told}"):
+        with pytest.raises(StorageError, match=f"^{in_memory}/zarr.json: {message}"):
             open_cube(in_memory)
     monkeypatch.setitem(sys.modules, "s3fs", None)
     with pytest.raises(InputError, match=r"s3fs.*sweep-clustering\[remote\]"):
@@ -534,5 +534,5 @@ def test_a_cube_in_a_bucket(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None
 def test_what_is_an_address_and_what_a_path() -> None:
     for text in ("file:///etc/passwd", "simplecache::http://x/y", "ftp://x/y", "a/b", "/a"):
         assert place_of(text) == Path(text)
-    for written in ("https://host/a/b.zarr/", Path("https://host/a/b.zarr")):
-        assert place_of(written) == "https://host/a/b.zarr"
+    for location in ("https://host/a/b.zarr/", Path("https://host/a/b.zarr")):
+        assert place_of(location) == "https://host/a/b.zarr"

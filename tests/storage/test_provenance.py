@@ -31,9 +31,9 @@ def test_a_fingerprint_is_completed_only_from_keys_that_the_record_has() -> None
 
 
 def test_values_that_differ_are_named_with_their_places() -> None:
-    made = [("run 1", {"python": "3.11", "numpy": "2"}), ("run 2", {"python": "3.13", "numpy": "2"})]
-    assert provenance.software_differences(made) == "python: 3.11 (run 1), 3.13 (run 2)"
-    assert provenance.software_differences([*made, ("here", {"python": "3.11", "numpy": "3"})]) == (
+    runs = [("run 1", {"python": "3.11", "numpy": "2"}), ("run 2", {"python": "3.13", "numpy": "2"})]
+    assert provenance.software_differences(runs) == "python: 3.11 (run 1), 3.13 (run 2)"
+    assert provenance.software_differences([*runs, ("here", {"python": "3.11", "numpy": "3"})]) == (
         "python: 3.11 (run 1, here), 3.13 (run 2); numpy: 2 (run 1, run 2), 3 (here)"
     )
 
@@ -43,13 +43,11 @@ def test_what_is_unknown_differs_from_nothing() -> None:
 
 
 def test_the_class_of_a_machine_counts_and_not_its_processor() -> None:
-    made, here = OLD | {"machine": "a"}, OLD | {"machine": "a", "cpu": "another"}
-    assert provenance.software_differences([("run 1", made), ("here", here)]) == ""
+    run, here = OLD | {"machine": "a"}, OLD | {"machine": "a", "cpu": "another"}
+    assert provenance.software_differences([("run 1", run), ("here", here)]) == ""
     assert "cpu: " in provenance.software_differences([("run 1", OLD), ("here", here)])
-    other = here | {"machine": "b"}
-    assert (
-        provenance.software_differences([("run 1", made), ("here", other)]) == "machine: a (run 1), b (here)"
-    )
+    runs = [("run 1", run), ("here", here | {"machine": "b"})]
+    assert provenance.software_differences(runs) == "machine: a (run 1), b (here)"
 
 
 # Code of other processors, which libraries take for these variables.
@@ -66,10 +64,10 @@ def class_in(environment: dict[str, str], start: str = "pass") -> str:
         f"import os; {start}; from sweep_clustering.storage.provenance import machine_class as c; print(c())"
     )
     without = {key: text for key, text in os.environ.items() if key not in same_arithmetic()}
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code], env=without | environment, capture_output=True, text=True, check=True
     )
-    return done.stdout.strip()
+    return process.stdout.strip()
 
 
 @pytest.mark.skipif(not same_arithmetic(), reason="another kind of processor has code of its own")
@@ -77,19 +75,19 @@ def test_processors_that_round_differently_are_of_other_classes_until_commands_m
     """Every command begins with these variables; values that a user has set stay."""
     plain = class_in({})
     assert class_in({}) == plain
-    other = {name: class_in(environment) for name, environment in EMULATED.items()}
-    assert len({plain, *other.values()}) == 1 + len(EMULATED), other
+    emulated = {name: class_in(environment) for name, environment in EMULATED.items()}
+    assert len({plain, *emulated.values()}) == 1 + len(EMULATED), emulated
     start = "from sweep_clustering.__main__ import main, sys; sys.argv[1:] = ['--version']"
     start += "\ntry: main()\nexcept SystemExit: pass\n0"
-    one = class_in({}, start).splitlines()[-1]
-    assert one == provenance.machine_class() == class_in(same_arithmetic())
-    kept = class_in({"OPENBLAS_CORETYPE": "Nehalem"}, start)
-    assert "BLAS Nehalem" in kept
+    started = class_in({}, start).splitlines()[-1]
+    assert started == provenance.machine_class() == class_in(same_arithmetic())
+    chosen = class_in({"OPENBLAS_CORETYPE": "Nehalem"}, start)
+    assert "BLAS Nehalem" in chosen
 
 
 def test_runs_in_a_row_that_are_alike_have_one_place() -> None:
-    made = [{"cpu": "a"}, {"cpu": "a"}, {"cpu": "b"}, {"cpu": "a"}]
-    assert [place for place, _ in provenance.by_run(made)] == ["runs 1 to 2", "run 3", "run 4"]
+    fingerprints = [{"cpu": "a"}, {"cpu": "a"}, {"cpu": "b"}, {"cpu": "a"}]
+    assert [place for place, _ in provenance.by_run(fingerprints)] == ["runs 1 to 2", "run 3", "run 4"]
 
 
 def test_what_a_release_did_not_record_is_named() -> None:

@@ -51,7 +51,7 @@ def results(**changes: Any) -> Results:
 
 
 def changed(of: Results, name: str, where: Any, value: Any) -> Results:
-    """With another value somewhere."""
+    """Return results with another value somewhere."""
     values = of[name].copy()
     values[where] = value
     return of | {name: values}
@@ -61,8 +61,8 @@ def inodes(cube: Path) -> dict[str, int]:
     return {name: (cube / name).stat().st_ino for name in files(cube)}
 
 
-def same(one: Results, other: Results) -> bool:
-    return one.keys() == other.keys() and not any(differing_rows(one[x], other[x]).any() for x in one)
+def same(first: Results, second: Results) -> bool:
+    return first.keys() == second.keys() and not any(differing_rows(first[x], second[x]).any() for x in first)
 
 
 def test_every_block_reads_back_and_lies_at_its_coordinates(store: BlockStore, cube: Path) -> None:
@@ -72,9 +72,9 @@ def test_every_block_reads_back_and_lies_at_its_coordinates(store: BlockStore, c
         status = np.arange(block.n_cells) % 3 if number % 2 else np.full(block.n_cells, DONE)
         store.write(block, draw_block(plan, block) | {"status": status})
     for plan in (PLAN, MIXTURE):
-        found = list(store.all_statuses(plan))
-        assert [block for block, _ in found] == list(plan.blocks())
-        assert all(np.array_equal(values, store.statuses(block)) for block, values in found)
+        statuses = list(store.all_statuses(plan))
+        assert [block for block, _ in statuses] == list(plan.blocks())
+        assert all(np.array_equal(values, store.statuses(block)) for block, values in statuses)
     fill(cube, [PLAN, MIXTURE])
     tree = read_whole(cube)
     for plan, block in blocks:
@@ -111,13 +111,13 @@ def test_another_result_names_cell_variables_and_both_values(store: BlockStore, 
         with pytest.raises(CellMismatch, match=r"^a/p=0.8/m=6/replicate=1/posterior: ") as caught:
             store.write(BLOCK, second)
         assert caught.value.cell == list(BLOCK.cells())[3]
-        said = f"stored {first[name][index].item()!r}, new {second[name][index].item()!r}"
+        text = f"stored {first[name][index].item()!r}, new {second[name][index].item()!r}"
         assert name in caught.value.values
-        assert said in str(pickle.loads(pickle.dumps(caught.value)))
-    other = changed(first, "best_restart", 2, first["best_restart"][2] + 1)
-    other["labels"] = first["labels"] + (np.arange(6) // 2 == 1).astype(np.int16)[:, None]
+        assert text in str(pickle.loads(pickle.dumps(caught.value)))
+    third = changed(first, "best_restart", 2, first["best_restart"][2] + 1)
+    third["labels"] = first["labels"] + (np.arange(6) // 2 == 1).astype(np.int16)[:, None]
     with pytest.raises(CellMismatch, match=r"labels\[0\].*best_restart.*and 1 more cells") as caught:
-        store.write(BLOCK, other)
+        store.write(BLOCK, third)
     assert list(caught.value.values) == ["labels", "best_restart"]
     assert files(cube) == before
 
@@ -134,7 +134,7 @@ def test_other_annotations_of_a_done_cell_are_a_mismatch(store: BlockStore) -> N
     rounds=st.lists(st.lists(st.sampled_from([PENDING, DONE, FAILED]), min_size=6, max_size=6), max_size=4)
 )
 def test_any_row_of_writes(tmp_path_factory: pytest.TempPathFactory, rounds: list[list[int]]) -> None:
-    """It ends as a plain table of cells: a retry completes what failed, and keeps what was done."""
+    """The result equals a plain table of cells: a retry completes failed cells and keeps done ones."""
     path = tmp_path_factory.mktemp("row") / "tiny.zarr"
     create(path, [PLAN], draw_inputs, SPEC)
     store = BlockStore(path)
@@ -143,36 +143,36 @@ def test_any_row_of_writes(tmp_path_factory: pytest.TempPathFactory, rounds: lis
         pairs = list(zip(table, status, strict=True))
         allowed = [PENDING if old[0] == DONE and new == FAILED else new for old, new in pairs]
         store.write(BLOCK, results(status=allowed, seconds=np.full(6, float(number))))
-        written = [(new, float(number) if new == DONE else np.nan) for new in allowed]
-        table = [old if old[0] == DONE else new for old, new in zip(table, written, strict=True)]
-    stored, drawn, done = store.read(BLOCK), results(), np.array([status == DONE for status, _ in table])
+        new_rows = [(new, float(number) if new == DONE else np.nan) for new in allowed]
+        table = [old if old[0] == DONE else new for old, new in zip(table, new_rows, strict=True)]
+    stored, drawn, is_done = store.read(BLOCK), results(), np.array([status == DONE for status, _ in table])
     assert stored["status"].tolist() == [status for status, _ in table]
     assert np.array_equal(stored["seconds"], [seconds for _, seconds in table], equal_nan=True)
     # cells that are not done hold nothing, nor do annotations that no done cell has
-    known = done.reshape(3, 2).any(axis=1)
+    has_annotations = is_done.reshape(3, 2).any(axis=1)
     for name in {*RESULTS, "annotations"} - {"status", "seconds"}:
-        rows = known if name == "annotations" else done
+        rows = has_annotations if name == "annotations" else is_done
         assert np.array_equal(stored[name][rows], drawn[name][rows])
         fill_value = np.full_like(stored[name][~rows], VARIABLES[name].fill)
         assert np.array_equal(stored[name][~rows], fill_value, equal_nan=stored[name].dtype.kind == "f")
 
 
 def test_a_second_model_shares_the_annotations_of_the_first(tmp_path: Path) -> None:
-    one, cube = make_plan("a", models=("likelihood",)), tmp_path / "x.zarr"
-    two = replace(one, models=("likelihood", "posterior"))
-    create(cube, [one], draw_inputs, SPEC)
-    fill(cube, [one])
-    grow(cube, [two], draw_inputs, SPEC)
+    old, cube = make_plan("a", models=("likelihood",)), tmp_path / "x.zarr"
+    new = replace(old, models=("likelihood", "posterior"))
+    create(cube, [old], draw_inputs, SPEC)
+    fill(cube, [old])
+    grow(cube, [new], draw_inputs, SPEC)
     before, results_before = inodes(cube), result_files(cube)
-    store, block = BlockStore(cube), list(two.blocks())[-1]
+    store, block = BlockStore(cube), list(new.blocks())[-1]
     assert block.models == ("posterior",)
     with pytest.raises(CellMismatch, match=r"posterior.*annotations"):
-        store.write(block, changed(draw_block(two, block), "annotations", ..., 0))
-    store.write(block, draw_block(two, block))
+        store.write(block, changed(draw_block(new, block), "annotations", ..., 0))
+    store.write(block, draw_block(new, block))
     assert before.items() <= inodes(cube).items()
     assert results_before.items() <= result_files(cube).items()
     assert len(inodes(cube)) == len(before) + len(RESULTS)
-    assert same(store.read(block), draw_block(two, block))
+    assert same(store.read(block), draw_block(new, block))
 
 
 def test_status_follows_when_all_else_is_on_disk(store: BlockStore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,25 +217,25 @@ def test_results_that_do_not_fit_are_all_named(store: BlockStore, cube: Path) ->
     wrong |= {"labels": wrong["labels"][:, 1:], "annotations": wrong["annotations"][:, :-1]}
     with pytest.raises(ValueError, match=r"block a/p=0.8/m=6/replicates=0:3 do not fit") as caught:
         store.write(BLOCK, wrong)
-    said = str(caught.value)
-    assert "extra, expected log_likelihood" in said
-    assert "labels: shape (6, 4), expected (6, 5)" in said
-    assert "annotations: shape (3, 5, 3), expected (3, 6, 3)" in said
-    assert all(f"{name}: values that int" in said for name in ("best_restart", "restarts_done", "status"))
+    message = str(caught.value)
+    assert "extra, expected log_likelihood" in message
+    assert "labels: shape (6, 4), expected (6, 5)" in message
+    assert "annotations: shape (3, 5, 3), expected (3, 6, 3)" in message
+    assert all(f"{name}: values that int" in message for name in ("best_restart", "restarts_done", "status"))
     assert (store.statuses(BLOCK) == PENDING).all()
     with pytest.raises(TypeError):
         BlockStore(cube, read_only=True).write(BLOCK, results())
 
 
 def test_a_block_that_is_no_whole_chunk_of_the_cube_is_refused(store: BlockStore) -> None:
-    others: list[dict[str, Any]] = [{"name": "x"}, {"p": (0.9, 0.85)}, {"m": (4, 5)}, {"replicates": 2}]
-    others += [
+    cases: list[dict[str, Any]] = [{"name": "x"}, {"p": (0.9, 0.85)}, {"m": (4, 5)}, {"replicates": 2}]
+    cases += [
         {"replicate_chunk": 2},
         {"models": PLAN.models[::-1]},
         {"mixtures": 2},
         {"searches": ("a", "b")},
     ]
-    for changes in others:
+    for changes in cases:
         block = list(replace(PLAN, **changes).blocks())[-1]
         for action in (store.statuses, store.read, store.annotations, store.has_status):
             with pytest.raises(ValueError, match="has no block"):
@@ -253,10 +253,10 @@ def test_a_row_differs_if_a_value_has_other_bits(data: st.DataObject, rows: int,
         return [b"NaN" if np.isnan(value) else struct.pack("<d", value) for value in np.ravel(row)]
 
     shape = (rows, columns) if columns else (rows,)
-    one, other = (data.draw(hnp.arrays(np.float64, shape, elements=FLOATS)) for _ in range(2))
-    wanted = [bits(a) != bits(b) for a, b in zip(one, other, strict=True)]
-    assert differing_rows(one, other).tolist() == wanted
-    assert not differing_rows(one, one.copy()).any()
+    first, second = (data.draw(hnp.arrays(np.float64, shape, elements=FLOATS)) for _ in range(2))
+    expected = [bits(a) != bits(b) for a, b in zip(first, second, strict=True)]
+    assert differing_rows(first, second).tolist() == expected
+    assert not differing_rows(first, first.copy()).any()
 
 
 # The cube opened: a snapshot of its status masks everything else.
@@ -282,8 +282,8 @@ def test_opening_computes_nothing_and_shows_the_moment_it_was(cube: Path) -> Non
     again = open_cube(cube)
     assert set(tree["a"]["X"].__dask_graph__()).isdisjoint(again["a"]["X"].__dask_graph__())
     assert pickle.loads(pickle.dumps(again)).load().identical(again.load())  # as on the way to a worker
-    found = [again["a"][name].values.tolist() for name in ("p", "m", "m_over_n")]
-    assert found == [[0.8, 0.85, 0.9], [4, 5, 6], [0.8, 1.0, 1.2]]
+    coordinates = [again["a"][name].values.tolist() for name in ("p", "m", "m_over_n")]
+    assert coordinates == [[0.8, 0.85, 0.9], [4, 5, 6], [0.8, 1.0, 1.2]]
     for block in (block for block in grown.blocks() if not block.node.baseline):
         labels = again["a"]["labels"].sel(p=block.first.p, m=block.first.m).values
         assert np.array_equal(labels.reshape(block.n_cells, -1), draw_block(grown, block)["labels"])
@@ -296,12 +296,12 @@ def test_what_is_not_done_is_masked(store: BlockStore, cube: Path) -> None:
     status = zarr.open_array(cube / "a" / "status", mode="r+")
     status[1, 1] = [[DONE, FAILED], [PENDING, PENDING], [DONE, DONE]]
     node = open_cube(cube)["a"].sel(p=0.8, m=6)
-    done = np.array([[True, False], [False, False], [True, True]])
+    is_done = np.array([[True, False], [False, False], [True, True]])
     for name in RESULTS[:-1]:
         values = node[name].values
-        assert np.array_equal(values[done], expected[name][done.ravel()])
-        masked = np.full_like(values[~done], VARIABLES[name].fill)
-        assert np.array_equal(values[~done], masked, equal_nan=values.dtype.kind == "f")
+        assert np.array_equal(values[is_done], expected[name][is_done.ravel()])
+        masked = np.full_like(values[~is_done], VARIABLES[name].fill)
+        assert np.array_equal(values[~is_done], masked, equal_nan=values.dtype.kind == "f")
         assert values.dtype == expected[name].dtype
     annotations = node["annotations"].values
     assert np.array_equal(annotations[[0, 2]], expected["annotations"][[0, 2]])
@@ -310,18 +310,18 @@ def test_what_is_not_done_is_masked(store: BlockStore, cube: Path) -> None:
 
 
 def test_a_growth_during_opening_is_not_half_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The grid and the arrays are of one moment, though the root is replaced in between."""
+    """The grid and the arrays belong to one moment, though the root is replaced in between."""
     path, real = tmp_path / "tiny.zarr", module.read_manifest
     create(path, STAGES[0], draw_inputs, SPEC)
     fill(path, STAGES[0])
     before = open_cube(path).load(scheduler="synchronous")
 
     def slow_read(path: Path) -> Manifest:
-        found = real(path)
+        manifest = real(path)
         monkeypatch.setattr(module, "read_manifest", real)
         grow(path, STAGES[-1], draw_inputs, SPEC)
         fill(path, STAGES[-1])
-        return found
+        return manifest
 
     monkeypatch.setattr(module, "read_manifest", slow_read)
     assert open_cube(path).load(scheduler="synchronous").identical(before)

@@ -61,12 +61,12 @@ def test_blocks_tile_each_node_and_each_file_leads_back_to_them(plan: DatasetPla
         held_out = labels.replace("labels", "held_out")
         assert list(chunks.blocks(labels)) == list(chunks.blocks(status)) == [block]
         assert str(block.first) in chunks.name(labels)
-        found = chunks.layout(block, "annotations")[0] if block.first.m else []
-        assert len(found) == -(-(block.first.m or 0) // 3)
-        assert all(block in chunks.blocks(key) for key in found)
-        assert not any(map(chunks.is_expected, (labels, *found)))
+        annotation_files = chunks.layout(block, "annotations")[0] if block.first.m else []
+        assert len(annotation_files) == -(-(block.first.m or 0) // 3)
+        assert all(block in chunks.blocks(key) for key in annotation_files)
+        assert not any(map(chunks.is_expected, (labels, *annotation_files)))
         there.add(status)
-        assert all(map(chunks.is_expected, (labels, *found)))
+        assert all(map(chunks.is_expected, (labels, *annotation_files)))
         assert not chunks.is_expected(status)
         assert chunks.is_expected(held_out) == ("posterior-auto" in block.models)
         there.clear()
@@ -81,7 +81,7 @@ def test_blocks_tile_each_node_and_each_file_leads_back_to_them(plan: DatasetPla
 
 
 def test_zarr_writes_the_same_bytes(tmp_path: Path) -> None:
-    """Each array as zarr reads it, written back: also in chunks that the array ends within."""
+    """Zarr reads each array and writes it back, also in chunks that the array ends within."""
     grid = {"p": (0.9, 0.8), "m": (6, 4), "replicates": 3, "replicate_chunk": 2}
     plans = [make_plan("a", **grid, feature_names=("é", "y")), make_plan("b", mixtures=4, mixture_chunk=2)]
     filled(tmp_path / "x.zarr", plans)
@@ -89,16 +89,16 @@ def test_zarr_writes_the_same_bytes(tmp_path: Path) -> None:
     with zarr.config.set({"array.write_empty_chunks": True}):
         for plan in plans:
             X, labels = draw_inputs(plan)
-            wanted = coordinate_values(plan) | {"X": X, "labels_true": labels}
+            expected = coordinate_values(plan) | {"X": X, "labels_true": labels}
             for spec in array_specs(plan):
                 array = zarr.open_array(tmp_path / "x.zarr" / spec.path, mode="r+")
                 assert array.shape == spec.shape
                 assert array.chunks == spec.chunks
                 assert (array.metadata.dimension_names or ()) == spec.dims
-                found = array[...]
-                if spec.path.rpartition("/")[0] == plan.name and spec.variable.name in wanted:
-                    assert np.asarray(found).tolist() == wanted[spec.variable.name].tolist()
-                array[...] = found
+                values = array[...]
+                if spec.path.rpartition("/")[0] == plan.name and spec.variable.name in expected:
+                    assert np.asarray(values).tolist() == expected[spec.variable.name].tolist()
+                array[...] = values
     assert files(tmp_path) == before
 
 
@@ -115,12 +115,12 @@ TWO = texts(b"likelihood", "é".encode())
     ("packed", "dtype", "n", "good"),
     [
         *((FLOATS, "float64", 100, True), (FLOATS, "float64", 99, False)),
-        (FLOATS[:-50], "float64", 100, False),  # of the right size, and no frame
+        (FLOATS[:-50], "float64", 100, False),  # it has the right size, but is no frame
         *((packed, "float64", 5, False) for packed in (b"x" * 40, b"\x28\xb5\x2f\xfd")),
         *((TWO, "string", 2, True), (TWO, "string", 3, False)),
         # texts are counted before memory is taken for them
         *((texts(b"i", b"j", count=2**32 - 1), "string", n, False) for n in (2, 2**32 - 1)),
-        *((texts(*found, count=2), "string", 2, False) for found in ([b"i"], [b"i", b"j", b"kind"])),
+        *((texts(*parts, count=2), "string", 2, False) for parts in ([b"i"], [b"i", b"j", b"kind"])),
         *((texts(text), "string", 1, False) for text in (b"x" * 2**21, b"\xff\xff")),
     ],
 )

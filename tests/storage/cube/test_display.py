@@ -11,7 +11,7 @@ from sweep_clustering.storage.cube.growth import create
 
 
 def rows_of(html: str) -> list[list[str]]:
-    """Rows of the first table."""
+    """Return the rows of the first table."""
     table = html.partition("</table>")[0]
     return [re.findall(r"<td>(.*)</td>", row) for row in table.split("<tr>")[1:]]
 

@@ -51,7 +51,7 @@ def refusals(old: DatasetPlan, new: DatasetPlan, specs: Sequence[SweepSpec] = (S
 
 
 @pytest.mark.parametrize(
-    ("old", "changes", "said"),
+    ("old", "changes", "message"),
     [
         (OLD, {"p": (0.9, 0.85, 0.8 + 1e-12), "m": (5, 4, 9), "replicates": 3}, None),
         (OLD, {"models": ("posterior", "posterior-common", "likelihood"), "source": "another place"}, None),
@@ -75,9 +75,9 @@ def refusals(old: DatasetPlan, new: DatasetPlan, specs: Sequence[SweepSpec] = (S
         (MIXTURE, {"mixtures": 6}, "mixtures: found 6, expected a multiple of 4"),
     ],
 )
-def test_growth_and_what_is_refused(old: DatasetPlan, changes: dict[str, Any], said: str | None) -> None:
+def test_growth_and_what_is_refused(old: DatasetPlan, changes: dict[str, Any], message: str | None) -> None:
     problems = refusals(old, replace(old, **changes))
-    assert (said in "".join(problems)) if said else problems == []
+    assert (message in "".join(problems)) if message else problems == []
     assert all("use another name" in problem for problem in problems)
 
 
@@ -91,7 +91,7 @@ def test_a_data_set_that_is_taken_away_is_refused_with_what_to_do() -> None:
 
 
 def test_a_cube_of_a_shipped_sweep_that_has_become_smaller_names_the_file_with_all_its_data_sets() -> None:
-    """The sweep of the name "uci" had ten data sets once; without a network four of them are in the cube."""
+    """The sweep "uci" had ten data sets once, and without a network the cube has four of them."""
     names = [entry.name for entry in load_sweep(ROOT / "sweeps" / "ten-tables.toml").grid.datasets]
     eight = [entry.name for entry in load_sweep(ROOT / "sweeps" / "uci.toml").grid.datasets]
     there = [name for name in names if name in ("iris", "wine", "wdbc", "digits-389")]
@@ -106,20 +106,20 @@ SHAPES = make_plan("a", models=("conditional-any",), n_samples=20)
 
 def test_gaussians_come_with_what_is_new(tmp_path: Path) -> None:
     cube = tmp_path / "tiny.zarr"
-    other = make_plan("b", n_samples=20)
-    old = [SHAPES, other]  # of format 2: cells of any shape without Gaussians, and others
+    plan_b = make_plan("b", n_samples=20)
+    old = [SHAPES, plan_b]  # a cube of format 2 has cells of any shape without Gaussians
     filled(cube, old)
     before = result_files(cube)
-    more = [replace(SHAPES, p=(0.9, 0.8)), replace(other, models=("likelihood", "conditional-any"))]
-    asked = list(map(with_unions, [*more, replace(SHAPES, name="c")]))
-    made = read_manifest(cube)
-    assert made.format_version == 2
-    assert differences(made, SPEC, asked) == []
-    assert [bool(plan.unions) for plan in align(made, asked[:1])] == [False]
-    grow(cube, asked[:1], draw_inputs, SPEC)
+    more = [replace(SHAPES, p=(0.9, 0.8)), replace(plan_b, models=("likelihood", "conditional-any"))]
+    new_plans = list(map(with_unions, [*more, replace(SHAPES, name="c")]))
+    manifest = read_manifest(cube)
+    assert manifest.format_version == 2
+    assert differences(manifest, SPEC, new_plans) == []
+    assert [bool(plan.unions) for plan in align(manifest, new_plans[:1])] == [False]
+    grow(cube, new_plans[:1], draw_inputs, SPEC)
     assert read_manifest(cube).format_version == 2
-    plans = align(made, asked)
-    grow(cube, asked, draw_inputs, SPEC)
+    plans = align(manifest, new_plans)
+    grow(cube, new_plans, draw_inputs, SPEC)
     fill(cube, plans)
     grown = read_manifest(cube)
     assert grown.format_version == 3
@@ -131,7 +131,7 @@ def test_gaussians_come_with_what_is_new(tmp_path: Path) -> None:
     assert nodes == {"a": set(), "b": names, "c": names}
     assert not any(path.name.startswith("c.0.0.0.0") for path in (cube / "b" / "base_rate").iterdir())
     whole = tmp_path / "whole.zarr"
-    filled(whole, asked[1:])
+    filled(whole, new_plans[1:])
     for name in names:
         assert read_whole(whole)["c"][name].identical(read_whole(cube)["c"][name])
 
@@ -142,9 +142,9 @@ def test_longer_rows_have_no_room() -> None:
     longer = replace(old, unions=(replace(union, entries=union.entries + 1),))
     # of what the cube has, a later release may want longer rows
     assert refusals(old, longer) == []
-    other = replace(longer.unions[0], search="other")
-    (said,) = refusals(old, replace(longer, unions=(union, other)))
-    assert f"in {union.entries + 1} numbers, expected at most {union.components} in {union.entries}," in said
+    second = replace(longer.unions[0], search="other")
+    (text,) = refusals(old, replace(longer, unions=(union, second)))
+    assert f"in {union.entries + 1} numbers, expected at most {union.components} in {union.entries}," in text
     assert refusals(SHAPES, longer) == []
 
 
@@ -159,12 +159,12 @@ def peopled(*designs: str, **crowd: Any) -> SweepSpec:
 
 
 def searched(*names: str, **settings: object) -> SweepSpec:
-    """A sweep of searches that differ in how many solutions survive, the length of their name."""
+    """Return a sweep of searches whose population is the length of their name."""
     return make_spec("a", search=[{"name": name, "population": 3 + len(name)} | settings for name in names])
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         (designed("uniform", "active"), designed("biased", "active", "uniform"), ""),
         (designed("uniform"), designed("uniform", "active"), "design: found uniform, active, expected as in"),
@@ -183,10 +183,10 @@ def searched(*names: str, **settings: object) -> SweepSpec:
         (searched("a", "bb"), searched("a", "bb", variance_prior=1.0), "search bb.variance_prior: found 1.0"),
     ],
 )
-def test_designs_and_searches_come_where_there_are_some(old: SweepSpec, new: SweepSpec, said: str) -> None:
-    plans = [make_plan("a", designs=each.grid.design, searches=each.search_names) for each in (old, new)]
+def test_designs_and_searches_come_where_there_are_some(old: SweepSpec, new: SweepSpec, message: str) -> None:
+    plans = [make_plan("a", designs=spec.grid.design, searches=spec.search_names) for spec in (old, new)]
     problems = refusals(*plans, (old, new))
-    assert (said in "".join(problems)) if said else problems == []
+    assert (message in "".join(problems)) if message else problems == []
     (aligned,) = align(manifest(plans[0], spec=old), plans[1:])
     assert aligned.designs[: len(plans[0].designs)] == plans[0].designs
     assert sorted(aligned.searches) == sorted({*plans[0].searches, *plans[1].searches})
@@ -196,10 +196,10 @@ def test_every_difference_is_shown_at_once() -> None:
     changes = {"search": {"generations": 10, "population": 9, "offspring": 3}, "stop": {"risk": 0.1}}
     spec = make_spec("a", restarts=4, seed=8, data={"unavailable": "skip"}, **changes)
     new = replace(OLD, p=(0.8,), n_clusters=3, restarts=4)
-    found = [problem.where for problem in differences(manifest(OLD, MIXTURE), spec, [new])]
+    places = [problem.where for problem in differences(manifest(OLD, MIXTURE), spec, [new])]
     keys = ["seed", "grid.restarts", "stop.rule", "stop.risk", "stop.r_min", "stop.step", "search.offspring"]
     keys += ["search.population", *(f"data set a, {key}" for key in ("n_clusters", "restarts", "p"))]
-    assert [where.removeprefix("tiny.zarr: ") for where in found] == [*keys, "grid.datasets"]
+    assert [where.removeprefix("tiny.zarr: ") for where in places] == [*keys, "grid.datasets"]
     stored = load("spec", json.loads(json.dumps(SPEC.dump())))
     assert stored == SPEC
     assert differences(manifest(OLD, spec=stored), SPEC, [OLD]) == []
@@ -212,7 +212,7 @@ LENGTHS = {"population": 5, "offspring": 8, "generations": 20, "patience": 4}
 
 
 @pytest.mark.parametrize(
-    ("of_cube", "of_file", "said"),
+    ("of_cube", "of_file", "text"),
     [
         ({}, STRONG | LENGTHS, ["found 'strong', expected 'pub", 'method = "published" under [search]']),
         (STRONG | LENGTHS | {"relocation": "all"}, {}, ['write method = "strong", relocation = "all" under']),
@@ -222,11 +222,11 @@ LENGTHS = {"population": 5, "offspring": 8, "generations": 20, "patience": 4}
         ({}, {"held_out": True}, ["held_out: found true, expected false", "held_out = false under"]),
     ],
 )
-def test_another_search_is_refused(of_cube: dict[str, Any], of_file: dict[str, Any], said: list[str]) -> None:
-    cube, asked = (make_spec(search={"generations": 10, **given}) for given in (of_cube, of_file))
-    (problem,) = differences(manifest(OLD, spec=cube), asked, [replace(OLD, held_out=asked.held_out)])
+def test_another_search_is_refused(of_cube: dict[str, Any], of_file: dict[str, Any], text: list[str]) -> None:
+    cube, spec = (make_spec(search={"generations": 10, **keys}) for keys in (of_cube, of_file))
+    (problem,) = differences(manifest(OLD, spec=cube), spec, [replace(OLD, held_out=spec.held_out)])
     assert str(problem).startswith("tiny.zarr: search.")
-    assert all(words in str(problem) for words in said), problem
+    assert all(words in str(problem) for words in text), problem
 
 
 def test_align_keeps_what_is_there_first() -> None:
@@ -236,8 +236,8 @@ def test_align_keeps_what_is_there_first() -> None:
     models = ("posterior", "likelihood")
     assert aligned == replace(old, p=(0.8, 0.9, 0.7), m=(4, 5, 3), replicates=4, models=models)
     assert align(manifest(OLD), [MIXTURE, OLD]) == [MIXTURE, OLD]
-    asked = make_plan("c", replicates=6, models=("likelihood", "posterior"), designs=("active",))
-    assert align(manifest(BASELINE), [asked]) == [asked]  # with chunks of its own
+    new_plan = make_plan("c", replicates=6, models=("likelihood", "posterior"), designs=("active",))
+    assert align(manifest(BASELINE), [new_plan]) == [new_plan]  # with chunks of its own
 
 
 WARD = {"name": "ward", "call": "ward", "uses": "nothing", "restarts": 1, "code": "scikit-learn 1"}
@@ -250,11 +250,11 @@ def with_methods(*methods: dict[str, Any]) -> tuple[SweepSpec, DatasetPlan]:
     dump["grid"]["methods"] = list(methods)
     spec = load("spec", dump)
     names = {"models": spec.grid.supervised, "baselines": spec.grid.baselines}
-    return spec, make_plan(**names, methods=tuple(each.plan for each in spec.grid.methods), model_chunk=1)
+    return spec, make_plan(**names, methods=tuple(method.plan for method in spec.grid.methods), model_chunk=1)
 
 
 @pytest.mark.parametrize(
-    ("methods", "said"),
+    ("methods", "messages"),
     [
         ([WARD, MINE | {"code": "sha256:1"}], ["method mine, code: found 'sha256:1', expected 'sha256:0'"]),
         ([WARD, MINE | {"options": {"a": 1}}], ["method mine, options: found {'a': 1}, expected {}"]),
@@ -263,12 +263,12 @@ def with_methods(*methods: dict[str, Any]) -> tuple[SweepSpec, DatasetPlan]:
         ([MINE | {"path": "/b/c.py", "time_limit": 5.0}, WARD, MINE | {"name": "other"}], []),
     ],
 )
-def test_methods_are_added_and_never_change(methods: list[dict[str, Any]], said: list[str]) -> None:
+def test_methods_are_added_and_never_change(methods: list[dict[str, Any]], messages: list[str]) -> None:
     old, plan = with_methods(WARD, MINE)
-    new, asked = with_methods(*methods)
-    problems = refusals(plan, asked, (old, new))
+    new, new_plan = with_methods(*methods)
+    problems = refusals(plan, new_plan, (old, new))
     assert all("another name" in problem for problem in problems)
-    assert all(each in problem for each, problem in zip(said, problems, strict=True))
+    assert all(message in problem for message, problem in zip(messages, problems, strict=True))
 
 
 def test_a_plan_names_models_and_methods_of_its_sweep_alone() -> None:
@@ -282,8 +282,8 @@ def test_a_plan_names_models_and_methods_of_its_sweep_alone() -> None:
     wrong += [{"designs": ("active",)}, {"searches": ("a", "b")}]
     for changes in wrong:
         assert len(plan_problems("cube", spec, "a", replace(plan, **changes))) == 1, changes
-    other = replace(plan, methods=(MethodPlan("ward", 1), MethodPlan("mine", 9)))
-    assert len(plan_problems("cube", spec, "a", other)) == 2
+    more_restarts = replace(plan, methods=(MethodPlan("ward", 1), MethodPlan("mine", 9)))
+    assert len(plan_problems("cube", spec, "a", more_restarts)) == 2
 
 
 # A cube as it is made and as it grows.
@@ -347,7 +347,7 @@ def test_short_features_are_float32_and_a_cube_keeps_the_type_it_has(tmp_path: P
         cube = tmp_path / f"{dtype.__name__}.zarr"
         create(cube, [old], inputs, SPEC)
         new = [replace(old, short=short, p=(0.9, 0.8, 1.0)) for short in (False, True)]
-        assert not [each for plan in new for each in differences(read_manifest(cube), SPEC, [plan])]
+        assert not [problem for plan in new for problem in differences(read_manifest(cube), SPEC, [plan])]
         for plan in new:
             grow(cube, align(read_manifest(cube), [plan]), inputs, SPEC)
         assert read_whole(cube)["a"]["X"].dtype == dtype

@@ -41,7 +41,7 @@ def cube(tmp_path: Path) -> Path:
 
 
 def said(cube: Path, plan: dict[str, Any]) -> list[str]:
-    """What is wrong with a cube whose first data set has these fields."""
+    """Return the problems of a cube whose first data set has these fields."""
     document = json.loads((cube / ROOT_FILE).read_bytes())
     document["attributes"]["datasets"]["a"] = plan
     (cube / ROOT_FILE).write_text(json.dumps(document))
@@ -51,14 +51,14 @@ def said(cube: Path, plan: dict[str, Any]) -> list[str]:
 
 
 def test_plans_come_back_to_the_bit_and_only_some_fields_are_left_out(cube: Path) -> None:
-    found = read_manifest(cube)
-    assert found.plans == {"a": PLAN, "b": DRAWN}
-    assert found.spec == SPEC
-    # what only some need, older versions did not write
+    manifest = read_manifest(cube)
+    assert manifest.plans == {"a": PLAN, "b": DRAWN}
+    assert manifest.spec == SPEC
+    # older versions did not write the keys that only some plans need
     assert plan_to_json(PLAN).keys() == REQUIRED
     ward = {"methods": (MethodPlan("ward", 1),), "baselines": ("ward",)}
-    for own in ({"adaptive": True}, {"held_out": True}, OWN, {"searches": ("a", "b")}, ward):
-        assert plan_to_json(make_plan(**own)).keys() == REQUIRED | own.keys()
+    for extra in ({"adaptive": True}, {"held_out": True}, OWN, {"searches": ("a", "b")}, ward):
+        assert plan_to_json(make_plan(**extra)).keys() == REQUIRED | extra.keys()
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
@@ -83,9 +83,9 @@ def test_every_key_is_needed_and_checked_and_what_no_sweep_would_have_written(cu
         wrong = said(cube, record | {key: {"no": "value"}})
         assert all("data set a" in text and key in text for text in wrong)
     for change, problem in REFUSED:
-        found = said(cube, record | change)
-        assert any(problem in text for text in found), found
-        assert all("data set a" in text for text in found)
+        messages = said(cube, record | change)
+        assert any(problem in text for text in messages), messages
+        assert all("data set a" in text for text in messages)
 
 
 # Metadata of a cube: what this version writes passes, anything else is named.
@@ -100,7 +100,7 @@ RENDERED = json.dumps(render(PLANS_OF_LAYOUT, {}, draw_inputs)[0])
 
 
 def metadata() -> dict[str, Any]:
-    """What the root file of a cube holds, to be changed at will."""
+    """Return a copy of the content of the root file of a cube."""
     return json.loads(RENDERED)  # type: ignore[no-any-return]
 
 
@@ -112,7 +112,7 @@ def found(entries: object, cube: Path = CUBE) -> list[str]:
     "path", ["a", "a/X", "a/annotations", "a/model", "b/unsupervised/labels", "c/covariances"]
 )
 def test_every_key_of_an_entry_counts(path: str) -> None:
-    """Each changed, and each left out: one problem at least, and none about another entry."""
+    """If a key is changed or left out there are problems, and none about another entry."""
     assert found(metadata()) == []
     entry = metadata()[path]
     for key in entry:
@@ -199,12 +199,12 @@ def test_what_is_no_cube_is_said_with_what_is_there(tmp_path: Path, cube: Path) 
         cases[json.dumps(document | {"attributes": fewer})] = key
     (tmp_path / "file").write_text("")
     (tmp_path / "folder").mkdir()
-    for name, what in {"file": "a file", "none": "nothing", "folder": r"no zarr\.json"}.items():
-        with pytest.raises(InputError, match=f"{name}: found {what}.*, expected a cube"):
+    for name, phrase in {"file": "a file", "none": "nothing", "folder": r"no zarr\.json"}.items():
+        with pytest.raises(InputError, match=f"{name}: found {phrase}.*, expected a cube"):
             read_manifest(tmp_path / name)
-    for content, what in cases.items():
+    for content, phrase in cases.items():
         (cube / ROOT_FILE).write_text(content)
-        with pytest.raises(InputError, match=f"^{cube}: .*{what}"):
+        with pytest.raises(InputError, match=f"^{cube}: .*{phrase}"):
             read_manifest(cube)
 
 
@@ -219,17 +219,17 @@ def test_gaussians_are_of_format_3_and_as_long_as_those_of_the_sweep(
     assert attributes["format_version"] == 3
     entry = attributes["datasets"]["a"]
     (union,) = entry["unions"]
-    other = {"a": {**entry, "unions": [union | {"entries": union["entries"] + 1}]}}
+    longer_rows = {"a": {**entry, "unions": [union | {"entries": union["entries"] + 1}]}}
     cases = {
         "found format version 2, expected format version 3": {"format_version": 2},
         "found format version 6, expected format version 2 or 3 or 4 or 5": {"format_version": 6},
-        "data set a: unions: found": {"datasets": other},
+        "data set a: unions: found": {"datasets": longer_rows},
     }
-    for said, change in cases.items():
+    for message, change in cases.items():
         (cube / ROOT_FILE).write_text(json.dumps(document | {"attributes": attributes | change}))
-        with pytest.raises(InputError, match=said):
+        with pytest.raises(InputError, match=message):
             read_manifest(cube)
-    # rows of an earlier release, that of today having room for more
+    # an earlier release has shorter rows than this one
     (cube / ROOT_FILE).write_text(json.dumps(document))
     longer = Room(union["components"] + 1, union["entries"] + 9)
     monkeypatch.setattr(search, "room_for", lambda *_: longer)
@@ -286,24 +286,24 @@ def specs_by_path(**changes: object) -> dict:
 
 
 def test_arrays_are_those_promised() -> None:
-    expected, found = {}, {}
-    for name, _, rest in (row.partition(" ") for row in PROMISED.strip().splitlines()):
-        expected[f"a/{name}"] = rest.replace("CELL", "mixture:6/3 p:2/1 m:2/1 replicate:4/2 model:2/1")
-        if "CELL" in rest:
-            expected[f"a/unsupervised/{name}"] = rest.replace("CELL", "mixture:6/3")
+    expected, arrays = {}, {}
+    for name, _, form in (row.partition(" ") for row in PROMISED.strip().splitlines()):
+        expected[f"a/{name}"] = form.replace("CELL", "mixture:6/3 p:2/1 m:2/1 replicate:4/2 model:2/1")
+        if "CELL" in form:
+            expected[f"a/unsupervised/{name}"] = form.replace("CELL", "mixture:6/3")
     for path, spec in specs_by_path(mixtures=6, mixture_chunk=3).items():
         parts = zip(spec.dims, spec.shape, spec.chunks, strict=True)
         words = [f"{dim}:{length}/{chunk}" for dim, length, chunk in parts]
-        found[path] = " ".join([spec.variable.dtype, repr(spec.variable.fill), *words])
-    assert found == expected
+        arrays[path] = " ".join([spec.variable.dtype, repr(spec.variable.fill), *words])
+    assert arrays == expected
     assert coordinate_values(make_plan(**GRID))["m_over_n"].tolist() == [4 / 5, 9 / 5]
     alone = specs_by_path(models=(), p=(), m=(), has_labels=False)
     assert set(alone) == {"a/X"} | {f"a/unsupervised/{name}" for name in RESULTS}
-    own = specs_by_path(n_annotations=9, annotations_checksum="c0ffee")
-    assert own.keys() - specs_by_path().keys() == {"a/annotation_pool"}
-    assert own["a/annotation_pool"].dims == ("pooled", "field")
-    assert own["a/annotation_pool"].chunks == (9, 3)
-    assert own["a/p"].variable.text == TOLD_TEXT
+    pooled = specs_by_path(n_annotations=9, annotations_checksum="c0ffee")
+    assert pooled.keys() - specs_by_path().keys() == {"a/annotation_pool"}
+    assert pooled["a/annotation_pool"].dims == ("pooled", "field")
+    assert pooled["a/annotation_pool"].chunks == (9, 3)
+    assert pooled["a/p"].variable.text == TOLD_TEXT
 
 
 SCORES = {"held_out", "held_out_right"}

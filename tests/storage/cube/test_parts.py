@@ -32,14 +32,14 @@ OF_TIME = ("seconds", "cpu_seconds")
 
 
 def succeed(*command: object) -> str:
-    """Run a command, and return its output."""
+    """Run a command and return its output."""
     result = sweep(*command)
     assert result.exit_code == 0, result.output
     return result.stdout
 
 
 def fail(*command: object) -> str:
-    """Run a command with bad input, and return its problems."""
+    """Run a command with bad input and return its problems."""
     result = sweep(*command)
     assert result.exit_code == 2, result.output
     return result.stderr
@@ -52,7 +52,7 @@ def submit(folder: Path, *options: str, text: str = SWEEP) -> None:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The whole in `whole`, and its three parts in `parts`: iris and mixture 2, 0 and 3, 1 and 4."""
+    """Return a folder of `whole` and its three `parts`: iris and mixture 2, mixtures 0 and 3, and 1 and 4."""
     there = tmp_path_factory.mktemp("several")
     submit(there / "whole")
     for number in (1, 2, 3):
@@ -64,16 +64,16 @@ def parts(folder: Path) -> list[Path]:
     return sorted((folder / "parts").glob("*.zarr"))
 
 
-def same_bits(ours: xr.DataTree, theirs: xr.DataTree) -> int:
-    """Compare all values of two trees but times, and count the arrays."""
-    assert [node.path for node in ours.subtree] == [node.path for node in theirs.subtree]
+def same_bits(tree: xr.DataTree, other_tree: xr.DataTree) -> int:
+    """Compare all values of two trees except times, and return the number of arrays."""
+    assert [node.path for node in tree.subtree] == [node.path for node in other_tree.subtree]
     count = 0
-    for one, other in zip(ours.subtree, theirs.subtree, strict=True):
-        assert set(one.variables) == set(other.variables)
-        for name in set(one.variables) - set(OF_TIME):
-            assert one[name].dims == other[name].dims
-            assert one[name].dtype == other[name].dtype
-            np.testing.assert_array_equal(one[name].values, other[name].values, err_msg=f"{one.path}/{name}")
+    for ours, theirs in zip(tree.subtree, other_tree.subtree, strict=True):
+        assert set(ours.variables) == set(theirs.variables)
+        for name in set(ours.variables) - set(OF_TIME):
+            assert ours[name].dims == theirs[name].dims
+            assert ours[name].dtype == theirs[name].dtype
+            np.testing.assert_array_equal(ours[name], theirs[name], err_msg=f"{ours.path}/{name}")
             count += 1
     return count
 
@@ -148,23 +148,23 @@ def test_parts_of_another_sweep_are_refused(folder: Path, tmp_path: Path, case: 
 
 def test_cells_that_two_have_are_refused(folder: Path) -> None:
     first, second, _ = parts(folder)
-    for cubes, found in (
+    for cubes, message in (
         ([first, folder / "whole" / "tiny.zarr"], "data set iris: found there as well"),
         ([second, folder / "whole" / "tiny.zarr"], "data set mix_k2, mixtures 0, 3: found there as well"),
     ):
         stderr = fail("status", *cubes)
-        assert found in stderr
+        assert message in stderr
 
 
 def test_another_version_is_refused(folder: Path, tmp_path: Path) -> None:
     first, second, _ = parts(folder)
-    other = tmp_path / second.name
-    shutil.copytree(second, other)
-    root = other / "zarr.json"
+    copy = tmp_path / second.name
+    shutil.copytree(second, copy)
+    root = copy / "zarr.json"
     version = str(read_parts(second).manifest.runs[-1].fingerprint["numba"])
     root.write_text(root.read_text().replace(f'"numba": "{version}"', '"numba": "0.1"'))
     with pytest.raises(InputError, match=r"version of numba: found \"0.1\", expected"):
-        open_cube([first, other])
+        open_cube([first, copy])
 
 
 def test_what_is_no_cube_is_refused_with_all_others(tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def with_mixtures(count: int) -> str:
 
 @pytest.fixture(scope="module")
 def halves(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The two parts of a sweep of four mixtures in `parts`, and eight mixtures in `whole`."""
+    """Return a folder with two parts of four mixtures in `parts` and eight mixtures in `whole`."""
     there = tmp_path_factory.mktemp("halves")
     submit(there / "whole", text=with_mixtures(8))
     for number in (1, 2):
@@ -203,10 +203,10 @@ def test_parts_grow_in_mixtures_and_keep_what_they_have(
     assert mixtures_of(first) == [0, 2]
     assert mixtures_of(second) == [1, 3]
     before = result_files(first)
-    for done, number in enumerate(order, start=1):
+    for n_grown, number in enumerate(order, start=1):
         submit(tmp_path / "parts", "--part", f"{number}/2", text=with_mixtures(8))
         succeed("status", first, second)
-        count = {1: 6, 2: 8}[done]
+        count = {1: 6, 2: 8}[n_grown]
         assert len(open_cube([first, second])["mix_k2"]["mixture"]) == count
     assert mixtures_of(first) == [0, 2, 4, 6]
     assert mixtures_of(second) == [1, 3, 5, 7]

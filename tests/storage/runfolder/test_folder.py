@@ -79,7 +79,7 @@ def test_a_file_of_the_run_is_named_here_and_nowhere_else() -> None:
     files = [*vars(run).items(), *vars(GenerationFolder(run, 1)).items()]
     names = {file.name for key, file in files if isinstance(file, Path) and key not in ("cube", "path")}
     assert len(names) == 19
-    # one with an ending anywhere, `log` and the like where a path is made
+    # names with an ending count anywhere, `log` and the like where a path is made
     words = "|".join(rf'{"" if "." in name else "/ "}"{re.escape(name)}"' for name in names)
     paths = [path for package in ("pipeline", "storage", "sweeps") for path in (ROOT / package).rglob("*.py")]
     for path in set(paths) - {Path(folder.__file__).resolve()}:
@@ -121,10 +121,10 @@ def test_what_is_no_record_reads_as_none_and_another_version_is_said_with_the_wa
         assert Example.read(path) is None, content
     assert Example.read(tmp_path / "nothing.json") is None
     assert Example.read(tmp_path) is None
-    said = r"example\.json: found format version .*, expected 2.*release that"
+    message = r"example\.json: found format version .*, expected 2.*release that"
     for version in (1, 3, "2", None, [2]):
         path.write_text(json.dumps({"version": version, "generation": 1, "name": "a"}))
-        with pytest.raises(InputError, match=said):
+        with pytest.raises(InputError, match=message):
             Example.read(path)
 
 
@@ -139,7 +139,7 @@ def job(number: int, workers: int = 1) -> records.JobRecord:
 def test_the_list_of_jobs_is_written_when_it_changes(tmp_path: Path) -> None:
     path = tmp_path / "run" / "jobs.json"
     file = records.JobListFile(path, 2)
-    file.show([job(1)])  # for readers: a run does not end for a disk that refuses
+    file.show([job(1)])  # readers alone need it: a run does not end for a disk that refuses
     path.parent.mkdir()
     file.show([job(1)])
     path.unlink()
@@ -148,17 +148,17 @@ def test_the_list_of_jobs_is_written_when_it_changes(tmp_path: Path) -> None:
     for number in range(records.KEPT + 5):
         file.lose(job(number), "was lost")
     file.show([job(98, workers=3), job(99, workers=0)])
-    found = records.JobList.read(path)
-    assert found is not None
-    assert found.n_jobs == 2
-    assert found.running == 1
-    assert found.workers == 3
-    assert found.n_lost == records.KEPT + 5
-    assert [lost.job for lost in found.lost] == [str(number) for number in range(5, records.KEPT + 5)]
-    shown = json.loads(json.dumps(found.to_dict()))
-    assert shown["running"] == 1
-    assert shown["workers"] == 3
-    assert shown["jobs"][0]["workers"] == 3
+    job_list = records.JobList.read(path)
+    assert job_list is not None
+    assert job_list.n_jobs == 2
+    assert job_list.running == 1
+    assert job_list.workers == 3
+    assert job_list.n_lost == records.KEPT + 5
+    assert [lost.job for lost in job_list.lost] == [str(number) for number in range(5, records.KEPT + 5)]
+    values = json.loads(json.dumps(job_list.to_dict()))
+    assert values["running"] == 1
+    assert values["workers"] == 3
+    assert values["jobs"][0]["workers"] == 3
 
 
 def test_times_and_states_survive_the_file_and_older_ones_are_read(tmp_path: Path) -> None:
@@ -166,8 +166,8 @@ def test_times_and_states_survive_the_file_and_older_ones_are_read(tmp_path: Pat
     assert records.read_pilot(generation.run) == records.Pilot()
     where = ("a", "posterior", 0.8, 10, 0.5)
     timed = records.TimedRestart(*where, 0.25, 0.75)
-    asked = records.TimedQuestions("a", "active", 0.8, 16, 2.0)
-    pilot = records.Pilot(timed=(timed,), questions=(asked,), moment=records.Moment(1000.0, "n1", 0.5))
+    questions = records.TimedQuestions("a", "active", 0.8, 16, 2.0)
+    pilot = records.Pilot(timed=(timed,), questions=(questions,), moment=records.Moment(1000.0, "n1", 0.5))
     pilot.write(generation.pilot, generation.files)
     assert records.read_pilot(generation.run) == pilot
     older = json.loads(generation.pilot.read_text())

@@ -41,7 +41,7 @@ def numbers(path: Path) -> list[int]:
 
 
 def make(path: Path, *numbers: int) -> list[int]:
-    """Journal of some records; where each ends."""
+    """Write a journal of some records and return where each ends."""
     ends = []
     with Journal(path) as journal:
         for number in numbers:
@@ -68,16 +68,16 @@ def test_records_come_back_as_they_went_in_while_it_is_written(path: Path) -> No
     assert first[0] == header
     assert list(first[1]) == list(ARRAYS)
     for name, values in ARRAYS.items():
-        found = first[1][name]
-        assert found.dtype == values.dtype
-        assert found.shape == values.shape
-        assert found.tobytes() == values.tobytes()
+        array = first[1][name]
+        assert array.dtype == values.dtype
+        assert array.shape == values.shape
+        assert array.tobytes() == values.tobytes()
     assert second == ({}, {})
     assert path.stat().st_mode & 0o777 == 0o600
 
 
 def framed(body: bytes, version: int = VERSION) -> bytes:
-    """A record of a body, as a journal of a version has it."""
+    """Return the record of a body in a journal of a version."""
     mark = MARK.replace(bytes([VERSION]), bytes([version]))
     digest = hashlib.sha256(body).digest()
     checksum = zlib.crc32(HEAD.pack(mark, len(body), digest, 0))
@@ -103,11 +103,11 @@ def test_long_arrays_of_whole_numbers_are_packed_and_come_back(
     }
     with Journal(path) as journal:
         journal.append({"number": 0}, arrays)
-    ((_, found),) = replay(path)
-    for name, wanted in arrays.items():
-        assert found[name].dtype == wanted.dtype, name
-        np.testing.assert_array_equal(found[name], wanted, err_msg=name)
-        assert found[name].flags.writeable
+    ((_, arrays_read),) = replay(path)
+    for name, expected in arrays.items():
+        assert arrays_read[name].dtype == expected.dtype, name
+        np.testing.assert_array_equal(arrays_read[name], expected, err_msg=name)
+        assert arrays_read[name].flags.writeable
 
 
 def test_labels_of_many_rows_take_less_than_a_byte_each(path: Path) -> None:
@@ -195,9 +195,9 @@ def test_a_bit_turned_in_any_byte_is_found_and_nothing_damaged_or_of_others_is_e
         assert path.read_bytes() == before
     older = MARK.replace(bytes([VERSION]), b"\x01") + b"of another"
     cases = {older: "format version 1, expected version 2 or 3", b"something else": "no journal"}
-    for content, said in cases.items():
+    for content, message in cases.items():
         path.write_bytes(content)
-        with pytest.raises(JournalDamaged, match=said):
+        with pytest.raises(JournalDamaged, match=message):
             Journal(path)
         assert path.read_bytes() == content
 
@@ -253,30 +253,30 @@ def test_open_and_compact_crashed_anywhere(tmp_path: Path) -> None:
 
 def test_what_is_reported_is_durable(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     events: list[str] = []
-    fsync, replace, other = os.fsync, os.replace, path.with_name("other")
+    fsync, replace, second_path = os.fsync, os.replace, path.with_name("other")
 
     def note_fsync(file: int) -> None:
         fsync(file)
         place = Path(os.readlink(f"/proc/self/fd/{file}"))
         events.append("directory" if place.is_dir() else f"{place.name} of {place.stat().st_size}")
 
-    make(other, 0, 1)
+    make(second_path, 0, 1)
     with Journal(path) as journal:
         monkeypatch.setattr(os, "fsync", note_fsync)
         monkeypatch.setattr(os, "replace", lambda *names: (replace(*names), events.append("rename")))
         journal.append({"number": 0}, {"x": np.arange(2)})
         first = journal.size
-        journal.copy([other])
+        journal.copy([second_path])
         assert events == [f"journal of {first}", f"journal of {journal.size}"]
         journal.compact(lambda header: header["number"] == 0)
         # whole, then named
         assert events[-3:] == [f"journal.partial of {journal.size}", "rename", "directory"]
 
 
-@pytest.mark.parametrize("written", [0, 10, 10**6])
-def test_a_full_disk_leaves_it_as_it_was(path: Path, monkeypatch: pytest.MonkeyPatch, written: int) -> None:
+@pytest.mark.parametrize("n_bytes", [0, 10, 10**6])
+def test_a_full_disk_leaves_it_as_it_was(path: Path, monkeypatch: pytest.MonkeyPatch, n_bytes: int) -> None:
     def fill_up(file: io.FileIO, data: bytes) -> None:
-        file.write(data[:written])
+        file.write(data[:n_bytes])
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     (end,) = make(path, 0)

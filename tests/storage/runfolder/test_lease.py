@@ -51,7 +51,7 @@ def begin(run: RunFolder, number: int) -> GenerationFolder:
 
 
 def work(generation: GenerationFolder, *numbers: int) -> None:
-    """What a run leaves in its folder."""
+    """Write the files that a run leaves in its folder."""
     with Journal(generation.journal, generation.files) as journal:
         for number in numbers:
             journal.append({"number": number}, {"x": np.arange(number)})
@@ -69,7 +69,7 @@ def run(tmp_path: Path) -> RunFolder:
 
 def test_a_later_holder_closes_all_before_it(run: RunFolder) -> None:
     first, second, third = begin(run, 1), begin(run, 2), begin(run, 4)
-    module.close_older(run, 2)  # one that woke late closes only those before itself
+    module.close_older(run, 2)  # a holder that woke late closes only those before itself
     for generation in (first, second):
         with pytest.raises(LeaseLost):
             generation.files.check()
@@ -85,7 +85,7 @@ def test_taking_over_crashed_anywhere(tmp_path: Path) -> None:
         return run
 
     def take_over(run: RunFolder) -> GenerationFolder:
-        generation = begin(run, 1 + max(each.number for each in run.generations()))
+        generation = begin(run, 1 + max(folder.number for folder in run.generations()))
         inherit(run, generation)
         return generation
 
@@ -95,7 +95,7 @@ def test_taking_over_crashed_anywhere(tmp_path: Path) -> None:
         assert [row.seconds for row in records.read_pilot(run).timed] == [3.0]
         # the second record was written by another holder: it is another failure
         assert records.read_failures(run) == [FAILURE, FAILURE]
-        assert [each.number for each in run.generations()] == [generation.number]
+        assert [folder.number for folder in run.generations()] == [generation.number]
         files = {path.name for path in generation.path.iterdir()}
         assert files == {"failures.jsonl", "journal", "pilot.json", "writing"}
 
@@ -129,7 +129,7 @@ def test_heartbeats_count_and_no_clock(run: RunFolder, age: float, monkeypatch: 
 
 
 def test_what_happens_ends_the_wait_for_a_heartbeat(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is given back, the folder goes, or another process takes it."""
+    """The lease is given back, the folder goes, or another process takes the lease."""
     held = leave_lease(run.cube, other(**ELSEWHERE), age=7200)
     happenings: list[Callable[[], object]] = [
         lambda: run.lease(1).write_text(held.model_copy(update={"released": True}).to_text(1)),
@@ -139,8 +139,8 @@ def test_what_happens_ends_the_wait_for_a_heartbeat(run: RunFolder, monkeypatch:
     for happens in happenings:
         leave_lease(run.cube, other(**ELSEWHERE), age=7200)
         monkeypatch.setattr(module.time, "sleep", lambda seconds, happens=happens: happens())
-        found, now = read_lease(run.cube), module.last_lease(run)
-        assert (found and (found.number, found.holder)) == (now and (now.number, now.holder))
+        lease, now = read_lease(run.cube), module.last_lease(run)
+        assert (lease and (lease.number, lease.holder)) == (now and (now.number, now.holder))
 
 
 def test_the_highest_number_counts_and_one_that_somebody_removed_is_free(cube: Path) -> None:
@@ -148,13 +148,13 @@ def test_the_highest_number_counts_and_one_that_somebody_removed_is_free(cube: P
     RunFolder(cube).make()
     assert read_lease(cube) is None
     leave_lease(cube, other(**DEAD), number=2)
-    kept = leave_lease(cube, this_process(), number=10, age=10)
-    found = read_lease(cube)
-    assert found
-    assert found.number == 10
-    assert found.holder == kept
-    assert found.alive
-    assert found.age(time.time()) == pytest.approx(10, abs=5)
+    holder = leave_lease(cube, this_process(), number=10, age=10)
+    lease = read_lease(cube)
+    assert lease
+    assert lease.number == 10
+    assert lease.holder == holder
+    assert lease.alive
+    assert lease.age(time.time()) == pytest.approx(10, abs=5)
     GenerationFolder(RunFolder(cube), 11).path.mkdir()
     assert read_lease(cube) == module.LeaseState(11, None, 0, alive=False)
 
@@ -185,8 +185,8 @@ def test_one_holds_it_and_given_back_it_is_free(cube: Path, monkeypatch: pytest.
         with Lease.acquire(cube) as lease:
             assert lease.number == number
             assert len([path for path in run_of(cube).iterdir() if path.is_file()]) <= module.KEPT + 2
-            said = f"{cube} .* job 77, since {re.escape(lease.holder.since)}"
-            with pytest.raises(LeaseHeld, match=said) as caught:
+            message = f"{cube} .* job 77, since {re.escape(lease.holder.since)}"
+            with pytest.raises(LeaseHeld, match=message) as caught:
                 Lease.acquire(cube)
             assert caught.value.holder == lease.holder
             assert caught.value.silent is None
@@ -249,31 +249,31 @@ def test_a_job_started_again_takes_its_former_lease(cube: Path, monkeypatch: pyt
 
 def test_the_former_holder_can_write_nothing(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "BEAT_EVERY", 0.01)
-    told: list[LeaseLost] = []
-    former = Lease.acquire(cube, on_lost=told.append)
+    losses: list[LeaseLost] = []
+    former = Lease.acquire(cube, on_lost=losses.append)
     former.files.put(cube.parent / "file", b"1")
     monkeypatch.setattr(module, "is_alive", lambda process: False)
     with Lease.acquire(cube) as lease:
         with pytest.raises(LeaseLost):
             former.files.put(cube.parent / "file", b"2")
-        wait_until(lambda: bool(told), seconds=20)
+        wait_until(lambda: bool(losses), seconds=20)
         with pytest.raises(LeaseLost):
             former.check()
         former.release()
         lease.files.put(cube.parent / "file", b"3")
     assert (cube.parent / "file").read_bytes() == b"3"
-    assert len(told) == 1
+    assert len(losses) == 1
 
 
 def test_the_heart_beats_and_a_cancel_reaches_the_holder(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "BEAT_EVERY", 0.01)
-    told: list[LeaseLost] = []
-    with Lease.acquire(cube, on_lost=told.append) as lease:
+    losses: list[LeaseLost] = []
+    with Lease.acquire(cube, on_lost=losses.append) as lease:
         os.utime(run_of(cube) / "lease.1", (0, 0))
         wait_until(lambda: (run_of(cube) / "lease.1").stat().st_mtime > 0, seconds=20)
         records.StopRequest(host="here", at=1.0).write(RunFolder(cube).stop)
-        wait_until(lambda: bool(told), seconds=20)
-        assert isinstance(told[0], module.Cancelled)
+        wait_until(lambda: bool(losses), seconds=20)
+        assert isinstance(losses[0], module.Cancelled)
         with pytest.raises(module.Cancelled, match="cancelled"):
             lease.check()
         # What is in hand is still written.
@@ -395,26 +395,26 @@ def test_of_many_takers_of_a_dead_lease_one_wins(tmp_path: Path) -> None:
 @pytest.mark.parametrize("look", ["lease_numbers", "generations"])
 def test_a_lease_taken_during_a_look(cube: Path, monkeypatch: pytest.MonkeyPatch, look: str, at: int) -> None:
     leave_lease(cube, other(**DEAD))
-    real_look, looks, taken = getattr(RunFolder, look), [], []
+    real_look, looks, leases = getattr(RunFolder, look), [], []
 
     def slow_look(run: RunFolder) -> Any:
-        found = real_look(run)
-        looks.append(found)
+        listing = real_look(run)
+        looks.append(listing)
         if len(looks) == at:
             monkeypatch.setattr(RunFolder, look, real_look)
-            taken.append(Lease.acquire(cube))
-        return found
+            leases.append(Lease.acquire(cube))
+        return listing
 
     monkeypatch.setattr(RunFolder, look, slow_look)
     with pytest.raises(LeaseHeld):
         Lease.acquire(cube)
-    with taken.pop() as lease:
+    with leases.pop() as lease:
         lease.check()
 
 
 @pytest.mark.parametrize("number", [1, 50])
 def test_a_taker_who_slept_takes_nothing(cube: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
-    """It saw a dead lease once, which others have taken since, or which has long been cleaned away."""
+    """It saw a dead lease once, which others have taken since or cleaned away."""
     dead = leave_lease(cube, other(**DEAD), number=number)
     look, real = [module.LeaseState(min(number, 3), dead, 0, False)] * 2, module.last_lease
     with Lease.acquire(cube) as lease:
@@ -437,8 +437,8 @@ def test_this_process_lives_and_no_zombie(proc: str, monkeypatch: pytest.MonkeyP
     assert me == this_process()
     assert me.process_start
     changes = {"host": "x", "process_start": "0", "pid": 2**22 + 1, "boot_id": "x", "pid_namespace": "x"}
-    found = [is_alive(me.model_copy(update={key: value})) for key, value in changes.items()]
-    assert found == [True, False, False, None, None]
+    answers = [is_alive(me.model_copy(update={key: value})) for key, value in changes.items()]
+    assert answers == [True, False, False, None, None]
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     assert child.stdin is not None
     start = process_start(child.pid) or ""
