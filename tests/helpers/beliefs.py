@@ -9,14 +9,14 @@ NO_ANSWERS = np.empty((0, 3), dtype=np.int32)
 
 
 def made_up(draws: ArrayLike, *, accuracy: float = 0.9, X: ArrayLike | None = None) -> Belief:
-    """The belief of some draws; its solution is the first of them."""
+    """Return the belief of some draws; its solution is the first of them."""
     labels = np.asarray(draws, dtype=np.int16)
     features = np.arange(labels.shape[1], dtype=float)[:, None] if X is None else np.asarray(X, dtype=float)
     return Belief(features, labels[0], labels, int(labels.max()) + 1, accuracy, "spherical")
 
 
 def random_belief(seed: int, *, accuracy: float = 0.9) -> Belief:
-    """Thirty draws that differ from one partition of twelve samples in a few labels each."""
+    """Return thirty draws that differ from one partition of twelve samples in a few labels each."""
     rng = np.random.default_rng(seed)
     base = rng.integers(0, 3, size=12)
     draws = np.where(rng.random((30, 12)) < 0.25, rng.integers(0, 3, size=12), base)

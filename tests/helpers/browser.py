@@ -26,14 +26,14 @@ class Page:
         self.driver.get(path.as_uri())
 
     def console(self) -> list[str]:
-        """Everything said on the console, policy violations included."""
+        """Return everything that the console shows, with violations of policies."""
         return [entry["message"] for entry in self.driver.get_log("browser")]
 
     def requests(self) -> list[str]:
-        """Addresses that were asked for, data in the page itself left out."""
-        said = (json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance"))
-        sent = [each["params"] for each in said if each["method"] == "Network.requestWillBeSent"]
-        return [url for each in sent if not (url := each["request"]["url"]).startswith("data:")]
+        """Return the addresses that were requested, without data in the page itself."""
+        messages = (json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance"))
+        sent = [message["params"] for message in messages if message["method"] == "Network.requestWillBeSent"]
+        return [url for request in sent if not (url := request["request"]["url"]).startswith("data:")]
 
     def prefer(self, scheme: str) -> None:
         """Let the system prefer "light" or "dark"."""
@@ -48,7 +48,7 @@ class Page:
 
 @contextmanager
 def chromium() -> Iterator[Page]:
-    """A browser of its own, closed at the end."""
+    """Yield a new browser, which is closed at the end."""
     browser, helper = next(filter(None, map(shutil.which, BROWSERS)), None), shutil.which("chromedriver")
     if browser is None or helper is None:
         pytest.skip("Chromium and its driver (Debian: chromium, chromium-driver) are not on this machine")

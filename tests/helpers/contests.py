@@ -14,7 +14,7 @@ OFFSETS = 0.01 * np.arange(1, 11)
 
 
 def cell(dataset: str, model: str, nmi: float, **changes: object) -> dict[str, object]:
-    """A row of `cell_table`: done, with both scores equal, without annotations unless p is given."""
+    """Return a row of `cell_table`: done, with equal scores, without annotations unless p is given."""
     row: dict[str, object] = {"dataset": dataset, "model": model, "nmi": nmi, "adjusted_rand": nmi}
     row |= {"status": "done", "seconds": 0.5, "cpu_seconds": 0.25, "restarts_done": 3, "n_clusters": 3}
     if "p" in changes:
@@ -26,7 +26,7 @@ def cell(dataset: str, model: str, nmi: float, **changes: object) -> dict[str, o
 
 
 def table(rows: Iterable[dict[str, object]]) -> pd.DataFrame:
-    """Rows as `cell_table` gives them."""
+    """Return rows as `cell_table` gives them."""
     frame = pd.DataFrame(list(rows), columns=[*KEYS, *STATE, *FOUND, *CHOICE, *SCORES])
     whole = dict.fromkeys(("n_clusters", "mixture", "m", "replicate", "restarts_done"), "Int64")
     real = dict.fromkeys(("p", "seconds", "cpu_seconds", *SCORES), float)
@@ -34,7 +34,7 @@ def table(rows: Iterable[dict[str, object]]) -> pd.DataFrame:
 
 
 def contest(scores: dict[str, Iterable[float]], spread: float = 0.0, draws: int = 2) -> pd.DataFrame:
-    """Cells of models with one score on each data set `d0`, `d1`, …, and a spread over redraws."""
+    """Return cells of models with one score on each data set `d0`, `d1`, …, and a spread over redraws."""
     rows = []
     for model, values in scores.items():
         for number, value in enumerate(values):

@@ -23,7 +23,7 @@ def designed(
     designs: tuple[str, ...] = ("uniform", "active"),
     baseline: float | None = None,
 ) -> pd.DataFrame:
-    """Cells of N = 100 samples at m = 0.5N, 1N and 1.5N, scores a function of design, m / N and unit."""
+    """Return cells of N = 100 samples at m = 0.5N, 1N and 1.5N; scores depend on design, m / N and unit."""
     rows: list[dict[str, object]] = []
     units = [{"mixture": mixture} for mixture in range(mixtures)] or [{}]
     for dataset in datasets:
@@ -38,5 +38,5 @@ def designed(
 
 
 def written(*datasets: str) -> dict[tuple[str, int], str]:
-    """How the sweep file would write each m."""
+    """Return the text of each m in a sweep file."""
     return {(dataset, m): text for dataset in datasets for m, text in WRITTEN.items()}

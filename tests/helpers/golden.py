@@ -123,7 +123,7 @@ def run_everything(folder: Path) -> Everything:
 
 
 def digests(cube: Path, without: tuple[str, ...] = tuple(RUN_DEPENDENT)) -> Digests:
-    """Sha256 of data type, shape and bytes of every array, by its path."""
+    """Return the sha256 of data type, shape and bytes of every array, by its path."""
     return {
         path: _digest(array[...]) for path, array in _arrays(cube) if path.rpartition("/")[2] not in without
     }
@@ -141,8 +141,8 @@ def layout(cube: Path) -> str:
         stored = node.metadata.to_dict()
         texts = {"codecs": _json(stored["codecs"]), "attributes": _json(node.attrs.asdict())}
         places = {key: shared[key].setdefault(text, len(shared[key])) for key, text in texts.items()}
-        kept = [stored.get(key) for key in ("data_type", "dimension_names", "shape", "fill_value")]
-        lines.append(f"{path} {_json([*kept, node.chunks])} {places}")
+        fields = [stored.get(key) for key in ("data_type", "dimension_names", "shape", "fill_value")]
+        lines.append(f"{path} {_json([*fields, node.chunks])} {places}")
     for key, texts in shared.items():
         lines += [f"{key} {place} {text}" for text, place in texts.items()]
     return "".join(f"{line}\n" for line in lines)
@@ -168,7 +168,7 @@ def settle(cube: Path) -> None:
 
 
 def transcript(*arguments: str) -> str:
-    """A command, what it printed, and its exit code."""
+    """Return a command, its output and its exit code as text."""
     result = sweep(*arguments)
     errors = "".join(f"! {line}\n" for line in result.stderr.splitlines())
     return f"$ sweep {' '.join(arguments)}\n{result.stdout}{errors}exit {result.exit_code}\n"
@@ -220,7 +220,7 @@ def records_text(text: str) -> str:
 
 
 def stable(text: str, folder: Path) -> str:
-    """The text with marks for times, the folder and this release, and numbers of nine digits."""
+    """Return the text with marks for times, the folder and this release, and numbers of nine digits."""
     text = text.replace(str(folder), "FOLDER")
     text = re.sub(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?( UTC|Z|\+00:00)", "TIME", text)
     text = re.sub(r'("since": )[\d.]+', r"\1TIME", text)
@@ -230,7 +230,7 @@ def stable(text: str, folder: Path) -> str:
 
 @contextlib.contextmanager
 def described(figures: dict[str, str]) -> Iterator[None]:
-    """Take down what each figure shows, by its name, in place of drawing it: nine tenths of the time."""
+    """Describe each figure by its name and do not draw it, which saves nine tenths of the time."""
 
     def save(figure: Figure, target: Any, **options: object) -> None:
         if isinstance(target, Path):
@@ -317,14 +317,14 @@ class _PageText(HTMLParser):
 
 
 def page_text(html: str) -> str:
-    """Text and tables of a page."""
+    """Return text and tables of a page."""
     parser = _PageText()
     parser.feed(html)
     return "".join(f"{line.rstrip()}\n" for line in parser.lines[1:])
 
 
 def made_with() -> dict[str, str]:
-    """What equal bits are promised for, whatever the release."""
+    """Return the software for which equal bits are promised in every release."""
     return {key: value for key, value in fingerprint().items() if key != "sweep"}
 
 

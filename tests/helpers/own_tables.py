@@ -23,7 +23,7 @@ def read(path: Path, **choice: Any) -> LabelledTable:
 
 
 def problems(path: Path, **choice: Any) -> list[str]:
-    """Problems of a table that is refused, with FILE in place of its path."""
+    """Return the problems of a table that is refused, with FILE in place of its path."""
     with pytest.raises(InputError) as caught:
         read(path, **choice)
     return [str(problem).replace(str(path), "FILE") for problem in caught.value.problems]

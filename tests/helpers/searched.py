@@ -16,7 +16,7 @@ MORE = ("objective", "hits", "search", "design", "covariance_shape")
 def searched(
     names: tuple[str, ...] = ("first", "second"), *, datasets: tuple[str, ...] = ("a", "b")
 ) -> pd.DataFrame:
-    """Four redraws of a model and a baseline, and a method.
+    """Return four redraws of a model and a baseline, and a method.
 
     On the first data set the second search is 1 nat better in redraw 0, 2 nats worse in redraw 1 and the same
     in the others, takes half the CPU time, and finds its best twice as often; NMI is 0.1 higher in redraw 0.
@@ -37,13 +37,13 @@ def searched(
             alone = {key: value for key, value in more.items() if key not in ("p", "replicate")}
             rows.append(cell(dataset, "unsupervised", 0.4, objective=-90.0, **alone))
         rows.append(cell(dataset, "k-means", 0.2, objective=-8.0, hits=1))
-    found = table(rows).assign(**{key: [row.get(key) for row in rows] for key in MORE})
-    return found.astype({"hits": "Int64", "objective": float})
+    cells = table(rows).assign(**{key: [row.get(key) for row in rows] for key in MORE})
+    return cells.astype({"hits": "Int64", "objective": float})
 
 
 def other_shapes() -> pd.DataFrame:
-    """The same of a model that chooses its shape: the second search chose another one in redraw 1."""
+    """Return cells of a model that chooses its shape; the second search chose another one in redraw 1."""
     cells = searched()
-    other = (cells["search"] == "second") & (cells["replicate"] == 1) & (cells["model"] == "posterior")
-    shapes = cells["covariance_shape"].where(cells["model"] != "posterior", "full").mask(other, "tied")
+    is_changed = (cells["search"] == "second") & (cells["replicate"] == 1) & (cells["model"] == "posterior")
+    shapes = cells["covariance_shape"].where(cells["model"] != "posterior", "full").mask(is_changed, "tied")
     return cells.assign(covariance_shape=shapes)

@@ -14,7 +14,7 @@ from sweep_clustering.sweeps.plan import DatasetPlan
 
 
 def make(folder: Path, *plans: DatasetPlan, scales: tuple[str, ...] = ("standard",)) -> Path:
-    """Cube of several data sets on disk, after one run, for which one more could not be had."""
+    """Write a cube of several data sets after one run that lacked one more data set."""
     names = dict.fromkeys([*(plan.name for plan in plans), "wine"])
     entries = [{"name": name, "scale": scales[at % len(scales)]} for at, name in enumerate(names)]
     cube, grid = folder / "toy.zarr", {"datasets": entries, "m": ["0.5N", "1N"]}
@@ -27,27 +27,27 @@ def make(folder: Path, *plans: DatasetPlan, scales: tuple[str, ...] = ("standard
 
 
 def tables(*plans: DatasetPlan) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, DatasetPlan]]:
-    """Cells, summary and plans of a cube in memory."""
+    """Return cells, summary and plans of a cube in memory."""
     named = {plan.name: plan for plan in plans}
     cells = cell_table(toy.tree(*plans), named)
     return cells, summary_table(cells), named
 
 
 def content(cells: pd.DataFrame | None = None, **parts: object) -> Content:
-    """What a section reads of a cube in memory; the rest of it is not there."""
+    """Return the content that a section reads of a cube in memory, without the rest."""
     nothing = dict.fromkeys(("manifest", "tree", "summary", "cell", "compared", "published", "holder"))
-    given = {**nothing, "all_cells": cells, "failures": (), **parts}
-    cached = {name: given.pop(name) for name in ("written",) if name in given}
-    found = Content(cells=cells, **given)  # type: ignore[arg-type]
-    found.__dict__.update(cached)
-    return found
+    fields = {**nothing, "all_cells": cells, "failures": (), **parts}
+    cached = {name: fields.pop(name) for name in ("written",) if name in fields}
+    content_read = Content(cells=cells, **fields)  # type: ignore[arg-type]
+    content_read.__dict__.update(cached)
+    return content_read
 
 
 SAVE = Figure.savefig
 
 
 def svg_alone(figure: Figure, target: object, **options: object) -> None:
-    """`Figure.savefig` whose PNG and PDF files are empty, in less time."""
+    """Replace `Figure.savefig`, with empty PNG and PDF files, to save time."""
     if not isinstance(target, Path):
         return SAVE(figure, target, **options)
     target.touch()

@@ -8,7 +8,7 @@ from sweep_clustering.storage.cube.manifest import read_manifest
 
 
 def kinds(cube: Path) -> Iterator[str]:
-    """One chunk file of each array of a cube, by its key: the last one."""
+    """Yield the key of the last chunk file of each array of a cube."""
     for path in sorted(read_manifest(cube).metadata):
         files = sorted(file.name for file in (cube / path).iterdir() if chunk_position(file.name) is not None)
         yield from (f"{path}/{name}" for name in files[-1:])

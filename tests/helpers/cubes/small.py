@@ -34,7 +34,7 @@ from sweep_clustering.sweeps.words import chooses, holds_out, is_any, shape_of
 
 
 def make_spec(datasets: Iterable[str] = "ab", restarts: int = 3, **changes: Any) -> sweepfile.SweepSpec:
-    """A sweep of data sets."""
+    """Return a sweep of data sets."""
     grid = {
         "datasets": [{"name": name, "scale": "none"} for name in datasets],
         "p": [0.9],
@@ -51,7 +51,7 @@ SPEC = make_spec()
 
 
 def make_plan(name: str = "a", **changes: Any) -> DatasetPlan:
-    """A real data set with one accuracy, one annotation count, two replicates, one model and a baseline."""
+    """Return the plan of a real data set: one accuracy and count, two replicates, a model and a baseline."""
     sizes = {"n_samples": 5, "n_features": 2, "n_clusters": 2, "replicates": 2, "restarts": 3}
     grid = {"p": (0.9,), "m": (4,), "models": ("likelihood",), "baselines": ("unsupervised",)}
     source = {"checksum": "c0ffee", "source": "drawn", "has_labels": True, "mixtures": None, "name": name}
@@ -63,12 +63,12 @@ def make_plan(name: str = "a", **changes: Any) -> DatasetPlan:
 
 
 def with_unions(plan: DatasetPlan) -> DatasetPlan:
-    """The same with room for the Gaussians of models that choose what classes are made of."""
+    """Return the plan with room for the Gaussians of models that choose what classes are made of."""
     return replace(plan, unions=unions_of(SPEC.search, plan))
 
 
 def draw_inputs(plan: DatasetPlan) -> tuple[np.ndarray, np.ndarray | None]:
-    """X and true labels; those of a mixture do not depend on how many there are."""
+    """Return X and true labels; those of a mixture do not depend on how many there are."""
     lead = () if plan.mixtures is None else (plan.mixtures,)
     rng = np.random.default_rng(zlib.crc32(plan.name.encode()))
     features = rng.standard_normal((*lead, plan.n_samples, plan.n_features))
@@ -77,7 +77,7 @@ def draw_inputs(plan: DatasetPlan) -> tuple[np.ndarray, np.ndarray | None]:
 
 
 def draw_cell(plan: DatasetPlan, cell: Cell) -> dict[str, np.ndarray]:
-    """Results of one cell, a function of its coordinates alone."""
+    """Return the results of one cell, a function of its coordinates alone."""
     rng = np.random.default_rng(zlib.crc32(str(cell).encode()))
     values = {
         "log_likelihood": rng.standard_normal(plan.restarts),
@@ -107,7 +107,7 @@ def draw_cell(plan: DatasetPlan, cell: Cell) -> dict[str, np.ndarray]:
 
 
 def _choice(cell: Cell, rng: np.random.Generator, every: bool) -> dict[str, np.ndarray]:
-    """What a cell chose, its scores, and fill values for what one of another model does not have."""
+    """Return the choice of a cell, its scores, and fill values for what other models have."""
     shapes = SCORED if every else CANDIDATES
     code, scores = CODES[CANDIDATES[rng.integers(len(CANDIDATES))]], rng.random((2, len(shapes)))
     tried = CANDIDATES if chooses(cell.model) else (shape_of(cell.model),) if every else ()
@@ -121,7 +121,7 @@ MADE_OF = Structure(2, 2, "full")
 
 
 def draw_gaussians(rng: np.random.Generator, n_features: int, n_clusters: int) -> Gaussians:
-    """Those of `MADE_OF`."""
+    """Return Gaussians of the structure `MADE_OF`."""
     many = MADE_OF.components * n_clusters
     class_of = np.arange(many, dtype=np.int16) % n_clusters
     means, axes = rng.standard_normal((many, 2)), rng.standard_normal((n_features, 2))
@@ -130,15 +130,15 @@ def draw_gaussians(rng: np.random.Generator, n_features: int, n_clusters: int) -
 
 
 def _covariances(plan: DatasetPlan, cell: Cell, rng: np.random.Generator) -> np.ndarray:
-    """In the form of the cell's node."""
-    own = DIMS[shape_of(cell.model)]
-    form = own if cell.p is None else widest_dims(map(shape_of, plan.models))
-    drawn = rng.random((plan.n_clusters, *[plan.n_features] * len(own)))
+    """Return covariances in the form of the cell's node."""
+    dims = DIMS[shape_of(cell.model)]
+    form = dims if cell.p is None else widest_dims(map(shape_of, plan.models))
+    drawn = rng.random((plan.n_clusters, *[plan.n_features] * len(dims)))
     return widened(drawn, len(form), plan.n_features)
 
 
 def draw_block(plan: DatasetPlan, block: Block) -> dict[str, np.ndarray]:
-    """Results of one block, all done, in the layout of `BlockStore.write`."""
+    """Return the results of one block, all done, in the layout of `BlockStore.write`."""
     cells = [draw_cell(plan, cell) for cell in block.cells()]
     results = {name: np.stack([cell[name] for cell in cells]) for name in cells[0]}
     if not block.node.baseline:
@@ -150,7 +150,7 @@ def draw_block(plan: DatasetPlan, block: Block) -> dict[str, np.ndarray]:
 def draw_annotations(
     plan: DatasetPlan, block: Block, mixture: int | None, replicate: int | None
 ) -> np.ndarray:
-    """Annotations of one graph: the same for every model."""
+    """Return the annotations of one graph, the same for every model."""
     p, m = block.first.p, present(block.first.m)
     text = f"{block.dataset} {mixture} {p} {m} {replicate}"
     rng = np.random.default_rng(zlib.crc32(text.encode()))
@@ -174,23 +174,23 @@ def filled(path: Path, plans: Iterable[DatasetPlan], spec: sweepfile.SweepSpec =
 
 
 def files(path: Path) -> dict[str, str]:
-    """Sha256 of every file below a directory, by its relative name."""
-    found = [file for file in path.rglob("*") if file.is_file()]
-    return {str(f.relative_to(path)): hashlib.sha256(f.read_bytes()).hexdigest() for f in found}
+    """Return the sha256 of every file below a directory, by its relative name."""
+    paths = [file for file in path.rglob("*") if file.is_file()]
+    return {str(f.relative_to(path)): hashlib.sha256(f.read_bytes()).hexdigest() for f in paths}
 
 
 def result_files(path: Path) -> dict[str, str]:
-    """Sha256 of the chunk files of results, status and annotations included."""
+    """Return the sha256 of the chunk files of results, with status and annotations."""
     inputs = {"X", "labels_true", "p", "m", "m_over_n", "replicate", "mixture", "model", "field", "candidate"}
     inputs |= {"design", "search"}
-    found = {}
+    digests = {}
     for name, digest in files(path).items():
         array, _, file = name.rpartition("/")
         if chunk_position(file) is not None and array.rpartition("/")[2] not in inputs:
-            found[name] = digest
-    return found
+            digests[name] = digest
+    return digests
 
 
 def read_whole(path: Path) -> xr.DataTree:
-    """The cube as anybody opens it, read whole; threads would make arrays of a few bytes slower to read."""
+    """Return a cube that is read whole; threads would only read arrays of a few bytes more slowly."""
     return xr.open_datatree(path, engine="zarr", chunks={}).load(scheduler="synchronous")

@@ -22,7 +22,7 @@ FAILED_CELL, PENDING_CELL = 1, 2
 
 
 def plan(name: str, **changes: object) -> DatasetPlan:
-    """Grid of 2 accuracies × 2 annotation counts × 3 replicates × 2 models, with a baseline."""
+    """Return a grid of 2 accuracies × 2 annotation counts × 3 replicates × 2 models, with a baseline."""
     sizes = {"n_samples": 24, "n_features": 2, "n_clusters": 3, "replicates": 3, "restarts": 4}
     chunks = {"mixture_chunk": 2, "replicate_chunk": 3, "model_chunk": 2}
     grid = {"p": (0.9, 0.8), "m": (12, 24), "models": ("likelihood", "posterior")}
@@ -31,7 +31,7 @@ def plan(name: str, **changes: object) -> DatasetPlan:
 
 
 def arrays(plan: DatasetPlan, seed: int = 0) -> dict[str, np.ndarray]:
-    """Every array of one data set by its path; one cell of each grid failed, one is pending."""
+    """Return the arrays of one data set by path; one cell of each grid failed, one is pending."""
     rng, specs = np.random.default_rng(seed), schema.array_specs(plan)
     values = {spec.path: _draw(rng, spec, plan) for spec in specs}
     for node, (place, word) in product(
@@ -48,7 +48,7 @@ def arrays(plan: DatasetPlan, seed: int = 0) -> dict[str, np.ndarray]:
 
 
 def tree(*plans: DatasetPlan, chunked: bool = True) -> xr.DataTree:
-    """Cube of several data sets, in dask arrays chunked as on disk, or in plain ones."""
+    """Return a cube of several data sets, in dask arrays chunked as on disk, or in plain ones."""
     nodes: dict[str, xr.Dataset] = {"/": xr.Dataset()}
     for number, dataset in enumerate(plans):
         values = arrays(dataset, number)
@@ -89,7 +89,7 @@ def _draw(rng: np.random.Generator, spec: schema.ArraySpec, plan: DatasetPlan) -
 
 
 def _draw_choice(rng: np.random.Generator, spec: schema.ArraySpec, plan: DatasetPlan) -> np.ndarray:
-    """What held-out annotations said of cells, and fill values for shapes that were not tried."""
+    """Return scores of held-out annotations, and fill values for shapes that were not tried."""
     values = rng.uniform(0.1, 0.9, size=spec.shape)
     if spec.variable.name == "covariance_shape":
         values = rng.choice([CODES[shape] for shape in CANDIDATES], size=spec.shape).astype("i1")
@@ -98,20 +98,20 @@ def _draw_choice(rng: np.random.Generator, spec: schema.ArraySpec, plan: Dataset
         if "candidate" not in spec.dims:
             tried = np.array(chooses(model))
         else:
-            own = CANDIDATES if chooses(model) else (shape_of(model),) * plan.held_out
-            tried = np.isin(schema.coordinate_values(plan)["candidate"].astype(str), own)
+            candidates = CANDIDATES if chooses(model) else (shape_of(model),) * plan.held_out
+            tried = np.isin(schema.coordinate_values(plan)["candidate"].astype(str), candidates)
         values[(*lead, number)] = np.where(tried, values[(*lead, number)], spec.variable.fill)
     return values
 
 
 def sweep(spec: dict[str, Any]) -> SweepSpec:
-    """The record of a sweep of which only some keys matter."""
+    """Return the record of a sweep of which only some keys matter."""
     grid = {"models": ["unsupervised"], "restarts": 4, "p": [0.9, 0.8], **spec["grid"]}
     return load("spec", spec | {"grid": grid})
 
 
 def write(path: Path, *plans: DatasetPlan, spec: dict[str, Any]) -> None:
-    """Cube of several data sets on disk, which holds what `tree` holds."""
+    """Write a cube of several data sets with the content of `tree`."""
     values = {name: array for place, plan in enumerate(plans) for name, array in arrays(plan, place).items()}
 
     def inputs(plan: DatasetPlan) -> tuple[np.ndarray, np.ndarray | None]:

@@ -14,7 +14,7 @@ from sweep_clustering.sweeps.plan import DatasetPlan
 
 
 def empty(folder: Path, plan: DatasetPlan) -> Path:
-    """A cube with nothing done, and its run folder."""
+    """Make a cube with nothing done, and its run folder."""
     path = folder / "tiny.zarr"
     create(path, [plan], draw_inputs, SPEC)
     RunFolder(path).make()
@@ -25,7 +25,7 @@ def next_generation(cube: Path) -> GenerationFolder:
     """Begin a generation after all others, and take over what these hold."""
     run = RunFolder(cube)
     run.make()
-    number = 1 + max((each.number for each in run.generations()), default=0)
+    number = 1 + max((older.number for older in run.generations()), default=0)
     generation = GenerationFolder(run, number)
     generation.open()
     close_older(run, number)
@@ -34,11 +34,11 @@ def next_generation(cube: Path) -> GenerationFolder:
 
 
 def next_files(cube: Path) -> Files:
-    """How such a holder writes."""
+    """Return the files through which the next holder writes."""
     return next_generation(cube).files
 
 
 def journaled(cube: Path) -> Iterator[tuple[Header, Arrays]]:
-    """Records of the journals of all generations."""
+    """Yield the records of the journals of all generations."""
     for generation in RunFolder(cube).generations():
         yield from replay(generation.journal)

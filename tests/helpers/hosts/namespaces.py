@@ -48,40 +48,40 @@ class Host:
     local: Path
 
     def command(self, *command: str | Path, folder: Path | None = None) -> list[str]:
-        """What to call outside to run a command inside."""
+        """Return the command to call outside to run a command inside."""
         inside = ["nsenter", "--target", str(self.first), "--all", "--"]
         return [*inside, "env", f"--chdir={folder or self.home}", *map(str, command)]
 
     def run(self, *command: str | Path) -> str:
-        """Output of a command; raises where it fails."""
+        """Return the output of a command; raise where it fails."""
         return _output(self.command(*command))
 
     def processes(self, *words: str) -> list[psutil.Process]:
-        """Its processes, zombies left out, whose command lines have all of these words in them."""
-        found: list[psutil.Process] = []
+        """Return its processes without zombies whose command lines have all of these words."""
+        processes: list[psutil.Process] = []
         with suppress(OSError):  # it was lost
-            own = _space(self.first, "pid")
+            namespace = _space(self.first, "pid")
             for process in psutil.process_iter():
                 with suppress(psutil.Error, OSError):
-                    line = " ".join(process.cmdline()) if _space(process.pid, "pid") == own else ""
+                    line = " ".join(process.cmdline()) if _space(process.pid, "pid") == namespace else ""
                     lives = line and process.status() != psutil.STATUS_ZOMBIE
-                    found += [process] if lives and all(word in line for word in words) else []
-        return found
+                    processes += [process] if lives and all(word in line for word in words) else []
+        return processes
 
     def kill(self, *words: str) -> int:
-        """Kill -9 what `processes` finds; how many."""
-        found = self.processes(*words)
-        for process in found:
+        """Kill -9 the processes with these words and return their number."""
+        processes = self.processes(*words)
+        for process in processes:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
-        return len(found)
+        return len(processes)
 
     def lose(self) -> None:
         """End all of its processes at once and for good, as a loss of power does."""
         with suppress(psutil.NoSuchProcess):
             first = psutil.Process(self.first)
             first.kill()
-            while first.status() != psutil.STATUS_ZOMBIE:  # which it is once all others have ended
+            while first.status() != psutil.STATUS_ZOMBIE:  # it is one once all others have ended
                 time.sleep(0.01)
 
 
@@ -93,7 +93,7 @@ class Network:
     hosts: list[Host]
 
     def cut(self, host: Host) -> None:
-        """Drop everything from and to a host, without a word to anyone: no host sees its own link go down."""
+        """Drop everything from and to a host in silence, so that no host sees its link go down."""
         _at_switch(self.switch, "bridge", "link", "set", "dev", host.name, "state", "0")  # blocked
 
     def heal(self, host: Host) -> None:
@@ -103,7 +103,7 @@ class Network:
 
 @contextmanager
 def network(count: int) -> Iterator[Network]:
-    """Make so many hosts, `host0` and up, and remove them at the end; skips the test where it cannot."""
+    """Make hosts, `host0` and up, and remove them at the end; skip the test where that is impossible."""
     missing = [name for name in PROGRAMS if shutil.which(name) is None]
     if missing or sys.platform != "linux" or os.geteuid() != 0:
         pytest.skip(f"hosts in namespaces need root on Linux, and {', '.join(missing) or 'no more programs'}")
@@ -166,7 +166,7 @@ def _host(number: int, home: Path, switch: int) -> Iterator[Host]:
 def _mortal(*command: str, then: Sequence[str] = ("sleep", "infinity")) -> Iterator[int]:
     with subprocess.Popen([*MORTAL, *command, *then], stdin=subprocess.DEVNULL) as process:
         try:
-            # What is done too early would be done to this machine's own network.
+            # A command that ran too early would change the network of this machine.
             _wait(lambda: _space(process.pid, "net") != _space(os.getpid(), "net"))
             yield process.pid
         finally:
@@ -174,12 +174,12 @@ def _mortal(*command: str, then: Sequence[str] = ("sleep", "infinity")) -> Itera
 
 
 def _wait(condition: Callable[[], int]) -> int:
-    """Wait until it gives something; it may fail while processes begin."""
+    """Return the first value of a condition that is true; it may fail while processes begin."""
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
         with suppress(psutil.Error):
-            if found := condition():
-                return found
+            if value := condition():
+                return value
         time.sleep(0.02)
     raise subprocess.SubprocessError("no namespaces within 20 s")
 
@@ -193,7 +193,7 @@ def _at_switch(switch: int, *command: str) -> None:
 
 
 def _output(command: list[str]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-    if done.returncode:
-        raise subprocess.SubprocessError(f"{' '.join(command)}: {done.stdout}{done.stderr}")
-    return done.stdout
+    process = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    if process.returncode:
+        raise subprocess.SubprocessError(f"{' '.join(command)}: {process.stdout}{process.stderr}")
+    return process.stdout

@@ -32,13 +32,13 @@ class Cluster:
         self.profile.write_text(PROFILE)
 
     def node(self, name: str) -> Host:
-        """The compute node of that name."""
+        """Return the compute node of that name."""
         return next(node for node in self.nodes if node.name == name)
 
     def queue(self) -> dict[str, tuple[str, str, str]]:
-        """Name, state and node of each job in the queue by its number, completing ones left out."""
-        shown = self.login.run("squeue", "--noheader", "--format=%i|%j|%T|%N").splitlines()
-        rows = [line.strip().split("|") for line in shown]
+        """Return name, state and node of each job in the queue by its number, without completing ones."""
+        lines = self.login.run("squeue", "--noheader", "--format=%i|%j|%T|%N").splitlines()
+        rows = [line.strip().split("|") for line in lines]
         return {number: (name, state, node) for number, name, state, node in rows if state != "COMPLETING"}
 
 

@@ -60,17 +60,17 @@ class Look:
 
     @property
     def queued(self) -> bool:
-        """Whether a job of a head waits or runs, as far as the queue knows."""
+        """Return whether a job of a head waits or runs, as far as the queue knows."""
         return any(name.endswith("-head") for name, _, _ in self.jobs.values())
 
     @property
     def runs(self) -> bool:
-        """Whether anybody works, or will."""
+        """Return whether anybody works, or will."""
         return bool(self.heads) or self.queued
 
     @property
     def moves(self) -> bool:
-        """Whether anybody works, or will; not one who stands still, or ends because it lost the lease."""
+        """Return whether anybody works, or will, without heads that are stopped or lost the lease."""
         if any(head.holds and not head.stopped for head in self.heads):
             return True
         return self.queued and not any(head.stopped for head in self.heads)
@@ -96,14 +96,14 @@ class Trial:
 
     @property
     def cube(self) -> Path:
-        """The cube."""
+        """Return the path of the cube."""
         return self.results / self.reference.name
 
     def __enter__(self) -> Trial:
         self.results.mkdir(parents=True)
         self.work_log.touch()
-        done = self.submit()
-        assert done.returncode == 0, done.stdout + done.stderr
+        process = self.submit()
+        assert process.returncode == 0, process.stdout + process.stderr
         self._thread.start()
         return self
 
@@ -112,12 +112,12 @@ class Trial:
         self._thread.join()
 
     def submit(self, profile: str = "slurm") -> subprocess.CompletedProcess[str]:
-        """`sweep submit --detach`, where users log in."""
+        """Run `sweep submit --detach` where users log in."""
         choices = ("--results", self.results, "--detach", "--profile", profile)
         return self.sweep("submit", self.spec, *choices, "--cluster", self.cluster.profile)
 
     def sweep(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-        """A command of `sweep`, where users log in."""
+        """Run a command of `sweep` where users log in."""
         command = (sys.executable, "-m", "sweep_clustering", *arguments)
         slow = sabotage.environment([("", "paced")], self.work_log)
         return subprocess.run(
@@ -130,24 +130,24 @@ class Trial:
         )
 
     def note(self, event: str) -> None:
-        """Keep that something was done, and when."""
+        """Record an event and its time."""
         self.events.append((time.monotonic() - self.began, event))
 
     def head_node(self) -> Host:
-        """The node that the head was started on last, as the queue knows it."""
+        """Return the node that the head was started on last, as the queue knows it."""
         nodes = [n for name, state, n in self.cluster.queue().values() if name.endswith("-head") and n]
         assert nodes, "no head is running"
         return self.cluster.node(nodes[0])
 
     def worker_node(self) -> Host:
-        """A node with a worker job, and without the head."""
+        """Return a node with a worker job and without the head."""
         head = self.head_node()
         jobs = self.cluster.queue().values()
         return next(self.cluster.node(n) for name, _, n in jobs if n and n != head.name)
 
     def heads(self) -> list[Head]:
-        """Living heads of this sweep, wherever they are."""
-        found = []
+        """Return the living heads of this sweep on all hosts."""
+        heads = []
         state = last_lease(RunFolder(self.cube))
         holder = None if state is None or state.free or state.holder is None else state.holder.process
         for host in self.cluster.net.hosts:
@@ -155,13 +155,13 @@ class Trial:
                 with suppress(psutil.NoSuchProcess, OSError):
                     if "--detach" not in process.cmdline():
                         stopped = process.status() == psutil.STATUS_STOPPED
-                        own = host.name, _own_pid(process.pid)
-                        holds = holder is not None and (holder.host, holder.pid) == own
-                        found.append(Head(host.name, process.pid, stopped, holds))
-        return found
+                        identity = host.name, _own_pid(process.pid)
+                        holds = holder is not None and (holder.host, holder.pid) == identity
+                        heads.append(Head(host.name, process.pid, stopped, holds))
+        return heads
 
     def wait(self, condition: Callable[[Look], bool], seconds: float, what: str) -> Look:
-        """The first look from now on at which a condition holds."""
+        """Return the first look from now on at which a condition holds."""
         deadline, first = time.monotonic() + seconds, len(self.looks)
         while True:
             for look in self.looks[first:]:
@@ -198,22 +198,22 @@ class Trial:
         return self.wait(lambda look: look.blocks >= blocks, 300, f"{blocks} blocks")
 
     def finish(self) -> None:
-        """Wait for the end of the sweep, without any help; fails where nobody runs it, and nobody will."""
+        """Wait for the end of the sweep without any help; fail where nobody runs it, and nobody will."""
         idle: list[Look] = []
 
         def over(look: Look) -> bool:
             if look.says == "complete" and not look.runs:
                 return True
             idle.append(look)
-            lately = [one for one in idle if one.at > look.at - 30]
-            assert len(lately) < 4 or any(one.runs for one in lately), f"nobody runs it\n{self.story()}"
+            lately = [past for past in idle if past.at > look.at - 30]
+            assert len(lately) < 4 or any(past.runs for past in lately), f"nobody runs it\n{self.story()}"
             return False
 
         self.wait(over, 900, "the end of the sweep")
         self.note("finished")
 
     def check(self, settled: float) -> None:
-        """What it left: the bits, a sound journal, cells that verify; and for so many seconds nobody runs."""
+        """Check bits, journal and cells that it left, and that nobody runs for so many seconds."""
         self.quiet(settled)
         assert_same_bits(self.reference, self.cube)
         list(journaled(self.cube))  # raises where it is damaged
@@ -223,7 +223,7 @@ class Trial:
         assert self.cluster.queue() == {}
 
     def repeated(self) -> int:
-        """Restarts that were begun more than once."""
+        """Return the number of restarts that were begun more than once."""
         counts: Counter[tuple[str, int]] = Counter()
         for line in self.work_log.read_text().splitlines():
             cell, first, stop = line.rsplit(" ", 2)
@@ -231,7 +231,7 @@ class Trial:
         return sum(counts.values()) - len(counts)
 
     def untrue(self) -> dict[str, int]:
-        """Looks at which what was said was not so, by what was said; how many.
+        """Return the number of looks at which a statement was wrong, by statement.
 
         A head that died unseen may be believed alive until its lease is stale. That nobody runs a sweep must
         not be said while a head lives, or waits in the queue.
@@ -244,8 +244,8 @@ class Trial:
                 hosts = {head.host for one in before for head in one.heads}
                 # A submit holds the lease for a moment, too, until the queue has its head.
                 again = RUN_BY.match(self.looks[position - 1].says) if position else None
-                said = again is not None and again[1] == named[1]
-                wrong["that it runs, long after its head died"] += said and named[1] not in hosts
+                is_repeated = again is not None and again[1] == named[1]
+                wrong["that it runs, long after its head died"] += is_repeated and named[1] not in hosts
             if GONE in look.says and look.at - self.looks[0].at > SLACK:
                 wrong["that nobody runs it, while one does or will"] += all(one.moves for one in lately)
             if WAITS in look.says and look.at - self.looks[0].at > STARTS:
@@ -256,7 +256,7 @@ class Trial:
         return dict(+wrong)
 
     def story(self) -> str:
-        """All events and looks, and the ends of the logs."""
+        """Return all events and looks, and the ends of the logs."""
         run = RunFolder(self.cube)
         logs = [path.read_text()[-3000:] for path in (run.log, run.head_log) if path.exists()]
         return "\n".join([*map(str, self.events), *map(str, self.looks), *logs])
@@ -294,6 +294,6 @@ class Trial:
 
 
 def _own_pid(pid: int) -> int:
-    """Number of a process in the innermost of its process namespaces."""
+    """Return the number of a process in the innermost of its process namespaces."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return int(next(line for line in lines if line.startswith("NSpid:")).split()[-1])

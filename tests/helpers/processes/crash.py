@@ -26,7 +26,7 @@ class Crash(BaseException):
 
 
 def changed(event: str, args: tuple[object, ...], root: str) -> object:
-    """Which file below `root` an audit event is about to change, of a rename its target; or None."""
+    """Return the file below `root` that an audit event will change (of a rename its target), or None."""
     if event not in CHANGES and (event != "open" or not isinstance(args[2], int) or not args[2] & WRITING):
         return None
     path = args[0]
@@ -91,7 +91,7 @@ def crashing(root: Path, at: int = 0) -> Iterator[Injector]:
 
 @contextmanager
 def seen_by(injector: Injector) -> Iterator[None]:
-    """Let it see every change of the code inside."""
+    """Let the injector see every change of the code inside."""
     global _active, _installed
     if not _installed:
         sys.addaudithook(_hook)

@@ -86,14 +86,14 @@ def grid_engine() -> Iterator[Path]:
 
 
 def queue() -> list[str]:
-    """Names of the jobs in the queue."""
+    """Return the names of the jobs in the queue."""
     return re.findall("<JB_name>(.*)</JB_name>", run("qstat", "-xml", "-u", "root"))
 
 
 def run(*command: str) -> str:
-    """Output of a command."""
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
-    return done.stdout
+    """Return the output of a command."""
+    process = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
+    return process.stdout
 
 
 def _start(home: Path) -> None:
@@ -141,11 +141,11 @@ def _changed(text: str, values: dict[str, str]) -> str:
 def _wait(*command: str, says: str = "") -> None:
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
-        if not done.returncode and says in done.stdout:
+        process = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+        if not process.returncode and says in process.stdout:
             return
         time.sleep(0.1)
-    raise TimeoutError(f"{' '.join(command)}: {done.stdout}{done.stderr}")
+    raise TimeoutError(f"{' '.join(command)}: {process.stdout}{process.stderr}")
 
 
 def _stop(home: Path) -> None:

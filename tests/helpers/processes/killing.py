@@ -39,17 +39,17 @@ DASK_LOG = {"DASK_LOGGING__DISTRIBUTED": "info"}
 
 
 def reported_done(cube: Path) -> set[Restart]:
-    """Restarts that are in the cube or in the journal."""
+    """Return the restarts that are in the cube or in the journal."""
     if not cube.exists():
         return set()
-    found: set[Restart] = set()
+    restarts: set[Restart] = set()
     for header, arrays in journaled(cube):
         for partial in from_record(header, arrays):
-            found |= {(str(partial.span.unit), r) for r in range(partial.span.start, partial.span.stop)}
+            restarts |= {(str(partial.span.unit), r) for r in range(partial.span.start, partial.span.stop)}
     for plan in read_manifest(cube).plans.values():
-        done = BlockStore(cube, read_only=True).cells([plan], DONE)
-        found |= {(str(cell), restart) for cell in done for restart in range(plan.restarts)}
-    return found
+        cells = BlockStore(cube, read_only=True).cells([plan], DONE)
+        restarts |= {(str(cell), restart) for cell in cells for restart in range(plan.restarts)}
+    return restarts
 
 
 class Site:
@@ -91,7 +91,7 @@ class Site:
 
     @property
     def cube(self) -> Path:
-        """Where the sweep of now goes."""
+        """Return the path of the cube of the present sweep."""
         return self.folder / str(self.sweeps) / self.reference.name
 
     def __enter__(self) -> Site:
@@ -102,18 +102,18 @@ class Site:
             end(process)
 
     def begun(self) -> list[tuple[str, int, int]]:
-        """Span that workers began, in order."""
+        """Return the spans that workers began, in order."""
         lines = [line.rsplit(" ", 2) for line in self.work_log.read_text().splitlines()]
         return [(cell, int(first), int(stop)) for cell, first, stop in lines]
 
     def revive(self) -> None:
-        """Start again what is dead, and wait until work begins, or the sweep is finished."""
+        """Start dead processes again, and wait until work begins or the sweep is finished."""
         self.start_missing()
         before = len(self.begun())
         self._wait(lambda: len(self.begun()) > before or self.over())
 
     def start_missing(self) -> int:
-        """Start again what is dead; how many workers."""
+        """Start dead processes again and return the number of workers among them."""
         started = 0
         if self.scheduler is None or self.scheduler.poll() is not None:
             port = self.address.rpartition(":")[2]
@@ -129,18 +129,18 @@ class Site:
         return started
 
     def over(self) -> bool:
-        """Whether the driver has ended."""
+        """Return whether the driver has ended."""
         assert self.driver is not None
         return self.driver.poll() is not None
 
     def finish(self) -> None:
-        """Wait for the end of the sweep, whatever it takes, and look at what it left."""
+        """Wait for the end of the sweep, start processes again meanwhile, and check its cube."""
         while not self.finished():
             self.revive()
             self._wait(self.over)
 
     def finished(self) -> bool:
-        """Whether the sweep came to its end; then the next one is begun.
+        """Return whether the sweep came to its end; then begin the next one.
 
         A driver that failed is excused when it, or its scheduler, was killed.
         """
@@ -181,8 +181,8 @@ class Site:
     def _check(self) -> None:
         assert_same_bits(self.reference, self.cube)
         restarts = [[(cell, r) for r in range(first, stop)] for cell, first, stop in self.begun()]
-        for done, count in self.snapshots:
-            assert done.isdisjoint(chain(*restarts[count:])), "what was reported done is computed again"
+        for finished, count in self.snapshots:
+            assert finished.isdisjoint(chain(*restarts[count:])), "what was reported done is computed again"
         times = Counter(chain(*restarts))
         self.repeated += times.total() - len(times)
         self.snapshots.clear()
@@ -198,13 +198,13 @@ class Site:
     def _wait(self, condition: Callable[[], bool]) -> None:
         deadline, log = time.monotonic() + 120, RunFolder(self.cube).log
         while not condition():
-            said = log.read_text()[-3000:] if log.exists() else "no log"
-            assert time.monotonic() < deadline, f"nothing goes on; {said}"
+            log_text = log.read_text()[-3000:] if log.exists() else "no log"
+            assert time.monotonic() < deadline, f"nothing goes on; {log_text}"
             time.sleep(0.02)
 
 
 def workers_of(nanny: int) -> list[int]:
-    """Processes that a nanny started to work."""
+    """Return the processes that a nanny started to work."""
     children = psutil.Process(nanny).children()
     return [child.pid for child in children if "spawn_main" in " ".join(child.cmdline())]
 
@@ -226,7 +226,7 @@ def kill_family(pid: int) -> None:
 
 
 def trials(site: Site, victims: list[str], rng: random.Random, longest: float) -> Counter[str]:
-    """Kill one victim after the other, each at a random moment of a run that goes on; how many of each.
+    """Kill victims at random moments of a run that goes on, and return the number of each kind.
 
     A sweep that ends between two kills is looked at, and the next one is begun.
     """

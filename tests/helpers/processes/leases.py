@@ -21,7 +21,7 @@ DEAD = {"process_start": "long ago"}
 
 
 def leave_lease(cube: Path, process: ProcessIdentity, *, number: int = 1, age: float = 0.0) -> Holder:
-    """A lease as a process left it that did not give it back."""
+    """Write the lease of a process that did not give it back."""
     run_of(cube).mkdir(parents=True, exist_ok=True)
     holder = Holder(
         token=f"token {number}", since="2026-01-02T03:04:05+00:00", released=False, process=process

@@ -19,9 +19,9 @@ needs_root = pytest.mark.skipif(
 
 @contextmanager
 def open_folder() -> Iterator[Path]:
-    """A temporary folder that other users can enter, unlike those of pytest."""
-    with tempfile.TemporaryDirectory(dir="/tmp") as made:
-        folder = Path(made)
+    """Yield a temporary folder that other users can enter, unlike those of pytest."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as path:
+        folder = Path(path)
         folder.chmod(0o755)
         yield folder
 

@@ -23,7 +23,7 @@ class Pseudo:
             environment.pop(size, None)
         command = ["-m", "sweep_clustering", *arguments]
         text = {"encoding": "utf-8", "codec_errors": "replace"}
-        # A shell starts what runs in the background with Ctrl-C ignored, and a child of it inherits that.
+        # A shell lets background processes ignore Ctrl-C, and a child of it inherits that.
         before = signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             self._child = pexpect.spawn(sys.executable, command, WAIT, cwd=folder, env=environment, **text)
@@ -37,7 +37,7 @@ class Pseudo:
 
     @property
     def output(self) -> str:
-        """All that it has shown."""
+        """Return all that it has shown."""
         return str(self._child.logfile_read.getvalue())
 
     def wait_for_end(self, text: str) -> None:
@@ -50,17 +50,17 @@ class Pseudo:
         self._child.kill(signal.SIGKILL)
 
     def close(self) -> int:
-        """Close the terminal; exit code of the command, below 0 for a signal."""
+        """Close the terminal and return the exit code of the command, below 0 for a signal."""
         os.close(self._child.fileno())
         return os.waitstatus_to_exitcode(os.waitpid(self._child.pid, 0)[1])
 
     def ended(self) -> int:
-        """Read to the end; exit code of the command, below 0 for a signal."""
+        """Read to the end and return the exit code of the command, below 0 for a signal."""
         self._child.expect(pexpect.EOF)
         self._child.close()
         return -self._child.signalstatus if self._child.signalstatus else int(self._child.exitstatus)
 
     def screens(self) -> list[list[str]]:
-        """What was shown after each clearing of the screen, line by line, without colours."""
+        """Return the lines that were shown after each clearing of the screen, without colours."""
         plain = [re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", part) for part in self.output.split("\x1b[2J")]
         return [part.replace("\r", "").split("\n") for part in plain]

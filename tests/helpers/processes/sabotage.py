@@ -28,7 +28,7 @@ PACE = 0.05
 def environment(
     faults: list[tuple[str, str]], log: Path | None = None, chaos: str = "", pace: float = PACE
 ) -> dict[str, str]:
-    """What to add to the environment of a submit, or of a dask worker, for these faults.
+    """Return the variables that give these faults to a submit or to a dask worker.
 
     Each is a text in the name of a cell, and the name of a function here. In `log` each work that begins is
     noted; `chaos` are the mean seconds each worker lives and a mode of `distributed.chaos.KillWorker`.
@@ -36,8 +36,8 @@ def environment(
     preload = json.dumps([str(Path(__file__).resolve())])
     logging = {} if log is None else {"SABOTAGE_LOG": str(log)}
     ends = {"SABOTAGE_CHAOS": chaos} if chaos else {}
-    told = {"SABOTAGE": json.dumps(faults), "SABOTAGE_PACE": str(pace)}
-    return {**told, "DASK_DISTRIBUTED__WORKER__PRELOAD": preload, **logging, **ends}
+    variables = {"SABOTAGE": json.dumps(faults), "SABOTAGE_PACE": str(pace)}
+    return {**variables, "DASK_DISTRIBUTED__WORKER__PRELOAD": preload, **logging, **ends}
 
 
 def endless() -> None:
@@ -51,9 +51,9 @@ def killed() -> None:
 
 def memory() -> None:
     """Take more and more memory, slowly enough for the nanny to see it."""
-    taken = []
+    arrays = []
     while True:
-        taken.append(np.ones(2**22))
+        arrays.append(np.ones(2**22))
         time.sleep(0.02)
 
 

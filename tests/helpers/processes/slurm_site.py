@@ -98,29 +98,29 @@ def write_settings(home: Path, local: Path, settings: Mapping[str, object], more
     places = {"SlurmctldLogFile": home / "slurmctld.log", "SlurmdLogFile": home / "slurmd.%n.log"}
     places |= {"SlurmctldPidFile": local / "slurmctld.pid", "SlurmdPidFile": local / "slurmd.%n.pid"}
     places |= {"StateSaveLocation": local / "state", "SlurmdSpoolDir": local / "spool.%n"}
-    own = {"AuthInfo": f"socket={local}/munge/socket,cred_expire=6", **places, **settings}
-    lines = [f"{key}={value}" for key, value in {**COMMON, **own}.items()]
+    values = {"AuthInfo": f"socket={local}/munge/socket,cred_expire=6", **places, **settings}
+    lines = [f"{key}={value}" for key, value in {**COMMON, **values}.items()]
     (home / "slurm.conf").write_text("\n".join([*lines, *more, ""]))
     return home / "slurm.conf"
 
 
 def munged(folder: Path, key: Path) -> list[str | Path]:
-    """Command that starts SLURM's authentication; its files go to an empty folder, its socket is `socket`."""
+    """Return the command that starts SLURM's authentication with its files and `socket` in a folder."""
     places = {"key-file": key, "socket": folder / "socket", "pid-file": folder / "pid"}
     places |= {"log-file": folder / "log", "seed-file": folder / "seed"}
     return ["munged", "--force", *(f"--{option}={place}" for option, place in places.items())]
 
 
 def write_key(key: Path) -> None:
-    """Make a key for it, of its owner alone."""
+    """Write a key for SLURM's authentication that its owner alone can read."""
     key.touch(mode=0o600)
     key.write_bytes(os.urandom(128))
 
 
 def queue() -> list[str]:
-    """Names of the jobs in the queue, completing ones left out."""
-    shown = _run("squeue", "--noheader", "--format=%j %T").splitlines()
-    return [line.split()[0] for line in shown if not line.endswith("COMPLETING")]
+    """Return the names of the jobs in the queue, without completing ones."""
+    lines = _run("squeue", "--noheader", "--format=%j %T").splitlines()
+    return [line.split()[0] for line in lines if not line.endswith("COMPLETING")]
 
 
 def cancel(name: str) -> None:
@@ -189,12 +189,12 @@ def end_daemons(files: Iterable[Path], patience: float = 10.0) -> None:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of loopback that nobody listens on."""
+    """Return ports of loopback that nobody listens on."""
     with ExitStack() as stack:
         probes = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
         return [probe.getsockname()[1] for probe in probes]
 
 
 def _run(*command: str) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
-    return done.stdout
+    process = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
+    return process.stdout

@@ -84,7 +84,7 @@ class Driver:
         self.ended = self.ended or "killed"
 
     def _wait(self) -> None:
-        """Take what it says, until it asks for its next change."""
+        """Take its messages until it asks for its next change."""
         while True:
             if not self._pipe.poll(120):
                 raise AssertionError(f"it hangs after {self.changes[-3:]}")
@@ -101,7 +101,7 @@ class Driver:
 
 
 def partial_of(plan: DatasetPlan, work: Span) -> Solved:
-    """Result of some restarts, a function of their coordinates alone."""
+    """Return the result of some restarts, a function of their coordinates alone."""
     objectives = np.array([-1.0 - (r * 7 + len(str(work.unit))) % 5 for r in range(work.start, work.stop)])
     best = work.start + int(np.argmax(objectives))
     fill, k = best % plan.n_clusters, plan.n_clusters
@@ -126,7 +126,7 @@ def _drive(pipe: Connection, cube: Path, plan: DatasetPlan, failing: frozenset[s
     sys.addaudithook(see)
     try:
         with Lease.acquire(cube) as lease:
-            _run(lease, plan, failing, lambda done: pipe.send(("done", done)))
+            _run(lease, plan, failing, lambda blocks: pipe.send(("done", blocks)))
         pipe.send(("end", "complete"))
     except LeaseLost:
         pipe.send(("end", "lost the lease"))
@@ -137,7 +137,7 @@ def _drive(pipe: Connection, cube: Path, plan: DatasetPlan, failing: frozenset[s
 def _run(
     lease: Lease, plan: DatasetPlan, failing: frozenset[str], report: Callable[[set[tuple[str, int]]], None]
 ) -> None:
-    """What `pipeline.run.head` does with a lease, without workers."""
+    """Do what `pipeline.run.head` does with a lease, without workers."""
     cube, files = lease.cube, lease.files
     inherit(RunFolder(cube), lease.generation)
     if cube.exists():  # a sweep file grows, and is never made smaller

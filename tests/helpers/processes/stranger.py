@@ -55,13 +55,13 @@ class Anyone(Security):  # type: ignore[misc]
 
 @cache
 def security(way: str) -> Security | None:
-    """How a stranger comes, for each of `WAYS`."""
+    """Return the security with which a stranger comes, for each of `WAYS`."""
     if way == "plain tcp":
         return None
     if way == "no certificate":
         return Anyone()
-    made = Security.temporary()
-    return Anyone(made.tls_client_key + made.tls_client_cert)
+    credentials = Security.temporary()
+    return Anyone(credentials.tls_client_key + credentials.tls_client_cert)
 
 
 async def connect(address: str, security: Security | None) -> None:
@@ -74,7 +74,7 @@ async def connect(address: str, security: Security | None) -> None:
 
 
 def listening(pid: int) -> dict[tuple[str, int], int]:
-    """Host and port of every TCP socket that a process and its children listen on, and which process does."""
+    """Return host and port of each TCP socket that a process and its children listen on, by process."""
     process = psutil.Process(pid)
     return {
         (connection.laddr.ip, connection.laddr.port): member.pid
@@ -85,23 +85,23 @@ def listening(pid: int) -> dict[tuple[str, int], int]:
 
 
 def attack(ports: Iterable[int]) -> list[dict[str, Any]]:
-    """Try each port in each of `WAYS`, as a client and by bare messages; what ran elsewhere."""
+    """Try each port in each of `WAYS`, as a client and by bare messages, and return what ran elsewhere."""
 
     async def every() -> list[list[dict[str, Any]]]:
         tries = product(ports, WAYS, (_by_client, _by_message))
-        return await asyncio.gather(*(_try(*each) for each in tries))
+        return await asyncio.gather(*(_try(*attempt) for attempt in tries))
 
-    return [each for found in asyncio.run(every()) for each in found]
+    return [code_run for runs in asyncio.run(every()) for code_run in runs]
 
 
 def attack_by_others(ports: Iterable[int]) -> dict[int, dict[str, Any]]:
-    """As `attack`, in a process of this user without any secret, which then becomes another user if it can.
+    """Attack from a process of this user without any secret, which becomes another user if it can.
 
     By user: `seen`, the ports that it found by itself, and `ran`.
     """
     command = [sys.executable, __file__, *map(str, ports)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
-    return {found["user"]: found for found in map(json.loads, done.stdout.splitlines())}
+    process = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    return {report["user"]: report for report in map(json.loads, process.stdout.splitlines())}
 
 
 async def _try(port: int, way: str, attempt: Callable[..., Any]) -> list[dict[str, Any]]:
@@ -141,13 +141,13 @@ async def _by_message(address: str, security: Security | None) -> dict[str, Any]
 
 
 if __name__ == "__main__":
-    for each in WAYS:
-        security(each)  # made with the temporary folder of the one before
+    for way in WAYS:
+        security(way)  # made with the temporary folder of the one before
     # First on a cluster of one's own, so that every module is loaded that the attack needs: the Python of a
     # test may lie where the other user cannot read, as in a folder of mode 0700.
     quiet = {"n_workers": 1, "processes": False, "host": "127.0.0.1", "dashboard_address": None}
-    with LocalCluster(protocol="tcp", **quiet) as own:
-        works = attack([int(own.scheduler.address.rpartition(":")[2])])
+    with LocalCluster(protocol="tcp", **quiet) as cluster:
+        works = attack([int(cluster.scheduler.address.rpartition(":")[2])])
     assert works, "it does not work where nothing refuses it"
     for user in (os.getuid(), NOBODY) if os.getuid() == 0 else (os.getuid(),):
         if user == NOBODY:
@@ -158,5 +158,5 @@ if __name__ == "__main__":
         files = filter(Path.exists, map(Path, ("/proc/net/tcp", "/proc/net/tcp6")))
         rows = [line.split() for file in files for line in file.read_text().splitlines()[1:]]
         visible = {int(row[1].rpartition(":")[2], 16) for row in rows if row[3] == LISTENS}
-        seen = sorted(visible & set(map(int, sys.argv[1:])))
-        print(json.dumps({"user": os.getuid(), "seen": seen, "ran": attack(seen)}))  # noqa: T201
+        ports = sorted(visible & set(map(int, sys.argv[1:])))
+        print(json.dumps({"user": os.getuid(), "seen": ports, "ran": attack(ports)}))  # noqa: T201

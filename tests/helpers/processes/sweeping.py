@@ -44,7 +44,7 @@ generations = 1
 
 
 def tiny(seed: int, **grid: object) -> str:
-    """The tiny sweep with another seed, and other values of some keys of its grid."""
+    """Return the tiny sweep with another seed, and other values of some keys of its grid."""
     document = tomllib.loads(TINY)
     return tomli_w.dumps(document | {"seed": seed, "grid": document["grid"] | grid})
 
@@ -57,7 +57,7 @@ def write_spec(folder: Path, text: str = TINY) -> Path:
 
 
 def batches_of(restarts: int) -> Callable[..., Iterator[Task]]:
-    """In place of `make_batches`: so many restarts in each, whatever was measured."""
+    """Return a replacement of `make_batches` with so many restarts in each batch."""
     return lambda science, work, timing, *, seconds: make_batches(science, work, Timing(), seconds=restarts)
 
 
@@ -102,39 +102,38 @@ def start(
 def wait_until(
     condition: Callable[[], Any], process: subprocess.Popen[Any] | None = None, seconds: float = 240.0
 ) -> Any:
-    """Wait for something to hold, in a process that is not to end before; what the condition returned."""
+    """Wait for a condition in a process that must not end before, and return its value."""
     deadline = time.monotonic() + seconds
-    while not (found := condition()):
+    while not (value := condition()):
         assert process is None or process.poll() is None, process.communicate()
         assert time.monotonic() < deadline, "it did not come to pass"
         time.sleep(0.05)
-    return found
+    return value
 
 
-def assert_same_bits(one: Path, other: Path) -> None:
-    """Every array of two cubes but times, bit for bit, in order of their coordinates."""
+def assert_same_bits(first: Path, second: Path) -> None:
+    """Compare every array of two cubes except times, bit for bit, in order of their coordinates."""
     # arrays of a few bytes, which threads would only make slower to read
-    trees = [open_cube(path).load(scheduler="synchronous") for path in (one, other)]
+    trees = [open_cube(path).load(scheduler="synchronous") for path in (first, second)]
     assert [node.path for node in trees[0].subtree] == [node.path for node in trees[1].subtree]
     for node in trees[0].subtree:
-        expected, found = node.to_dataset(inherit=False), trees[1][node.path].to_dataset(inherit=False)
-        assert set(expected.variables) == set(found.variables), node.path
+        expected, dataset = node.to_dataset(inherit=False), trees[1][node.path].to_dataset(inherit=False)
+        assert set(expected.variables) == set(dataset.variables), node.path
         for name in expected.variables:
             if name not in UNPROMISED:
-                _assert_equal(expected[name], found[name], f"{node.path}/{name}")
+                _assert_equal(expected[name], dataset[name], f"{node.path}/{name}")
 
 
 def restarts_run(log: str) -> int:
-    """Restarts of a finished run, from what it logged last."""
-    found = re.findall(r"(\d+) restarts?, \d+ blocks? in", log)
-    return int(found[-1])
+    """Return the number of restarts of a finished run from its last log line."""
+    counts = re.findall(r"(\d+) restarts?, \d+ blocks? in", log)
+    return int(counts[-1])
 
 
-def _assert_equal(expected: xr.DataArray, found: xr.DataArray, where: str) -> None:
-    assert expected.dims == found.dims, where
-    assert expected.dtype == found.dtype, where
-    one, other = expected.values, found.values
-    if one.dtype.kind in "if":
-        assert one.tobytes() == other.tobytes(), where
+def _assert_equal(expected: xr.DataArray, array: xr.DataArray, where: str) -> None:
+    assert expected.dims == array.dims, where
+    assert expected.dtype == array.dtype, where
+    if expected.dtype.kind in "if":
+        assert expected.values.tobytes() == array.values.tobytes(), where
     else:
-        assert np.array_equal(one, other), where
+        assert np.array_equal(expected.values, array.values), where

@@ -54,17 +54,17 @@ def move(data: Data, state: State, sample: int, target: int) -> None:
 
 
 def gains_of(data: Data, state: State, sample: int) -> float:
-    """Set links and gains of a sample; its degree."""
+    """Set links and gains of a sample and return its degree."""
     return float(_do(data, state, ANY, GAINS, sample, 0))
 
 
 def decided(data: Data, state: State, sample: int) -> float:
-    """Set links of a sample, and its gains as the local search has them; the largest."""
+    """Set links of a sample and its gains as in the local search, and return the largest."""
     return float(_do(data, state, ANY, DECIDED, sample, 0))
 
 
 def exact(data: Data, state: State, sample: int, target: int) -> float:
-    """Gain, term by term."""
+    """Return the gain, term by term."""
     return float(_do(data, state, ANY, EXACT, sample, target))
 
 
@@ -73,7 +73,7 @@ def local_search(data: Data, state: State, rng: np.random.Generator) -> float:
 
 
 def collected(data: Data, labels: np.ndarray) -> State:
-    """Workspace with the statistics of a partition."""
+    """Return a workspace with the statistics of a partition."""
     state = new_state(data)
     state.labels[:] = labels
     collect(data, state)
@@ -81,12 +81,12 @@ def collected(data: Data, labels: np.ndarray) -> State:
 
 
 def plain(kernel: Any, names: Collection[str] = ()) -> Any:
-    """A kernel, and all that it calls, as Python has them: nothing is compiled; of a module what is named."""
+    """Return a kernel with all that it calls as plain Python; of a module, the functions that are named."""
     if isinstance(kernel, ModuleType) and kernel.__name__.startswith("sweep_clustering.kernels."):
-        return SimpleNamespace(**{name: plain(each) for name, each in vars(kernel).items() if name in names})
+        return SimpleNamespace(**{name: plain(item) for name, item in vars(kernel).items() if name in names})
     if numba.config.DISABLE_JIT or not isinstance(kernel, Dispatcher):
         return kernel
     function = kernel.py_func
-    own = set(function.__code__.co_names)
-    used = {name: plain(value, own) for name, value in function.__globals__.items() if name in own}
+    names = set(function.__code__.co_names)
+    used = {name: plain(value, names) for name, value in function.__globals__.items() if name in names}
     return FunctionType(function.__code__, function.__globals__ | used, function.__name__)

@@ -34,9 +34,9 @@ class Case:
     proportions: str = "equal"
 
     def problem(self) -> Problem:
-        own: Any = (self.min_size, self.kappa, self.covariance_prior, self.feature_weight, self.proportions)
-        given: Any = {"n_clusters": self.n_clusters, "model": self.model, "covariance": self.covariance}
-        return build_problem(self.X, self.layers, settings=ObjectiveSettings(*own), **given)
+        items: Any = (self.min_size, self.kappa, self.covariance_prior, self.feature_weight, self.proportions)
+        options: Any = {"n_clusters": self.n_clusters, "model": self.model, "covariance": self.covariance}
+        return build_problem(self.X, self.layers, settings=ObjectiveSettings(*items), **options)
 
     @property
     def used_layers(self) -> list[Layer]:
@@ -44,14 +44,14 @@ class Case:
 
 
 def adjacency(layer: Layer, n_samples: int) -> NDArray[np.float64]:
-    """A_ij; a self pair of weight w adds 2 w."""
+    """Return A_ij, where a self pair of weight w adds 2 w."""
     A = np.zeros((n_samples, n_samples))
     np.add.at(A, tuple(layer.pairs.T), 1.0 if layer.weights is None else layer.weights)
     return A + A.T
 
 
 def effective_weight(X: NDArray[np.float64]) -> float:
-    """From the eigenvalues of the covariance: (sum)² / (D sum of squares)."""
+    """Return (sum)² / (D sum of squares) of the eigenvalues of the covariance."""
     values = np.linalg.eigvalsh(np.atleast_2d(np.cov(X, rowvar=False)))
     return float(values.sum() ** 2 / (len(values) * np.sum(values**2)))
 
@@ -59,8 +59,8 @@ def effective_weight(X: NDArray[np.float64]) -> float:
 def gmm(case: Case, labels: NDArray[np.integer]) -> float:
     X, weight = features_with_a_density(case), case.feature_weight
     if isinstance(weight, str):
-        own = X / X.std(axis=0) if case.covariance == "diagonal" else X
-        weight = 1.0 if case.covariance in ("tied", "full") else effective_weight(own)
+        scaled = X / X.std(axis=0) if case.covariance == "diagonal" else X
+        weight = 1.0 if case.covariance in ("tied", "full") else effective_weight(scaled)
     total = 0.0
     groups = covariances_of(case, X, labels)
     for n, covariance in groups[: 1 if case.covariance in ("common", "tied") else None]:
@@ -79,23 +79,23 @@ def gmm(case: Case, labels: NDArray[np.integer]) -> float:
 def covariances_of(
     case: Case, X: NDArray[np.float64], labels: NDArray[np.integer]
 ) -> list[tuple[float, NDArray[np.float64] | None]]:
-    """Samples of each cluster's covariance, with those of the prior, and its value; None if degenerate."""
-    found: list[tuple[float, NDArray[np.float64] | None]] = []
+    """Return size (with the prior's) and value of each cluster's covariance; None if it is degenerate."""
+    covariances: list[tuple[float, NDArray[np.float64] | None]] = []
     scale, more = prior(case, X)
     for n, scatter in scatters_of(case, X, labels):
         nothing = n == 0 or (more == 0.0 and is_degenerate(case, n, scatter, X))
-        found.append((n + more, None if nothing else (scatter + scale) / (n + more)))
-    return found
+        covariances.append((n + more, None if nothing else (scatter + scale) / (n + more)))
+    return covariances
 
 
 def annotation_term(case: Case, labels: NDArray[np.integer]) -> float:
-    """Annotations one by one: those of known accuracy, then each annotator's with the best accuracy."""
+    """Add annotations one by one: those of known accuracy, then each annotator's with the best accuracy."""
     total = 0.0
     votes: dict[int, NDArray[np.float64]] = {}
     for layer in case.used_layers:
         weights = np.ones(len(layer.pairs)) if layer.weights is None else layer.weights
-        own = np.full(len(layer.pairs), np.nan) if layer.accuracies is None else layer.accuracies
-        for (i, j), weight, accuracy in zip(layer.pairs, weights, own, strict=True):
+        accuracies = np.full(len(layer.pairs), np.nan) if layer.accuracies is None else layer.accuracies
+        for (i, j), weight, accuracy in zip(layer.pairs, weights, accuracies, strict=True):
             if i == j:
                 continue
             is_right = int((labels[i] == labels[j]) == (layer.kind == MUST))
@@ -112,7 +112,7 @@ def annotation_term(case: Case, labels: NDArray[np.integer]) -> float:
 
 
 def rates(layer: Layer, sizes: NDArray[np.integer], m: float) -> tuple[float, float]:
-    """lambda_in, lambda_out."""
+    """Return lambda_in and lambda_out."""
     assert layer.accuracy is not None
     p = min(layer.accuracy, 1 - 1e-6)
     inside = 0.5 * sum(n * (n + 1) for n in sizes.tolist())
@@ -157,11 +157,11 @@ def gain(case: Case, labels: NDArray[np.integer], sample: int, target: int) -> f
 
 
 def partitions(n_samples: int, n_clusters: int, min_size: int) -> Iterator[NDArray[np.int64]]:
-    """Every partition once, clusters numbered by first appearance."""
+    """Yield every partition once, with clusters numbered by first appearance."""
     for labels in itertools.product(range(n_clusters), repeat=n_samples):
-        found = np.array(labels)
-        if [*dict.fromkeys(labels)] == [*range(n_clusters)] and np.bincount(found).min() >= min_size:
-            yield found
+        partition = np.array(labels)
+        if [*dict.fromkeys(labels)] == [*range(n_clusters)] and np.bincount(partition).min() >= min_size:
+            yield partition
 
 
 def shuffle(rng: np.random.Generator, items: list[int]) -> None:
@@ -239,7 +239,7 @@ def draw_case(
     m: int = 30,
     **settings: float | str,
 ) -> Case:
-    """Random data with a must-link and a cannot-link layer; pairs repeat and some are self pairs.
+    """Draw data with a must-link and a cannot-link layer; pairs repeat and some are self pairs.
 
     The model "unknown" is conditional, without accuracies.
     """
@@ -256,7 +256,7 @@ def draw_case(
 
 
 def draw_labels(case: Case, seed: int) -> NDArray[np.int16]:
-    """Random labels that respect the least size."""
+    """Draw labels that respect the least size."""
     rng = np.random.default_rng(seed)
     fixed = np.repeat(np.arange(case.n_clusters), case.min_size)
     free = rng.integers(0, case.n_clusters, size=len(case.X) - len(fixed))
@@ -264,7 +264,7 @@ def draw_labels(case: Case, seed: int) -> NDArray[np.int16]:
 
 
 def features_with_a_density(case: Case) -> NDArray[np.float64]:
-    """Columns that are not constant nor given by the others: which of those, changes a constant alone."""
+    """Return columns that are neither constant nor given by others; the choice changes a constant alone."""
     if case.covariance not in SHAPED:
         return case.X
     X = case.X[:, np.ptp(case.X, axis=0) > 0]
@@ -277,7 +277,7 @@ def features_with_a_density(case: Case) -> NDArray[np.float64]:
 
 
 def prior(case: Case, X: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
-    """Scale matrix, and what is added to the sizes."""
+    """Return the scale matrix and the number that is added to the sizes."""
     n_dims = X.shape[1]
     if case.covariance not in SHAPED:
         return case.kappa * X.var(axis=0).mean() * np.eye(n_dims), case.kappa
@@ -291,8 +291,8 @@ def prior(case: Case, X: NDArray[np.float64]) -> tuple[NDArray[np.float64], floa
 def scatters_of(
     case: Case, X: NDArray[np.float64], labels: NDArray[np.integer]
 ) -> list[tuple[int, NDArray[np.float64]]]:
-    """Size and scatter of each covariance, for each cluster: of all together where there is one."""
-    found = []
+    """Return size and scatter of each cluster's covariance, or of the one that all clusters share."""
+    scatters = []
     for r in range(case.n_clusters):
         members = X[labels == r]
         differences = members - members.mean(axis=0) if len(members) else members
@@ -301,10 +301,10 @@ def scatters_of(
             scatter = np.diag(np.diag(scatter))
         if case.covariance not in SHAPED:
             scatter = np.trace(scatter) / X.shape[1] * np.eye(X.shape[1])
-        found.append((len(members), scatter))
+        scatters.append((len(members), scatter))
     if case.covariance in ("common", "tied"):
-        found = [(len(labels), sum(scatter for _, scatter in found))] * case.n_clusters
-    return found
+        scatters = [(len(labels), sum(scatter for _, scatter in scatters))] * case.n_clusters
+    return scatters
 
 
 def is_degenerate(case: Case, n: int, scatter: NDArray[np.float64], X: NDArray[np.float64]) -> bool:
