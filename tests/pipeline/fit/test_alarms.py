@@ -30,12 +30,12 @@ LABELS = np.repeat([0, 1, 2], 50)
 X = RNG.normal(size=(150, 4)) + 6.0 * np.eye(3, 4)[LABELS]
 
 
-def drawn(p: float, m: int = 150, told: float | None = None, labels: Any = LABELS) -> list[Layer]:
+def drawn(p: float, m: int = 150, stated: float | None = None, labels: Any = LABELS) -> list[Layer]:
     rng = np.random.default_rng(m)
     first = rng.integers(len(labels), size=m)
     pairs = np.column_stack([first, (first + rng.integers(1, len(labels), size=m)) % len(labels)])
     must = (labels[pairs[:, 0]] == labels[pairs[:, 1]]) == (rng.random(m) < p)
-    return [Layer(MUST, pairs[must], None, told), Layer(CANNOT, pairs[~must], None, told)]
+    return [Layer(MUST, pairs[must], None, stated), Layer(CANNOT, pairs[~must], None, stated)]
 
 
 def found(
@@ -69,7 +69,7 @@ def test_features_that_count_rows_differ_in_scale_or_repeat() -> None:
 
 
 def fits_of(*partitions: Any, second: float = -1.0) -> list[Fit]:
-    """Fits of which the first is the best, and the second of another objective or not."""
+    """Return fits of which the first is the best, and the second has another objective or not."""
     objectives, clusters = (0.0, second, -2.0, -3.0), (np.zeros(3, int), np.zeros((3, 2)), np.zeros(3))
     return [
         Fit(labels, objectives[number], 0.0, 0.0, 0.0, *clusters, 1, 1, 0)
@@ -82,16 +82,16 @@ def test_clusters_of_a_handful_and_restarts_that_stand_alone() -> None:
     (small,) = found(labels=few)
     assert small.startswith("clusters of a handful of samples: 2 (3)")
     assert found(labels=np.minimum(LABELS, 1))[0].startswith("clusters of a handful of samples: 2 (0)")
-    others = [RNG.permutation(LABELS) for _ in range(3)]
-    (alone,) = alarms.restart_alarm(fits_of(LABELS, *others), 0)
+    partitions = [RNG.permutation(LABELS) for _ in range(3)]
+    (alone,) = alarms.restart_alarm(fits_of(LABELS, *partitions), 0)
     assert alone.startswith("only one of 4 restarts")
-    assert list(alarms.restart_alarm(fits_of(LABELS, others[0], LABELS), 0)) == []  # the same clusters
-    assert list(alarms.restart_alarm(fits_of(LABELS, *others, second=0.0), 0)) == []
-    assert list(alarms.restart_alarm(fits_of(LABELS, others[0]), 0)) == []
+    assert list(alarms.restart_alarm(fits_of(LABELS, partitions[0], LABELS), 0)) == []  # the same clusters
+    assert list(alarms.restart_alarm(fits_of(LABELS, *partitions, second=0.0), 0)) == []
+    assert list(alarms.restart_alarm(fits_of(LABELS, partitions[0]), 0)) == []
 
 
 def held(right: NDArray[np.bool_], sure: float, wrong: float) -> HeldOut:
-    """Predictions that are so sure where they are right, and give so much to the answer where not."""
+    """Return predictions with one probability where they are right, and another where they are wrong."""
     values = np.where(right, sure, wrong)
     return HeldOut(np.log(values), right, np.ones(len(right)), values)
 
@@ -131,19 +131,19 @@ def test_agreement_near_chance_or_less_than_told() -> None:
     assert "no better than chance" in found(layers=shifted)[0]
     assert "Are the rows those meant" in found(layers=shifted)[0]
     assert found(layers=wrong) == []  # classes all move to another: the same answers
-    # one annotator who is right, beside others who are wrong, is no matter of numbering
+    # if one annotator is right and others are wrong, the numbering is not the reason
     crowd = [replace(layer, annotator=1, kind=MUST + CANNOT - layer.kind) for layer in drawn(1.0, 300)]
     assert "no better than chance" in found(layers=crowd)[0]
-    # cannot-links that are together are of no wrong rows
+    # cannot-links within a cluster do not mean that rows are wrong
     assert found(layers=crowd)[0].endswith("%. Are must and cannot the wrong way round?")
     assert not any("no better than chance" in text for text in found(layers=[*drawn(1.0, 60), *crowd]))
-    (less,) = found(layers=drawn(0.75, 600, told=0.95))
+    (less,) = found(layers=drawn(0.75, 600, stated=0.95))
     assert "but their accuracy explains only" in less
     assert "more wrong answers (--accuracy)" in less
 
 
 def test_the_number_of_clusters_is_asked_about_if_rows_and_kinds_are_right() -> None:
-    layers = drawn(0.95, 600, told=0.95)
+    layers = drawn(0.95, 600, stated=0.95)
     for clusters, words in ((LABELS // 2, "are there more classes"), (np.arange(150) // 10, "fewer classes")):
         annotated = alarms.Annotated(layers)
         (text,) = alarms.contradictions(annotated, annotated.right(clusters))
@@ -153,10 +153,10 @@ def test_the_number_of_clusters_is_asked_about_if_rows_and_kinds_are_right() -> 
 
 def test_answers_that_contradict_each_other_or_the_number_of_clusters() -> None:
     pairs = np.array([[i, i + 60] for i in range(30)])
-    both = [Layer(MUST, pairs[:12], None, 0.95), Layer(CANNOT, pairs, None, 0.95)]
-    assert any("have both answers" in text for text in found(layers=both))
-    both[0] = replace(both[0], pairs=pairs[:2])
-    assert not any("have both answers" in text for text in found(layers=both))
+    contradicting = [Layer(MUST, pairs[:12], None, 0.95), Layer(CANNOT, pairs, None, 0.95)]
+    assert any("have both answers" in text for text in found(layers=contradicting))
+    contradicting[0] = replace(contradicting[0], pairs=pairs[:2])
+    assert not any("have both answers" in text for text in found(layers=contradicting))
     apart = np.array(list(itertools.combinations(range(0, 150, 30), 2)))  # five samples
     layers = [Layer(CANNOT, apart, None, None)]
     assert any("5 samples are all said to be apart" in text for text in found(layers=layers))
@@ -169,7 +169,7 @@ def test_answers_that_contradict_each_other_or_the_number_of_clusters() -> None:
 
 
 def clique_of(n_samples: int, share: float) -> tuple[list[int], int]:
-    """The clique found, and the size of the largest one, by looking at all sets of samples."""
+    """Return the clique that is found, and the size of the largest one among all sets of samples."""
     rng = np.random.default_rng(n_samples)
     pairs = np.array([pair for pair in itertools.combinations(range(n_samples), 2) if rng.random() < share])
     apart = {frozenset(pair) for pair in pairs.tolist()}
@@ -192,23 +192,23 @@ def test_a_clique_is_one_and_nearly_as_large_as_the_largest(n_samples: int) -> N
 
 
 def clique_by_sets(cannot: Any, must: Any) -> list[int]:
-    """The same by sets of samples, one pair at a time."""
+    """Return the clique by sets of samples, one pair at a time."""
     group = {sample: {sample} for sample in np.append(cannot, must).tolist()}
     for first, second in must.tolist():
         group[first] |= group[second]
         for sample in group[first]:
             group[sample] = group[first]
     apart: dict[int, set[int]] = {}
-    for one, other in ([min(group[end]) for end in pair] for pair in cannot.tolist()):
-        if one != other:
-            apart.setdefault(one, set()).add(other)
-            apart.setdefault(other, set()).add(one)
+    for low, high in ([min(group[end]) for end in pair] for pair in cannot.tolist()):
+        if low != high:
+            apart.setdefault(low, set()).add(high)
+            apart.setdefault(high, set()).add(low)
     largest: list[int] = []
-    for sample in sorted(apart, key=lambda each: (-len(apart[each]), each)):
-        members, left = [sample], set(apart[sample])
-        while left:
-            members.append(max(left, key=lambda each: (len(apart[each] & left), -each)))
-            left &= apart[members[-1]]
+    for sample in sorted(apart, key=lambda sample: (-len(apart[sample]), sample)):
+        members, common = [sample], set(apart[sample])
+        while common:
+            members.append(max(common, key=lambda sample: (len(apart[sample] & common), -sample)))
+            common &= apart[members[-1]]
         largest = members if len(members) > len(largest) else largest
     return sorted(largest)
 
@@ -231,9 +231,9 @@ def test_a_clique_of_a_million_samples_is_found_in_few_looks(monkeypatch: pytest
     planted = np.concatenate([pairs, list(itertools.combinations(members, 2))])
     assert alarms.samples_apart(planted, pairs[:0], 5) == members.tolist()
     assert alarms.samples_apart(pairs, pairs[:0], 6) == []
-    assert looks.call_count < 10  # at no sample of too few partners
+    assert looks.call_count < 10  # samples with too few partners are skipped
     assert len(alarms.samples_apart(planted, pairs[:0], 2)) >= 3
-    assert looks.call_count < alarms.LOOKED / alarms.LOOK  # where those of more are too many to see all
+    assert looks.call_count < alarms.LOOKED / alarms.LOOK  # the others are too many to look at all
 
 
 def test_the_estimator_warns_with_its_own_category_and_keeps_what_it_said() -> None:
@@ -245,7 +245,7 @@ def test_the_estimator_warns_with_its_own_category_and_keeps_what_it_said() -> N
     mixed = np.random.default_rng(0).permutation(150)
     with pytest.warns(AnnotatedClusteringWarning) as caught:
         bad = AnnotatedClustering(3, random_state=0).fit(X, must_link=mixed[must], cannot_link=mixed[cannot])
-    assert all(str(each.message) in bad.notes_ for each in caught)
+    assert all(str(warning.message) in bad.notes_ for warning in caught)
     assert any("no structure predicts the annotations better" in note for note in bad.notes_)
 
 
@@ -268,10 +268,10 @@ def test_the_command_shows_alarms_and_takes_rows_from_0(tmp_path: Path, monkeypa
     assert "(--first-row, first_row)" in wrong.stdout
     right = [("late.csv", "--first-row", 0), ("late.csv",)] + [("whole.csv",)] * (len(whole) > len(late))
     for name, *more in right:
-        found = json.loads(sweep("fit", "table.csv", "-k", 3, "--annotations", name, *more, "--json").stdout)
-        assert found["first_row"] == 0
-        assert found["alarms"] == []
-        assert found["scores"]["annotation_agreement"] == 1.0
+        fields = json.loads(sweep("fit", "table.csv", "-k", 3, "--annotations", name, *more, "--json").stdout)
+        assert fields["first_row"] == 0
+        assert fields["alarms"] == []
+        assert fields["scores"]["annotation_agreement"] == 1.0
 
 
 def test_no_share_is_said_of_predictions_that_are_no_better_than_one_answer() -> None:
@@ -311,7 +311,7 @@ def test_skill_of_neighbours_is_that_of_all_nearest_rows() -> None:
 
 
 def test_the_accuracy_of_hard_links_is_nobodys() -> None:
-    """Answers of an accuracy that nobody gave may contradict each other, beside hard links."""
+    """Answers without a given accuracy may contradict each other beside hard links."""
     pairs = np.array([[0, 1], [2, 3], [4, 5]])
     layers = [Layer(MUST, pairs, annotator=0), Layer(CANNOT, pairs, annotator=1)]
     hard = Layer(CANNOT, np.array([[0, 60]]), accuracy=0.999, is_hard=True)

@@ -95,11 +95,11 @@ def test_same_bits_as_the_command(changes: dict[str, Any], tmp_path: Path) -> No
     if "annotator_accuracy" in changes:
         links, arguments = BY_ANNOTATOR, ["--annotations", tmp_path / "pairs"]
     # not all reach the best
-    given = SMALL | {"population": 2, "offspring": 1, "generations": 1, "restarts": 6} | changes
-    estimator = small(**given).fit(NOISE, **links)
-    arguments += ["--first-row", 1, "--json", "-k", 3, "--seed", given.pop("random_state")]
-    arguments += ["--confidence"] if given.pop("confidence", False) else []
-    for name, value in given.items():
+    options = SMALL | {"population": 2, "offspring": 1, "generations": 1, "restarts": 6} | changes
+    estimator = small(**options).fit(NOISE, **links)
+    arguments += ["--first-row", 1, "--json", "-k", 3, "--seed", options.pop("random_state")]
+    arguments += ["--confidence"] if options.pop("confidence", False) else []
+    for name, value in options.items():
         texts = [f"{who}={p}" for who, p in value.items()] if isinstance(value, dict) else [value]
         arguments += [f"--{name.replace('_', '-')}={text}" for text in texts]
     command = sweep("fit", tmp_path / "x", *arguments)
@@ -110,8 +110,8 @@ def test_same_bits_as_the_command(changes: dict[str, Any], tmp_path: Path) -> No
     for name in names.split():
         assert np.array_equal(getattr(estimator, f"{name}_"), document[name]), name
     assert estimator.cluster_centers_.tolist() == document["centroids"]
-    assert len(set(estimator.restart_objectives_)) > 1  # or the seed would not matter
-    assert estimator.sizes_.min() >= given.get("min_cluster_size", 2)
+    assert len(set(estimator.restart_objectives_)) > 1  # otherwise the seed would not matter
+    assert estimator.sizes_.min() >= options.get("min_cluster_size", 2)
 
 
 @pytest.mark.filterwarnings("ignore:clusters of a handful")
@@ -168,24 +168,24 @@ def test_outputs_are_frames_with_the_names_of_clusters() -> None:
 @pytest.mark.parametrize("make", [pl.from_pandas, pa.Table.from_pandas])
 def test_tables_of_other_libraries_are_features_with_their_names(make: Callable[..., Any]) -> None:
     table = pd.DataFrame(BLOBS).add_prefix("x")
-    estimator, other = small().fit(table), small().fit(make(table))
-    assert other.labels_.tolist() == estimator.labels_.tolist()
-    assert other.objective_ == estimator.objective_
-    assert other.feature_names_in_.tolist() == [*table.columns]
-    assert other.predict(make(table)).tolist() == estimator.predict(table).tolist()
+    estimator, twin = small().fit(table), small().fit(make(table))
+    assert twin.labels_.tolist() == estimator.labels_.tolist()
+    assert twin.objective_ == estimator.objective_
+    assert twin.feature_names_in_.tolist() == [*table.columns]
+    assert twin.predict(make(table)).tolist() == estimator.predict(table).tolist()
 
 
 @pytest.mark.filterwarnings("ignore:only one of")  # restarts of next to no search
 @pytest.mark.parametrize(("n_jobs", "covariance"), [(2, "spherical"), (-1, "full")])
 def test_the_number_of_jobs_changes_no_bit(n_jobs: int, covariance: str) -> None:
     X = np.random.default_rng(3).normal(size=(80, 3))
-    given: dict[str, Any] = {"restarts": 5, "generations": 1, "population": 3, "random_state": 5}
-    one, several = (
-        AnnotatedClustering(8, covariance=covariance, n_jobs=jobs, **given).fit(X, must_link=[[0, 1], [4, 9]])
+    keys: dict[str, Any] = {"restarts": 5, "generations": 1, "population": 3, "random_state": 5}
+    alone, several = (
+        AnnotatedClustering(8, covariance=covariance, n_jobs=jobs, **keys).fit(X, must_link=[[0, 1], [4, 9]])
         for jobs in (None, n_jobs)
     )
-    assert len(set(one.restart_objectives_)) > 1
-    assert bits(several) == bits(one)
+    assert len(set(alone.restart_objectives_)) > 1
+    assert bits(several) == bits(alone)
     barrier = threading.Barrier(2, timeout=20)
 
     def meet(number: int) -> int:
@@ -206,14 +206,14 @@ def test_random_state() -> None:
     stream, drawn = (small(random_state=state).fit(NOISE) for state in (np.random.RandomState(5), None))
     assert stream.seed_ == np.random.RandomState(5).randint(2**31 - 1)
     assert drawn.seed_ != small(random_state=None).fit(NOISE).seed_
-    for other in (stream, drawn):
-        assert bits(small(random_state=other.seed_).fit(NOISE)) == bits(other)
+    for estimator in (stream, drawn):
+        assert bits(small(random_state=estimator.seed_).fit(NOISE)) == bits(estimator)
     assert stream.restart_objectives_.tobytes() != small().fit(NOISE).restart_objectives_.tobytes()
 
 
 def test_parameters_are_plain_to_see() -> None:
     signature = inspect.signature(AnnotatedClustering)
-    assert not [each for each in signature.parameters.values() if each.kind is each.VAR_KEYWORD]
+    assert not [item for item in signature.parameters.values() if item.kind is item.VAR_KEYWORD]
     assert sorted(signature.parameters) == sorted(AnnotatedClustering().get_params())
     text, _, _ = str(inspect.getdoc(AnnotatedClustering)).partition("Attributes\n")
     assert sorted(re.findall(r"^(\w+) : ", text, flags=re.MULTILINE)) == sorted(signature.parameters)
@@ -302,16 +302,16 @@ def test_a_partial_fit_is_the_fit_of_all_annotations() -> None:
         assert sorted(getattr(stepwise, links).tolist()) == sorted(getattr(whole, links).tolist())
     # one restart of a search that does next to nothing: what is not kept is not found again
     search = {"restarts": 1, "generations": 1, "population": 2, "offspring": 1}
-    kept, anew = [], []
+    gains, fresh_gains = [], []
     for seed in range(5):
-        given: dict[str, Any] = {"model": "unsupervised", "restarts": 9, "random_state": seed}
-        estimator = AnnotatedClustering(8, **given).fit(NEAR)
+        options: dict[str, Any] = {"model": "unsupervised", "restarts": 9, "random_state": seed}
+        estimator = AnnotatedClustering(8, **options).fit(NEAR)
         good = estimator.objective_
         estimator.set_params(**search, random_state=seed + 100)
-        kept.append(estimator.partial_fit(NEAR).objective_ - good)
-        anew.append(estimator.fit(NEAR).objective_ - good)
-    assert min(kept) >= -1e-9
-    assert min(anew) < -1e-3
+        gains.append(estimator.partial_fit(NEAR).objective_ - good)
+        fresh_gains.append(estimator.fit(NEAR).objective_ - good)
+    assert min(gains) >= -1e-9
+    assert min(fresh_gains) < -1e-3
 
 
 def test_what_is_wrong_with_questions_is_said_and_the_fit_is_kept() -> None:
@@ -336,20 +336,20 @@ def test_questions_are_new_and_have_the_names_of_the_table(index: Any) -> None:
     frame = pd.DataFrame(NEAR, index=index)
     named, plain = asking().fit(frame), asking().fit(X)
     X[:] = 0.0  # a later change of the table does not matter
-    seen: set[tuple[int, int]] = set()
+    pairs: set[tuple[int, int]] = set()
     for _ in range(2):
-        asked, by_place = named.query(8), plain.query(8)
-        assert asked.positions.tolist() == by_place.positions.tolist() == by_place.pairs.tolist()
-        assert asked.pairs.tolist() == frame.index.to_numpy()[by_place.pairs].tolist()
-        assert ((asked.together > 0) & (asked.together < 1)).all()
+        questions, by_place = named.query(8), plain.query(8)
+        assert questions.positions.tolist() == by_place.positions.tolist() == by_place.pairs.tolist()
+        assert questions.pairs.tolist() == frame.index.to_numpy()[by_place.pairs].tolist()
+        assert ((questions.together > 0) & (questions.together < 1)).all()
         for one, other in zip(by_place, pickle.loads(pickle.dumps(plain)).query(8), strict=True):
             np.testing.assert_array_equal(one, other)
-        seen |= {tuple(pair) for pair in by_place.pairs.tolist()}
-        together = NEAR_CLASSES[asked.positions[:, 0]] == NEAR_CLASSES[asked.positions[:, 1]]
-        named.partial_fit(frame, must_link=asked.pairs[together], cannot_link=asked.pairs[~together])
+        pairs |= {tuple(pair) for pair in by_place.pairs.tolist()}
+        together = NEAR_CLASSES[questions.positions[:, 0]] == NEAR_CLASSES[questions.positions[:, 1]]
+        named.partial_fit(frame, must_link=questions.pairs[together], cannot_link=questions.pairs[~together])
         plain.partial_fit(NEAR, **truth(by_place.pairs))
         assert named.labels_.tobytes() == plain.labels_.tobytes()
-    assert len(seen) == 16  # no pair twice
+    assert len(pairs) == 16  # no pair twice
     for fitted, other in ((named, NEAR), (named, frame.set_axis(frame.index[::-1])), (plain, frame)):
         with pytest.raises(InputError, match=r"X: found rows named .*, expected those of the fit: rows"):
             fitted.partial_fit(other)
@@ -373,7 +373,7 @@ def test_confidence_of_labels_and_pairs() -> None:
     sure = bits(estimator)
     plain = bits(estimator.set_params(confidence=False).fit(NOISE, must_link=MUST_LINKS))
     assert len(sure.keys() - plain.keys()) == 5
-    assert plain == {name: each for name, each in sure.items() if name in plain}
+    assert plain == {name: array for name, array in sure.items() if name in plain}
     with pytest.raises(AttributeError, match="fitted with confidence=False, expected confidence=True"):
         estimator.together([[0, 1]])
 
@@ -390,19 +390,19 @@ def test_predict_and_score_are_those_of_the_densities(covariance: str, proportio
     X = np.column_stack([X, np.full(120, 7.0)])
     with pytest.warns(UserWarning, match="1 of 3 features is constant"):
         estimator = small(2, covariance=covariance, proportions=proportions).fit(X)
-    kept = estimator.features_used_.tolist()
-    assert kept == [0, 1, 2][: 3 if covariance in SPHERES else 2]  # shapes with a prior leave it out
-    found = [estimator.covariances_] * 2 if covariance == "tied" else estimator.covariances_
-    whole = [np.asarray(each) * np.eye(3) if np.ndim(each) < 2 else each for each in found]
-    other = np.column_stack([rng.normal(2, 4, size=(200, 2)), np.full(200, 7.0)])
+    used = estimator.features_used_.tolist()
+    assert used == [0, 1, 2][: 3 if covariance in SPHERES else 2]  # shapes with a prior leave it out
+    matrices = [estimator.covariances_] * 2 if covariance == "tied" else estimator.covariances_
+    whole = [np.asarray(matrix) * np.eye(3) if np.ndim(matrix) < 2 else matrix for matrix in matrices]
+    samples = np.column_stack([rng.normal(2, 4, size=(200, 2)), np.full(200, 7.0)])
     pairs = zip(estimator.cluster_centers_, whole, strict=True)
-    densities = [multivariate_normal(mean[kept], matrix[np.ix_(kept, kept)]) for mean, matrix in pairs]
-    logs = np.array([density.logpdf(other[:, kept]) for density in densities])
+    densities = [multivariate_normal(mean[used], matrix[np.ix_(used, used)]) for mean, matrix in pairs]
+    logs = np.array([density.logpdf(samples[:, used]) for density in densities])
     shares = estimator.sizes_ / 120 if proportions == "free" else np.full(2, 0.5)
     logs += np.log(shares)[:, None]
-    assert estimator.predict(other).tolist() == logs.argmax(axis=0).tolist()
-    assert estimator.predict(other).dtype == estimator.labels_.dtype == np.int32
-    assert estimator.score(other) == pytest.approx(logs.max(axis=0).mean(), rel=1e-9)
+    assert estimator.predict(samples).tolist() == logs.argmax(axis=0).tolist()
+    assert estimator.predict(samples).dtype == estimator.labels_.dtype == np.int32
+    assert estimator.score(samples) == pytest.approx(logs.max(axis=0).mean(), rel=1e-9)
 
 
 @pytest.mark.filterwarnings("ignore:one row comes 5 times among 15")
@@ -438,8 +438,8 @@ def problems(reader: Reader, *links: Any) -> list[str]:
     return str(raised.value).splitlines()
 
 
-def laid_out(given: Annotations) -> list[Any]:
-    return [(layer.kind, layer.pairs.tolist(), np.ravel(layer.weights).tolist()) for layer in given.layers]
+def laid_out(links: Annotations) -> list[Any]:
+    return [(layer.kind, layer.pairs.tolist(), np.ravel(layer.weights).tolist()) for layer in links.layers]
 
 
 @pytest.mark.parametrize("index", [ROWS, np.arange(40)[::-1], np.arange(40) * 3 + 100, TREE, DAYS])
@@ -452,14 +452,14 @@ def test_links_by_labels_are_those_by_places(index: Any) -> None:
     must, cannot = labels[MUST_PAIRS], labels[CANNOT_PAIRS]
     frame = pd.DataFrame({"i": cannot[:, 0], "j": cannot[:, 1], "weight": weights})
     forms = [frame, [[*row, weight] for row, weight in zip(cannot, weights, strict=True)]]
-    for given in (names, by_samples):
+    for reader_names in (names, by_samples):
         for cannot_links in forms:
             for must_links in (must, [tuple(row) for row in must], iter(must)):
-                assert laid_out(Reader(40, given).read(must_links, cannot_links)) == laid_out(plain)
+                assert laid_out(Reader(40, reader_names).read(must_links, cannot_links)) == laid_out(plain)
 
 
 @pytest.mark.parametrize(
-    ("index", "asked", "places"),
+    ("index", "labels", "places"),
     [
         (["a", "b", "c"], ["c", np.str_("a"), "d", 0], [2, 0]),
         ([7, 0, 3], [3, 3.0, np.int64(7), 1, "7", 3.5], [2, 2, 0]),
@@ -470,12 +470,12 @@ def test_links_by_labels_are_those_by_places(index: Any) -> None:
     ],
 )
 def test_labels_are_found_whatever_spells_them_and_others_dropped(
-    index: Any, asked: list[Any], places: list[int]
+    index: Any, labels: list[Any], places: list[int]
 ) -> None:
-    given = Reader(len(index), pd.Index(index), drop=True).read([[label, label] for label in asked], None)
-    assert given.layers[0].pairs.tolist() == [[place, place] for place in places]
-    assert given.total == len(asked)
-    assert given.dropped == len(asked) - len(places)
+    links = Reader(len(index), pd.Index(index), drop=True).read([[label, label] for label in labels], None)
+    assert links.layers[0].pairs.tolist() == [[place, place] for place in places]
+    assert links.total == len(labels)
+    assert links.dropped == len(labels) - len(places)
 
 
 @pytest.mark.parametrize("names", [None, range(10, 0, -2), [3, 1, -2], [1.0, 3.5, 0.0]])
@@ -500,18 +500,18 @@ def test_whole_numbers_are_found_as_any_other_label_is(names: Any, column: Any) 
 def test_unknown_labels_come_with_the_nearest() -> None:
     reader = Reader(4, pd.Index(["ann", "bobby", "carl", 3]))
     links = [["anne", "ann"], ["ann", "carl"], ["bob", "zoe"], ["carl", "bob"], ["3", "ann"]]
-    whole, *each = problems(reader, links)
+    whole, *details = problems(reader, links)
     assert whole.startswith("must_link: found 4 rows with samples that X does not have, expected labels of")
     assert "such as 'ann', 'bobby', 'carl' (where X is a part of a table on purpose" in whole
-    assert each == [
+    assert details == [
         "must_link, row 0: found 'anne', expected a sample of X (did you mean 'ann'?)",
         "must_link, row 2: found 'bob', expected a sample of X (did you mean 'bobby'?)",
         "must_link, row 2: found 'zoe', expected a sample of X",
         "must_link, row 4: found '3', expected a sample of X (did you mean 3 of type int?)",
     ]
     assert len(problems(reader, [[f"x{row}", "ann"] for row in range(25)])) == 11
-    (found,) = problems(Reader(3, pd.Index(["a", "b", "a"])), [["a", "b"]])
-    assert found.startswith("names of rows: found labels that repeat: ['a'], expected a label of its own")
+    (problem,) = problems(Reader(3, pd.Index(["a", "b", "a"])), [["a", "b"]])
+    assert problem.startswith("names of rows: found labels that repeat: ['a'], expected a label of its own")
     for samples in ("abc", ["a", "b"], np.eye(3)):
         with pytest.raises(InputError, match=r"samples: found .*, expected shape \(3,\)"):
             names_of(np.eye(3), samples, 3)
@@ -567,28 +567,29 @@ def test_tables_that_are_wrong() -> None:
 
 @pytest.mark.parametrize("where", ["X", "must_link", "samples"])
 def test_masked_values_are_not_taken_as_good(where: str) -> None:
-    given = {"X": NOISE[:9], "must_link": np.array([[0, 1], [2, 3]]), "samples": np.arange(9)}
+    arguments = {"X": NOISE[:9], "must_link": np.array([[0, 1], [2, 3]]), "samples": np.arange(9)}
     for mask in (False, True):
-        masked = np.ma.masked_array(given[where], mask=np.full(given[where].shape, mask))
+        masked = np.ma.masked_array(arguments[where], mask=np.full(arguments[where].shape, mask))
         with pytest.raises(ValueError, match=f"{where}: found .* masked") if mask else nullcontext():
-            small().fit_predict(**{**given, where: masked})
+            small().fit_predict(**{**arguments, where: masked})
 
 
 def test_annotations_add_up_by_annotator() -> None:
     reader = Reader(9)
     first = reader.read({"ann": [[0, 1]], "bob": [[1, 2]]}, None)
-    both = reader.read({"cyd": [[3, 4]], "bob": [[5, 6, 2]]}, {"ann": [[7, 8]]}, 0.7, {"bob": 0.9}, first)
-    assert both.annotators == ["ann", "bob", "cyd"]
-    assert [(layer.annotator, layer.accuracy, layer.kind, layer.pairs.tolist()) for layer in both.layers] == [
+    links = reader.read({"cyd": [[3, 4]], "bob": [[5, 6, 2]]}, {"ann": [[7, 8]]}, 0.7, {"bob": 0.9}, first)
+    assert links.annotators == ["ann", "bob", "cyd"]
+    rows = [(layer.annotator, layer.accuracy, layer.kind, layer.pairs.tolist()) for layer in links.layers]
+    assert rows == [
         (0, 0.7, MUST, [[0, 1]]), (0, 0.7, CANNOT, [[7, 8]]), (1, 0.9, MUST, [[1, 2], [5, 6]]),
         (2, 0.7, MUST, [[3, 4]]),
     ]  # fmt: skip
-    assert both.total == 5
-    assert both.dropped == 0
-    assert {name: table.tolist() for name, table in dict(both.of_kind(MUST) or {}).items()} == {
+    assert links.total == 5
+    assert links.dropped == 0
+    assert {name: table.tolist() for name, table in dict(links.of_kind(MUST) or {}).items()} == {
         "ann": [[0, 1, 1]], "bob": [[1, 2, 1], [5, 6, 2]], "cyd": [[3, 4, 1]],
     }  # fmt: skip
-    assert both.agreement(np.array([0, 0, 0, 1, 2, 0, 1, 1, 2])) == {"ann": 1.0, "bob": 1 / 3, "cyd": 0.0}
+    assert links.agreement(np.array([0, 0, 0, 1, 2, 0, 1, 1, 2])) == {"ann": 1.0, "bob": 1 / 3, "cyd": 0.0}
     assert Annotations().of_kind(MUST) is None
     assert reader.read([[1, 1]], None).agreement(np.zeros(9)) == {"links": None}
     assert problems(reader, {"": [[0, 1]]}, {3: [[0, 1]]}) == [
@@ -605,7 +606,7 @@ DROP = {"links_outside": "drop"}
 
 
 def test_folds_by_hand_and_the_shape_that_annotations_speak_for() -> None:
-    """Clusters that are long in one feature or the other, so that only some shapes find them."""
+    """Clusters are long in one feature or the other, so that only some shapes find them."""
     rng = np.random.default_rng(3)
     long = rng.normal(size=(120, 2)) * np.where(np.arange(120)[:, None] % 2, [5.0, 0.2], [0.2, 5.0])
     table = pd.DataFrame(long, index=[f"s{row:03}" for row in range(120)])
@@ -614,7 +615,7 @@ def test_folds_by_hand_and_the_shape_that_annotations_speak_for() -> None:
     is_must, names = pairs[:, 0] % 2 == pairs[:, 1] % 2, table.index.to_numpy()
     links = {"must_link": names[pairs[is_must]], "cannot_link": names[pairs[~is_must]]}
     auto = small(2, model="conditional", covariance="auto").fit(table, **links)
-    losses = {shape: each["log_loss"] for shape, each in auto.held_out_.items()}
+    losses = {shape: scores_of_shape["log_loss"] for shape, scores_of_shape in auto.held_out_.items()}
     assert list(losses) == ["spherical", "diagonal", "tied", "full"]
     assert losses[auto.covariance_] < losses["spherical"]
     plain = small(2, model="conditional", covariance=auto.covariance_).fit(table, **links)
@@ -624,8 +625,8 @@ def test_folds_by_hand_and_the_shape_that_annotations_speak_for() -> None:
     expected = []
     for train, test in FOLDS.split(table):
         rows = set(names[train])
-        seen = {name: [row for row in rows_ if set(row) <= rows] for name, rows_ in links.items()}
-        estimator = small(2, links_outside="error").fit(table.iloc[train], **seen)
+        inside = {name: [row for row in rows_ if set(row) <= rows] for name, rows_ in links.items()}
+        estimator = small(2, links_outside="error").fit(table.iloc[train], **inside)
         predicted = dict(zip(names[test], estimator.predict(table.iloc[test]), strict=True))
         clusters = dict(zip(names[train], estimator.labels_, strict=True)) | predicted
         right = [  # one link at a time

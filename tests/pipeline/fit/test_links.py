@@ -25,7 +25,7 @@ NAMES = pd.Index(["r0", "r1", "r2", "r3"])
 
 
 def pairs_of(links: Any, names: pd.Index | None = None) -> list[list[int]]:
-    """Places of the links."""
+    """Return the places of the links."""
     (layer,) = Reader(4, names).read(links, None).layers
     return layer.pairs.tolist()
 
@@ -36,7 +36,7 @@ class Foreign:
     columns = ("j", "i")
 
     def to_pandas(self) -> pd.DataFrame:
-        """The table as one of pandas."""
+        """Return the table as a frame of pandas."""
         return PLAIN[["j", "i"]]
 
 
@@ -164,7 +164,7 @@ KINDS_OF_FRAMES = [pd.DataFrame, pl.from_pandas, pa.Table.from_pandas]
 
 
 def rows_of(annotations: Annotations) -> list[tuple[Any, ...]]:
-    """Rows of annotations, sorted, with what a layer says of all of its rows."""
+    """Return the sorted rows of annotations with the fields of their layers."""
     rows = []
     for layer in annotations.layers:
         weights = np.ones(len(layer.pairs)) if layer.weights is None else layer.weights
@@ -247,8 +247,8 @@ def test_a_frame_gives_the_fit_of_its_links_and_stays_for_questions() -> None:
     frame = pl.DataFrame({"i": pairs[:, 0], "j": pairs[:, 1], "kind": is_must, "annotator": "ann"})
     links = {"must_link": {"ann": pairs[is_must]}, "cannot_link": {"ann": pairs[~is_must]}}
     by_links, by_frame = (
-        AnnotatedClustering(3, model="conditional", restarts=2, random_state=0).fit(X, **given)
-        for given in (links, {"annotations": frame})
+        AnnotatedClustering(3, model="conditional", restarts=2, random_state=0).fit(X, **form)
+        for form in (links, {"annotations": frame})
     )
     assert by_frame.labels_.tolist() == by_links.labels_.tolist()
     assert by_frame.objective_ == by_links.objective_

@@ -41,9 +41,9 @@ BLOBS, CLASSES = far_clusters()
 
 
 def solved(X: np.ndarray, *layers: Layer, **changes: object) -> solve.FitResult:
-    own = {name: changes.pop(name) for name in vars(ObjectiveSettings()) if name in changes}
-    given = {"n_clusters": 3, "model": "unsupervised", "restarts": 2, "seed": 3} | changes
-    return fit(X, layers, settings=replace(SMALL, **own), **given)  # type: ignore[arg-type]
+    objective = {name: changes.pop(name) for name in vars(ObjectiveSettings()) if name in changes}
+    options = {"n_clusters": 3, "model": "unsupervised", "restarts": 2, "seed": 3} | changes
+    return fit(X, layers, settings=replace(SMALL, **objective), **options)  # type: ignore[arg-type]
 
 
 # The best of some restarts.
@@ -64,7 +64,7 @@ def test_far_clusters_are_found_and_scored() -> None:
     assert set(document["labels"]) == {0, 1, 2}
     assert np.shape(document["centroids"]) == (3, 2)
     assert document["objective"] == document["gmm"] + document["sbm"] + document["prior"]
-    # one cluster of equal rows
+    # one cluster has equal rows
     X = np.concatenate([np.zeros((5, 2)), np.random.default_rng(0).normal(9, 1, size=(10, 2))])
     result = solved(X, n_clusters=2, labels_true=np.repeat([0, 1], [5, 10]))
     assert 0.0 in result.best.covariances
@@ -95,25 +95,25 @@ def test_costs_are_minus_log_densities(n_axes: int) -> None:
         covariances = covariances.diagonal(axis1=1, axis2=2).copy()
     if n_axes == 1:
         covariances = covariances.mean(axis=1)
-    X, kept = rng.normal(size=(50, 40)) * units, np.arange(3, 40)
-    found = fits.assignment_costs(X, centers, covariances, kept)
+    X, used = rng.normal(size=(50, 40)) * units, np.arange(3, 40)
+    costs = fits.assignment_costs(X, centers, covariances, used)
     for k, covariance in enumerate(covariances):
         whole = covariance * np.eye(40) if n_axes < 3 else covariance
-        density = multivariate_normal(centers[k, kept], whole[np.ix_(kept, kept)])
-        expected = -density.logpdf(X[:, kept]) - len(kept) / 2 * np.log(2 * np.pi)
-        np.testing.assert_allclose(found[:, k], expected, rtol=1e-8)
+        density = multivariate_normal(centers[k, used], whole[np.ix_(used, used)])
+        expected = -density.logpdf(X[:, used]) - len(used) / 2 * np.log(2 * np.pi)
+        np.testing.assert_allclose(costs[:, k], expected, rtol=1e-8)
     # no bit depends on the other rows
     for rows in (slice(1), slice(7, 8), slice(0, 50, 3), slice(10, 31)):
-        np.testing.assert_array_equal(fits.assignment_costs(X[rows], centers, covariances, kept), found[rows])
+        np.testing.assert_array_equal(fits.assignment_costs(X[rows], centers, covariances, used), costs[rows])
     covariances[1] = 0.0
-    assert np.isinf(fits.assignment_costs(X, centers, covariances, kept)[:, 1]).all()
+    assert np.isinf(fits.assignment_costs(X, centers, covariances, used)[:, 1]).all()
 
 
 # How sure a solution is of its labels: starts, membership, agreement of chains, pairs.
 
 
 def solver_of(case: Case) -> Solver:
-    """The solver of a case."""
+    """Return the solver of a case."""
     settings = Settings(
         min_cluster_size=case.min_size,
         variance_prior=case.kappa,
@@ -136,18 +136,18 @@ def test_membership_is_the_share_of_draws(
     case = replace(draw_case(2, model=model, kappa=1.0), covariance=covariance)
     runs = restarts_of(case)
     best = int(np.argmax([run.objective for run in runs]))
-    found = confidence.find_confidence(solver_of(case), runs, best, 0)
-    assert found.label_draws.shape == (EFFORT.n_draws, 24)
-    shares = np.stack([(found.label_draws == k).mean(axis=0) for k in range(3)], axis=1)
-    np.testing.assert_allclose(found.membership, shares)
-    assert found.expected_accuracy == pytest.approx(found.membership[range(24), found.labels].mean())
-    assert 0 < found.expected_accuracy < 1
-    assert 0 <= found.chain_agreement < 1
+    result = confidence.find_confidence(solver_of(case), runs, best, 0)
+    assert result.label_draws.shape == (EFFORT.n_draws, 24)
+    shares = np.stack([(result.label_draws == k).mean(axis=0) for k in range(3)], axis=1)
+    np.testing.assert_allclose(result.membership, shares)
+    assert result.expected_accuracy == pytest.approx(result.membership[range(24), result.labels].mean())
+    assert 0 < result.expected_accuracy < 1
+    assert 0 <= result.chain_agreement < 1
     # draws of many samples take bounded memory
-    for most, kept in ((24 * CHAINS * 10, 10), (1, 2)):
+    for most, n_draws in ((24 * CHAINS * 10, 10), (1, 2)):
         monkeypatch.setattr(confidence, "LARGEST", most)
         assert confidence.find_confidence(solver_of(case), runs, best, 0).label_draws.shape == (
-            CHAINS * kept,
+            CHAINS * n_draws,
             24,
         )
 
@@ -160,9 +160,9 @@ def test_starts_are_the_best_distinct_restarts() -> None:
 
     runs = [of(3.0), of(5.0 - 2e-8), of(5.0), of(5.0 - 3e-8, (8, 10, 6)), of(5.0 - 4e-8, (9, 9, 6))]
     runs += [of(5.0 - REACH), of(4.9 - REACH)]
-    found = distinct_fits(runs, 2)
-    assert [each.objective for each in found] == [5.0, 5.0 - 4e-8, 3.0, 5.0 - REACH]
-    assert found[0] is runs[2]
+    starts = distinct_fits(runs, 2)
+    assert [start.objective for start in starts] == [5.0, 5.0 - 4e-8, 3.0, 5.0 - REACH]
+    assert starts[0] is runs[2]
 
 
 def test_r_hat_by_hand_and_of_chains_that_agree_disagree_and_stand_still() -> None:
@@ -180,7 +180,7 @@ def test_r_hat_by_hand_and_of_chains_that_agree_disagree_and_stand_still() -> No
 
 
 def test_chains_that_cannot_meet_disagree() -> None:
-    """Two ways to cut a square into two pairs, each held by its own restart, with a valley in between."""
+    """There are two ways to cut a square into two pairs, one for each restart, with a valley in between."""
     rng = np.random.default_rng(0)
     corners = np.array([[0.0, 0.0], [0.0, 8.0], [8.0, 0.0], [8.0, 8.0]])
     X = np.repeat(corners, 20, axis=0) + rng.normal(scale=0.2, size=(80, 2))
@@ -191,19 +191,19 @@ def test_chains_that_cannot_meet_disagree() -> None:
         run._replace(labels=cut.astype(np.int16), objective=float(number), sizes=np.bincount(cut) + number)
         for number, cut in enumerate((rows, columns))
     ]
-    found = confidence.find_confidence(solver_of(case), runs, 1, 0)
-    assert found.starts == 2
-    assert found.chain_agreement == 0
-    assert found.r_hat > 1.1
-    assert found.expected_accuracy == pytest.approx(0.75)
-    assert len(list(found.notes())) == 1
+    result = confidence.find_confidence(solver_of(case), runs, 1, 0)
+    assert result.starts == 2
+    assert result.chain_agreement == 0
+    assert result.r_hat > 1.1
+    assert result.expected_accuracy == pytest.approx(0.75)
+    assert len(list(result.notes())) == 1
 
 
 # A fit says when its likelihood is unbounded.
 
 
 def overlapping(n: int = 60) -> np.ndarray:
-    """Two clusters in three features, no two rows alike."""
+    """Return two clusters in three features, without equal rows."""
     rng = np.random.default_rng(8)
     return rng.normal(size=(n, 3)) * 2 + 3 * rng.integers(2, size=n)[:, None]
 
@@ -297,8 +297,8 @@ def test_a_layer_for_each_annotator_and_kind() -> None:
     annotations = [annotation(0, 1, CANNOT, 2.0), annotation(2, 3, MUST, 1.0, "bob")]
     annotations += [annotation(1, 1, MUST, 3.0), replace(annotation(1, 0, CANNOT, 0.5), accuracy=0.6)]
     layers = inputs.annotator_layers(AnnotationRows.of(annotations), {"bob": 0.7}, 0.9)
-    found = [(each.kind, each.accuracy, each.annotator, each.pairs.tolist()) for each in layers]
-    assert found == [(0, 0.9, 0, [[1, 1]]), (1, 0.9, 0, [[0, 1], [1, 0]]), (0, 0.7, 1, [[2, 3]])]
+    rows = [(layer.kind, layer.accuracy, layer.annotator, layer.pairs.tolist()) for layer in layers]
+    assert rows == [(0, 0.9, 0, [[1, 1]]), (1, 0.9, 0, [[0, 1], [1, 0]]), (0, 0.7, 1, [[2, 3]])]
     assert [layer.weights.tolist() for layer in layers if layer.weights is not None] == [[3], [2, 0.5], [1]]
     assert layers[0].accuracies is None
     assert layers[2].accuracies is None
@@ -311,9 +311,9 @@ def test_accuracy_is_the_agreeing_share_without_self_pairs() -> None:
         annotation(0, 1, MUST, 3.0), annotation(0, 2, MUST, 2.0), annotation(3, 3, CANNOT, 4.0),
         annotation(1, 1, MUST, 9.0), annotation(1, 2, CANNOT, 1.0, "bob"), annotation(2, 2, MUST, 1, "self"),
     ]  # fmt: skip
-    found, summary, lines = inputs.judge(AnnotationRows.of(annotations), labels, SAMPLES)
-    assert found["annotator_accuracies"] == {"ann": 0.6, "bob": 1.0, "self": None}
-    assert [(row["i"], row["j"], row["weight"]) for row in found["contradictions"]] == [(1, 3, 2), (4, 4, 8)]
+    scores, summary, lines = inputs.judge(AnnotationRows.of(annotations), labels, SAMPLES)
+    assert scores["annotator_accuracies"] == {"ann": 0.6, "bob": 1.0, "self": None}
+    assert [(row["i"], row["j"], row["weight"]) for row in scores["contradictions"]] == [(1, 3, 2), (4, 4, 8)]
     assert summary == ["answers    6 of 20 contradict the classes: ann 6 of 18, bob 0 of 1, self 0 of 1"]
     assert lines[0] == "annotator  ann: accuracy 0.600, 6 of 18 annotations contradicted"
     assert lines[2] == "annotator  self: accuracy unknown, 0 of 1 annotations contradicted"
@@ -330,7 +330,7 @@ def test_accuracy_is_the_agreeing_share_without_self_pairs() -> None:
 def test_model_covariance_and_scale_go_by_what_is_known_and_what_has_no_effect_is_noted() -> None:
     options = inputs.FitOptions(features=Path("x.csv"), n_clusters=3)
     links, several = replace(options, must_link=Path("links")), {"components": 3}
-    for given, found in (
+    for choice, expected in (
         (options, ("unsupervised", "any", "auto")),
         (links, ("conditional-any", "any", "auto")),
         (replace(links, accuracy=0.9, scale="none"), ("conditional-any", "any", "none")),
@@ -342,7 +342,7 @@ def test_model_covariance_and_scale_go_by_what_is_known_and_what_has_no_effect_i
         (replace(options, accuracy=0.9, model="likelihood"), ("likelihood", "spherical", "none")),
         (replace(links, model="posterior", scale="auto"), ("posterior", "spherical", "auto")),
     ):
-        assert given.model_choice == found
+        assert choice.model_choice == expected
     (note,) = replace(links, chosen={"population": 7, "method": "strong"}).without_effect()
     assert note.startswith("--population: not used by classes of any shape")
     ignored = replace(links, model="unsupervised", accuracy=0.9, chosen={"variance_prior": 1})
@@ -356,17 +356,17 @@ def test_classes_of_arrays_and_accuracies_of_annotators_are_read(tmp_path: Path)
     options = inputs.FitOptions(features=arrays, n_clusters=3)
     np.savez(arrays, X=np.arange(24.0).reshape(12, 2), labels=(labels := np.repeat([0, 1], 6)))
     pairs.write_text("1 2 must 1 a=b\n3 12 must 1 ann\n")
-    own = {"annotations": (pairs,), "annotator_accuracy": ("a=b=0.5", "ann=1")}
-    found = inputs.read_inputs(replace(options, **own))  # type: ignore[arg-type]
-    assert np.array_equal(found.labels_true, labels)
+    files = {"annotations": (pairs,), "annotator_accuracy": ("a=b=0.5", "ann=1")}
+    fit_inputs = inputs.read_inputs(replace(options, **files))  # type: ignore[arg-type]
+    assert np.array_equal(fit_inputs.labels_true, labels)
     # the name ends at the last equals sign
-    assert found.accuracies == {"a=b": 0.5, "ann": 1.0}
-    assert [layer.accuracy for layer in found.layers] == [0.5, 1.0]
+    assert fit_inputs.accuracies == {"a=b": 0.5, "ann": 1.0}
+    assert [layer.accuracy for layer in fit_inputs.layers] == [0.5, 1.0]
 
 
 @pytest.mark.parametrize("place", [0.0, 0.5, 0.25])
 def test_rows_alike_count_as_equal_wherever_they_lie(place: float) -> None:
-    """Also on the lines of the grid that finds them, and in any units."""
+    """They also count on the lines of the grid that finds them, and in any units."""
     X = np.random.default_rng(1).normal(size=(400, 2))
     width = 1e-5 * np.sqrt(np.square(X - X.mean(axis=0)).mean())
     X[:200] = X.mean(axis=0) + (np.round(X[:200] / width) + place) * width
@@ -383,12 +383,12 @@ def test_scores_are_those_of_scikit_learn_and_nmi_names_its_normaliser() -> None
     # ten clusters of two classes: the normalisers are far apart
     truth = np.repeat([0, 1], 50)
     labels = np.where(np.arange(100) % 7 == 0, 9, 5 * truth + np.arange(100) % 5)
-    found = with_truth(truth, labels)
-    assert list(found) == list(AGREEMENT)
-    assert found["nmi_arithmetic"] == pytest.approx(normalized_mutual_info_score(truth, labels))
-    assert found["nmi"] == pytest.approx(normalized_mutual_info_score(truth, labels, average_method="min"))
-    assert found["ari"] == pytest.approx(adjusted_rand_score(truth, labels))
-    assert found["nmi"] > 1.5 * found["nmi_arithmetic"]
+    scores = with_truth(truth, labels)
+    assert list(scores) == list(AGREEMENT)
+    assert scores["nmi_arithmetic"] == pytest.approx(normalized_mutual_info_score(truth, labels))
+    assert scores["nmi"] == pytest.approx(normalized_mutual_info_score(truth, labels, average_method="min"))
+    assert scores["ari"] == pytest.approx(adjusted_rand_score(truth, labels))
+    assert scores["nmi"] > 1.5 * scores["nmi_arithmetic"]
     values = {"nmi": 0.788, "nmi_arithmetic": 0.649, "ari": 0.5, "goldberger_kl": None, "centroid_index": 0}
     assert score_words(values) == (
         "nmi (min, as in the paper) 0.788, nmi (arithmetic, as scikit-learn) 0.649, ari 0.5, centroid_index 0"
@@ -397,12 +397,13 @@ def test_scores_are_those_of_scikit_learn_and_nmi_names_its_normaliser() -> None
 
 def test_k_means_and_a_mixture_are_scored_where_classes_are_known() -> None:
     assert unannotated(BLOBS, None, 3, 0) == ()
-    found = unannotated(BLOBS, CLASSES, 3, 0)
-    assert [(each.key, each.starts) for each in found] == [("k_means", 10), ("gaussian_mixture_full", 10)]
-    for each in found:
-        assert each.scores == pytest.approx({"nmi": 1, "nmi_arithmetic": 1, "ari": 1})
-        assert json.dumps(each.to_json(), allow_nan=False)
-    assert str(found[0]) == (
+    baselines = unannotated(BLOBS, CLASSES, 3, 0)
+    assert [baseline.key for baseline in baselines] == ["k_means", "gaussian_mixture_full"]
+    assert [baseline.starts for baseline in baselines] == [10, 10]
+    for baseline in baselines:
+        assert baseline.scores == pytest.approx({"nmi": 1, "nmi_arithmetic": 1, "ari": 1})
+        assert json.dumps(baseline.to_json(), allow_nan=False)
+    assert str(baselines[0]) == (
         "k-means, without annotations, best of 10: nmi (min) 1, nmi (arithmetic) 1, ari 1"
     )
     # more clusters than there are: the best of some starts, which follow from the seed
@@ -412,7 +413,7 @@ def test_k_means_and_a_mixture_are_scored_where_classes_are_known() -> None:
     assert first == again != unannotated(X, truth, 6, 6)
     starts = np.random.SeedSequence(5).generate_state(10).tolist()
     fits = [KMeans(6, n_init=1, random_state=state).fit(X) for state in starts]
-    best = min(fits, key=lambda each: each.inertia_)
+    best = min(fits, key=lambda model: model.inertia_)
     assert first[0].scores["ari"] == pytest.approx(adjusted_rand_score(truth, best.labels_))
 
 

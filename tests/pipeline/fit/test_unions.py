@@ -28,7 +28,7 @@ DEFAULT = settings_of({})
 
 
 def links(y: NDArray[np.integer], m: int, p: float, seed: int = 0) -> tuple[NDArray[np.int64], Any]:
-    """Pairs without replacement, and whether each is said to be together."""
+    """Return pairs without replacement, and whether each is said to be together."""
     rng = np.random.default_rng(seed)
     i, j = np.triu_indices(len(y), 1)
     some = rng.choice(len(i), m, replace=False)
@@ -85,7 +85,7 @@ def test_rings_are_found_and_new_samples_on_them(ringed: Any) -> None:
 def test_breast_cancer_with_wrong_pairs_is_not_lost() -> None:
     data = load_breast_cancer()
     X = (data.data - data.data.mean(axis=0)) / data.data.std(axis=0)
-    found = fit(
+    result = fit(
         X,
         layers(*links(data.target, len(X), 0.9), 0.9),
         n_clusters=2,
@@ -95,35 +95,35 @@ def test_breast_cancer_with_wrong_pairs_is_not_lost() -> None:
         seed=0,
         labels_true=data.target,
     )
-    assert adjusted_rand_score(data.target, found.best.labels) > 0.8
-    assert found.scores["annotation_agreement"] > 0.85
-    json.dumps(to_json(found), allow_nan=False)
+    assert adjusted_rand_score(data.target, result.best.labels) > 0.8
+    assert result.scores["annotation_agreement"] > 0.85
+    json.dumps(to_json(result), allow_nan=False)
 
 
 def test_sets_of_threads_change_no_bit() -> None:
     X, y = rings(120)
     pairs, together = links(y, 120, 0.9)
-    found = [
+    estimators = [
         AnnotatedClustering(2, model="conditional-any", restarts=3, n_jobs=jobs, random_state=3).fit(
             X, must_link=pairs[together], cannot_link=pairs[~together]
         )
         for jobs in (1, 2)
     ]
-    assert found[0].objective_ == found[1].objective_
-    assert found[0].structure_ == found[1].structure_
-    assert (found[0].labels_ == found[1].labels_).all()
+    assert estimators[0].objective_ == estimators[1].objective_
+    assert estimators[0].structure_ == estimators[1].structure_
+    assert (estimators[0].labels_ == estimators[1].labels_).all()
 
 
 def test_named_parts_are_taken_and_the_rest_is_chosen() -> None:
     X, y = rings(120)
     wide = np.column_stack([X, np.random.default_rng(0).standard_normal((120, 2))])
-    given = layers(*links(y, 120, 0.95), 0.95)
+    annotations = layers(*links(y, 120, 0.95), 0.95)
 
     def structure(**parts: Any) -> Structure:
         chosen = {name: parts.pop(name) for name in ("components", "subspace") if name in parts}
-        found = fit(
+        result = fit(
             wide,
-            given,
+            annotations,
             n_clusters=2,
             model="conditional",
             restarts=2,
@@ -131,8 +131,8 @@ def test_named_parts_are_taken_and_the_rest_is_chosen() -> None:
             settings=settings_of(chosen),
             **parts,
         )
-        assert found.solution is not None
-        return found.solution.structure
+        assert result.solution is not None
+        return result.solution.structure
 
     named = structure(components=4, subspace=3, covariance="diagonal")
     assert named.components == 4
@@ -149,20 +149,20 @@ def test_named_parts_are_taken_and_the_rest_is_chosen() -> None:
 
 def test_fit_that_falls_short_of_its_folds_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = rings(120)
-    given = layers(*links(y, 120, 0.9), 0.9)
+    annotations = layers(*links(y, 120, 0.9), 0.9)
     whole = settings_of({})
-    first = fit(X, given, n_clusters=2, model="conditional-any", restarts=2, settings=whole, seed=0)
+    first = fit(X, annotations, n_clusters=2, model="conditional-any", restarts=2, settings=whole, seed=0)
     refused = first.structure
     short = race.falls_short
 
     def judged(union: Any, layers: Any, expected: Any) -> str:
         return short(union, layers, expected) or (
-            "fell short" if not seen.append(1) and len(seen) == 1 else ""
+            "fell short" if not calls.append(1) and len(calls) == 1 else ""
         )
 
-    seen: list[int] = []
+    calls: list[int] = []
     monkeypatch.setattr(race, "falls_short", judged)
-    second = fit(X, given, n_clusters=2, model="conditional-any", restarts=2, settings=whole, seed=0)
+    second = fit(X, annotations, n_clusters=2, model="conditional-any", restarts=2, settings=whole, seed=0)
     assert second.structure == list(first.held_out)[1] != refused
     assert any(refused in note and "fell short" in note for note in second.notes)
 
@@ -171,7 +171,7 @@ def test_annotations_that_say_nothing_leave_the_choice_to_the_features() -> None
     X, y = rings(120)
     pairs, _ = links(y, 120, 1.0)
     by_chance = np.random.default_rng(5).random(120) < 0.5
-    found = fit(
+    result = fit(
         X,
         layers(pairs, by_chance, 0.9),
         n_clusters=2,
@@ -180,9 +180,9 @@ def test_annotations_that_say_nothing_leave_the_choice_to_the_features() -> None
         settings=DEFAULT,
         seed=0,
     )
-    assert any("no structure predicts the annotations better than" in note for note in found.alarms)
-    assert found.solution is not None
-    assert not found.solution.structure.annotated
+    assert any("no structure predicts the annotations better than" in note for note in result.alarms)
+    assert result.solution is not None
+    assert not result.solution.structure.annotated
 
 
 @pytest.mark.parametrize(
@@ -199,9 +199,9 @@ def test_annotations_that_say_nothing_leave_the_choice_to_the_features() -> None
 )
 def test_what_has_no_place_is_refused(tmp_path: Path, options: list[str], where: set[str]) -> None:
     np.savetxt(tmp_path / "x.csv", rings(40)[0], delimiter=",", header="a,b", comments="")
-    found = CliRunner().invoke(main, ["fit", str(tmp_path / "x.csv"), "-k", "2", *options])
-    assert found.exit_code == 2
-    assert all(f"{option}: found" in found.stderr for option in where)
+    result = CliRunner().invoke(main, ["fit", str(tmp_path / "x.csv"), "-k", "2", *options])
+    assert result.exit_code == 2
+    assert all(f"{option}: found" in result.stderr for option in where)
 
 
 def test_command_and_estimator_find_the_same(tmp_path: Path) -> None:
@@ -211,16 +211,16 @@ def test_command_and_estimator_find_the_same(tmp_path: Path) -> None:
     for name, some in (("must", together), ("cannot", ~together)):
         np.savetxt(tmp_path / name, pairs[some] + 1, fmt="%d")
     files = ["--must-link", str(tmp_path / "must"), "--cannot-link", str(tmp_path / "cannot")]
-    asked = ["fit", str(tmp_path / "x.csv"), "-k", "2", "--model", "conditional-any", "--restarts", "2"]
-    run = CliRunner().invoke(main, [*asked, *files, "--confidence", "--json"], catch_exceptions=False)
-    found = json.loads(run.stdout)
+    arguments = ["fit", str(tmp_path / "x.csv"), "-k", "2", "--model", "conditional-any", "--restarts", "2"]
+    run = CliRunner().invoke(main, [*arguments, *files, "--confidence", "--json"], catch_exceptions=False)
+    document = json.loads(run.stdout)
     estimator = AnnotatedClustering(2, model="conditional-any", restarts=2, confidence=True, random_state=0)
     estimator.fit(X, must_link=pairs[together], cannot_link=pairs[~together])
-    assert found["objective"] == estimator.objective_
-    assert found["labels"] == estimator.labels_.tolist()
-    assert found["structure"]["text"] == estimator.structure_
-    assert np.array(found["membership"]) == pytest.approx(estimator.membership_)
-    assert len(found["components"]["weights"]) == len(estimator.solution_.union.weights)
+    assert document["objective"] == estimator.objective_
+    assert document["labels"] == estimator.labels_.tolist()
+    assert document["structure"]["text"] == estimator.structure_
+    assert np.array(document["membership"]) == pytest.approx(estimator.membership_)
+    assert len(document["components"]["weights"]) == len(estimator.solution_.union.weights)
     drawn = (estimator.label_draws_[:, :, None] == np.arange(2)).mean(axis=0)
     assert np.abs(drawn - estimator.membership_).max() < 0.1
 
@@ -234,11 +234,11 @@ def test_commands_that_are_shown_can_be_typed(tmp_path: Path, monkeypatch: pytes
     np.savetxt("cannot", pairs[~together] + 1, fmt="%d")
     command = "fit x.csv -k 2 --must-link must --cannot-link cannot --restarts 1"
     for _ in range(4):  # a fit, the questions after it, these in a file, and the fit of the answers
-        found = CliRunner().invoke(main, shlex.split(command))
-        assert found.exit_code == 0, found.output
-        shown = found.output.replace("\\\n", "").splitlines()
-        typed = [line.strip().removeprefix("sweep ") for line in shown if line.strip().startswith("sweep")]
-        command = next((each for each in typed if each.startswith("fit")), typed[0])
+        result = CliRunner().invoke(main, shlex.split(command))
+        assert result.exit_code == 0, result.output
+        lines = result.output.replace("\\\n", "").splitlines()
+        typed = [line.strip().removeprefix("sweep ") for line in lines if line.strip().startswith("sweep")]
+        command = next((line_typed for line_typed in typed if line_typed.startswith("fit")), typed[0])
         assert not {"--model", "--covariance", "--scale"} & set(command.split())
 
 
@@ -272,26 +272,26 @@ def test_tables_of_all_kinds_have_a_solution(kind: str) -> None:
 
 def test_questions_are_asked_about_classes_of_any_shape(ringed: Any) -> None:
     X, _, estimator = ringed
-    asked = estimator.query(5)
-    assert len(asked.pairs) == 5
-    assert ((asked.together > 0) & (asked.together < 1)).all()
+    questions = estimator.query(5)
+    assert len(questions.pairs) == 5
+    assert ((questions.together > 0) & (questions.together < 1)).all()
     # near the boundary, not between rings: no spherical cluster of the plane would say so
     assert (estimator.predict(X) == estimator.labels_).mean() > 0.95
 
 
 def ended_after(count: int) -> Any:
-    """A runner that somebody ends by Ctrl-C after so many fits of all calls together."""
-    made = list[Any]()
+    """Return a runner that ends by Ctrl-C after so many fits of all calls together."""
+    fits = list[Any]()
 
     def run(function: Any, numbers: Any) -> list[Any]:
-        def one(number: Any) -> Any:
-            if len(made) == count:
+        def run_one(number: Any) -> Any:
+            if len(fits) == count:
                 raise KeyboardInterrupt
-            found = function(number)
-            made.extend([] if found is None else [found])  # starts are found too, which are no fits
-            return found
+            result = function(number)
+            fits.extend([] if result is None else [result])  # starts are found too, which are no fits
+            return result
 
-        return [one(number) for number in numbers]
+        return [run_one(number) for number in numbers]
 
     return run
 
@@ -300,21 +300,21 @@ def ended_after(count: int) -> Any:
 def test_ctrl_c_among_structures_keeps_the_best_fit_so_far(model: str) -> None:
     X, y = rings()
     annotations = layers(*links(y, len(y), 0.95), 0.95)
-    given: Any = {"n_clusters": 2, "restarts": 2, "settings": DEFAULT, "seed": 0, "salvage": True}
-    given |= {"model": model, "covariance": "any"}
+    options: Any = {"n_clusters": 2, "restarts": 2, "settings": DEFAULT, "seed": 0, "salvage": True}
+    options |= {"model": model, "covariance": "any"}
     with pytest.raises(KeyboardInterrupt):
-        fit(X, annotations, run=ended_after(0), **given)
+        fit(X, annotations, run=ended_after(0), **options)
     many = 20 if model == "conditional-any" else 4
-    found = fit(X, annotations, run=ended_after(many), **given)
-    assert found.interrupted
-    assert len(found.restart_objectives) == 1
-    [count] = re.findall(r"the best of (\d+) fits", found.alarms[0])
-    assert ("annotations" in found.alarms[0]) == (model == "conditional-any")
+    result = fit(X, annotations, run=ended_after(many), **options)
+    assert result.interrupted
+    assert len(result.restart_objectives) == 1
+    [count] = re.findall(r"the best of (\d+) fits", result.alarms[0])
+    assert ("annotations" in result.alarms[0]) == (model == "conditional-any")
     # fits to two folds are made together, and later those to the three others
     assert int(count) == many or (model == "conditional-any" and 2 * many <= int(count) <= 3 * many)
     if model == "conditional-any":  # a ring is several components
-        assert adjusted_rand_score(y, found.best.labels) > 0.8
-        assert "predicts" not in found.choice
+        assert adjusted_rand_score(y, result.best.labels) > 0.8
+        assert "predicts" not in result.choice
 
 
 def test_candidates_left_out_for_their_cost_are_named_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -324,14 +324,14 @@ def test_candidates_left_out_for_their_cost_are_named_with_it(monkeypatch: pytes
     X = np.column_stack([X, np.random.default_rng(0).standard_normal((len(X), 4))])
     annotations = layers(*links(y, 200, 0.95), 0.95)
     settings = settings_of({"subspace": "none", "components": 2})
-    given: Any = {"n_clusters": 2, "restarts": 1, "settings": settings, "seed": 0, "model": "conditional"}
-    found = fit(X, annotations, covariance="auto", **given)
-    [note] = [each for each in found.notes if each.startswith("left out for their cost")]
+    options: Any = {"n_clusters": 2, "restarts": 1, "settings": settings, "seed": 0, "model": "conditional"}
+    result = fit(X, annotations, covariance="auto", **options)
+    [note] = [note_text for note_text in result.notes if note_text.startswith("left out for their cost")]
     # 240 rows x 4 Gaussians x 6 features squared are 34,560 operations, in 30 steps of 3 starts in 5 folds
     assert note.endswith(f"(about {34_560 * 30 * 3 * 5 / 60:.2g} min of a core): 2 full")
-    named = fit(X, annotations, covariance="full", **given)
+    named = fit(X, annotations, covariance="full", **options)
     assert named.covariance == "full"
-    assert not any("cost" in each for each in named.notes)
+    assert not any("cost" in note_text for note_text in named.notes)
 
 
 @pytest.mark.filterwarnings("ignore:as many clusters as rows", "ignore:the clusters agree with")
