@@ -38,7 +38,7 @@ def test_no_label_is_cut_off_or_runs_into_another_panel() -> None:
         assert extent.y0 >= 0
         assert extent.x1 <= figure.bbox.width
         assert extent.y1 <= figure.bbox.height
-    assert all(one.x1 < other.x0 for one, other in pairwise(below))
+    assert all(left.x1 < right.x0 for left, right in pairwise(below))
 
 
 def test_a_line_below_others_is_wider_and_one_that_only_crosses_is_not() -> None:
@@ -61,8 +61,8 @@ def test_kinds_have_numbers_of_annotations_in_their_order() -> None:
         for replicate in range(2)
         for model in ("posterior", "conditional")
     )
-    written = {(name, m): text for name in "ab" for m, text in ((75, "0.5N"), (150, "1N"), (225, "1.5N"))}
+    texts = {(name, m): text for name in "ab" for m, text in ((75, "0.5N"), (150, "1N"), (225, "1.5N"))}
     facts = pd.DataFrame(1, index=["a", "b"], columns=["battery", "K", "N", "D", "imbalance"])
     (ranking, *_) = rankings(cells)
-    kinds = ranks_by_kind(ranking, facts, written)["kind"].drop_duplicates().tolist()
+    kinds = ranks_by_kind(ranking, facts, texts)["kind"].drop_duplicates().tolist()
     assert [kind for kind in kinds if kind.startswith("m = ")] == ["m = 0.5N", "m = 1N", "m = 1.5N"]

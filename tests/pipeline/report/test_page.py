@@ -51,7 +51,7 @@ SORTED = (*SORTED, (words(""), number(-2.5, "g")))
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
-    """Mixtures of the published K, an odd data set, a failure on record, and published values."""
+    """Write a report of mixtures of the published K, an odd data set, a failure and published values."""
     folder, once = tmp_path_factory.mktemp("page"), {"replicates": 1, "replicate_chunk": 1}
     odd = {"n_features": 1, "has_labels": False, "models": ("conditional", "posterior-common"), **once}
     mixed = toy.plan("mix_k6", n_clusters=6, mixtures=4, mixture_chunk=4, **once)
@@ -66,10 +66,10 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
 
 
 def test_what_names_nmi_says_once_by_what_it_is_normalised(report: Report, tmp_path: Path) -> None:
-    said = "NMI is min-normalised, as in the paper."
+    note = "NMI is min-normalised, as in the paper."
     mean = "Arithmetic NMI is normalised by the mean of both entropies, as in scikit-learn."
-    assert elements.score_notes("mean NMI", "relative NMI") == [said]
-    assert elements.score_notes("NMI and ARI", "arithmetic NMI") == [said, mean]
+    assert elements.score_notes("mean NMI", "relative NMI") == [note]
+    assert elements.score_notes("NMI and ARI", "arithmetic NMI") == [note, mean]
     # an axis says it itself
     assert elements.score_notes("NMI, min-normalised", "iris\nNMI, arithmetic", "ARI", "UNMIXED") == []
     parts: list[Part] = [
@@ -83,9 +83,9 @@ def test_what_names_nmi_says_once_by_what_it_is_normalised(report: Report, tmp_p
         parts.append((name, figure, "A caption."))
     write_page(tmp_path / "page.html", "t", write_figures(tmp_path, [Section("key", "head", parts)]), [])
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert text.count(said) == text.count(f"A note. {said}") == 1
-    assert report.page.read_text(encoding="utf-8").count(said) == 1
-    assert " ".join(report.text.split()).count(said) == 1
+    assert text.count(note) == text.count(f"A note. {note}") == 1
+    assert report.page.read_text(encoding="utf-8").count(note) == 1
+    assert " ".join(report.text.split()).count(note) == 1
 
 
 def test_every_part_is_there_and_needs_nothing_else(report: Report) -> None:
@@ -129,7 +129,7 @@ def test_a_cube_with_nothing_done_gives_a_page(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Page of two tables and a figure, of hostile names."""
+    """Write a page of two tables and a figure with hostile names."""
     folder = tmp_path_factory.mktemp("html")
     row = {"dataset": HOSTILE, "p": 0.9, "m": 10, "model": "posterior", "score": "nmi", "n": 1, "mean": 0.5}
     with house_style():
@@ -160,15 +160,15 @@ def test_hostile_names_are_text_and_styles_that_repeat_are_classes(small: Path) 
 def test_a_figure_in_the_page_has_ids_of_its_own_and_colours_by_variable() -> None:
     head = '<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg"><metadata>x</metadata><g id="no"/>'
     drawn = '<path id="p1" clip-path="url(#c)" style="stroke: #0072b2"/><use xlink:href="#p1"/>'
-    kept = (
+    expected = (
         '<path id="nmi-p1" clip-path="url(#nmi-c)" style="stroke: var(--blue)"/><use xlink:href="#nmi-p1"/>'
     )
     text = "<text>#0072b2</text></svg>"
-    assert inline(f"{head}{drawn}{text}", "nmi") == f"<svg><g/>{kept}{text}"
+    assert inline(f"{head}{drawn}{text}", "nmi") == f"<svg><g/>{expected}{text}"
 
 
 def drawn(folder: Path, texts: list[str], start: float = -1) -> str:
-    """A line with words on its points, of which a later start leaves some out, and bars with every hatch."""
+    """Draw a line with words on its points, without those before the start, and bars of every hatch."""
     with house_style():
         figure = Figure()
         axes, below = figure.subplots(2)
@@ -188,8 +188,8 @@ def test_each_point_has_its_words_hatches_are_small_and_files_always_the_same(tm
     # a point beyond the figure leaves all without words
     assert "<title>" not in drawn(tmp_path / "beyond", ["a", "b", "c"], 1.5)
     for suffix in SUFFIXES:
-        one, other = ((tmp_path / name / f"figure.{suffix}").read_bytes() for name in "ab")
-        assert one == other != b""
+        first, second = ((tmp_path / name / f"figure.{suffix}").read_bytes() for name in "ab")
+        assert first == second != b""
     patterns = re.findall(r"<pattern.*?</pattern>", svg, re.DOTALL)
     assert len(patterns) == len(SHAPES) - 1
     for pattern in patterns:
@@ -218,8 +218,8 @@ def test_models_differ_by_more_than_their_colour() -> None:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Page]:
-    with chromium() as found:
-        yield found
+    with chromium() as page:
+        yield page
 
 
 COLUMN = """const [table, column] = [document.querySelectorAll("#%s table")[%d], %d];
@@ -230,7 +230,7 @@ COLUMN = """const [table, column] = [document.querySelectorAll("#%s table")[%d],
 @pytest.mark.slow
 def test_the_browser_shows_every_figure_and_has_nothing_to_complain_of(report: Report, browser: Page) -> None:
     browser.open(report.page)
-    found = browser.run(
+    figures = browser.run(
         """return Array.from(document.querySelectorAll("figure svg"), svg => {
              const {width, height} = svg.getBoundingClientRect(), sizes = Array.from(
                svg.querySelectorAll("text"), text => parseFloat(getComputedStyle(text).fontSize));
@@ -238,9 +238,9 @@ def test_the_browser_shows_every_figure_and_has_nothing_to_complain_of(report: R
              return [width, height, svg.querySelectorAll("path, use, image").length, smallest];
            });"""
     )
-    assert len(found) == 24
+    assert len(figures) == 24
     # letters of the figure on the screen: none below nine pixels
-    assert (np.array(found) >= (200, 100, 10, 9)).all(), found
+    assert (np.array(figures) >= (200, 100, 10, 9)).all(), figures
     script = COLUMN % ("against", 1, 6) + "head.querySelector('button').%s; return [head.ariaSort, read()];"
     assert browser.run(script % "click()")[0] == "ascending"
     state, values = browser.run(script % "click()")
@@ -249,21 +249,21 @@ def test_the_browser_shows_every_figure_and_has_nothing_to_complain_of(report: R
     colors = """const ink = document.querySelector("#figure-nmi text");
         return [getComputedStyle(document.body).backgroundColor, getComputedStyle(ink).fill];"""
     light, dark, toggle = "rgb(255, 255, 255)", "rgb(20, 23, 28)", "document.getElementById('theme').click();"
-    seen = []
+    colors_of_scheme = []
     for scheme, press in (("light", ""), ("dark", ""), ("dark", toggle), ("light", toggle)):
         browser.prefer(scheme)
-        seen.append(browser.run(press + colors))
-    assert [background for background, _ in seen] == [light, dark, light, dark]
-    assert seen[0][1] != seen[1][1]
+        colors_of_scheme.append(browser.run(press + colors))
+    assert [background for background, _ in colors_of_scheme] == [light, dark, light, dark]
+    assert colors_of_scheme[0][1] != colors_of_scheme[1][1]
     for width in (400, 1280):
         browser.resize(width)
         assert browser.run("return document.documentElement.scrollWidth") <= width
         # what is cut off says so, and nothing else does
         cut_off = """return [...document.querySelectorAll(".wide")].filter((box) => box.offsetParent)
             .map((box) => [box.scrollWidth > box.clientWidth + 1, box.classList.contains("scrolls")]);"""
-        found = browser.run(cut_off)
-        assert all(is_cut == is_said for is_cut, is_said in found)
-        assert any(is_cut for is_cut, _ in found) or width == 1280
+        boxes = browser.run(cut_off)
+        assert all(is_cut == is_said for is_cut, is_said in boxes)
+        assert any(is_cut for is_cut, _ in boxes) or width == 1280
     assert browser.run("return document.querySelectorAll('.picture .scrolls').length") == 0
     # figures of one kind stand side by side
     tops = "return ['nmi', 'ari'].map(name => document.querySelector('#figure-standing-' + name).offsetTop);"
@@ -310,12 +310,12 @@ def test_a_page_is_sorted_copied_saved_and_printed(small: Path, browser: Page) -
     assert mark("posterior").color in text
     assert 'xmlns="http://www.w3.org/2000/svg"' in text
     assert png.startswith("data:image/png;base64,")
-    shown = browser.run(
+    counts = browser.run(
         f"const parsed = new DOMParser().parseFromString({json.dumps(text)}, 'image/svg+xml');"
         "return [parsed.querySelectorAll('parsererror').length, parsed.querySelectorAll('use').length];"
     )
-    assert shown[0] == 0
-    assert shown[1] > 2
+    assert counts[0] == 0
+    assert counts[1] > 2
     # a table that is folded comes after the others
     head, click = COLUMN % ("s", 0, 1), "head.querySelector('button').click(); return read();"
     assert browser.run(head + click) == ["-2.5", "9", "10", ""]

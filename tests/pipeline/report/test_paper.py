@@ -37,7 +37,7 @@ def test_a_table_has_rules_groups_and_letters_alone() -> None:
 
 @pytest.fixture(scope="module")
 def paper(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder of the paper of a cube of two kinds of data."""
+    """Write the paper of a cube of two kinds of data, and return its folder."""
     folder = tmp_path_factory.mktemp("paper")
     once = {"replicates": 2, "replicate_chunk": 1}
     cube = make(
@@ -85,7 +85,7 @@ def test_latex_sets_the_paper(paper: Path) -> None:
     if shutil.which("pdflatex") is None:
         pytest.skip("pdflatex is not installed here")
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"]
-    done = subprocess.run(command, cwd=paper, capture_output=True, text=True, errors="replace")
-    assert done.returncode == 0, done.stdout[-2000:]
+    process = subprocess.run(command, cwd=paper, capture_output=True, text=True, errors="replace")
+    assert process.returncode == 0, process.stdout[-2000:]
     assert (paper / "paper.pdf").stat().st_size > 10_000
-    assert "Overfull \\hbox" not in done.stdout
+    assert "Overfull \\hbox" not in process.stdout

@@ -47,9 +47,9 @@ CURVES = {"uniform": (0.2, 0.4, 0.6), "active": (0.4, 0.5, 0.7), "biased": (0.1,
 CROSSING = {"uniform": (0.2, 0.4, 0.6), "active": (0.4, 0.5, 0.5), "biased": (0.1, 0.2, 0.6)}
 
 
-def of(section: str, found: Content) -> Iterator[str]:
-    """Words, tables and figures of a section; nothing where it has no place."""
-    (declared,) = (each for each in write.sections(found) if each.key == section)
+def of(section: str, view: Content) -> Iterator[str]:
+    """Yield words, tables and figures of a section; it is empty where it has no place."""
+    (declared,) = (candidate for candidate in write.sections(view) if candidate.key == section)
     parts = list(declared.parts)
     lines = [*said(parts)]
     for name, figure, caption in (part for part in parts if isinstance(part, tuple)):
@@ -59,16 +59,16 @@ def of(section: str, found: Content) -> Iterator[str]:
 
 
 def said(parts: Iterable[Part]) -> Iterator[str]:
-    """Words and tables of a section, up to its figures."""
+    """Yield words and tables of a section, up to its figures."""
     before = list(takewhile(lambda part: not isinstance(part, tuple), parts))
     yield from (part for part in before if isinstance(part, str))
-    for each in (part for part in before if isinstance(part, Table)):
-        yield f"## {each.title}{' (folded)' if each.folded else ''}"
-        yield from (" | ".join(f"{name} × {span}" for name, span in group) for group in each.groups)
-        yield " | ".join(each.columns)
-        for row in each.rows:
+    for part_table in (part for part in before if isinstance(part, Table)):
+        yield f"## {part_table.title}{' (folded)' if part_table.folded else ''}"
+        yield from (" | ".join(f"{name} × {span}" for name, span in group) for group in part_table.groups)
+        yield " | ".join(part_table.columns)
+        for row in part_table.rows:
             yield " | ".join(value.text + (f" [{value.kind}]" if value.kind else "") for value in row)
-        yield each.note
+        yield part_table.note
 
 
 def drawn(figure: Figure | None) -> str:
@@ -81,16 +81,16 @@ def narrow(lines: Iterator[str], width: int) -> Iterator[str]:
         yield line
 
 
-def files(found: dict[str, pd.DataFrame]) -> Iterator[str]:
-    for name, rows in found.items():
+def files(tables_by_name: dict[str, pd.DataFrame]) -> Iterator[str]:
+    for name, rows in tables_by_name.items():
         yield f"## {name}.csv"
         yield rows.to_csv(index=False)
 
 
 def standing(cells: pd.DataFrame, *sections: str) -> Iterator[str]:
-    found = content(cells)
-    yield from winners.headline(found.ranked)
-    yield from (line for section in sections or ("winners",) for line in of(section, found))
+    view = content(cells)
+    yield from winners.headline(view.ranked)
+    yield from (line for section in sections or ("winners",) for line in of(section, view))
 
 
 def permuted(values: np.ndarray, seed: int = 0) -> np.ndarray:
@@ -98,7 +98,7 @@ def permuted(values: np.ndarray, seed: int = 0) -> np.ndarray:
 
 
 def twins() -> pd.DataFrame:
-    """Two pairs of models: none of a pair is told apart, and all of different pairs are."""
+    """Return two pairs of models; models of different pairs alone are told apart."""
     base, wobble = np.linspace(0.2, 0.6, 12), 0.001 * np.tile([1, -1], 6) * np.arange(1, 13)
     low = base - 0.05 * np.arange(1, 13)
     return contest({"a": base, "b": base + wobble, "c": low, "d": low + wobble})
@@ -113,29 +113,29 @@ def gaps() -> pd.DataFrame:
 
 
 def some_left(*levels: tuple[str, float, float]) -> pd.DataFrame:
-    """Models with scores on two data sets, and cells that nobody has computed so far there and on a third."""
+    """Return models with scores on two data sets, and pending cells there and on a third."""
     rows = [
         cell(name, model, scores[number] + 0.01 * draw, p=0.9, replicate=draw)
         for model, *scores in levels
         for number, name in enumerate(("d0", "d1"))
         for draw in range(2)
     ]
-    left = [("d0", 2), ("d2", 0)]
+    pending = [("d0", 2), ("d2", 0)]
     rows += [
         cell(name, model, 0.5, p=0.9, replicate=k, status="pending")
-        for name, k in left
+        for name, k in pending
         for model, *_ in levels
     ]
     return table(rows)
 
 
-def robust(other: str, accuracies: tuple[float, ...] = (0.7, 1.0)) -> pd.DataFrame:
-    """Two data sets, a method without annotations, and two models that rise with p."""
+def robust(second: str, accuracies: tuple[float, ...] = (0.7, 1.0)) -> pd.DataFrame:
+    """Return two data sets, a method without annotations, and two models that rise with p."""
     rows = [cell(f"d{number}", "k-means", 0.5) for number in range(2)]
     for name, (model, slope), p in (
-        (f"d{number}", each, p)
+        (f"d{number}", model_slope, p)
         for number in range(2)
-        for each in (("posterior", 1.0), (other, 0.5))
+        for model_slope in (("posterior", 1.0), (second, 0.5))
         for p in accuracies
     ):
         more = {"p": p, "cpu_seconds": 10.0 * p}
@@ -144,9 +144,9 @@ def robust(other: str, accuracies: tuple[float, ...] = (0.7, 1.0)) -> pd.DataFra
 
 
 def design(cells: pd.DataFrame, *names: str) -> Iterator[str]:
-    found = content(cells, written=written(*names))
-    yield from variants.design_headline(found.designs)
-    yield from (*of("designs", found), *files(variants.design_files(found.designs)))
+    view = content(cells, written=written(*names))
+    yield from variants.design_headline(view.designs)
+    yield from (*of("designs", view), *files(variants.design_files(view.designs)))
 
 
 def crossing() -> pd.DataFrame:
@@ -160,7 +160,7 @@ def crossing() -> pd.DataFrame:
 
 
 def level(design: str, x: float, unit: int) -> float:
-    """Active pairs are worth twice as many, biased ones fewer; the same in every unit."""
+    """Return a score: active pairs are worth twice as many, biased ones fewer, the same in every unit."""
     return CURVES[design][round(2 * x) - 1]
 
 
@@ -173,17 +173,17 @@ def rising(design: str, x: float, unit: int) -> float:
 
 
 def search(cells: pd.DataFrame) -> Iterator[str]:
-    found = content(cells)
-    found.__dict__["searches"] = compared_searches(cells, SEARCHES)
-    yield from of("searches", found)
+    view = content(cells)
+    view.__dict__["searches"] = compared_searches(cells, SEARCHES)
+    yield from of("searches", view)
 
 
 def scored(*plans: DatasetPlan, sections: tuple[str, ...]) -> Iterator[str]:
     cells, summary, named = tables(*plans)
     manifest = SimpleNamespace(plans=named)
     parts = {"written": written_counts(named, [AnnotationCount("0.5N"), AnnotationCount("1N")])}
-    found = content(cells, summary=summary, manifest=manifest, tree=toy.tree(*plans), **parts)
-    yield from (line for section in sections for line in of(section, found))
+    view = content(cells, summary=summary, manifest=manifest, tree=toy.tree(*plans), **parts)
+    yield from (line for section in sections for line in of(section, view))
 
 
 def held_out() -> Iterator[str]:
@@ -200,12 +200,12 @@ def held_out() -> Iterator[str]:
             if k >= few:  # the first ones had too few annotations
                 rows[-1] |= {"predicted": share, "log_loss": loss}
     plans = {"iris": toy.plan("iris", held_out=True)}
-    found = content(pd.DataFrame(rows), manifest=SimpleNamespace(plans=plans), written={("iris", 12): "0.5N"})
+    view = content(pd.DataFrame(rows), manifest=SimpleNamespace(plans=plans), written={("iris", 12): "0.5N"})
     # in the order of these rows, and not in that of m
-    choices = found.choices.set_index("m").loc[[12, 24, 5]].reset_index()
-    found.__dict__.update(choices=choices, predictions=choices.assign(model="posterior"))
-    yield from of("choices", found)
-    (axes,) = scores.draw_choices(choices, found.written).axes  # type: ignore[union-attr]
+    choices = view.choices.set_index("m").loc[[12, 24, 5]].reset_index()
+    view.__dict__.update(choices=choices, predictions=choices.assign(model="posterior"))
+    yield from of("choices", view)
+    (axes,) = scores.draw_choices(choices, view.written).axes  # type: ignore[union-attr]
     for bars in axes.containers:
         yield f"{bars.get_label()}: {[float(bar.get_height()) for bar in bars.patches]}"
 
@@ -242,7 +242,7 @@ GOOD = "0.8,2,100,posterior,nmi,0.5"
 
 
 def typed() -> Iterator[str]:
-    """What is said of tables of published values that are wrong."""
+    """Yield the problems of wrong tables of published values."""
     head = THEIRS.split("\n")[0]
     for text in (
         THEIRS,
@@ -264,7 +264,7 @@ def typed() -> Iterator[str]:
 
 
 def judged() -> Iterator[str]:
-    """Verdicts at and beyond 2·√2 standard errors, of values equal as printed, and of what is not there."""
+    """Yield verdicts at and beyond 2·√2 standard errors, of values equal as printed, and of missing ones."""
     cases = [(0.50, 0.01, "0.5282"), (0.50, 0.01, "0.5283"), (0.50, 0.01, "0.4717"), (0.99999, 0.0, "1.0000")]
     cases += [(0.00004, 0.00001, "0.0000"), (0.99, 0.0, "1.0000"), (0.50, np.nan, "0.5000")]
     cases += [(0.50, np.nan, "0.5100"), (np.nan, np.nan, "0.5"), (0.4, 0.1, "0.45")]
@@ -286,19 +286,19 @@ def judged() -> Iterator[str]:
 
 
 def asked(**more: object) -> Any:
-    """What is read of the manifest of a cube, for its sweep file with other tables."""
+    """Return a stand-in for the manifest of a cube whose sweep file has other tables."""
     grid = {"datasets": [{"name": "iris", "scale": "none"}]}
     spec = toy.sweep({"name": "a", "seed": 7, "grid": grid, "search": {"generations": 3}, **more})
     return SimpleNamespace(spec=spec, plans={"iris": toy.plan("iris", checksum=str(spec.seed) * 64)})
 
 
 def settings() -> Iterator[str]:
-    """What sweep files have differently: defaults, tables left out, data sets, searches, seeds and data."""
+    """Yield differences of sweep files: defaults, absent tables, data sets, searches, seeds and data."""
 
-    def searched(**found: dict[str, object]) -> Any:
-        return asked(search=[{"name": name, **keys} for name, keys in found.items()])
+    def searched(**searches: dict[str, object]) -> Any:
+        return asked(search=[{"name": name, **keys} for name, keys in searches.items()])
 
-    first, other = asked(), {"datasets": [{"name": "wine", "scale": "none"}]}
+    first, grid = asked(), {"datasets": [{"name": "wine", "scale": "none"}]}
     short, long = {"generations": 3}, {"generations": 9}
     several = searched(short=short, far=long)
     for a, b in (
@@ -306,7 +306,7 @@ def settings() -> Iterator[str]:
         (first, asked(search={"generations": 3, "proportions": "free", "feature_weight": 0.5})),
         (first, asked(stop={"risk": 0.05})),
         (first, asked(seed=8)),
-        (first, asked(grid=other)),
+        (first, asked(grid=grid)),
         (first, several),
         (several, first),
         (searched(short=short, long=long), searched(short={**short, "offspring": 4}, longer=long)),
@@ -315,25 +315,25 @@ def settings() -> Iterator[str]:
 
 
 def took() -> Iterator[str]:
-    """Restarts, times and gaps: of cells that a rule ended, of one restart, and of a method without any."""
+    """Yield restarts, times and gaps of cells that a rule ended, of one restart, and of a method."""
     row = {"dataset": "d", "model": "posterior", "status": "done", "restarts_done": 4, "unseen_mass": np.nan}
     row |= {"search": np.nan}
     seconds = pd.Series([1.0, 2.0, 3.0, np.nan])
     cells = pd.DataFrame([row | {"hits": hits} for hits in (4, 1, 0, 0)])
     # 12 restarts in 6 s, 3 s of the processor; one of four cells took no time
     cells = cells.assign(seconds=seconds, cpu_seconds=0.5 * seconds)
-    both = pd.concat([cells.assign(search="quick"), cells.assign(search="long")])
+    searches = pd.concat([cells.assign(search="quick"), cells.assign(search="long")])
     nothing: dict[str, Any] = {"manifest": SimpleNamespace(plans={}), "tree": toy.tree()}
-    for found in (
+    for view in (
         content(cells, **nothing),
         content(cells.assign(unseen_mass=0.02), **nothing),
         content(cells.assign(restarts_done=1, hits=1), **nothing),
         content(cells.assign(hits=0, seconds=np.nan), **nothing),
-        content(cells, all_cells=both, chosen={"search": "quick"}, **nothing),
+        content(cells, all_cells=searches, chosen={"search": "quick"}, **nothing),
     ):
-        yield from (*said(effort.restarts(found)), *said(effort.times(found)))
-    for found in (cells, cells.assign(hits=0, seconds=np.nan)):
-        yield from (drawn(effort.draw_chances(found)), drawn(effort.draw_times(found)))
+        yield from (*said(effort.restarts(view)), *said(effort.times(view)))
+    for some_cells in (cells, cells.assign(hits=0, seconds=np.nan)):
+        yield from (drawn(effort.draw_chances(some_cells)), drawn(effort.draw_times(some_cells)))
     many = pd.DataFrame([row | {"restarts_done": 40, "hits": 10}])
     gaps = pd.DataFrame([{"dataset": "d", "gap": 1.0, "model": "posterior", "share": 0.5}])
     gaps = pd.concat([gaps, gaps.assign(model="mine", share=0.0)])
@@ -356,20 +356,20 @@ SIX = CellFigure(
 
 
 def partitions() -> Iterator[str]:
-    """One wrong sample, one contradicted link, a cannot-link, no truth, no cluster, names of samples."""
+    """Yield figures with a wrong sample, a contradicted link, no truth, no cluster, and sample names."""
     unknown = {"annotated": np.array([0, 0, -1, 1, 1, 1]), "true": np.array([0, 0, 0, 1, 1, -1])}
-    for shown, key in (
+    for figure, key in (
         *((SIX, key) for key in SIX.partitions),
         (replace(SIX, links=np.array([[3, 4, 1], [0, 1, 0]])), "annotated"),
         (replace(SIX, partitions={"annotated": FOUND}, links=SIX.links[:0]), "annotated"),
         (replace(SIX, partitions=unknown), "annotated"),
         (replace(SIX, sample_names=tuple("abcdef")), "annotated"),
     ):
-        yield from (shown.caption(key), figure_text(draw_matrix(shown, key, "s.d.")))
+        yield from (figure.caption(key), figure_text(draw_matrix(figure, key, "s.d.")))
 
 
 def ran() -> Iterator[str]:
-    """Lines for a terminal, what there is and what ran: many models, then nothing left, without solutions."""
+    """Yield lines for a terminal about many models, and then about cells without solutions."""
     baselines = ("unsupervised", "unsupervised-common")
     models = tuple(f"{term}{shape}" for shape in ("", "-common") for term in TERMS)
     grid = {"p": (0.9,), "m": (12, 24), "replicates": 1, "replicate_chunk": 1, "model_chunk": 6}
@@ -379,11 +379,11 @@ def ran() -> Iterator[str]:
         for holder in ("process 7", None):
             manifest = read_manifest(cube)
             cells = cell_table(open_cube(cube), manifest.plans)
-            found = content(cells, manifest=manifest, summary=summary_table(cells), holder=holder)
-            yield from effort.state(found)
-            yield from (line.replace(folder, "FOLDER") for line in said(effort.head(found)))
-            declared = (each for each in write.sections(found) if each.n_in_text is not None)
-            text = render(found, write.write_figures(Path(folder), declared, ()))
+            view = content(cells, manifest=manifest, summary=summary_table(cells), holder=holder)
+            yield from effort.state(view)
+            yield from (line.replace(folder, "FOLDER") for line in said(effort.head(view)))
+            declared = (section for section in write.sections(view) if section.n_in_text is not None)
+            text = render(view, write.write_figures(Path(folder), declared, ()))
             yield from narrow(iter(text.replace(folder, "FOLDER").splitlines()), 100)
             for name in ("iris", "thyroid"):
                 status = zarr.open_array(cube / name / "status", mode="r+")

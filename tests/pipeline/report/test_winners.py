@@ -30,10 +30,10 @@ def test_time_is_a_geometric_mean_over_data_sets_and_what_is_beaten_is_not_marke
         for number in range(2)
         for model in times
     )
-    found = winners.cost_table(rank(cells, "nmi"), cells).set_index("model")
-    assert found["cpu_seconds"].to_dict() == pytest.approx({"quick": 1.0, "good": 10.0, "beaten": 20.0})
-    assert found["mean"].to_dict() == pytest.approx({name: levels[name] for name in found.index})
-    assert found["best"].to_dict() == {"quick": True, "good": True, "beaten": False}
+    costs = winners.cost_table(rank(cells, "nmi"), cells).set_index("model")
+    assert costs["cpu_seconds"].to_dict() == pytest.approx({"quick": 1.0, "good": 10.0, "beaten": 20.0})
+    assert costs["mean"].to_dict() == pytest.approx({name: levels[name] for name in costs.index})
+    assert costs["best"].to_dict() == {"quick": True, "good": True, "beaten": False}
     assert winners.cost_table(rank(cells, "nmi"), cells.assign(cpu_seconds=0.0)).empty
 
 
@@ -48,7 +48,7 @@ def test_names_and_bars_are_moved_apart_and_stay_in_order() -> None:
 
 
 def test_no_name_is_moved_further_than_a_linear_program_needs() -> None:
-    """The smallest largest move t: minimise t subject to |y - x| <= t and y[i + 1] >= y[i] + least."""
+    """It minimises the largest move t subject to |y - x| <= t and y[i + 1] >= y[i] + least."""
     rng, least = np.random.default_rng(5), 0.1
     for _ in range(20):
         places = np.sort(rng.uniform(0.3, 0.7, size=4))
@@ -95,16 +95,16 @@ def test_no_name_is_cut_off_or_stands_on_another(n_models: int, n_datasets: int)
     names = [*MODEL_CODES, "k-means", "a-method-with-a-name-of-some-length"][-n_models:]
     rows = []
     for number, (place, model) in (
-        (number, each) for number in range(n_datasets) for each in enumerate(names)
+        (number, named_place) for number in range(n_datasets) for named_place in enumerate(names)
     ):
         level = rng.uniform(0.3, 0.6) + 0.01 * place
         rows.append(cell(f"d{number}", model, level, p=0.9, cpu_seconds=10**level))
     cells = table(rows)
-    found = rank(cells, "nmi")
+    ranking = rank(cells, "nmi")
     with house_style():
         for figure in (
-            winners.draw_ranks(found),
-            winners.draw_costs(winners.cost_table(found, cells), "nmi"),
+            winners.draw_ranks(ranking),
+            winners.draw_costs(winners.cost_table(ranking, cells), "nmi"),
         ):
             assert figure is not None
             figure.draw_without_rendering()
@@ -112,9 +112,9 @@ def test_no_name_is_cut_off_or_stands_on_another(n_models: int, n_datasets: int)
             assert len(boxes) == n_models
             whole = figure.bbox.padded(1)
             assert all(whole.containsx(x) and whole.containsy(y) for box in boxes for x, y in box.corners())
-            for one, other in combinations(boxes, 2):
-                across = min(one.x1, other.x1) - max(one.x0, other.x0)
-                assert min(across, min(one.y1, other.y1) - max(one.y0, other.y0)) < 2.5
+            for first, second in combinations(boxes, 2):
+                across = min(first.x1, second.x1) - max(first.x0, second.x0)
+                assert min(across, min(first.y1, second.y1) - max(first.y0, second.y0)) < 2.5
 
 
 MANY = tuple(f"d{number}" for number in range(30))
@@ -125,12 +125,12 @@ def rising(design: str, x: float, unit: int) -> float:
 
 
 def test_the_band_of_a_design_is_of_its_paired_difference() -> None:
-    found = design_scores(designed(rising), written("a"))["nmi"]
-    figure = variants.draw_designs(found, "nmi")
+    rows = design_scores(designed(rising), written("a"))["nmi"]
+    figure = variants.draw_designs(rows, "nmi")
     assert figure is not None
     (axes,) = figure.axes
     (band,) = axes.collections
-    active = found[found["design"] == "active"]
+    active = rows[rows["design"] == "active"]
     ends = [active["mean"] + sign * active["difference_se"] for sign in (-1, 1)]
     heights = np.unique(band.get_paths()[0].vertices[:, 1].round(9))
     assert np.allclose(heights, np.unique(np.concatenate(ends).round(9)))
@@ -139,13 +139,13 @@ def test_the_band_of_a_design_is_of_its_paired_difference() -> None:
 
 
 def test_bars_of_objectives_are_shares_of_all_cells_and_large_grids_are_shown_in_part() -> None:
-    found = compared_searches(searched(), SEARCHES)
-    bars = variants.draw_search(found["searches"], found["search-costs"]).axes[0].patches
+    tables = compared_searches(searched(), SEARCHES)
+    bars = variants.draw_search(tables["searches"], tables["search-costs"]).axes[0].patches
     widths = np.array([bar.get_width() for bar in bars]).reshape(3, -1)
     assert widths[:, 0].tolist() == [25.0, 50.0, 25.0]
     assert np.allclose(widths.sum(axis=0), 100)
-    found = compared_searches(searched(datasets=MANY), SEARCHES)
-    (axes, *_) = variants.draw_search(found["searches"], found["search-costs"]).axes
+    tables = compared_searches(searched(datasets=MANY), SEARCHES)
+    (axes, *_) = variants.draw_search(tables["searches"], tables["search-costs"]).axes
     assert len(axes.get_yticklabels()) == variants.MOST_LINES
     figure = variants.draw_designs(design_scores(designed(rising, datasets=MANY, draws=1), {})["nmi"], "nmi")
     assert figure is not None
@@ -202,7 +202,7 @@ def test_no_name_is_cut_off_in_a_figure() -> None:
 
 
 def other_letter() -> tuple[str, str]:
-    """A letter that DejaVu Sans lacks and another installed font has, and that font."""
+    """Return a letter that DejaVu Sans lacks, and an installed font that has it."""
     usual = set(get_font(fontManager.findfont("DejaVu Sans")).get_charmap())
     for font in fontManager.ttflist:
         if font.name == "STIXGeneral":
@@ -231,9 +231,9 @@ def test_a_name_that_no_font_can_write_is_named_once(
         parts: list[Part] = [("standing", figure, "Points.")]
         chapters = write.write_figures(tmp_path, [Section("one", "One", parts)])
         write.write_page(tmp_path / "page.html", "page", chapters, ())
-    said = [record.getMessage() for record in caplog.records if "no installed font" in record.getMessage()]
-    assert len(said) == 1
-    assert name in said[0]
+    texts = [record.getMessage() for record in caplog.records if "no installed font" in record.getMessage()]
+    assert len(texts) == 1
+    assert name in texts[0]
 
 
 def test_names_are_no_mathematics_and_no_markup(tmp_path: Path) -> None:

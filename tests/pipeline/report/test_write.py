@@ -44,8 +44,8 @@ def test_somebody_else_sees_a_page_without_true_labels_and_without_the_run(
 
     monkeypatch.setattr("sweep_clustering.pipeline.report.write.read_failures", refused)
     monkeypatch.setattr("sweep_clustering.pipeline.report.write.read_lease", refused)
-    own = toy.plan("own", has_labels=False, replicates=1, replicate_chunk=1)
-    report = write_report(make(tmp_path, own), tmp_path / "out")
+    plan = toy.plan("own", has_labels=False, replicates=1, replicate_chunk=1)
+    report = write_report(make(tmp_path, plan), tmp_path / "out")
     figures = {file.stem for file in report.files if file.parent.name == "figures"}
     assert figures == {"agreement", "cell-unsupervised", "cell-annotated", "gaps", "restarts", "seconds"}
 
@@ -71,8 +71,8 @@ def test_a_cell_of_a_path_of_questions_has_the_failure_of_the_path() -> None:
     cells = pd.DataFrame([row | {"status": "failed"}])
     path = str(AskedPath.of(row_cell(cells.iloc[0])))
     failure = SimpleNamespace(cell=path, cause="broken", node="n1", at="now")
-    said, table = effort.failures(content(cells, failures=(failure,)))
-    assert said == "1 cell failed."
+    sentence, table = effort.failures(content(cells, failures=(failure,)))
+    assert sentence == "1 cell failed."
     assert [value.text for value in table.rows[0][1:]] == ["broken", "n1", "now"]  # type: ignore[union-attr]
 
 
@@ -84,9 +84,9 @@ def test_a_large_grid_is_drawn_in_part_and_says_so() -> None:
     ):
         cells = pd.DataFrame({"dataset": np.arange(210) % datasets, "p": np.arange(210) % accuracies})
         assert next(scores.curves(content(cells))) == first
-        shown = content(cells).accuracies
-        assert len(shown) == 6
-        assert shown[-1] == accuracies - 1
+        accuracies_shown = content(cells).accuracies
+        assert len(accuracies_shown) == 6
+        assert accuracies_shown[-1] == accuracies - 1
 
 
 def test_curves_of_many_data_sets_begin_with_their_mean_where_m_is_written_alike() -> None:
@@ -97,10 +97,8 @@ def test_curves_of_many_data_sets_begin_with_their_mean_where_m_is_written_alike
         for at, name in enumerate(names)
         for share in (1, 2)
     ]
-    written = {
-        (name, 50 * share + at): f"{share / 2:g}N" for at, name in enumerate(names) for share in (1, 2)
-    }
-    figure = scores.draw_curves(pd.DataFrame(rows), "nmi", written=written)
+    texts = {(name, 50 * share + at): f"{share / 2:g}N" for at, name in enumerate(names) for share in (1, 2)}
+    figure = scores.draw_curves(pd.DataFrame(rows), "nmi", written=texts)
     assert figure is not None
     labels = [axes.get_ylabel().splitlines()[0] for axes in figure.axes]
     assert labels == ["mean of 10 data sets", "d0", "d4", "d9"]
@@ -117,8 +115,8 @@ def test_published_labels_are_ranked_with_a_star_and_all_are_listed() -> None:
         ("uci", name, method, ari) for name in ("glass", "wine") for method, ari in (("a", 0.9), ("b", 0.1))
     ]
     theirs = pd.DataFrame(rows, columns=list(scores.SCORED))
-    found = rank_published(cells, theirs)
-    *words, first, (name, figure, _), every = scores.ranks_beside_labels(content(cells, published=found))
+    ranks = rank_published(cells, theirs)
+    *words, first, (name, figure, _), every = scores.ranks_beside_labels(content(cells, published=ranks))
     assert [row[0].text for row in first.rows] == ["a*", "posterior", "b*"]  # type: ignore[union-attr]
     assert name == "ranks-published"
     assert figure is not None
@@ -126,20 +124,20 @@ def test_published_labels_are_ranked_with_a_star_and_all_are_listed() -> None:
     assert "2 of 2 published methods" in str(words[-1])
     assert str(words[0]).startswith("ARI: a* has the best mean rank, 1.00 of 3")
     none = rank_published(cells, theirs.assign(battery="wut"))
-    said, nothing = scores.ranks_beside_labels(content(cells, published=none))
-    assert (str(said)[:11], nothing.rows) == ("No data set", ())  # type: ignore[union-attr]
+    sentence, nothing = scores.ranks_beside_labels(content(cells, published=none))
+    assert (str(sentence)[:11], nothing.rows) == ("No data set", ())  # type: ignore[union-attr]
 
 
 def test_the_first_screen_ends_with_a_part_and_says_how_much_follows() -> None:
     lines = [f"line {at}" if at % 10 else "" for at in range(1, 101)]
-    shown = write.first_screen("\n".join(lines)).splitlines()
-    assert shown == [*lines[:29], "", "70 more lines in report.txt, or with --full"]
+    lines_shown = write.first_screen("\n".join(lines)).splitlines()
+    assert lines_shown == [*lines[:29], "", "70 more lines in report.txt, or with --full"]
     assert write.first_screen("a\nb\n") == "a\nb\n"
     unbroken = write.first_screen("\n".join("x" for _ in range(80))).splitlines()
     assert unbroken == ["x"] * write.SCREEN + ["", "44 more lines in report.txt, or with --full"]
     warned = ["warning"] * (2 * write.SCREEN)
-    shown = write.first_screen("\n".join([*warned, "", "Who wins", "a"])).splitlines()
-    assert shown == [*warned, "", "3 more lines in report.txt, or with --full"]
+    lines_shown = write.first_screen("\n".join([*warned, "", "Who wins", "a"])).splitlines()
+    assert lines_shown == [*warned, "", "3 more lines in report.txt, or with --full"]
 
 
 def test_a_long_table_is_folded_and_ends_where_a_file_has_the_rest() -> None:
@@ -159,9 +157,9 @@ def test_a_table_of_scores_that_are_all_zero_is_folded_and_its_title_says_so() -
     assert table.on_page().folded
     assert table.on_page().title == "CI: all 0"
     for text in ("0.001 ± 0.000", "0.000 ± 0.001", "-0.100 ± 0.000"):
-        other = replace(table, rows=(*table.rows, (*place, zero, elements.words(text)))).on_page()
-        assert not other.folded
-        assert other.title == "CI"
+        second = replace(table, rows=(*table.rows, (*place, zero, elements.words(text)))).on_page()
+        assert not second.folded
+        assert second.title == "CI"
     assert not replace(table, rows=((*place, elements.words("-"), elements.words("-")),)).on_page().folded
 
 
@@ -180,8 +178,8 @@ def test_a_share_is_over_mixtures_each_over_its_redraws_first() -> None:
     (figure,) = scores.index(content(cells.assign(centroid_index=np.nan), written={}))
     assert figure[1] is None
     # a panel in which all cells have the index 0 is a sentence
-    _, said, figure = scores.index(content(cells.assign(centroid_index=0), written={}))
-    assert said == "All cells of mix have the centroid index 0."
+    _, sentence, figure = scores.index(content(cells.assign(centroid_index=0), written={}))
+    assert sentence == "All cells of mix have the centroid index 0."
     assert figure[1] is None
 
 
@@ -221,8 +219,8 @@ def test_the_shown_cell_is_the_published_one_or_that_of_the_user_and_marked_is_w
     iris = toy.plan("iris", class_names=("a", "b", "c"), **more)
     cells, _, plans = tables(iris, toy.plan("vertebral"), toy.plan("mix_k3", mixtures=2))
     assert str(choose_cell(cells, None)).startswith("vertebral/p=0.9/m=24/")
-    rest = cells[cells["dataset"] != "vertebral"]
-    assert str(choose_cell(rest, None)) == "iris/p=0.9/m=24/replicate=0/posterior"
+    remaining = cells[cells["dataset"] != "vertebral"]
+    assert str(choose_cell(remaining, None)) == "iris/p=0.9/m=24/replicate=0/posterior"
     assert choose_cell(cells.assign(status="pending"), None) is None
     with pytest.raises(InputError, match="expected a cell with annotations"):
         named_cell(plans, "iris/unsupervised")
@@ -231,34 +229,34 @@ def test_the_shown_cell_is_the_published_one_or_that_of_the_user_and_marked_is_w
     (share,) = (row["annotation_agreement"] for _, row in cells.iterrows() if row_cell(row) == named)
     tree = toy.tree(*plans.values())
     tree["iris"].attrs["class_names"] = ["a", "b", "c"]
-    shown = read_cell(tree, named)
-    assert len(shown.links) == 12
-    assert shown.links.min() == 0
-    assert len(shown.contradicted("annotated")) == round(12 * (1 - share))
-    assert shown.class_names == ("a", "b", "c")
-    assert shown.feature(1) == "length"
+    panel = read_cell(tree, named)
+    assert len(panel.links) == 12
+    assert panel.links.min() == 0
+    assert len(panel.contradicted("annotated")) == round(12 * (1 - share))
+    assert panel.class_names == ("a", "b", "c")
+    assert panel.feature(1) == "length"
     # the baseline of the same shape, and the truth of the mixture
     truth, alone = tree["iris"]["labels_true"].values, tree["iris/unsupervised"]["labels"].values
-    np.testing.assert_array_equal(shown.partitions["unsupervised"], cell_room.match(alone, truth))
-    shown = read_cell(tree, named_cell(plans, "mix_k3/mixture=0/p=0.9/m=12/replicate=2/posterior"))
-    assert list(shown.partitions) == ["unsupervised", "annotated", "true"]
-    np.testing.assert_array_equal(shown.partitions["true"], tree["mix_k3"]["labels_true"].sel(mixture=0))
+    np.testing.assert_array_equal(panel.partitions["unsupervised"], cell_room.match(alone, truth))
+    panel = read_cell(tree, named_cell(plans, "mix_k3/mixture=0/p=0.9/m=12/replicate=2/posterior"))
+    assert list(panel.partitions) == ["unsupervised", "annotated", "true"]
+    np.testing.assert_array_equal(panel.partitions["true"], tree["mix_k3"]["labels_true"].sel(mixture=0))
 
 
 def test_many_samples_are_an_image_of_see_through_points(tmp_path: Path) -> None:
     rng, truth = np.random.default_rng(0), np.repeat(np.arange(4), 500)
-    found = np.where(rng.random(2000) < 0.1, (truth + 1) % 4, truth)
+    labels = np.where(rng.random(2000) < 0.1, (truth + 1) % 4, truth)
     points = rng.normal(size=(2000, 3)) + truth[:, None]
     links = np.column_stack([rng.integers(0, 2000, size=(3000, 2)), rng.integers(0, 2, size=3000)])
-    shown = CellFigure("large", points, (0, 1, 2), {"annotated": found, "true": truth}, links)
+    cell_figure = CellFigure("large", points, (0, 1, 2), {"annotated": labels, "true": truth}, links)
     with house_style():
-        figure = draw_matrix(shown, "annotated", "s.d.")
+        figure = draw_matrix(cell_figure, "annotated", "s.d.")
         drawn = [line for axes in figure.axes for line in axes.lines]
         assert all(line.get_rasterized() and float(line.get_alpha() or 1) < 0.9 for line in drawn)
         gaps = sum(np.isnan(line.get_xdata()).sum() for line in figure.axes[0].lines)  # type: ignore[arg-type]
         assert gaps == cell_room.MOST_LINKS
-        picture = save(figure, tmp_path, "cell", shown.caption("annotated"))
-    assert f"; {(found != truth).sum()} of 2,000 samples are wrong" in picture.caption
+        picture = save(figure, tmp_path, "cell", cell_figure.caption("annotated"))
+    assert f"; {(labels != truth).sum()} of 2,000 samples are wrong" in picture.caption
     assert picture.caption.endswith("links are contradicted, marked by a line (60 of them).")
     # three panels of 2,000 points, which as elements would be five times as much
     assert len(picture.svg) < 300_000
@@ -380,18 +378,18 @@ def read(path: Path) -> pd.DataFrame:
 @pytest.mark.parametrize("how", ["csv", "parquet"])
 def test_tables_are_those_of_the_cube(how: str, cube: Path, tmp_path: Path) -> None:
     tree, plans = open_cube(cube), read_manifest(cube).plans
-    written = write_export(cube, tmp_path / "out", how)
-    assert sorted(written) == sorted((tmp_path / "out").iterdir())
+    paths = write_export(cube, tmp_path / "out", how)
+    assert sorted(paths) == sorted((tmp_path / "out").iterdir())
     names = ("cells", "summary", *(f"labels-{name}" for name in plans))
-    assert [path.name for path in written] == [f"{name}.{how}" for name in names]
+    assert [path.name for path in paths] == [f"{name}.{how}" for name in names]
     cells = cell_table(tree, plans)
-    for path, expected in zip(written, (cells, summary_table(cells)), strict=False):
+    for path, expected in zip(paths, (cells, summary_table(cells)), strict=False):
         pd.testing.assert_frame_equal(read(path), expected, check_dtype=False, check_exact=True)
-    for path, plan in zip(written[2:], plans.values(), strict=True):
-        found, data = read(path), tree[plan.name]
+    for path, plan in zip(paths[2:], plans.values(), strict=True):
+        labels, data = read(path), tree[plan.name]
         n_done = int((cells["dataset"].eq(plan.name) & cells["status"].eq("done")).sum())
-        assert len(found) == n_done * plan.n_samples
-        for place, rows in found.groupby(CELL, dropna=False):
+        assert len(labels) == n_done * plan.n_samples
+        for place, rows in labels.groupby(CELL, dropna=False):
             there = {key: value for key, value in zip(CELL, place, strict=True) if pd.notna(value)}
             mixture = {key: there[key] for key in ("mixture",) if key in there}
             node = data if "p" in there else data[there.pop("model")]
@@ -406,11 +404,11 @@ def test_grids_open_without_this_package(cube: Path, tmp_path: Path) -> None:
     for name in plans:
         for path, expected in score_datasets(tree, name).items():
             file = tmp_path / "out" / f"{path.replace('/', '-')}.nc"
-            with xr.open_dataset(file, engine="scipy") as found:
-                assert set(found) == {*expected, "labels", "status"}
+            with xr.open_dataset(file, engine="scipy") as grid:
+                assert set(grid) == {*expected, "labels", "status"}
                 for score, values in expected.items():
-                    assert np.array_equal(found[score].values, values.values, equal_nan=True)
-                assert np.array_equal(found["labels"].values, tree[path]["labels"].values)
+                    assert np.array_equal(grid[score].values, values.values, equal_nan=True)
+                assert np.array_equal(grid["labels"].values, tree[path]["labels"].values)
 
 
 def test_nothing_is_overwritten_unasked(cube: Path, tmp_path: Path) -> None:
@@ -418,11 +416,11 @@ def test_nothing_is_overwritten_unasked(cube: Path, tmp_path: Path) -> None:
     out.mkdir()
     for path in (out / "cells.csv", file):
         path.write_text("mine")
-    for folder, how, found in (
+    for folder, how, message in (
         (out, "csv", "found files, expected an empty folder, or none"),
         (file, "csv", "found a file, expected a folder to write to"),
     ):
-        with pytest.raises(InputError, match=found):
+        with pytest.raises(InputError, match=message):
             write_export(cube, folder, how)
     assert (out / "cells.csv").read_text() == file.read_text() == "mine"
     result = sweep("export", cube, "--out", out, "--force")
@@ -430,9 +428,9 @@ def test_nothing_is_overwritten_unasked(cube: Path, tmp_path: Path) -> None:
     assert str(out / "cells.csv") in result.stdout
     assert (out / "cells.csv").read_text() != "mine"
     assert not list(tmp_path.glob(".*"))
-    both = sweep("export", cube, "--scores", "--force")
-    assert both.exit_code == 2
-    assert "--force: found --scores as well, expected one of them" in both.stderr
+    result_both = sweep("export", cube, "--scores", "--force")
+    assert result_both.exit_code == 2
+    assert "--force: found --scores as well, expected one of them" in result_both.stderr
 
 
 def test_parts_with_and_without_a_name_are_one_table(tmp_path: Path) -> None:
@@ -443,13 +441,13 @@ def test_parts_with_and_without_a_name_are_one_table(tmp_path: Path) -> None:
     ]
     for kind in ("csv", "parquet"):
         write_rows(tmp_path / f"labels.{kind}", iter(parts))
-        found = read(tmp_path / f"labels.{kind}")
-        assert found[["design", "search"]].isna().all(axis=1).tolist() == [True, True, False, False]
-        assert found["search"][2:].tolist() == ["quick", "quick"]
+        rows = read(tmp_path / f"labels.{kind}")
+        assert rows[["design", "search"]].isna().all(axis=1).tolist() == [True, True, False, False]
+        assert rows["search"][2:].tolist() == ["quick", "quick"]
 
 
 def test_texts_are_no_formulas() -> None:
     table = pd.DataFrame({"sample": ["=1+2", "-3", "@x", "a\x1b[2J", "b"], "p": [-0.5, 1, 2, 3, 4]})
-    found = pd.read_csv(io.StringIO(spreadsheet(table).to_csv(index=False)), dtype=str)
-    assert found["sample"].tolist() == ["'=1+2", "-3", "'@x", "a [2J", "b"]
-    assert found["p"].tolist() == ["-0.5", "1.0", "2.0", "3.0", "4.0"]
+    rows = pd.read_csv(io.StringIO(spreadsheet(table).to_csv(index=False)), dtype=str)
+    assert rows["sample"].tolist() == ["'=1+2", "-3", "'@x", "a [2J", "b"]
+    assert rows["p"].tolist() == ["-0.5", "1.0", "2.0", "3.0", "4.0"]
