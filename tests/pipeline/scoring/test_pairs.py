@@ -35,7 +35,7 @@ def cells(*rows: dict[str, object]) -> pd.DataFrame:
 
 
 def pairs_of(b: list[float], a: float = 0.2, score: str = "nmi", **places: object) -> pd.DataFrame:
-    """Pairs of cells with some scores in B, and one in A."""
+    """Return pairs of cells with some scores in B, and one in A."""
     rows = cells(*[{}] * len(b)).assign(**{"replicate": range(len(b)), **places}, score=score, a=a, b=b)
     return rows.assign(difference=rows["b"] - rows["a"])
 
@@ -101,9 +101,9 @@ def test_cells_of_a_cube_that_names_no_design_or_search_pair_with_those_of_their
     named = [
         {**row, "search": "long", **({} if row is BASELINE else {"design": "uniform"})} for row in in_search
     ]
-    other = {"design": "active", "search": "long", "m": 20}
+    extra = {"design": "active", "search": "long", "m": 20}
     for swap in (1, -1):
-        sides = (cells(*in_search, alone), cells(*named, alone, other))[::swap]
+        sides = (cells(*in_search, alone), cells(*named, alone, extra))[::swap]
         pairs, unpaired = pair(*sides, ["nmi"], ("long", "long"))
         assert len(pairs) == 5
         only = "only in B" if swap == 1 else "only in A"
@@ -112,7 +112,7 @@ def test_cells_of_a_cube_that_names_no_design_or_search_pair_with_those_of_their
 
 
 def test_in_all_each_data_set_counts_alike_with_the_error_of_its_draws() -> None:
-    """By hand: 0.2 ± 0.1 of two redraws, each a mean over m, and 0.4 ± 0.3 of two mixtures."""
+    """By hand, two redraws (each a mean over m) give 0.2 ± 0.1, and two mixtures give 0.4 ± 0.3."""
     redrawn = pairs_of([0.1, 0.3, 0.3, 0.5], 0.1, m=[10, 10, 20, 20], replicate=[0, 1, 0, 1])
     drawn = pairs_of([0.2, 0.8], 0.1, dataset="mix", mixture=[0, 1], replicate=0)
     (row,) = total_table(pd.concat([redrawn, drawn], ignore_index=True)).itertuples()
@@ -131,11 +131,11 @@ def test_in_all_each_data_set_counts_alike_with_the_error_of_its_draws() -> None
 
 
 def only(cells: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Differences and costs of the one search beside the first."""
-    found = compared_searches(cells, SEARCHES)
-    for table in found.values():
+    """Return differences and costs of the one search beside the first."""
+    tables = compared_searches(cells, SEARCHES)
+    for table in tables.values():
         assert table[["search", "reference"]].drop_duplicates().to_numpy().tolist() == [["second", "first"]]
-    return found["searches"].set_index(KEYS), found["search-costs"].set_index(KEYS[1:])
+    return tables["searches"].set_index(KEYS), tables["search-costs"].set_index(KEYS[1:])
 
 
 KEYS = ["score", "dataset", "model"]
@@ -170,8 +170,8 @@ def test_other_objectives_do_not_compare() -> None:
     first, second, prior = SEARCHES
     assert room.compared_scores(first, second) == ("objective", "nmi", "adjusted_rand")
     assert room.compared_scores(first, prior) == ("nmi", "adjusted_rand")
-    found = compared_searches(searched(("first", "second", "prior")), SEARCHES)
-    table, costs = (each[each["search"] == "prior"] for each in found.values())
+    tables = compared_searches(searched(("first", "second", "prior")), SEARCHES)
+    table, costs = (frame[frame["search"] == "prior"] for frame in tables.values())
     assert set(table["score"]) == {"nmi", "adjusted_rand"}
     assert costs["to_best"].isna().all()
     assert (costs["cpu"] == 1).all()
@@ -193,8 +193,8 @@ def test_only_cells_that_are_done_in_both_are_compared() -> None:
     assert table.loc[("nmi", "a", "posterior"), "n_cells"] == 3
     none = cells.assign(status=cells["status"].mask(cells["search"] == "second", "pending"))
     alone = searched(("first",))
-    for one in (none, alone, alone.iloc[:0]):
-        assert compared_searches(one, SEARCHES) == {}
+    for rows in (none, alone, alone.iloc[:0]):
+        assert compared_searches(rows, SEARCHES) == {}
     assert compared_searches(alone.drop(columns="search"), (Search(),)) == {}
 
 
@@ -202,15 +202,15 @@ SPREAD = (0.0, 0.1, 0.2, 0.3)
 
 
 def score(design: str, x: float, unit: int) -> float:
-    """Units differ by tenths, and active pairs gain 0.05 a pair a sample, and a hundredth in odd units."""
+    """Return a score: units differ by tenths, and active pairs gain 0.05, and 0.01 more in odd units."""
     gain = 0.05 * x + 0.01 * (unit % 2) if design == "active" else 0.0
     return 0.2 * x + SPREAD[unit % 4] + gain
 
 
 def of(cells: pd.DataFrame, *datasets: str) -> pd.DataFrame:
-    """Rows of the first score by data set and design."""
-    found = design_scores(cells, written(*(datasets or ("a",))))
-    return found["nmi"].set_index(["dataset", "design"])
+    """Return the rows of the first score by data set and design."""
+    scores = design_scores(cells, written(*(datasets or ("a",))))
+    return scores["nmi"].set_index(["dataset", "design"])
 
 
 def one(score: Score, **more: Any) -> pd.DataFrame:
@@ -218,8 +218,8 @@ def one(score: Score, **more: Any) -> pd.DataFrame:
 
 
 def test_differences_are_paired_by_redraw() -> None:
-    found = of(designed(score))
-    uniform, active = (found.loc[("a", design)] for design in ("uniform", "active"))
+    rows_of_designs = of(designed(score))
+    uniform, active = (rows_of_designs.loc[("a", design)] for design in ("uniform", "active"))
     for rows in (uniform, active):
         assert (
             rows[["p", "model", "n", "unit"]].to_numpy().tolist() == [[0.8, "conditional", 4, "redraws"]] * 3
@@ -272,18 +272,18 @@ def test_levels_of_a_straight_curve(x: Any, curve: Any, levels: Any, worth: Any)
 
 
 def level(uniform: tuple[float, ...], active: tuple[float, ...]) -> Score:
-    """The same curve in every unit."""
+    """Return a score with the same curve in every unit."""
     curves = {"uniform": uniform, "active": active}
     return lambda design, x, unit: curves[design][round(2 * x) - 1]
 
 
 def test_half_the_pairs_are_worth_as_many_again() -> None:
-    found = one(lambda design, x, unit: (0.2 + 0.2 * (design == "active")) * x + 0.01 * unit, baseline=0.0)
+    worths = one(lambda design, x, unit: (0.2 + 0.2 * (design == "active")) * x + 0.01 * unit, baseline=0.0)
     # the baseline is 0.015 below where the lines would begin
-    assert found[["least", "worth"]].to_numpy().tolist() == [[0, pytest.approx(1)], [0, np.inf], [0, np.inf]]
+    assert worths[["least", "worth"]].to_numpy().tolist() == [[0, pytest.approx(1)], [0, np.inf], [0, np.inf]]
     # units differ by as much for both designs, so that nothing is left to chance
     ends = ["worth_low", "worth_high", "ratio", "ratio_low", "ratio_high"]
-    assert found.iloc[0][ends].tolist() == pytest.approx([1, 1, 0.5, 0.5, 0.5])
+    assert worths.iloc[0][ends].tolist() == pytest.approx([1, 1, 0.5, 0.5, 0.5])
     worse = one(level((0.4, 0.5, 0.6), (0.1, 0.45, 0.7)))
     assert worse[["least", "most"]].to_numpy().tolist() == [[0.5, 1.5]] * 3
     assert worse["worth"].tolist() == pytest.approx([0.0, 0.75, np.inf])
@@ -299,13 +299,13 @@ def test_intervals_hold_what_other_units_would_give() -> None:
     def drawn() -> pd.Series:
         noise = {design: rng.normal(scale=0.1, size=40) for design in ("uniform", "active")}
         slopes = {"uniform": 0.3, "active": 0.4}
-        found = one(lambda design, x, unit: slopes[design] * x + noise[design][unit], baseline=0.0, draws=40)
-        return found.iloc[0]
+        rows = one(lambda design, x, unit: slopes[design] * x + noise[design][unit], baseline=0.0, draws=40)
+        return rows.iloc[0]
 
-    found = [drawn() for _ in range(25)]
-    assert abs(np.median([row["worth"] for row in found]) - 2 / 3) < 0.05
-    assert np.mean([row["worth_low"] <= 2 / 3 <= row["worth_high"] for row in found]) >= 0.85
-    assert all(row["worth_low"] < row["worth"] < row["worth_high"] for row in found)
+    rows = [drawn() for _ in range(25)]
+    assert abs(np.median([row["worth"] for row in rows]) - 2 / 3) < 0.05
+    assert np.mean([row["worth_low"] <= 2 / 3 <= row["worth_high"] for row in rows]) >= 0.85
+    assert all(row["worth_low"] < row["worth"] < row["worth_high"] for row in rows)
     alone = one(score, draws=1)
     assert alone[["se", "difference_se", "worth_low", "worth_high"]].isna().all(axis=None)
     pd.testing.assert_frame_equal(one(score), one(score))
@@ -314,21 +314,21 @@ def test_intervals_hold_what_other_units_would_give() -> None:
 def test_data_sets_count_alike_and_their_errors_are_those_of_draws() -> None:
     cells = designed(score, datasets=("a", "b"))
     cells.loc[cells["dataset"] == "b", "nmi"] += 0.2
-    found = of(cells, "a", "b")
-    assert found.index.unique("dataset").tolist() == [MEAN, "a", "b"]
-    whole, a, b = (found.loc[(name, "active")].reset_index() for name in (MEAN, "a", "b"))
+    rows_of_designs = of(cells, "a", "b")
+    assert rows_of_designs.index.unique("dataset").tolist() == [MEAN, "a", "b"]
+    whole, a, b = (rows_of_designs.loc[(name, "active")].reset_index() for name in (MEAN, "a", "b"))
     assert whole[["title", "n", "unit"]].iloc[0].tolist() == ["mean of 2 data sets", 2, "data sets"]
     assert whole["mean"].tolist() == pytest.approx(((a["mean"] + b["mean"]) / 2).tolist())
-    both = np.hypot(a["difference_se"], b["difference_se"]) / 2
-    assert whole["difference_se"].tolist() == pytest.approx(both.tolist())
+    expected_error = np.hypot(a["difference_se"], b["difference_se"]) / 2
+    assert whole["difference_se"].tolist() == pytest.approx(expected_error.tolist())
     # data sets of other counts are not averaged with these
-    other = written("a") | {("b", m): text for m, text in ((50, "x"), (100, "y"), (150, "z"))}
-    assert design_scores(cells, other)["nmi"]["dataset"].unique().tolist() == ["a", "b"]
+    counts = written("a") | {("b", m): text for m, text in ((50, "x"), (100, "y"), (150, "z"))}
+    assert design_scores(cells, counts)["nmi"]["dataset"].unique().tolist() == ["a", "b"]
     # of worths, the mean curves count
     cells = designed(level((0.2, 0.4, 0.6), (0.4, 0.5, 0.6)), datasets=("a", "b"))
     cells.loc[(cells["dataset"] == "b") & (cells["design"] == "active"), "nmi"] -= 0.1
-    found = of(cells, "a", "b").reorder_levels(["design", "dataset"]).loc["active", "worth"]
+    rows_of_designs = of(cells, "a", "b").reorder_levels(["design", "dataset"]).loc["active", "worth"]
     expected = {MEAN: [0.875, 1.125, 1.375], "a": [1.0, 1.25, 1.5], "b": [0.75, 1.0, 1.25]}
-    assert {name: found.loc[name].tolist() for name in expected} == {
+    assert {name: rows_of_designs.loc[name].tolist() for name in expected} == {
         name: pytest.approx(worths) for name, worths in expected.items()
     }

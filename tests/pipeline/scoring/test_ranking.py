@@ -30,21 +30,21 @@ MEANS = ["mean", "se"]
 COUNTS = ["n", "unit", "n_places", "done"]
 
 
-def values(found: Ranking, model: str) -> pd.Series:
-    return found.values[found.values["model"] == model].iloc[0]
+def values(ranking: Ranking, model: str) -> pd.Series:
+    return ranking.values[ranking.values["model"] == model].iloc[0]
 
 
 def test_a_mean_is_over_redraws_each_of_them_over_p_and_m_first() -> None:
     posterior = {(0.8, 5, 0): 0.1, (0.8, 9, 0): 0.3, (1.0, 5, 0): 0.5, (1.0, 9, 0): 0.7}
     posterior |= {(p, m, 1): value + 0.2 for (p, m, _), value in posterior.items()}
     rows = [cell("iris", "posterior", value, p=p, m=m, replicate=k) for (p, m, k), value in posterior.items()]
-    found = rank(table([cell("iris", "unsupervised", 0.45), *rows]), "nmi")
-    ours, level = values(found, "posterior"), values(found, "unsupervised")
+    ranking = rank(table([cell("iris", "unsupervised", 0.45), *rows]), "nmi")
+    ours, level = values(ranking, "posterior"), values(ranking, "unsupervised")
     assert ours[MEANS].tolist() == pytest.approx([0.5, 0.1])  # of the two redraws: not of eight cells
     assert ours[COUNTS].tolist() == [2, REDRAWS, 8, 8]
     assert level[MEANS].tolist() == pytest.approx([0.45, np.nan], nan_ok=True)  # nothing redraws it
     assert level[COUNTS].tolist() == [2, REDRAWS, 8, 1]
-    by_p = by_accuracy(found).set_index(["dataset", "model", "p"])[MEANS].sort_index()
+    by_p = by_accuracy(ranking).set_index(["dataset", "model", "p"])[MEANS].sort_index()
     assert by_p.loc[("iris", "posterior", 0.8)].tolist() == pytest.approx([0.3, 0.1])
     expected = np.array([[0.45, np.nan], [0.45, np.nan]])
     assert by_p.loc[("iris", "unsupervised")].to_numpy() == pytest.approx(expected, nan_ok=True)
@@ -55,11 +55,11 @@ def test_mixtures_are_the_unit_of_mixtures() -> None:
     rows = [cell("mix", "k-means", level, mixture=k) for k, level in enumerate(levels["k-means"])]
     for (k, level), (p, off) in product(enumerate(levels["posterior"]), ((0.8, -0.1), (1.0, 0.1))):
         rows += [cell("mix", "posterior", level + off, mixture=k, p=p, replicate=draw) for draw in range(2)]
-    found = rank(table(rows), "nmi")
+    ranking = rank(table(rows), "nmi")
     for model, level in levels.items():
         expected = [np.mean(level), np.std(level, ddof=1) / np.sqrt(3)]
-        assert values(found, model)[MEANS].tolist() == pytest.approx(expected)
-        assert values(found, model)[COUNTS[:3]].tolist() == [3, MIXTURES, 12]
+        assert values(ranking, model)[MEANS].tolist() == pytest.approx(expected)
+        assert values(ranking, model)[COUNTS[:3]].tolist() == [3, MIXTURES, 12]
 
 
 def test_no_solution_counts_as_nothing_found_and_failures_count_for_nobody() -> None:
@@ -67,12 +67,12 @@ def test_no_solution_counts_as_nothing_found_and_failures_count_for_nobody() -> 
     rows += [cell("iris", "posterior", 0.5 + 0.1 * draw, p=0.9, replicate=draw) for draw in range(4)]
     states = ("done", "no solution", "failed", "pending")
     rows += [cell("iris", "cop-kmeans", 0.9, p=0.9, replicate=k, status=s) for k, s in enumerate(states)]
-    found = rank(table(rows), "adjusted_rand")
-    assert list(found.places["iris"].index.get_level_values("replicate")) == [0, 1]
-    cop = values(found, "cop-kmeans")
+    ranking = rank(table(rows), "adjusted_rand")
+    assert list(ranking.places["iris"].index.get_level_values("replicate")) == [0, 1]
+    cop = values(ranking, "cop-kmeans")
     assert cop["mean"] == pytest.approx(0.45)
     assert list(cop[["done", "no_solution", "failed", "pending"]]) == [1, 1, 1, 1]
-    assert values(found, "posterior")["mean"] == pytest.approx(0.55)
+    assert values(ranking, "posterior")["mean"] == pytest.approx(0.55)
 
 
 def test_what_shares_no_place_has_no_mean() -> None:
@@ -86,18 +86,18 @@ def test_what_shares_no_place_has_no_mean() -> None:
     apart = [cell("iris", model, 0.5, p=0.9, replicate=k, status=s) for (model, k), s in states.items()]
     unlabelled = [cell("own", "posterior", np.nan, p=0.9), cell("own", "unsupervised", np.nan)]
     for cells, datasets in ((apart, ["iris"]), (unlabelled, []), ([], [])):
-        found = rank(table(cells), "nmi")
-        assert found.values["mean"].isna().all()
-        assert list(found.places) == datasets
-        assert found.models == []
-        assert by_accuracy(found).empty
+        ranking = rank(table(cells), "nmi")
+        assert ranking.values["mean"].isna().all()
+        assert list(ranking.places) == datasets
+        assert ranking.models == []
+        assert by_accuracy(ranking).empty
     # baselines alone have places too
     rows = [cell("iris", "k-means", 0.5), cell("iris", "ward", 0.7)]
     rows += [cell("mix", name, 0.1 * k, mixture=k) for name in ("k-means", "ward") for k in range(3)]
-    found = rank(table(rows), "nmi")
-    assert found.values["mean"].tolist() == pytest.approx([0.5, 0.7, 0.1, 0.1])
-    assert found.values["n"].tolist() == [1, 1, 3, 3]
-    assert by_accuracy(found).empty
+    ranking = rank(table(rows), "nmi")
+    assert ranking.values["mean"].tolist() == pytest.approx([0.5, 0.7, 0.1, 0.1])
+    assert ranking.values["n"].tolist() == [1, 1, 3, 3]
+    assert by_accuracy(ranking).empty
 
 
 def test_a_mean_of_all_has_the_error_of_its_draws_over_the_data_sets_that_are_ranked() -> None:
@@ -106,42 +106,42 @@ def test_a_mean_of_all_has_the_error_of_its_draws_over_the_data_sets_that_are_ra
     for name, (model, slope), p, draw in product(names, slopes.items(), (0.7, 1.0), range(2)):
         if (name, model) != ("d2", "posterior"):
             rows.append(cell(name, model, slope * p - 0.2 + 0.1 * draw, p=p, replicate=draw))
-    found = by_accuracy(rank(table(rows), "nmi"))
-    assert found["dataset"].unique().tolist() == [*names, MEAN]
-    whole = found[found["dataset"] == MEAN].set_index(["model", "p"])[["mean", "se", "n"]]
+    means = by_accuracy(rank(table(rows), "nmi"))
+    assert means["dataset"].unique().tolist() == [*names, MEAN]
+    whole = means[means["dataset"] == MEAN].set_index(["model", "p"])[["mean", "se", "n"]]
     # of each data set 0.05 over two redraws, of their mean the root of two halved
     assert whole.loc[("posterior", 0.7)].tolist() == pytest.approx([0.55, 0.05 / np.sqrt(2), 2])
     assert whole.loc[("k-means", 1.0)].tolist() == pytest.approx([0.5, np.nan, 2], nan_ok=True)
 
 
-def pair(found: Ranking, a: str, b: str) -> pd.Series:
-    return found.pairs.set_index(["a", "b"]).loc[(a, b)]
+def pair(ranking: Ranking, a: str, b: str) -> pd.Series:
+    return ranking.pairs.set_index(["a", "b"]).loc[(a, b)]
 
 
 def test_order_ranks_and_duels_by_hand() -> None:
     levels = {"b": (0.5, 0.5, 0.2), "a": (0.4, 0.6, 0.2), "c": (0.1, 0.2, 0.9)}
-    found = rank(contest(levels), "nmi")
-    assert found.ranks.loc["d2"].to_dict() == {"b": 2.5, "a": 2.5, "c": 1.0}
-    duel = pair(found, "b", "a")
+    ranking = rank(contest(levels), "nmi")
+    assert ranking.ranks.loc["d2"].to_dict() == {"b": 2.5, "a": 2.5, "c": 1.0}
+    duel = pair(ranking, "b", "a")
     assert duel[["wins_a", "ties", "wins_b", "difference"]].tolist() == pytest.approx([1, 1, 1, 0])
-    assert found.matrix().loc[("a", "c")].tolist() == [2, 0, 1]
-    assert found.matrix().loc[("c", "a")].tolist() == [1, 0, 2]
-    rows = found.table().set_index("model")
+    assert ranking.matrix().loc[("a", "c")].tolist() == [2, 0, 1]
+    assert ranking.matrix().loc[("c", "a")].tolist() == [1, 0, 2]
+    rows = ranking.table().set_index("model")
     assert rows["mean_rank"].to_dict() == pytest.approx({"b": 5.5 / 3, "a": 5.5 / 3, "c": 7 / 3})
     assert rows.loc["b", ["wins", "ties", "losses", "best"]].tolist() == [3, 1, 2, 1]
     assert rows.loc["c", ["n_datasets", "done", "pending"]].tolist() == [3, 6, 0]
-    assert not found.is_tested
-    assert found.groups == []
-    assert found.different_pairs == set()
-    assert found.pairs["p"].isna().all()
+    assert not ranking.is_tested
+    assert ranking.groups == []
+    assert ranking.different_pairs == set()
+    assert ranking.pairs["p"].isna().all()
 
 
 def test_a_tie_is_a_difference_within_two_paired_standard_errors() -> None:
     # Of two redraws a - b is 0.1 ± 0.2, and in the other case 0.1 ± 0.02: the mean is the same.
     for spread, (wins, ties) in ((0.2, (0, 1)), (0.02, (1, 0))):
-        found = rank(contest({"a": (0.6,), "b": (0.5,)}, spread=spread, draws=2), "nmi")
-        assert pair(found, "a", "b")[["wins_a", "ties"]].tolist() == [wins, ties]
-        assert found.as_good.loc["d0"].to_dict() == {"a": True, "b": ties == 1}
+        ranking = rank(contest({"a": (0.6,), "b": (0.5,)}, spread=spread, draws=2), "nmi")
+        assert pair(ranking, "a", "b")[["wins_a", "ties"]].tolist() == [wins, ties]
+        assert ranking.as_good.loc["d0"].to_dict() == {"a": True, "b": ties == 1}
     # Spread that both models share does not make them alike.
     levels = product((("a", 0.31), ("b", 0.3)), range(3))
     rows = [cell("d", name, level + 0.3 * draw, p=0.9, replicate=draw) for (name, level), draw in levels]
@@ -149,55 +149,55 @@ def test_a_tie_is_a_difference_within_two_paired_standard_errors() -> None:
 
 
 def test_nobody_wins_or_is_marked_without_a_standard_error() -> None:
-    found = rank(contest({"a": (0.6, 0.5), "b": (0.5, 0.5)}, draws=1), "nmi")
-    assert not found.as_good.any(axis=None)
-    assert found.judged_datasets == []
-    assert pair(found, "a", "b")[["wins_a", "ties", "wins_b"]].isna().all()
-    assert found.table()[["wins", "ties", "losses", "best"]].isna().all(axis=None)
+    ranking = rank(contest({"a": (0.6, 0.5), "b": (0.5, 0.5)}, draws=1), "nmi")
+    assert not ranking.as_good.any(axis=None)
+    assert ranking.judged_datasets == []
+    assert pair(ranking, "a", "b")[["wins_a", "ties", "wins_b"]].isna().all()
+    assert ranking.table()[["wins", "ties", "losses", "best"]].isna().all(axis=None)
     # one data set of two has redraws: it alone is counted
     rows = [cell("one", name, level, p=0.9) for name, level in (("a", 0.4), ("b", 0.5))]
     drawn = product((("a", 0.6), ("b", 0.5)), range(2))
     rows += [cell("two", name, level, p=0.9, replicate=draw) for (name, level), draw in drawn]
-    found = rank(table(rows), "nmi")
-    assert found.judged_datasets == ["two"]
-    assert pair(found, "a", "b")[["wins_a", "ties", "wins_b"]].tolist() == [1, 0, 0]
-    assert found.table()["best"].tolist() == [1, 0]
+    ranking = rank(table(rows), "nmi")
+    assert ranking.judged_datasets == ["two"]
+    assert pair(ranking, "a", "b")[["wins_a", "ties", "wins_b"]].tolist() == [1, 0, 0]
+    assert ranking.table()["best"].tolist() == [1, 0]
 
 
 def test_models_that_nothing_draws_again_are_judged_against_others_alone() -> None:
     rows = [cell("iris", name, level) for name, level in (("k-means", 0.9), ("average", 0.9), ("ward", 0.8))]
     rows += [cell("iris", "posterior", 0.5 + 0.01 * draw, p=0.9, replicate=draw) for draw in range(2)]
-    found = rank(table(rows), "nmi")
-    assert pair(found, "k-means", "ward")[["wins_a", "ties", "wins_b"]].isna().all()
-    assert pair(found, "ward", "posterior")["wins_a"] == 1
-    assert found.as_good.columns[found.as_good.loc["iris"]].tolist() == ["k-means", "average"]
+    ranking = rank(table(rows), "nmi")
+    assert pair(ranking, "k-means", "ward")[["wins_a", "ties", "wins_b"]].isna().all()
+    assert pair(ranking, "ward", "posterior")["wins_a"] == 1
+    assert ranking.as_good.columns[ranking.as_good.loc["iris"]].tolist() == ["k-means", "average"]
 
 
 def test_a_data_set_that_is_not_ranked_marks_no_model() -> None:
     rows = [cell("both", name, 0.5, p=0.9, replicate=draw) for name, draw in product("ab", range(2))]
     rows += [cell("some", "a", 0.5, p=0.9, replicate=draw) for draw in range(2)]
     rows += [cell("some", "b", 0.5, p=0.9, replicate=draw, status="pending") for draw in range(2)]
-    found = rank(table(rows), "nmi")
-    assert found.unranked_datasets == ["some"]
-    assert not found.as_good.loc["some"].any()
-    assert found.is_partial
+    ranking = rank(table(rows), "nmi")
+    assert ranking.unranked_datasets == ["some"]
+    assert not ranking.as_good.loc["some"].any()
+    assert ranking.is_partial
 
 
 def test_what_tests_say() -> None:
-    found = rank(contest({"worse": BASE, "better": BASE + OFFSETS, "worst": BASE - OFFSETS}), "nmi")
-    assert found.models == ["better", "worse", "worst"]
-    assert found.p < 1e-4
-    assert found.pairs["p"].tolist() == pytest.approx([2.0**-9] * 3)
-    assert found.pairs["p_holm"].tolist() == pytest.approx([3 * 2.0**-9] * 3)
-    assert found.groups == []
-    assert found.different_pairs == {("better", "worse"), ("better", "worst"), ("worse", "worst")}
+    ranking = rank(contest({"worse": BASE, "better": BASE + OFFSETS, "worst": BASE - OFFSETS}), "nmi")
+    assert ranking.models == ["better", "worse", "worst"]
+    assert ranking.p < 1e-4
+    assert ranking.pairs["p"].tolist() == pytest.approx([2.0**-9] * 3)
+    assert ranking.pairs["p_holm"].tolist() == pytest.approx([3 * 2.0**-9] * 3)
+    assert ranking.groups == []
+    assert ranking.different_pairs == {("better", "worse"), ("better", "worst"), ("worse", "worst")}
     # two models need no first test
     for n, tested in ((10, True), (6, True), (5, False)):
-        found = rank(contest({"b": BASE[:n], "a": (BASE + OFFSETS)[:n]}), "nmi")
-        assert found.is_tested == tested
-        assert found.different_pairs == ({("a", "b")} if tested else set())
-        assert np.isnan(found.p)
-        assert found.pairs["p"].isna().all() == (not tested)
+        ranking = rank(contest({"b": BASE[:n], "a": (BASE + OFFSETS)[:n]}), "nmi")
+        assert ranking.is_tested == tested
+        assert ranking.different_pairs == ({("a", "b")} if tested else set())
+        assert np.isnan(ranking.p)
+        assert ranking.pairs["p"].isna().all() == (not tested)
 
 
 # Demšar, JMLR 7 (2006), table 6: AUC of C4.5, with -m, with -cf, and with both, on 14 data sets.
@@ -229,12 +229,12 @@ def test_ranks_of_the_published_example_and_up_to_rounding() -> None:
 
 
 def all_signs(differences: np.ndarray) -> float:
-    """Share of all combinations of signs as far from the middle as the one found."""
-    found = differences[differences != 0]
-    ranks = stats.rankdata(np.abs(found))
+    """Return the share of sign combinations that are as far from the middle as the observed one."""
+    nonzero = differences[differences != 0]
+    ranks = stats.rankdata(np.abs(nonzero))
     middle = ranks.sum() / 2
-    far = abs(ranks[found > 0].sum() - middle)
-    sums = [ranks[list(signs)].sum() for signs in map(np.array, product([False, True], repeat=len(found)))]
+    far = abs(ranks[nonzero > 0].sum() - middle)
+    sums = [ranks[list(signs)].sum() for signs in map(np.array, product([False, True], repeat=len(nonzero)))]
     return float(np.mean([abs(total - middle) >= far - 1e-9 for total in sums]))
 
 
@@ -267,7 +267,7 @@ def test_signed_ranks_are_exact_with_ties_and_zeros() -> None:
 
 
 def closed(p: np.ndarray) -> list[float]:
-    """Holm's p as the closure of Bonferroni's: the worst of all families of tests with this one in it."""
+    """Return Holm's p as the closure of Bonferroni's: the worst of all families with this test."""
     families = [family for size in range(len(p)) for family in combinations(range(len(p)), size + 1)]
     worst = {family: min(1.0, len(family) * p[list(family)].min()) for family in families}
     return [max(value for family, value in worst.items() if test in family) for test in range(len(p))]
@@ -300,21 +300,21 @@ def test_the_battery_is_in_the_name_and_sizes_of_classes_in_the_cube() -> None:
     tree = toy.tree(*plans)
     labels = np.repeat([0, 1, 2], [12, 8, 4]).astype("i2")
     tree["iris"]["labels_true"] = xr.DataArray(labels, dims="sample")
-    known = facts({plan.name: plan for plan in plans}, tree)
-    assert known["battery"].to_dict() == {
+    facts_of_sets = facts({plan.name: plan for plan in plans}, tree)
+    assert facts_of_sets["battery"].to_dict() == {
         "suite.uci.wine": "uci", "iris": "other tables", "mix": "mixtures", "odd": "other tables"
     }  # fmt: skip
-    assert known.loc["iris", ["N", "D", "K", "imbalance"]].tolist() == [24, 4, 3, 3.0]
-    assert np.isnan(known.at["odd", "imbalance"])
+    assert facts_of_sets.loc["iris", ["N", "D", "K", "imbalance"]].tolist() == [24, 4, 3, 3.0]
+    assert np.isnan(facts_of_sets.at["odd", "imbalance"])
     assert [suite_name(name) for name in ("suite/wut/x1", "suite-x", "iris")] == [("wut", "x1"), None, None]
 
 
 def test_data_sets_are_of_kinds_where_these_differ() -> None:
-    known = pd.DataFrame(
+    sets = pd.DataFrame(
         {"battery": "uci", "N": 100, "D": [2, 3, 9, 10], "K": [2, 2, 2, 6], "imbalance": np.nan},
         index=list("abcd"),
     )
-    assert list(kinds(known)) == [
+    assert list(kinds(sets)) == [
         ("features", "D ≤ 2", ["a"]),
         ("features", "2 < D ≤ 9", ["b", "c"]),
         ("features", "D > 9", ["d"]),
@@ -332,11 +332,9 @@ def test_ranks_are_at_each_p_and_m_and_on_each_kind() -> None:
         for at, name in enumerate(("d0", "d1"))
         for (model, p), value in levels.items()
     ]
-    known = pd.DataFrame(
-        {"battery": ["x", "y"], "N": 1, "D": 1, "K": 1, "imbalance": 1.0}, index=["d0", "d1"]
-    )
+    sets = pd.DataFrame({"battery": ["x", "y"], "N": 1, "D": 1, "K": 1, "imbalance": 1.0}, index=["d0", "d1"])
     ranking = rank(table(sorted(rows, key=lambda row: str(row["dataset"]))), "nmi")
-    table_of_kinds = ranks_by_kind(ranking, known, {("d0", 10): "1N", ("d1", 11): "1N"})
+    table_of_kinds = ranks_by_kind(ranking, sets, {("d0", 10): "1N", ("d1", 11): "1N"})
     ranks = table_of_kinds.pivot(index=["what", "kind", "n_datasets"], columns="model", values="mean_rank")
     assert ranks.loc[("all", "all", 2)].to_dict() == {"a": 2, "b": 1, "k-means": 3}
     assert ranks.loc[("accuracy", "p = 1", 2)].to_dict() == {"a": 1, "b": 2, "k-means": 3}
@@ -350,7 +348,7 @@ def test_ranks_are_at_each_p_and_m_and_on_each_kind() -> None:
 
 
 def cells(names: list[str]) -> pd.DataFrame:
-    """One model with annotations, twice on each data set, and one without."""
+    """Return one model with annotations, twice on each data set, and one without."""
     rows = [cell(name, "k-means", 0.2) for name in names]
     rows += [cell(name, "posterior", 0.6, p=p) for name in names for p in (0.8, 1.0)]
     return table(sorted(rows, key=lambda row: str(row["dataset"])))

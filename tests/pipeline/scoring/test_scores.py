@@ -35,7 +35,7 @@ MIXED = toy.plan("mixtures_k3", mixtures=2, replicates=1, replicate_chunk=1)
 
 
 def expected(tree: xr.DataTree, name: str, node: str, cell: dict[str, int]) -> dict[str, float]:
-    """Scores of one cell by the array cores."""
+    """Return the scores of one cell by the array cores."""
     mixture = {"mixture": cell["mixture"]} if "mixture" in cell else {}
     data, results = tree[name].to_dataset().isel(mixture), tree[node].to_dataset().isel(cell)
     if int(results["status"]) != DONE:
@@ -59,7 +59,7 @@ def expected(tree: xr.DataTree, name: str, node: str, cell: dict[str, int]) -> d
         covariances = np.array([np.diag(matrix) for matrix in covariances])
     solution = np.bincount(labels, minlength=len(centroids)), centroids, covariances
     gaussians = sizes_true, means_true, covariances_true
-    found = {
+    values = {
         "objective": float(results["log_likelihood"].max()),
         "nmi": core.nmi(truth, labels, "min"),
         "nmi_arithmetic": core.nmi(truth, labels, "arithmetic"),
@@ -68,12 +68,12 @@ def expected(tree: xr.DataTree, name: str, node: str, cell: dict[str, int]) -> d
         "goldberger_kl": core.goldberger_kl(*solution, *gaussians, core.total_variance(X)),
     }
     if "annotations" in results:
-        found["annotation_agreement"] = core.annotation_agreement(results["annotations"].values, labels)
+        values["annotation_agreement"] = core.annotation_agreement(results["annotations"].values, labels)
         baseline, same = f"{name}/{baseline_of(model)}", {"mixture", "search"} & set(cell)
         there = f"/{baseline}" in tree.groups
         level = expected(tree, name, baseline, {dim: cell[dim] for dim in same})["nmi"] if there else math.nan
-        found["relative_nmi"] = found["nmi"] - level
-    return found
+        values["relative_nmi"] = values["nmi"] - level
+    return values
 
 
 PLANS = (REAL, MIXED, SHAPES, FLAT, CHOSEN, SEARCHED, SHORT)
@@ -86,28 +86,28 @@ def test_every_cell_equals_the_array_cores(plan: Any) -> None:
     tree.attrs["spec"] = {"search": searches or {"covariance_prior": PRIORS[1]}}
     nodes, name = room.score_nodes(tree, plan.name), plan.name
     assert list(nodes) == [name, *(f"{name}/{model}" for model in plan.baselines)]
-    for node, found in nodes.items():
-        found = found.compute()
-        assert set(found) == set(room.SCORES) - (SUPERVISED if node != name else set())
-        for position in product(*map(range, found["nmi"].shape)):
-            cell = dict(zip(found["nmi"].dims, position, strict=True))
-            wanted = expected(tree, name, node, cell)
-            values = {score: float(value.isel(cell)) for score, value in found.items()}
-            np.testing.assert_equal(values, {score: wanted[score] for score in found}, str(cell))
+    for node, node_scores in nodes.items():
+        node_scores = node_scores.compute()
+        assert set(node_scores) == set(room.SCORES) - (SUPERVISED if node != name else set())
+        for position in product(*map(range, node_scores["nmi"].shape)):
+            cell = dict(zip(node_scores["nmi"].dims, position, strict=True))
+            cell_scores = expected(tree, name, node, cell)
+            values = {score: float(value.isel(cell)) for score, value in node_scores.items()}
+            np.testing.assert_equal(values, {score: cell_scores[score] for score in node_scores}, str(cell))
 
 
 @pytest.mark.parametrize("plan", [REAL, MIXED, SHAPES, SEARCHED], ids=lambda plan: plan.name)
 def test_baselines_stand_beside_the_models_in_one_call(plan: Any) -> None:
     tree = toy.tree(plan, chunked=plan in (REAL, MIXED))
-    found, alone = room.scores(tree, plan.name, baselines=True), room.scores(tree, plan.name)
-    assert list(found["model"].values) == [*plan.models, *plan.baselines]
-    xr.testing.assert_equal(found.sel(model=list(plan.models)).compute(), alone.compute())
+    joined, alone = room.scores(tree, plan.name, baselines=True), room.scores(tree, plan.name)
+    assert list(joined["model"].values) == [*plan.models, *plan.baselines]
+    xr.testing.assert_equal(joined.sel(model=list(plan.models)).compute(), alone.compute())
     for model in plan.baselines:
-        one, beside = room.baseline_scores(tree, plan.name, model), found.sel(model=model)
-        for name, values in one.items():
+        baseline, beside = room.baseline_scores(tree, plan.name, model), joined.sel(model=model)
+        for name, values in baseline.items():
             assert beside[name].dims == alone[name].dims[:-1]
-            wanted = np.broadcast_to(values, beside[name].transpose(..., *values.dims).shape)
-            np.testing.assert_equal(beside[name].transpose(..., *values.dims).values, wanted)
+            level = np.broadcast_to(values, beside[name].transpose(..., *values.dims).shape)
+            np.testing.assert_equal(beside[name].transpose(..., *values.dims).values, level)
             assert beside[name].attrs == alone[name].attrs
         assert np.isnan(beside["annotation_agreement"]).all()
 
@@ -133,7 +133,7 @@ def test_nothing_is_computed_before_it_is_asked_for() -> None:
     of_models = ("p", "m", "replicate", "model")
     dims = {"iris": of_models, "iris/unsupervised": (), "mixtures_k3": ("mixture", *of_models)}
     dims["mixtures_k3/unsupervised"] = ("mixture",)
-    assert {path: found["nmi"].dims for path, found in nodes.items()} == dims
+    assert {path: node_scores["nmi"].dims for path, node_scores in nodes.items()} == dims
     assert set(nodes["mixtures_k3/unsupervised"].coords) == {"mixture"}
     assert nodes["iris"]["objective"].attrs["units"] == "nats"
     named = {score: values.attrs["long_name"] for score, values in nodes["iris"].items()}
@@ -155,24 +155,24 @@ def test_what_is_not_there_has_no_scores_and_options_and_odd_values_are_passed_o
     assert not room.scores(tree, "b").data_vars
     assert set(room.scores(tree, "own")) == {"annotation_agreement", "objective"}
     assert set(room.baseline_scores(tree, "own")) == {"objective"}
-    X, truth, found = tree["b/X"].values, tree["b/labels_true"].values, tree["b/unsupervised"]
+    X, truth, solution = tree["b/X"].values, tree["b/labels_true"].values, tree["b/unsupervised"]
     # a class without samples has no centroid
     truth[truth == 1] = 2
     means = np.stack([X[truth == label].mean(axis=0) for label in (0, 2)])
-    index = core.centroid_index(found["centroids"].values, means)
+    index = core.centroid_index(solution["centroids"].values, means)
     assert float(room.baseline_scores(tree, "b")["centroid_index"]) == index
     for normalizer in core.NORMALIZERS:
-        nmi = core.nmi(truth, found["labels"].values, normalizer)
+        nmi = core.nmi(truth, solution["labels"].values, normalizer)
         score = room.baseline_scores(tree, "b", normalizer=normalizer)["nmi"]
         assert float(score) == nmi
         assert score.attrs["normalizer"] == normalizer
         arithmetic = room.baseline_scores(tree, "b", normalizer=normalizer)["nmi_arithmetic"]
-        assert float(arithmetic) == core.nmi(truth, found["labels"].values, "arithmetic")
+        assert float(arithmetic) == core.nmi(truth, solution["labels"].values, "arithmetic")
         assert score.attrs["long_name"].endswith(f"true labels, {core.NORMALIZERS[normalizer]}")
     with pytest.raises(ValueError, match="found 'mean', expected one of min, geometric"):
         room.scores(tree, "own", normalizer="mean")
     # values that no solver writes are an error of the cube
-    found["labels"][0] = 9
+    solution["labels"][0] = 9
     with pytest.raises(InputError, match="a cell of the cube: found "):
         room.baseline_scores(tree, "b")
 
@@ -191,8 +191,8 @@ def test_plain_xarray_opens_scores_that_are_stored_until_they_are_stale(
     assert room.store_scores(cube, tree) == (path, True)
     stored = xr.open_datatree(path, engine="zarr")
     for name in ("iris", "drawn"):
-        for node, found in room.score_nodes(tree, name).items():
-            for score, values in found.items():
+        for node, node_scores in room.score_nodes(tree, name).items():
+            for score, values in node_scores.items():
                 xr.testing.assert_identical(stored[node][score].variable.compute(), values.variable.compute())
     (path / "marker").write_text("of the first time")
     assert room.store_scores(cube, tree) == (path, False)
@@ -200,7 +200,7 @@ def test_plain_xarray_opens_scores_that_are_stored_until_they_are_stale(
     monkeypatch.setattr(room, "version", lambda name: "another release")
     assert room.store_scores(cube, tree) == (path, True)
     assert not (path / "marker").exists()
-    assert {each.name for each in tmp_path.iterdir()} == {cube.name, path.name}
+    assert {entry.name for entry in tmp_path.iterdir()} == {cube.name, path.name}
     # cells that are done meanwhile; of others nothing counts, whatever is written of them
     first = room.fingerprint(tree)
     tree["iris"]["status"] = xr.zeros_like(tree["iris"]["status"])

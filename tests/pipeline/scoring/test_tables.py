@@ -25,7 +25,7 @@ ALONE = {"p": np.nan, "m": np.nan, "m_over_n": np.nan, "replicate": pd.NA, "mode
 
 
 def summary(*rows: dict[str, object]) -> pd.DataFrame:
-    """Of rows of one group, posterior at p = 0.9 and m = 10, each a redraw, unless told otherwise."""
+    """Return the summary of redraws of posterior at p = 0.9 and m = 10, with some values changed."""
     usual = {**USUAL, "model": "posterior", "status": "done", **dict.fromkeys(SCORES, np.nan)}
     table = pd.DataFrame([{"replicate": place, **usual, **row} for place, row in enumerate(rows)])
     return summary_table(table.astype(dict.fromkeys(("mixture", "replicate"), "Int64")))
@@ -34,7 +34,7 @@ def summary(*rows: dict[str, object]) -> pd.DataFrame:
 # mixtures have the means 0.3, 0.5, 0.7, with an error of 0.2 / √3; nine cells have less
 DRAWS = ((0.2, 0.3, 0.4), (0.5, 0.5, 0.5), (0.6, 0.7, 0.8))
 MIXED = [
-    {"mixture": k, "replicate": r, "nmi": nmi} for k, found in enumerate(DRAWS) for r, nmi in enumerate(found)
+    {"mixture": k, "replicate": r, "nmi": nmi} for k, draw in enumerate(DRAWS) for r, nmi in enumerate(draw)
 ]
 UNDEFINED: list[dict[str, Any]] = [{"goldberger_kl": 1.0}, {}, {"status": "pending"}, {"status": "failed"}]
 OF_MIXTURES = [ALONE | {"mixture": k, "nmi": nmi} for k, nmi in enumerate((0.3, 0.5))]
@@ -63,8 +63,8 @@ def test_groups_come_as_in_the_file_baseline_first_and_pooling_counts_every_data
     assert list(table["p"].fillna(0)) == [0, 0.8, 1.0, 0.9, 0.9]
     assert list(table["n"]) == [1, 1, 1, 1, 0]  # a group without values stays if another has some
     counts = [AnnotationCount(text) for text in ("0.5N", "1.5N", "12")]
-    written = tables.written_counts({"a": toy.plan("a", n_samples=25)}, counts)
-    assert written == {("a", 12): "12", ("a", 37): "1.5N"}
+    texts = tables.written_counts({"a": toy.plan("a", n_samples=25)}, counts)
+    assert texts == {("a", 12): "12", ("a", 37): "1.5N"}
     table = summary({"nmi": 0.2}, {"nmi": 0.4}, {"dataset": "wine", "m": 20, "nmi": 0.9})
     (row,) = tables.pooled_means(table, {("iris", 10): "0.5N", ("wine", 20): "0.5N"}, "nmi").itertuples()
     assert row.m == "0.5N"
@@ -130,18 +130,18 @@ def test_choices_and_predictions_are_counted_and_cells_without_any_left_out_of_t
     ]
     heads = ("dataset", "p", "m", "model", "status", "covariance_shape", "log_loss", "predicted")
     cells = pd.DataFrame(rows, columns=heads).assign(m_over_n=0.5)
-    found = tables.choice_table(cells)
-    assert found[["dataset", "m"]].to_numpy().tolist() == [["wine", 5], ["wine", 10], ["iris", 5]]
-    assert [found.loc[1, name] for name in ("n", *CANDIDATES, "too_few")] == [4, 2, 0, 0, 2, 1]
-    assert found.loc[1, ["log_loss", "predicted"]].tolist() == pytest.approx([0.4, 0.7])
-    found = tables.prediction_table(cells)
-    assert found[["dataset", "m", "model", "n", "too_few"]].to_numpy().tolist() == [
+    choices = tables.choice_table(cells)
+    assert choices[["dataset", "m"]].to_numpy().tolist() == [["wine", 5], ["wine", 10], ["iris", 5]]
+    assert [choices.loc[1, name] for name in ("n", *CANDIDATES, "too_few")] == [4, 2, 0, 0, 2, 1]
+    assert choices.loc[1, ["log_loss", "predicted"]].tolist() == pytest.approx([0.4, 0.7])
+    choices = tables.prediction_table(cells)
+    assert choices[["dataset", "m", "model", "n", "too_few"]].to_numpy().tolist() == [
         ["wine", 5, auto, 1, 0],
         ["wine", 10, "posterior", 2, 1],
         ["wine", 10, auto, 4, 1],
         ["iris", 5, auto, 1, 0],
     ]
-    assert found["predicted"].tolist() == pytest.approx([1.0, 0.8, 0.7, 1.0])
+    assert choices["predicted"].tolist() == pytest.approx([1.0, 0.8, 0.7, 1.0])
     for table in (tables.choice_table, tables.prediction_table):
         nothing = table(cells.assign(status="pending"))
         assert nothing.empty
