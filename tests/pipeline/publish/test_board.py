@@ -49,9 +49,9 @@ def plans(*names: str, **changes: Any) -> list[DatasetPlan]:
 
 
 def stranger(*names: str, **changes: Any) -> list[DatasetPlan]:
-    """The same cells of one method of somebody else."""
-    own = {"models": ("own",), "baselines": (), "methods": (MethodPlan("own", 1),), "model_chunk": 1}
-    return plans(*names, **own | changes)
+    """Return plans of the same cells with one method of somebody else."""
+    grid = {"models": ("own",), "baselines": (), "methods": (MethodPlan("own", 1),), "model_chunk": 1}
+    return plans(*names, **grid | changes)
 
 
 def board(*paths: Path) -> Board:
@@ -109,7 +109,7 @@ def test_namesakes_are_one_line_only_if_they_were_made_alike_and_agree(base: Pat
     lines = {line.name: line for line in board(base, copy).lines}
     assert {name: line.sources for name, line in lines.items()} == dict.fromkeys(lines, ("base", "copy"))
     assert len(lines) == 3
-    # what one cube lacks comes from the other
+    # the other cube has the cells that one lacks
     set_status(copy, "iris", FAILED)
     joined = board(base, copy)
     assert (joined.cells["status"] == "done").all()
@@ -120,8 +120,8 @@ def test_namesakes_are_one_line_only_if_they_were_made_alike_and_agree(base: Pat
     assert names["likelihood (copy)"].startswith(
         "not likelihood: 12 of 12 common cells differ, first suite/wut/x2/"
     )
-    other = cube(tmp_path / "other.zarr", *plans(), generations=9)
-    assert [line.note for line in board(base, other).lines if line.sources == ("other",)] == [
+    unlike = cube(tmp_path / "other.zarr", *plans(), generations=9)
+    assert [line.note for line in board(base, unlike).lines if line.sources == ("other",)] == [
         f"not {model}: other settings, or other code" for model in ("unsupervised", "likelihood", "posterior")
     ]
     strangers = [cube(tmp_path / f"{at}.zarr", *stranger(), code=f"sha256:{at}") for at in range(2)]
@@ -129,21 +129,21 @@ def test_namesakes_are_one_line_only_if_they_were_made_alike_and_agree(base: Pat
 
 
 def test_what_cannot_be_compared_is_refused_in_one_report(base: Path, tmp_path: Path) -> None:
-    other = cube(tmp_path / "other.zarr", *plans(checksum="1" * 64), seed=8)
+    stranger_cube = cube(tmp_path / "other.zarr", *plans(checksum="1" * 64), seed=8)
     place = tmp_path / "out"
     place.mkdir()
     (place / "thesis.tex").write_text("years of work")
     with pytest.raises(InputError) as error:
-        write_board([base, other, tmp_path / "none.zarr"], place)
-    found = str(error.value)
-    assert "files of something else: thesis.tex" in found
-    assert "setting seed: found 8, expected 7" in found
-    assert "data set iris" in found
-    assert "data set suite/wut/x2" in found
-    assert "none.zarr" in found
+        write_board([base, stranger_cube, tmp_path / "none.zarr"], place)
+    report = str(error.value)
+    assert "files of something else: thesis.tex" in report
+    assert "setting seed: found 8, expected 7" in report
+    assert "data set iris" in report
+    assert "data set suite/wut/x2" in report
+    assert "none.zarr" in report
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
     assert (place / "thesis.tex").read_text() == "years of work"
-    for command in ((tmp_path / "none.zarr",), (base, "--out", base), (base, other)):
+    for command in ((tmp_path / "none.zarr",), (base, "--out", base), (base, stranger_cube)):
         assert sweep("board", *command).exit_code == 2
 
 
@@ -157,17 +157,17 @@ def test_names_of_files_are_safe_and_differ_on_every_file_system() -> None:
 
 @pytest.fixture(scope="module")
 def site(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Board of two cubes, one of which says hostile things, written twice into one place."""
+    """Write a board of two cubes twice into one place; one of them has hostile texts."""
     folder = tmp_path_factory.mktemp("site")
-    own = cube(folder / "own.zarr", *stranger(*SETS, "extra"), code="sha256:1", cpu=HOSTILE)
-    # a record lies beside the cube that it is of
-    drawable = Drawable.of(own, True)
+    own_cube = cube(folder / "own.zarr", *stranger(*SETS, "extra"), code="sha256:1", cpu=HOSTILE)
+    # a record lies beside its cube
+    drawable = Drawable.of(own_cube, True)
     checks = tuple(CellCheck(str(cell), ()) for cell in drawable.draw(5, None))
-    outcome = Verification(own, drawable.digest, None, checks, len(drawable.cells))
-    write_record(own.with_name("own.verified.json"), outcome, "Ana <b>")
-    write_board([base, own], folder / "first")
-    page = write_board([base, own], folder / "board")
-    assert write_board([base, own], folder / "board") == page
+    outcome = Verification(own_cube, drawable.digest, None, checks, len(drawable.cells))
+    write_record(own_cube.with_name("own.verified.json"), outcome, "Ana <b>")
+    write_board([base, own_cube], folder / "first")
+    page = write_board([base, own_cube], folder / "board")
+    assert write_board([base, own_cube], folder / "board") == page
     assert sorted(path.name for path in folder.iterdir()) == [
         "board",
         "first",
@@ -182,9 +182,9 @@ def test_a_bundle_without_its_data_has_the_scores_of_its_cube(base: Path, tmp_pa
     bundle = write_bundle(base, tmp_path / "base.zip")
     before, after = board(base), board(bundle)
     assert after.content.manifest.plans["suite/wut/x2"].left_out
-    for one, other in zip(before.content.rankings, after.content.rankings, strict=True):
-        assert set(one.datasets) == set(SETS)
-        pd.testing.assert_frame_equal(one.means, other.means)
+    for old, new in zip(before.content.rankings, after.content.rankings, strict=True):
+        assert set(old.datasets) == set(SETS)
+        pd.testing.assert_frame_equal(old.means, new.means)
     assert after.origin("suite/wut/x2").licence == ""
     # a bundle is itself again beside its cube
     assert [line.sources for line in board(base, bundle).lines] == [("base", "base-2")] * 3
@@ -272,8 +272,8 @@ def test_a_browser_sorts_and_filters_and_no_page_is_wider_than_its_screen(site: 
     browser.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     browser.open(page)
     browser.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
-    shown = (
+    script = (
         "return [...document.querySelectorAll('.live, #theme, input')].filter((part) => part.offsetParent);"
     )
-    assert browser.run(shown) == []
+    assert browser.run(script) == []
     assert len(browser.driver.find_elements("css selector", "#scores tbody tr")) == 8

@@ -56,8 +56,8 @@ def test_the_cube_of_a_bundle_is_that_of_the_run(cube: Path, bundle: Path) -> No
     content = read_bundle(bundle)
     assert len(content.scores.cells) == 2 * 2 + 1 + 2 * (2 * 2 + 1)
     assert content.manifest.plans.keys() == {"iris", "mix_k2"}
-    shown = sweep("export", bundle, "--format", "raw", "--out", cube.with_name("raw"))
-    assert shown.exit_code == 0, shown.output
+    result = sweep("export", bundle, "--format", "raw", "--out", cube.with_name("raw"))
+    assert result.exit_code == 0, result.output
     assert (cube.parent / "raw" / "scores.csv").read_bytes() == content.archive.read(SCORES)
 
 

@@ -75,7 +75,7 @@ def bundle(cube: Path) -> Path:
 
 
 def parsed(text: str) -> dict[str, dict[str, str]]:
-    """Entries of BibTeX, by key; all blocks of the text must be entries."""
+    """Return the entries of BibTeX by key; all blocks of the text must be entries."""
     bibtexparser = pytest.importorskip("bibtexparser")
     library = bibtexparser.parse_string(text)
     assert library.failed_blocks == []
@@ -101,10 +101,10 @@ def test_everything_that_was_used_is_cited_with_licence_home_and_doi(cube: Path,
     assert iris["doi"] == "10.24432/C56C76"
     assert iris["url"] == "https://archive.ics.uci.edu/dataset/53/iris"
     assert iris["note"] == "used as iris; licence CC-BY-4.0"
-    own = entries["data-open_data"]
-    assert own["doi"] == "10.1234/ab_c.d"
-    assert own["title"] == r"{open\_data}"
-    assert own["note"] == (
+    open_data = entries["data-open_data"]
+    assert open_data["doi"] == "10.1234/ab_c.d"
+    assert open_data["title"] == r"{open\_data}"
+    assert open_data["note"] == (
         r"Doe \& Roe (2020), 50 \% of \textbackslash{}\{all\} data, doi:10.1234/ab\_c.d.; used as open\_data;"
         " licence CC0-1.0"
     )
@@ -247,8 +247,8 @@ def test_data_that_were_left_out_are_needed_to_compute_their_cells_again(
     assert refused.exit_code == 2
     assert "secret.csv: found no such file, expected a file of data set secret" in refused.stderr
     assert "(--data-dir names the folder of such files)" in refused.stderr
-    found = sweep("verify", bundle, "--sample", "99", "--data-dir", bundle.parent)
-    assert found.exit_code == 0, found.output
+    result = sweep("verify", bundle, "--sample", "99", "--data-dir", bundle.parent)
+    assert result.exit_code == 0, result.output
     secret = bundle.parent / "secret.csv"
     (tmp_path / "secret.csv").write_text(secret.read_text().replace("1.9", "1.8"))
     assert "data set secret, checksum: found" in sweep("verify", bundle, "--sample", "99").stderr

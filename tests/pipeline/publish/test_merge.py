@@ -51,8 +51,8 @@ def grid(**values: object) -> Change:
     """Change values of the grid, and leave out those that are empty."""
 
     def change(document: dict[str, Any]) -> None:
-        kept = {key: value for key, value in (document["grid"] | values).items() if value != []}
-        document["grid"] = kept
+        filled_values = {key: value for key, value in (document["grid"] | values).items() if value != []}
+        document["grid"] = filled_values
 
     return change
 
@@ -68,7 +68,7 @@ def whole(folder: Path) -> Path:
 
 
 def contents(cube: Path) -> dict[str, bytes]:
-    """Files of a cube without times and history."""
+    """Return the files of a cube without times and history."""
     files = {path.relative_to(cube).as_posix(): path for path in cube.rglob("*") if path.is_file()}
     return {
         key: path.read_bytes()
@@ -77,11 +77,11 @@ def contents(cube: Path) -> dict[str, bytes]:
     }
 
 
-def assert_same_files(one: Path, other: Path) -> None:
-    ours, theirs = contents(one), contents(other)
+def assert_same_files(first: Path, second: Path) -> None:
+    ours, theirs = contents(first), contents(second)
     assert ours.keys() == theirs.keys()
     assert [key for key in ours if ours[key] != theirs[key]] == []
-    roots = [json.loads((cube / "zarr.json").read_text()) for cube in (one, other)]
+    roots = [json.loads((cube / "zarr.json").read_text()) for cube in (first, second)]
     for root in roots:
         assert root["attributes"].pop("runs")
     assert roots[0] == roots[1]
@@ -116,35 +116,35 @@ def test_two_halves_have_the_files_of_one_run(folder: Path, whole: Path, tmp_pat
 @pytest.mark.slow
 def test_halves_of_two_machines_keep_the_class_of_each_cell(tmp_path: Path) -> None:
     cubes = [submit(tmp_path, name, grid(p=[p], datasets=["iris"])) for name, p in (("a", 0.9), ("b", 0.8))]
-    (here,), other = read_manifest(cubes[0]).machines.values(), "abacus, numpy beads, 0badbead"
-    BlockStore(cubes[1]).name_machines([other])
+    (here,), elsewhere = read_manifest(cubes[0]).machines.values(), "abacus, numpy beads, 0badbead"
+    BlockStore(cubes[1]).name_machines([elsewhere])
     for path in cubes[1].rglob("machine"):
-        zarr.open_array(path, mode="r+")[...] = class_code(other)
+        zarr.open_array(path, mode="r+")[...] = class_code(elsewhere)
     merged = sweep("merge", *cubes, "--out", tmp_path / "both.zarr")
     assert merged.exit_code == 0, merged.output
     tree = open_cube(tmp_path / "both.zarr")
     classes = {int(code): text for code, text in tree.attrs["machines"].items()}
-    assert classes == {class_code(here): here, class_code(other): other}
-    for p, text in ((0.9, here), (0.8, other)):
+    assert classes == {class_code(here): here, class_code(elsewhere): elsewhere}
+    for p, text in ((0.9, here), (0.8, elsewhere)):
         assert (tree["iris"]["machine"].sel(p=p).values == class_code(text)).all()
 
 
 @pytest.fixture(scope="module")
 def small(folder: Path) -> Path:
-    """A part of the whole, which takes less time."""
+    """Return the cube of a part of the whole, which takes less time."""
     change = grid(datasets=["iris"], p=[0.9], m=[10], methods=[], models=["likelihood"])
     return submit(folder, "small", change)
 
 
 def test_a_bundle_and_a_cube_become_one_that_grows(folder: Path, small: Path, tmp_path: Path) -> None:
     assert sweep("bundle", small, "--out", tmp_path / "small.zip").exit_code == 0
-    other = submit(
+    second = submit(
         tmp_path, "other", grid(datasets=["iris"], p=[0.8, 0.9], m=[10], methods=["pckmeans"], models=[])
     )
-    both = tmp_path / "shared.zarr"
-    merged = sweep("merge", tmp_path / "small.zip", other, "--out", both)
+    shared = tmp_path / "shared.zarr"
+    merged = sweep("merge", tmp_path / "small.zip", second, "--out", shared)
     assert merged.exit_code == 0, merged.output
-    assert merged.stdout == f"{both}: 6 of 8 cells are done, from 2 cubes\n"
+    assert merged.stdout == f"{shared}: 6 of 8 cells are done, from 2 cubes\n"
     document = tomllib.loads(SWEEP)
     document["grid"] |= {
         "datasets": ["iris"],
@@ -157,7 +157,7 @@ def test_a_bundle_and_a_cube_become_one_that_grows(folder: Path, small: Path, tm
     grown = sweep("submit", tmp_path / "shared.toml", "--results", tmp_path, "--workers", "0")
     assert grown.exit_code == 0, grown.output
     assert "8 of 8 cells done" in grown.output
-    assert sweep("verify", both, "--sample", "4").exit_code == 0
+    assert sweep("verify", shared, "--sample", "4").exit_code == 0
 
 
 REFUSED: dict[str, tuple[Change, str]] = {
@@ -184,7 +184,7 @@ def test_names_that_no_command_takes_again_are_refused(small: Path, tmp_path: Pa
 
 
 def refusal(tmp_path: Path, *cubes: Path) -> list[str]:
-    """Return the problems of a merge, without the folder; nothing may be written."""
+    """Return the problems of a merge without the folder, and check that nothing is written."""
     before = sorted(tmp_path.iterdir())
     result = sweep("merge", *cubes, "--out", tmp_path / "both.zarr")
     assert result.exit_code == 2, result.output
@@ -250,7 +250,7 @@ def test_what_is_there_is_never_replaced(small: Path, tmp_path: Path) -> None:
 
 def test_numbers_of_annotations_that_are_equal_are_written_in_one_way(small: Path, tmp_path: Path) -> None:
     shutil.copytree(small, tmp_path / "a.zarr")
-    other = grid(datasets=["iris"], p=[0.9], m=[20, "0.066667N"], methods=[], models=["likelihood"])
-    cube = submit(tmp_path, "other", other)
+    change = grid(datasets=["iris"], p=[0.9], m=[20, "0.066667N"], methods=[], models=["likelihood"])
+    cube = submit(tmp_path, "other", change)
     (problem,) = refusal(tmp_path, tmp_path / "a.zarr", cube)
     assert problem.startswith("data set iris: m: found 10, 20, 0.066667N, two of which are 10")
