@@ -37,9 +37,9 @@ def test_rows_are_added_and_taken_back(path: Path, monkeypatch: pytest.MonkeyPat
     assert synced == [*sizes, sizes[1], sizes[0]]  # each is on the disk before the next question
     file.add(1, 2, CANNOT)
     file.close()
-    found: Any = read_answers(path, 9)
+    rows: Any = read_answers(path, 9)
     who = "ann, the first"
-    assert [(row.kind, row.second, row.annotator) for row in found] == [(MUST, 4, who), (CANNOT, 2, who)]
+    assert [(row.kind, row.second, row.annotator) for row in rows] == [(MUST, 4, who), (CANNOT, 2, who)]
     again = AnswersFile(path, "asked", SAMPLES)
     with pytest.raises(HeldError):
         AnswersFile(path, "asked", SAMPLES)
@@ -77,7 +77,7 @@ def test_a_last_line_is_ended_or_was_none(before: str, after: str, path: Path) -
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO, 0])
 def test_a_failing_disk_leaves_whole_rows(code: int, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A part of a row is written, and then no more; without a code the system itself refuses."""
+    """A part of a row is written, and then nothing; without a code the system itself refuses."""
     file = AnswersFile(path, "asked", SAMPLES)
     file.add(0, 1, MUST)
     size, limits = path.stat().st_size, resource.getrlimit(resource.RLIMIT_FSIZE)

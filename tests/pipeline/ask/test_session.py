@@ -139,8 +139,8 @@ def test_a_filled_file_is_read_as_answered(rows: Rows, annotator: str, tmp_path:
     for words, expected in ((("", ""), []), (("yes", "-"), [(0, 2, 0, annotator), (1, 2, 1, annotator)])):
         filled = [header, *map("".join, zip(lines, words, strict=True)), ""]
         (tmp_path / "ask.csv").write_text("\n".join(filled))
-        found = answered(read_answers(tmp_path / "ask.csv", 3))
-        assert [(row.first, row.second, row.kind, row.annotator) for row in found] == expected
+        rows_read = answered(read_answers(tmp_path / "ask.csv", 3))
+        assert [(row.first, row.second, row.kind, row.annotator) for row in rows_read] == expected
 
 
 TABLE = Rows(np.arange(24.0).reshape(12, 2), ("a", "b"), None, {}, SAMPLES)
@@ -163,14 +163,14 @@ class Script(Pipe):
 def run(
     path: Path, keys: str, until: float | None = None, outlook: Outlook | None = None
 ) -> tuple[Script, list]:
-    """A session whose questions are all pairs of four samples not asked yet, two at a time."""
+    """Run a session whose questions are the open pairs of four samples, two at a time."""
     console, file, calls = Script(keys), AnswersFile(path, "asked", SAMPLES), []
 
     def assess(rows: Sequence[Row], batch: int, start: np.ndarray | None) -> Assessment:
         calls.append((len(rows), batch, start is not None))
-        seen = {(row.first, row.second) for row in rows}
-        left = [(i, j) for i in range(3) for j in range(i + 1, 4) if (i, j) not in seen][:2]
-        questions = [Question(i, j, 0.5, 0.1, "") for i, j in left]
+        answered_pairs = {(row.first, row.second) for row in rows}
+        open_pairs = [(i, j) for i in range(3) for j in range(i + 1, 4) if (i, j) not in answered_pairs][:2]
+        questions = [Question(i, j, 0.5, 0.1, "") for i, j in open_pairs]
         share = Share(0.83, 0.74, 0.91)
         return Assessment(random_belief(0), questions, "overall", share, outlook, len(rows), 0, 0)
 
@@ -218,24 +218,24 @@ SEED = np.random.SeedSequence(0)
 def test_what_cannot_be_said_has_a_reason() -> None:
     assert questions_left(made_up([[0, 1, 1]] * 9), 0.6, 0, SEED) == (0, 0, "")
     belief, lowest = random_belief(0), share_at(0.0, 12).mean - 1e-6
-    found = {
+    outlooks = {
         "before 10 answers": questions_left(belief, 0.85, asking.LEAST_ANSWERS - 1, SEED),
         "12 rows never pass it": questions_left(belief, 0.999, 50, SEED),
         "for each row": questions_left(random_belief(0, accuracy=0.5), lowest, 50, SEED),
     }
-    for reason, each in found.items():
-        assert each.low is None
-        assert each.high is None
-        assert reason in each.reason
+    for reason, outlook in outlooks.items():
+        assert outlook.low is None
+        assert outlook.high is None
+        assert reason in outlook.reason
 
 
 def test_a_right_answer_for_each_doubtful_sample_is_what_it_takes() -> None:
     draws = np.random.default_rng(0).integers(0, 2, size=(200, 42))
     draws[:, :2] = 0, 1  # all others are in either of two clusters with probability 1/2
     # p = 1 and two clusters: one answer settles one sample, whichever it is
-    found = questions_left(made_up(draws, accuracy=1.0), share_at(1e-4, 42).mean, 50, SEED)
-    assert found.low == pytest.approx(40 / asking.SPREAD, abs=1)
-    assert found.high == pytest.approx(40 * asking.SPREAD, abs=2)
+    outlook = questions_left(made_up(draws, accuracy=1.0), share_at(1e-4, 42).mean, 50, SEED)
+    assert outlook.low == pytest.approx(40 / asking.SPREAD, abs=1)
+    assert outlook.high == pytest.approx(40 * asking.SPREAD, abs=2)
     # more errors and a higher level take more
     cases = ((1.0, 0.8), (0.9, 0.8), (0.9, 0.9), (0.75, 0.9))
     highs = [questions_left(made_up(draws, accuracy=p), level, 50, SEED).high or 0 for p, level in cases]
@@ -249,16 +249,16 @@ def answered_(first: int, second: int, kind: int = MUST) -> Annotation:
 def test_no_pair_twice_nor_one_that_was_asked() -> None:
     rows: list[Row] = [answered_(5, 2), answered_(0, 1, CANNOT), Skip(3, 4), Skip(9, 8)]
     for strategy in STRATEGIES:
-        found = next_questions(
+        questions = next_questions(
             random_belief(0), rows, strategy=strategy, count=60, seed=SEED, samples=SAMPLES
         )
-        pairs = {(each.first, each.second) for each in found}
-        assert len(pairs) == len(found)
+        pairs = {(question.first, question.second) for question in questions}
+        assert len(pairs) == len(questions)
         assert all(first < second for first, second in pairs)
         assert not {(3, 4), (8, 9)} & pairs  # skipped lately
         assert strategy == "again" or not {(2, 5), (0, 1)} & pairs
-        assert any("asked before: " in each.settles for each in found) == (strategy == "again")
-        assert all(0 < each.together < 1 and each.information >= 0 for each in found)
+        assert any("asked before: " in question.settles for question in questions) == (strategy == "again")
+        assert all(0 < question.together < 1 and question.information >= 0 for question in questions)
     # a skipped pair comes again after a while
     later: list[Row] = [answered_(0, 1)] * (asking.SOON - 1)
     assert asking.skipped_lately([Skip(5, 3), *later]) == {(3, 5)}
@@ -270,13 +270,13 @@ def test_words_say_what_the_answer_would_settle() -> None:
     draws = [[0, 1, 0, 0]] * 12 + [[0, 1, 1, 1]] * 5 + [[0, 1, 1, 2]] * 3
     belief = made_up(draws)
     rows: list[Row] = [answered_(0, 1, CANNOT), answered_(1, 0), answered_(0, 1, CANNOT)]
-    asked = next_questions(belief, rows, strategy="again", count=9, seed=SEED, samples=SAMPLES)
-    found = {(each.first, each.second): each.settles for each in asked}
-    assert found[0, 2] == "1 is in 1; 3 in 1 (60%) or 2 (40%)"
-    assert found[2, 3] == "3 in 1 (60%) or 2 (40%); 4 in 1 (60%) or 2 (25%) or 3 (15%)"
-    assert found[0, 1] == "a check: 1 is in 1; 2 is in 2; asked before: 1 yes, 2 no"
-    title, first, *_ = table_lines(asked, TABLE)
-    assert first[title.index("what") :] == asked[0].settles
+    questions = next_questions(belief, rows, strategy="again", count=9, seed=SEED, samples=SAMPLES)
+    words = {(question.first, question.second): question.settles for question in questions}
+    assert words[0, 2] == "1 is in 1; 3 in 1 (60%) or 2 (40%)"
+    assert words[2, 3] == "3 in 1 (60%) or 2 (40%); 4 in 1 (60%) or 2 (25%) or 3 (15%)"
+    assert words[0, 1] == "a check: 1 is in 1; 2 is in 2; asked before: 1 yes, 2 no"
+    title, first, *_ = table_lines(questions, TABLE)
+    assert first[title.index("what") :] == questions[0].settles
 
 
 # What `sweep ask` is given, and what it says beside the questions.
@@ -288,23 +288,23 @@ def test_answers_are_counted_and_questions_chosen(tmp_path: Path) -> None:
     plain = AskOptions(features=tmp_path / "x.data", n_clusters=3, restarts=2, count=4, until=0.9)
     options = replace(plain, annotations=(tmp_path / "a",))
     inputs = read_ask(options)
-    found = assess(options, inputs, list(inputs.rows))
-    assert found.n_yes == 2
-    assert found.n_no == 1
-    assert found.n_skipped == 1
-    assert found.n_answers == 3
-    assert len(found.questions) == 4
-    assert found.outlook == (0, 0, "")
-    assert found.share.mean > 0.9
-    assert not {(0, 1), (0, 11), (2, 3), (4, 5)} & {(each.first, each.second) for each in found.questions}
-    assert assess(options, inputs, list(inputs.rows)).questions == found.questions
-    assert assess(options, inputs, list(inputs.rows), 1, found.belief.labels).questions != found.questions
+    state = assess(options, inputs, list(inputs.rows))
+    assert state.n_yes == 2
+    assert state.n_no == 1
+    assert state.n_skipped == 1
+    assert state.n_answers == 3
+    assert len(state.questions) == 4
+    assert state.outlook == (0, 0, "")
+    assert state.share.mean > 0.9
+    assert not {(0, 1), (0, 11), (2, 3), (4, 5)} & {(pair.first, pair.second) for pair in state.questions}
+    assert assess(options, inputs, list(inputs.rows)).questions == state.questions
+    assert assess(options, inputs, list(inputs.rows), 1, state.belief.labels).questions != state.questions
     # three right answers beside ten of accuracy 0.9 that are assumed
-    assert found.belief.accuracy == pytest.approx(12 / 13)
-    told = replace(options, accuracy=0.8, annotator_accuracy=("ann=0.7",))
+    assert state.belief.accuracy == pytest.approx(12 / 13)
+    with_accuracies = replace(options, accuracy=0.8, annotator_accuracy=("ann=0.7",))
     for annotator, accuracy in (("ann", 0.7), ("bob", 0.8)):
-        own = replace(told, annotator=annotator)
-        assert assess(own, read_ask(own), list(inputs.rows)).belief.accuracy == accuracy
+        by_annotator = replace(with_accuracies, annotator=annotator)
+        assert assess(by_annotator, read_ask(by_annotator), list(inputs.rows)).belief.accuracy == accuracy
     # a session makes its file, and questions may stand where no answer is
     for changes in ({"interactive": True, "annotations": (tmp_path / "b",)}, {"out": tmp_path / "b"}):
         assert list(read_ask(replace(plain, **changes)).rows) == []  # type: ignore[arg-type]
@@ -325,6 +325,6 @@ def test_standing_in_lines() -> None:
         "until 0.9  about 42 to 190 more questions",
     ]
     none = replace(assessment, n_yes=0, n_no=0, n_skipped=0, outlook=None)
-    for own, source in (((), "assumed before there are answers"), (("asked=0.9",), "as given")):
-        lines = assessment_lines(replace(options, annotator_accuracy=own), none)
+    for accuracies, source in (((), "assumed before there are answers"), (("asked=0.9",), "as given")):
+        lines = assessment_lines(replace(options, annotator_accuracy=accuracies), none)
         assert lines[:2] == ["answers    0: 0 yes, 0 no", f"accuracy   0.90, {source}"]
