@@ -46,13 +46,13 @@ def test_shares_are_those_of_all_partitions(monkeypatch: pytest.MonkeyPatch) -> 
     case = replace(case, kappa=1.0, feature_weight=0.5)
     settings = Settings(variance_prior=1.0, feature_weight=0.5)
     how: Any = {"covariance": "spherical", "settings": settings}
-    found = believe(case.X, case.layers, n_clusters=2, accuracy=0.8, seed=SEED, **how)
+    belief = believe(case.X, case.layers, n_clusters=2, accuracy=0.8, seed=SEED, **how)
     every = np.array(list(partitions(8, 2, case.min_size)))
     weights = np.exp([objective(case, labels) for labels in every])
     pairs = all_pairs(8)
     exact = np.average(every[:, pairs[:, 0]] == every[:, pairs[:, 1]], axis=0, weights=weights)
-    np.testing.assert_allclose(found.together(pairs), exact, atol=0.03)
-    np.testing.assert_allclose(found.membership.sum(axis=1), 1.0)
+    np.testing.assert_allclose(belief.together(pairs), exact, atol=0.03)
+    np.testing.assert_allclose(belief.membership.sum(axis=1), 1.0)
 
 
 def test_the_seed_is_all_that_counts_and_the_first_restart_has_the_start() -> None:
@@ -60,13 +60,13 @@ def test_the_seed_is_all_that_counts_and_the_first_restart_has_the_start() -> No
     near, start = X - 4.5 * CLASSES[:, None], CLASSES.astype(np.int16)
     how: Any = {"n_clusters": 2, "accuracy": 0.9, "restarts": 2, "start": start}
     with mock.patch.object(genetic, "run_restart", wraps=genetic.run_restart) as run:
-        first, again, other = (
+        first, again, third = (
             believe(near, layers, seed=seed, **how).draws for seed in (SEED, SEED, np.random.SeedSequence(6))
         )
     np.testing.assert_array_equal(first, again)
-    assert not np.array_equal(first, other)
+    assert not np.array_equal(first, third)
     assert SEED.n_children_spawned == 0
-    assert [any(each is start for each in call.args) for call in run.call_args_list] == [True, False] * 3
+    assert [any(item is start for item in call.args) for call in run.call_args_list] == [True, False] * 3
 
 
 def test_an_unknown_accuracy_is_the_share_of_answers_that_agree() -> None:
@@ -74,9 +74,9 @@ def test_an_unknown_accuracy_is_the_share_of_answers_that_agree() -> None:
     pairs, wrong = rng.integers(0, 40, size=(200, 2)), rng.random(200) < 0.3
     kinds = (CLASSES[pairs[:, 0]] != CLASSES[pairs[:, 1]]) ^ wrong
     layers = layers_from_annotations(np.column_stack([pairs, kinds]), None)
-    for given, accuracy in ((layers, (9.0 + (~wrong).sum()) / 210.0), ([], 0.9)):
-        found = believe(X, given, n_clusters=2, accuracy=None, seed=SEED, covariance="spherical")
-        assert found.accuracy == pytest.approx(accuracy)
+    for answers, accuracy in ((layers, (9.0 + (~wrong).sum()) / 210.0), ([], 0.9)):
+        belief = believe(X, answers, n_clusters=2, accuracy=None, seed=SEED, covariance="spherical")
+        assert belief.accuracy == pytest.approx(accuracy)
 
 
 def test_classes_of_any_shape_are_chosen_from_some_rows_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,11 +86,11 @@ def test_classes_of_any_shape_are_chosen_from_some_rows_of_many(monkeypatch: pyt
         np.column_stack([pairs, CLASSES[pairs[:, 0]] != CLASSES[pairs[:, 1]]]), 0.9
     )
     with mock.patch.object(race, "choose_structure", wraps=race.choose_structure) as chosen:
-        found = believe(X, layers, n_clusters=2, accuracy=0.9, seed=SEED, covariance="any")
+        belief = believe(X, layers, n_clusters=2, accuracy=0.9, seed=SEED, covariance="any")
     table, between = chosen.call_args.args
     assert table.X.shape == (30, 2)
     assert 20 <= sum(len(layer.pairs) for layer in between) < 60
-    assert len(found.labels) == found.draws.shape[1] == 40
+    assert len(belief.labels) == belief.draws.shape[1] == 40
 
 
 def test_features_that_say_nothing_leave_classes_of_any_shape_in_doubt() -> None:
@@ -100,11 +100,11 @@ def test_features_that_say_nothing_leave_classes_of_any_shape_in_doubt() -> None
     answers = np.column_stack([pairs, classes[pairs[:, 0]] != classes[pairs[:, 1]]])
     layers = layers_from_annotations(answers, 0.9)
     how: Any = {"n_clusters": 2, "accuracy": 0.9, "seed": SEED, "covariance": "any"}
-    found = believe(noise, layers, **how)
-    assert found.claimed_wrong > 0.2  # k-means, which is chosen, claims nothing
-    assert found.draws.shape == (200, 60)
-    assert found.draws.dtype == np.int16
-    np.testing.assert_array_equal(found.draws, believe(noise, layers, **how).draws)
+    belief = believe(noise, layers, **how)
+    assert belief.claimed_wrong > 0.2  # k-means, which is chosen, claims nothing
+    assert belief.draws.shape == (200, 60)
+    assert belief.draws.dtype == np.int16
+    np.testing.assert_array_equal(belief.draws, believe(noise, layers, **how).draws)
     sure = believe(X, layers_from_annotations(np.array([[0, 1, 0], [0, 30, 1]]), 0.9), **how)
     assert sure.claimed_wrong < 0.02
 
@@ -122,8 +122,8 @@ def test_a_shape_is_chosen_from_some_rows_of_many(monkeypatch: pytest.MonkeyPatc
         believe(X, layers, n_clusters=2, accuracy=0.9, seed=SEED)
 
     def told(X: np.ndarray, layers: list[Any]) -> set[object]:
-        each = ((layer.kind, *of) for layer in layers for of in zip(layer.pairs, layer.weights, strict=True))
-        return {(tuple(X[i]), tuple(X[j]), weight, kind) for kind, (i, j), weight in each}
+        rows = ((layer.kind, *of) for layer in layers for of in zip(layer.pairs, layer.weights, strict=True))
+        return {(tuple(X[i]), tuple(X[j]), weight, kind) for kind, (i, j), weight in rows}
 
     some, of_some = chosen.call_args.args
     assert some.shape == (30, 2)
@@ -136,15 +136,15 @@ def test_share_of_right_labels_by_hand() -> None:
     draws = np.zeros((10, 10), dtype=int)
     draws[:, 0] = 1
     draws[9, 5:] = 1
-    found = share_at(made_up(draws).claimed_wrong, 10)
+    share = share_at(made_up(draws).claimed_wrong, 10)
     wrong = (10 * 0.05 + 0.5) / 11
     mean, low, high = (
         1 - (11 * odds / (1 + odds) - 0.5) / 10
         for intercept, slope in OF_CHAINS
         for odds in [math.exp(intercept) * (wrong / (1 - wrong)) ** slope]
     )
-    assert found == (pytest.approx(mean), math.floor(10 * low) / 10, math.ceil(10 * high) / 10)
-    assert found.low < found.mean < found.high
+    assert share == (pytest.approx(mean), math.floor(10 * low) / 10, math.ceil(10 * high) / 10)
+    assert share.low < share.mean < share.high
 
 
 def test_a_sample_of_many_pairs_has_doubtful_samples_often(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,9 +154,9 @@ def test_a_sample_of_many_pairs_has_doubtful_samples_often(monkeypatch: pytest.M
     draws[:10, :5] = 1  # five samples that may be in either cluster
     answers = np.array([[7, 3, 0], [150, 199, 1]])
     pairs = strategies.draw_pool(made_up(draws), answers, np.random.default_rng(1))
-    each = {tuple(pair) for pair in pairs.tolist()}
-    assert len(each) == len(pairs) <= 402
-    assert each >= {(3, 7), (150, 199)}
+    distinct = {tuple(pair) for pair in pairs.tolist()}
+    assert len(distinct) == len(pairs) <= 402
+    assert distinct >= {(3, 7), (150, 199)}
     assert (pairs[:, 0] < pairs[:, 1]).all()
     assert (pairs < 5).any(axis=1).mean() > 0.3  # of all pairs it is one in twenty
     assert len(np.unique(pairs)) > 100  # and sure samples come too
@@ -167,8 +167,8 @@ def test_information_is_that_of_the_joint_table(together: float, p: float) -> No
     joint = np.array([[together * p, together * (1 - p)], [(1 - together) * (1 - p), (1 - together) * p]])
     apart = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0)
     expected = float((joint[joint > 0] * np.log(joint[joint > 0] / apart[joint > 0])).sum())
-    found = answer_information(np.array([together * (1 - together)]), p)
-    assert found[0] == pytest.approx(expected, abs=1e-12)
+    information = answer_information(np.array([together * (1 - together)]), p)
+    assert information[0] == pytest.approx(expected, abs=1e-12)
 
 
 def test_questions_come_in_cliques_of_three_samples_far_from_each_other() -> None:
@@ -184,9 +184,9 @@ def test_the_farthest_sample_is_asked_against_its_nearest_of_each_group() -> Non
     X = np.array([[0.0], [1.0], [10.0], [11.0], [30.0], [5.0]])
     answers = np.array([[0, 1, 0], [2, 3, 0], [1, 2, 1]])
     belief = made_up(np.tile([0, 0, 1, 1, 1, 0], (3, 1)), X=X)
-    found = strategies.farthest_first(belief, answers, 3, np.random.default_rng(0))
+    scored = strategies.farthest_first(belief, answers, 3, np.random.default_rng(0))
     # 30 is the farthest: against 11 of one group, against 1 of the other; then 5, which is 4 away from 1
-    np.testing.assert_array_equal(found.pairs, [[3, 4], [1, 4], [1, 5]])
+    np.testing.assert_array_equal(scored.pairs, [[3, 4], [1, 4], [1, 5]])
 
 
 def test_a_committee_asks_where_resampled_answers_divide_it() -> None:
@@ -194,8 +194,8 @@ def test_a_committee_asks_where_resampled_answers_divide_it() -> None:
     X = np.concatenate([rng.normal(-6.0, 0.5, (20, 1)), rng.normal(6.0, 0.5, (20, 1)), [[0.0]]])
     # the sample in the middle is said to be with either side once
     answers = np.array([[40, 1, 0], [40, 30, 0], [0, 1, 0], [20, 21, 0]])
-    found = strategies.committee(made_up(np.tile([0] * 20 + [1] * 21, (3, 1)), X=X), answers, 10, rng)
-    assert (found.pairs == 40).any(axis=1).all()
+    scored = strategies.committee(made_up(np.tile([0] * 20 + [1] * 21, (3, 1)), X=X), answers, 10, rng)
+    assert (scored.pairs == 40).any(axis=1).all()
 
 
 # Questions of a strategy, without those that were asked before.
@@ -203,10 +203,10 @@ def test_a_committee_asks_where_resampled_answers_divide_it() -> None:
 
 def test_more_are_asked_for_until_enough_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
     pairs = np.array([(0, j) for j in range(1, 40)])
-    wanted: list[int] = []
+    counts: list[int] = []
 
     def in_order(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator) -> Scored:
-        wanted.append(count)
+        counts.append(count)
         return Scored(pairs[:count], -np.arange(len(pairs[:count]), dtype=float))
 
     monkeypatch.setitem(STRATEGIES, "in order", in_order)
@@ -214,10 +214,10 @@ def test_more_are_asked_for_until_enough_are_left(monkeypatch: pytest.MonkeyPatc
     how: Any = {"strategy": "in order", "count": 5, "seed": SEED}
     for last, expected in ((20, [20, 21, 22, 23, 24]), (38, [38, 39])):
         left_out = {(0, j) for j in range(10, last)}
-        found = strategies.choose(random_belief(0), answers, left_out=left_out, **how)
-        assert found.pairs[:, 1].tolist() == expected
-        assert found.scores.tolist() == [1 - place for place in expected]
-    assert wanted[:3] == [5, 15, 35]
+        scored = strategies.choose(random_belief(0), answers, left_out=left_out, **how)
+        assert scored.pairs[:, 1].tolist() == expected
+        assert scored.scores.tolist() == [1 - place for place in expected]
+    assert counts[:3] == [5, 15, 35]
 
 
 ANSWERS = np.array([[0, 1, 0], [2, 5, 1], [5, 2, 0], [3, 3, 0], [1, 4, 0]])
@@ -228,11 +228,11 @@ ONE = np.array([[0, 1, 0]])  # so that it is no cold start
 @pytest.mark.parametrize("answers", [NO_ANSWERS, ANSWERS], ids=["cold", "answers"])
 def test_pairs_come_once_and_are_as_many_as_asked(strategy: str, answers: NDArray[np.int_]) -> None:
     for count in (1, 20, 100):
-        found = STRATEGIES[strategy](random_belief(2), answers, count, np.random.default_rng(0))
-        assert len(found.pairs) == len(found.scores) == min(count, 66)  # 12 samples have 66 pairs
-        assert (found.pairs[:, 0] < found.pairs[:, 1]).all()
-        assert len({tuple(pair) for pair in found.pairs.tolist()}) == len(found.pairs)
-        assert (found.scores >= 0).all()
+        scored = STRATEGIES[strategy](random_belief(2), answers, count, np.random.default_rng(0))
+        assert len(scored.pairs) == len(scored.scores) == min(count, 66)  # 12 samples have 66 pairs
+        assert (scored.pairs[:, 0] < scored.pairs[:, 1]).all()
+        assert len({tuple(pair) for pair in scored.pairs.tolist()}) == len(scored.pairs)
+        assert (scored.scores >= 0).all()
 
 
 @pytest.mark.parametrize(("seed", "accuracy"), [(0, 0.7), (1, 0.9), (2, 1.0)])
@@ -241,16 +241,16 @@ def test_information_is_the_greedy_choice_by_remaining_variance(
 ) -> None:
     belief = random_belief(seed, accuracy=accuracy)
     count, noise = 8, max(accuracy * (1 - accuracy) / (2 * accuracy - 1) ** 2, LEAST_NOISE)
-    found = strategies.information(belief, ONE, count, np.random.default_rng(0))
+    scored = strategies.information(belief, ONE, count, np.random.default_rng(0))
     every = all_pairs(12)
     together = np.array([[draw[i] == draw[j] for i, j in every] for draw in belief.draws], dtype=float)
     covariance = np.cov(together, rowvar=False, bias=True)
     place = {tuple(pair): number for number, pair in enumerate(every.tolist())}
     before: list[int] = []
-    for pair, score in zip(found.pairs.tolist(), found.scores, strict=True):
+    for pair, score in zip(scored.pairs.tolist(), scored.scores, strict=True):
         inner = covariance[np.ix_(before, before)] + noise * np.eye(len(before))
-        known = covariance[:, before] @ np.linalg.solve(inner, covariance[before])
-        remaining = np.diag(covariance - known).copy()
+        explained = covariance[:, before] @ np.linalg.solve(inner, covariance[before])
+        remaining = np.diag(covariance - explained).copy()
         remaining[before] = -1.0
         at = place[tuple(pair)]
         assert remaining[at] == pytest.approx(remaining.max(), abs=1e-9)
@@ -265,13 +265,13 @@ def test_information_is_the_greedy_choice_by_remaining_variance(
 def test_overall_is_the_greedy_choice_by_what_is_left_of_all_pairs(seed: int, accuracy: float) -> None:
     belief = random_belief(seed, accuracy=accuracy)
     noise = max(accuracy * (1 - accuracy) / (2 * accuracy - 1) ** 2, LEAST_NOISE)
-    found = strategies.overall(belief, ONE, 8, np.random.default_rng(0))
+    scored = strategies.overall(belief, ONE, 8, np.random.default_rng(0))
     every = all_pairs(12)
     together = np.array([[draw[i] == draw[j] for i, j in every] for draw in belief.draws], dtype=float)
     covariance = np.cov(together, rowvar=False, bias=True)
     place = {tuple(pair): number for number, pair in enumerate(every.tolist())}
     before: list[int] = []
-    for pair, score in zip(found.pairs.tolist(), found.scores, strict=True):
+    for pair, score in zip(scored.pairs.tolist(), scored.scores, strict=True):
         at = place[tuple(pair)]
         after = [
             np.trace(covariance - np.outer(column, column) / (column[number] + noise))
@@ -288,9 +288,9 @@ def test_overall_decides_on_many_before_one() -> None:
     draws[:, 6:] = 1
     draws[::2, 3:6] = 1  # three that go together
     draws[1::4, 0], draws[2::4, 0] = 1, 1  # and one by itself
-    found = strategies.overall(made_up(draws, accuracy=0.9), ONE, 1, np.random.default_rng(0))
-    assert set(found.pairs[0].tolist()) & {3, 4, 5}
-    assert 0 not in found.pairs[0]
+    scored = strategies.overall(made_up(draws, accuracy=0.9), ONE, 1, np.random.default_rng(0))
+    assert set(scored.pairs[0].tolist()) & {3, 4, 5}
+    assert 0 not in scored.pairs[0]
 
 
 def test_beliefs_about_few_classes_are_those_without_merged_groups() -> None:
@@ -337,9 +337,9 @@ def test_answers_and_else_the_root_of_the_rows_say_whether_classes_are_many(
     name: str, shape: str, n_clusters: int, expected: bool
 ) -> None:
     logs = np.zeros(3)
-    known = {"average linkage, 3 a class": HeldOut(logs, logs > -1.0, logs + 1.0, logs)}
-    known["1 full"] = known["average linkage, 3 a class"]
-    choice = Choice(name, name, shape, "spherical", known)
+    skills = {"average linkage, 3 a class": HeldOut(logs, logs > -1.0, logs + 1.0, logs)}
+    skills["1 full"] = skills["average linkage, 3 a class"]
+    choice = Choice(name, name, shape, "spherical", skills)
     assert beliefs.has_many_classes(choice, n_clusters, 200) is expected
     without_skill = replace(choice, has_no_skill=True)
     assert beliefs.has_many_classes(without_skill, n_clusters, 200) is (n_clusters > 14)
@@ -359,19 +359,19 @@ def test_many_classes_are_asked_for_merges_and_the_old_designs_never_compare_gro
     assert cold.draws.shape == (200, 128)
     path: Any = {"p": 0.9, "count": 30, "seed": SEED, "n_clusters": 16, "restarts": 1}
     for strategy, covariance, shape in (("merges", "auto", "groups"), ("uniform", "auto", "auto")):
-        with mock.patch.object(strategies, "believe", return_value=cold) as asked:
+        with mock.patch.object(strategies, "believe", return_value=cold) as believe_mock:
             answers = strategies.next_answers(
                 Z, classes, NO_ANSWERS, strategy=strategy, covariance=covariance, **path
             )
         assert len(answers) == 30
-        assert asked.call_args.kwargs["covariance"] == shape
+        assert believe_mock.call_args.kwargs["covariance"] == shape
 
 
 def test_doubtful_samples_come_against_sure_ones_and_doubtful_answers_again() -> None:
     draws = np.repeat([[0, 0, 0, 1, 1, 1]], 10, axis=0)
     draws[:4, 2] = 1
-    found = STRATEGIES["anchors"](made_up(draws), NO_ANSWERS, 2, np.random.default_rng(0))
-    assert found.pairs[0].tolist() in ([0, 2], [1, 2])  # of the cluster that 2 is most likely in
+    scored = STRATEGIES["anchors"](made_up(draws), NO_ANSWERS, 2, np.random.default_rng(0))
+    assert scored.pairs[0].tolist() in ([0, 2], [1, 2])  # of the cluster that 2 is most likely in
     answers = np.array([[0, 1, 0], [4, 2, 1], [3, 4, 0]])
-    found = STRATEGIES["again"](made_up(draws), answers, 3, np.random.default_rng(0))
-    assert found.pairs[0].tolist() == [2, 4]
+    scored = STRATEGIES["again"](made_up(draws), answers, 3, np.random.default_rng(0))
+    assert scored.pairs[0].tolist() == [2, 4]
