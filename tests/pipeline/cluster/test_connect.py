@@ -52,7 +52,7 @@ def test_the_limit_of_open_files_is_raised(monkeypatch: pytest.MonkeyPatch) -> N
     ):
         changed = list[tuple[int, int]]()
         monkeypatch.setattr(resource, "getrlimit", Mock(return_value=before))
-        monkeypatch.setattr(resource, "setrlimit", lambda which, values, found=changed: found.append(values))
+        monkeypatch.setattr(resource, "setrlimit", lambda which, values, calls=changed: calls.append(values))
         connecting.allow_open_files(200)
         assert changed == after
     monkeypatch.setattr(resource, "getrlimit", Mock(return_value=(64, 1024)))
@@ -65,9 +65,9 @@ def test_a_run_with_few_open_files_ends_well(tmp_path: Path) -> None:
     enough = FILES_OF_HEAD + 2 * FILES_OF_WORKER
     process = start(write_spec(tmp_path), tmp_path, "--workers", "2")
     resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (20 + enough // 2, enough))
-    _, said = process.communicate(timeout=240)
-    assert process.returncode == 0, said
-    assert "Traceback" not in said, said
+    _, stderr = process.communicate(timeout=240)
+    assert process.returncode == 0, stderr
+    assert "Traceback" not in stderr, stderr
 
 
 # Reports of connections that broke.
@@ -121,7 +121,7 @@ def profile_of(options: Local | Address) -> Profile:
 
 
 def interrupts_blocked() -> bool:
-    """Ask the kernel for the mask of the worker's main thread; task code runs in another one."""
+    """Return whether the worker's main thread masks interrupts; task code runs in another thread."""
     lines = Path(f"/proc/{os.getpid()}/status").read_text().splitlines()
     mask = next(line for line in lines if line.startswith("SigBlk:")).split()[1]
     return bool(int(mask, 16) >> (signal.SIGINT - 1) & 1)
@@ -130,29 +130,29 @@ def interrupts_blocked() -> bool:
 def test_a_port_that_is_taken_just_before_the_scheduler_starts_is_no_error(
     lease: Lease, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Warnings are errors here: dask's of the port, and Python's of the socket that dask leaves behind."""
-    with socket.create_server((LOOPBACK, 0)) as other:
-        taken = other.getsockname()[1]
-        monkeypatch.setattr(connecting.jobs, "page_address", lambda port: f"{LOOPBACK}:{taken}")
+    """Warnings are errors here, as dask warns of the port and Python of the socket that dask leaves open."""
+    with socket.create_server((LOOPBACK, 0)) as server:
+        used_port = server.getsockname()[1]
+        monkeypatch.setattr(connecting.jobs, "page_address", lambda port: f"{LOOPBACK}:{used_port}")
         with connect(profile_of(Local(workers=1)), lease=lease) as client:
-            assert urlsplit(dashboard_address(client)).port != taken
+            assert urlsplit(dashboard_address(client)).port != used_port
 
 
 def where_arrays_are_computed() -> int:
-    """Process that computes a lazy array, such as one of a cube that the page of a run looks at."""
+    """Return the process that computes a lazy array, such as one of a cube on the page of a run."""
     return int(da.from_delayed(delayed(os.getpid)(), (), dtype=int).compute())
 
 
 def test_local_workers_are_processes_on_loopback_whose_secrets_and_folders_are_their_own(
     lease: Lease, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where others made the folder of scratch files, and the port of the dashboard is taken."""
+    """Other users made the folder of scratch files, and the port of the dashboard is taken."""
     shared, folder = tmp_path / "shared", lease.generation.workers
     level = logging.getLogger("asyncio").level
     (shared / "dask-scratch-space").mkdir(parents=True)
     monkeypatch.setattr(tempfile, "tempdir", str(shared))
-    with socket.create_server((LOOPBACK, 0)) as other:
-        profile = profile_of(Local(workers=3, dashboard_port=other.getsockname()[1]))
+    with socket.create_server((LOOPBACK, 0)) as server:
+        profile = profile_of(Local(workers=3, dashboard_port=server.getsockname()[1]))
         with connect(profile, n_workers=2, lease=lease) as client:
             workers = client.scheduler_info()["workers"]
             assert [worker["nthreads"] for worker in workers.values()] == [1, 1]
@@ -164,15 +164,15 @@ def test_local_workers_are_processes_on_loopback_whose_secrets_and_folders_are_t
             assert client.submit(pow, 2, 10).result() == 1024
             assert where_arrays_are_computed() == os.getpid()
             assert str(dashboard_address(client)).startswith("http://127.0.0.1:")
-            assert urlsplit(dashboard_address(client)).port != other.getsockname()[1]
+            assert urlsplit(dashboard_address(client)).port != server.getsockname()[1]
             assert all(client.run(interrupts_blocked).values())
             filters = client.run(lambda: logging.getLogger(WORKER).filters).values()
-            assert [len(found) for found in filters] == [1, 1]
+            assert [len(filters_of_worker) for filters_of_worker in filters] == [1, 1]
 
             secret = client.cluster.security.tls_worker_key.splitlines()[1]
             ours = map(psutil.Process, pids)
-            shown = [str((*process.cmdline(), *process.environ().values())) for process in ours]
-            assert not any(secret in each for each in shown)
+            visible = [str((*process.cmdline(), *process.environ().values())) for process in ours]
+            assert not any(secret in text for text in visible)
             files = [path for path in tmp_path.rglob("*") if path.is_file()]
             assert not any(secret.encode() in path.read_bytes() for path in files)
 
@@ -192,7 +192,7 @@ def test_local_workers_are_processes_on_loopback_whose_secrets_and_folders_are_t
 def test_what_a_local_worker_prints_is_in_the_log_of_its_run(
     lease: Lease, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Of connections that break while a run is stopped, nobody sees a traceback on the terminal."""
+    """Connections that break while a run is stopped show no traceback on the terminal."""
     log = lease.generation.run.log
     with connect(profile_of(Local(workers=1, dashboard_port=0)), lease=lease) as client:
         client.run(lambda: logging.getLogger("distributed.worker").error("a broken connection"))
@@ -203,7 +203,7 @@ def test_what_a_local_worker_prints_is_in_the_log_of_its_run(
 
 
 def test_a_local_worker_gone_with_its_nanny_is_replaced(lease: Lease) -> None:
-    """As when its new process dies while it starts, and the nanny gives up."""
+    """This happens when its new process dies while it starts, and the nanny gives up."""
     profile, soon = profile_of(Local(workers=1, dashboard_port=0)), "distributed.deploy.lost-worker-timeout"
     with dask.config.set({soon: "100ms"}), connect(profile, lease=lease) as client:
         (nanny,) = client.cluster.workers.values()
@@ -251,11 +251,11 @@ def test_no_scheduler_and_no_worker_are_bad_input(lease: Lease, monkeypatch: pyt
         closed.bind((LOOPBACK, 0))
         nobody = f"tcp://{LOOPBACK}:{closed.getsockname()[1]}"
     with LocalCluster(n_workers=0, host=LOOPBACK, dashboard_address=f"{LOOPBACK}:0") as scheduler:
-        wanted = {nobody: "a running dask", scheduler.scheduler_address: "at least one worker"}
-        for address, expected in wanted.items():
-            said = f"lab: address: found {address}: .*, expected {expected}"
+        expectations = {nobody: "a running dask", scheduler.scheduler_address: "at least one worker"}
+        for address, expected in expectations.items():
+            message = f"lab: address: found {address}: .*, expected {expected}"
             profile = profile_of(Address(address=address))
-            with pytest.raises(InputError, match=said), connect(profile, lease=lease):
+            with pytest.raises(InputError, match=message), connect(profile, lease=lease):
                 pass
 
 

@@ -45,22 +45,22 @@ class Site:
         self.batches = {key: InProgress(batches(1)[0], None, 5.0) for key in (RUNNING, QUEUED)}
         self.losses = Losses(self.batches)
 
-    def say(self, what: str, worker: str, nanny: str | None, key: str = RUNNING) -> dict[str, Any]:
+    def say(self, state: str, worker: str, nanny: str | None, key: str = RUNNING) -> dict[str, Any]:
         place = {"worker": worker, "nanny": nanny, "node": "node7", "job": "42"}
-        return self.losses.read(TOPIC, {"is": what, "key": key, **place})
+        return self.losses.read(TOPIC, {"is": state, "key": key, **place})
 
     def go(self, worker: str, expected: bool = False) -> dict[str, Any]:
         event = {"action": "remove-worker", "processing-tasks": [RUNNING, QUEUED, "else"]}
         return self.losses.read(worker, event | {"expected": expected})
 
     def dies_often(self, times: int, nanny: Callable[[int], str | None], **place: Any) -> dict[str, Any]:
-        """Worker after worker begins the batch and is gone; what is given up when the next one comes."""
-        found: dict[str, Any] = {}
+        """Let workers begin the batch and die, and return what is given up when the next one comes."""
+        given_up: dict[str, Any] = {}
         for number in range(times):
             self.say("started", f"worker {number}", nanny(number))
             assert self.go(f"worker {number}", **place) == {}
-            found = self.say("worker", f"worker {number + 1}", nanny(number + 1))
-        return found
+            given_up = self.say("worker", f"worker {number + 1}", nanny(number + 1))
+        return given_up
 
 
 same = "nanny".format
@@ -82,7 +82,7 @@ def test_what_ran_when_process_after_process_died_is_to_blame_and_nothing_else()
 
 
 def test_a_death_that_has_another_cause_is_nobodys_fault() -> None:
-    """It was sent away, or has no nanny; preemption, walltime and loss of a node take the nanny as well."""
+    """The worker was sent away or has no nanny: preemption, walltime and a lost node take that too."""
     for nanny, expected in ((same, True), (lambda number: None, False), ("nanny {}".format, False)):
         assert Site().dies_often(2 * DEATHS, nanny, expected=expected) == {}
 
@@ -132,17 +132,17 @@ class FakeClient(Mock):
     """What `DaskExecutor` asks of a client; tasks end when `handed` says so, which a test may replace."""
 
     def start(self, workers: int, work: list[Task], **options: Any) -> Any:
-        """Results of an executor with so many workers."""
-        left = list(work)
+        """Return the results of an executor with so many workers."""
+        waiting_tasks = list(work)
         self.loop = self
         self.nthreads.return_value = dict.fromkeys(range(workers), 1)
         self.limits: list[float] = []
         self.waiting: dict[str, Callable[..., None]] = {}
         self.handed: Callable[[str], object] = lambda key: self.waiting[key]()
-        found = DaskExecutor(self, {"iris": "the data"}, **options)  # type: ignore[dict-item]
-        assert [found.workers for _ in range(100)] == [workers] * 100
+        dask_executor = DaskExecutor(self, {"iris": "the data"}, **options)  # type: ignore[dict-item]
+        assert [dask_executor.workers for _ in range(100)] == [workers] * 100
         assert self.nthreads.call_count <= 2, "the number of workers is asked once a second"
-        return found.results(lambda: left.pop(0) if left else None)
+        return dask_executor.results(lambda: waiting_tasks.pop(0) if waiting_tasks else None)
 
     def map(self, function: Any, tasks: Any, sources: Any, keys: Any, limits: Any, **_: Any) -> list[Mock]:
         self.limits += limits
@@ -150,7 +150,7 @@ class FakeClient(Mock):
         return [Mock() for _ in keys]
 
     def add_callback(self, fetch: Any, key: str, future: Any) -> None:
-        """A task was handed in: from now on it can end."""
+        """Take a task that was handed in and can end from now on."""
 
         def end(outcome: object = None, status: str = "finished") -> None:
             del self.waiting[key]
@@ -166,20 +166,20 @@ def test_for_many_workers_batches_are_handed_in_and_taken_together(monkeypatch: 
 
     def end(key: str) -> None:
         if len(client.waiting) in (0, 128) or not key:
-            for each in list(client.waiting.values())[: next(ends, 500)]:
-                each()
+            for finish in list(client.waiting.values())[: next(ends, 500)]:
+                finish()
 
-    results, taken = client.start(64, work), []
+    results, groups = client.start(64, work), []
     client.handed = end
     for group in results:
-        taken.append(group)
+        groups.append(group)
         if client.waiting:
             end("")
-    assert [len(group) for group in taken] == [3, 1, executor.MOST_TOGETHER, 28, 8]
-    assert [batch for group in taken for batch, _ in group] == work
-    assert [each.args for each in client.handed_in.call_args_list] == [(128,), (4,), (8,)], "two for each"
+    assert [len(group) for group in groups] == [3, 1, executor.MOST_TOGETHER, 28, 8]
+    assert [batch for group in groups for batch, _ in group] == work
+    assert [handed.args for handed in client.handed_in.call_args_list] == [(128,), (4,), (8,)], "two for each"
     assert client.submit.call_count == 1, "data are sent once"
-    leave, ready = (each.args[0] for each in client.register_plugin.call_args_list)
+    leave, ready = (handed.args[0] for handed in client.register_plugin.call_args_list)
     assert leave.name == "leave-in-time"
     assert ready.name == "ready"
     worker = Mock(address="tls://w", nanny="tls://n")
@@ -204,14 +204,14 @@ def test_an_error_of_a_task_is_its_outcome_and_a_lost_scheduler_ends_the_run() -
 def test_a_batch_over_its_limit_is_given_up_and_its_late_result_is_dropped(late: object) -> None:
     client, work = FakeClient(), batches(2)
     results = client.start(1, work, time_limit=7.0)
-    topics = {each.args[0]: each.args[1] for each in client.subscribe_topic.call_args_list}
+    topics = dict(topic.args[:2] for topic in client.subscribe_topic.call_args_list)
 
     def say(_: str) -> None:
         if len(client.waiting) == 2:
             (first, end_first), (_, end_second) = client.waiting.items()
             event = {"key": first, "worker": "w0", "nanny": "n0", "node": "here", "job": ""}
-            for what in ("started", "overran"):
-                topics[TOPIC]((0.0, event | {"is": what}))
+            for state in ("started", "overran"):
+                topics[TOPIC]((0.0, event | {"is": state}))
             end_first(late)
             end_second("in time")
 
@@ -226,12 +226,12 @@ def test_a_batch_over_its_limit_is_given_up_and_its_late_result_is_dropped(late:
 
 def test_only_an_endless_batch_reaches_its_limit() -> None:
     (batch,) = batches(1)
-    own = executor.LEAST_LIMIT + executor.LIMIT_FACTOR
-    assert executor.generous_limit(batch) == own > 1000
+    limit = executor.LEAST_LIMIT + executor.LIMIT_FACTOR
+    assert executor.generous_limit(batch) == limit > 1000
     method = MethodCall("mine", "mine.py:f", "", {}, time_limit=40_000.0)
     called = Span(replace(batch.spans[0].unit, model="mine"), 0, 3)
     science = replace(batch.science, methods=(method,))
     alone = executor.generous_limit(replace(batch, science=science, spans=(called,)))
     assert 3 * 40_000 < alone < 3 * 40_000 + executor.LEAST_LIMIT
-    both = replace(batch, science=science, spans=(called, *batch.spans))
-    assert executor.generous_limit(both) == alone + own
+    mixed = replace(batch, science=science, spans=(called, *batch.spans))
+    assert executor.generous_limit(mixed) == alone + limit

@@ -40,7 +40,7 @@ HARMFUL = (
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    """Of a local run whose user lets dask serve everything it can."""
+    """Yield the client of a local run whose user lets dask serve everything."""
     here, profile = "distributed.http", Profile("local", Local(dashboard_port=0), None)
     more = {
         "distributed.scheduler.http.routes": [f"{here}.scheduler.api", f"{here}.proxy"],
@@ -56,7 +56,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
 
 @pytest.fixture(scope="module")
 def port(client: Client) -> Any:
-    """Of the pages."""
+    """Return the port of the pages."""
     return urlsplit(dashboard_address(client)).port
 
 
@@ -76,7 +76,7 @@ def ask(port: int, path: str, method: str = "GET", headers: dict[str, str] | Non
 
 
 def paths_of(table: Router) -> Iterator[str]:
-    """Patterns of all paths that are served."""
+    """Yield the patterns of all paths that are served."""
     for rule in table.rules:
         if isinstance(rule.target, Router):
             yield from paths_of(rule.target)
@@ -87,12 +87,12 @@ def paths_of(table: Router) -> Iterator[str]:
 def test_the_dashboard_is_there_to_read_and_no_page_takes_a_change(client: Client, port: int) -> None:
     assert {path: ask(port, path)[0] for path in READ} == dict.fromkeys(READ, 200)
     application = client.cluster.scheduler.http_application
-    tables = [each.default_router for each in (application, *application.applications)]
+    tables = [server.default_router for server in (application, *application.applications)]
     patterns = {pattern for table in tables for pattern in paths_of(table) if "/static" not in pattern}
     paths = {re.sub(r"\(.*?\)", "x", path).removesuffix("$").removesuffix("/?") for path in patterns}
     assert {"/status", "/status/ws", "/info/main/workers.html", "/json/counts.json", "/health"} <= paths
-    asked = ((method, path) for path in (*paths, *HARMFUL) for method in CHANGES)
-    assert [each for each in asked if ask(port, each[1], each[0])[0] not in (404, 405)] == []
+    requests = ((method, path) for path in (*paths, *HARMFUL) for method in CHANGES)
+    assert [request for request in requests if ask(port, request[1], request[0])[0] not in (404, 405)] == []
     assert len(client.scheduler_info()["workers"]) == WORKERS
 
 
@@ -103,30 +103,30 @@ def test_pages_that_change_something_when_read_are_not_served(client: Client, po
     assert "changes what the run does" in ask(port, "hardware")[1]
     assert set(client.cluster.scheduler.plugins) == before
     paths = ("", "status", "health", "metrics", "statics/css/base.css", "api/v1", "proxy/1/x/y")
-    for each, path, method in product(ports_of_workers(client), paths, ("GET", *CHANGES)):
-        assert ask(each, path, method)[0] == 404, f"workers serve nothing: {path}"
+    for worker_port, path, method in product(ports_of_workers(client), paths, ("GET", *CHANGES)):
+        assert ask(worker_port, path, method)[0] == 404, f"workers serve nothing: {path}"
 
 
 def test_no_page_is_read_under_the_name_of_a_stranger(client: Client, port: int) -> None:
-    """Neither ours, nor dask's own, nor what a worker has; nor by a stranger's page through a websocket."""
+    """This holds for our pages, dask's and workers', and for websockets of a stranger's page."""
     more = ("sweep", "sitemap.json", "statics/css/base.css", "status/ws", "metrics")
     here = {"Host": f"localhost:{port}"}
     there = {**here, "Origin": "http://evil.example"}
     hosts = "evil.example", f"127.0.0.1.evil.example:{port}"
     strange = [*({"Host": host} for host in hosts), there, {**there, **NEW_SOCKET}]
     ports = (port, *ports_of_workers(client))
-    for each, headers, path in product(ports, strange, (*READ, *HARMFUL, *more)):
-        assert ask(each, path, headers=headers)[0] == 403, (path, headers)
+    for served_port, headers, path in product(ports, strange, (*READ, *HARMFUL, *more)):
+        assert ask(served_port, path, headers=headers)[0] == 403, (path, headers)
     assert ask(port, "status", headers=here)[0] == 200
-    own = {**here, **NEW_SOCKET, "Origin": f"http://{here['Host']}"}
-    assert ask(port, "status/ws", headers=own)[0] != 403
+    same_origin = {**here, **NEW_SOCKET, "Origin": f"http://{here['Host']}"}
+    assert ask(port, "status/ws", headers=same_origin)[0] != 403
 
 
 def test_the_page_of_a_run_is_there_while_it_is_published(client: Client, port: int) -> None:
-    asked: list[tuple[str, str, str]] = []
+    requests: list[tuple[str, str, str]] = []
 
     def answer(path: str, headers: Mapping[str, str], since: str = "") -> SimpleNamespace:
-        asked.append((path, headers["Host"], since))
+        requests.append((path, headers["Host"], since))
         return SimpleNamespace(status=200, headers={"Content-Type": "text/plain"}, body=b"here")
 
     assert (dashboard_address(client) or "").endswith("/sweep")
@@ -138,7 +138,7 @@ def test_the_page_of_a_run_is_there_while_it_is_published(client: Client, port: 
             assert ask(port, path, method)[0] == 405
         assert ask(port, "sweep/other")[0] == 404
     host = f"127.0.0.1:{port}"
-    assert asked == [("/sweep", host, ""), ("/sweep/state.json", host, "a.1.2")]
+    assert requests == [("/sweep", host, ""), ("/sweep/state.json", host, "a.1.2")]
     assert ask(port, "sweep")[0] == 503
 
 
@@ -161,8 +161,8 @@ def test_pages_that_fail_log_one_line_and_browsers_that_leave_none(caplog: pytes
         )
         logging.getLogger("tornado.access").warning("404 GET /")
     *lines, text = caplog.records[:3] + caplog.records[4:]
-    one = "dask's pages or their server: Uncaught exception GET /graph: KeyError: 'x'"
-    assert [line.getMessage() for line in lines] == [one] * 3
+    line_of_error = "dask's pages or their server: Uncaught exception GET /graph: KeyError: 'x'"
+    assert [line.getMessage() for line in lines] == [line_of_error] * 3
     assert text.getMessage() == "dask's pages or their server: KeyError: 'x'"
     assert [line.exc_info for line in (*lines, text)] == [None] * 4
     assert caplog.records[3].name == "asyncio"

@@ -49,19 +49,19 @@ def test_a_key_is_the_text_that_is_written_and_tables_are_merged(tmp_path: Path)
         path = write(tmp_path, f"{key}: {{kind: local, {key}: 3}}")
         assert f"found unknown key '{key}', expected one of dashboard_port" in problems(path, key)[0]
     text = "a: &a {kind: local, workers: 2}\nb: {<<: *a, workers: 3}\nc: *a\n"
-    found = {name: {"kind": "local", "workers": n} for name, n in (("a", 2), ("b", 3), ("c", 2))}
-    assert read_entries(write(tmp_path, text)) == found
+    entries = {name: {"kind": "local", "workers": n} for name, n in (("a", 2), ("b", 3), ("c", 2))}
+    assert read_entries(write(tmp_path, text)) == entries
 
 
 def repeated(first: str, form: str) -> str:
-    """Nine times nine times nine ... times the first."""
+    """Return a text whose aliases repeat the first value nine times nine times nine and so on."""
     nine = (form.format(", ".join([f"*a{n - 1}"] * 9)) for n in range(1, 12))
-    return "".join(f"a{n}: &a{n} {each}\n" for n, each in enumerate((first, *nine)))
+    return "".join(f"a{n}: &a{n} {value}\n" for n, value in enumerate((first, *nine)))
 
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "message"),
     [
         ("a: " + "[" * 5000, "a YAML error: maximum recursion depth"),
         ("- " * 25 + "a", "line 1: found more than 20 levels"),
@@ -93,11 +93,11 @@ def repeated(first: str, form: str) -> str:
     ],
     ids=count(),
 )  # fmt: skip
-def test_what_is_refused_at_once(tmp_path: Path, text: str, found: str) -> None:
+def test_what_is_refused_at_once(tmp_path: Path, text: str, message: str) -> None:
     begin = time.perf_counter()
-    said = problems(write(tmp_path, text), "a")
-    assert found in "\n".join(said)
-    assert said[0][:4] == "FILE"
+    lines = problems(write(tmp_path, text), "a")
+    assert message in "\n".join(lines)
+    assert lines[0][:4] == "FILE"
     assert time.perf_counter() - begin < 10
 
 
@@ -113,8 +113,8 @@ def test_shipped_file_and_its_commented_examples(tmp_path: Path) -> None:
     assert load_profile("local", path).options == Local(
         workers=4, memory_limit=4 * 2**30, notify="mail -s sweep me@example.org"
     )
-    wanted = Address(address="tls://scheduler.example.org:8786", tls=tls)
-    assert load_profile("lab", path).options == wanted
+    lab = Address(address="tls://scheduler.example.org:8786", tls=tls)
+    assert load_profile("lab", path).options == lab
     jobs = load_profile("slurm", path).options
     assert isinstance(jobs, KnownQueue)
     assert jobs.workers == 4
@@ -178,8 +178,8 @@ def test_the_schema_takes_what_is_shipped_and_refuses_what_the_reader_refuses() 
     assert fits(EXAMPLES)
     local = ("kind: local, wokers: 3", "kind: local, workers: 0", "kind: local, workers: ", "workers: 3")
     jobs = ("pbs, cores: 2, memory: 4GB, head: {cores: 1}", "slurm, cores: 2, memory: 4GB, walltime: 36000")
-    others = ("slrum", "address", "slurm, cores: 2", *jobs)
-    for profile in (*local, *(f"kind: {each}" for each in others)):
+    kinds = ("slrum", "address", "slurm, cores: 2", *jobs)
+    for profile in (*local, *(f"kind: {kind}" for kind in kinds)):
         assert not fits(f"a: {{{profile}}}"), profile
     records: dict[str, Any] = json.loads(GENERATED)["$defs"]
     keys = [about for record in records.values() for about in record["properties"].values()]

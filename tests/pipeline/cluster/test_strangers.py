@@ -28,11 +28,11 @@ WORKERS = 2
 
 
 def ran_by_others(ports: list[int]) -> list[dict[str, Any]]:
-    """What ran for strangers: for this user without the credentials, and for another user."""
-    found = stranger.attack_by_others(ports)
-    assert set(found) == {os.getuid(), *([stranger.NOBODY] if os.geteuid() == 0 else ())}
-    assert all(set(each["seen"]) == set(ports) for each in found.values())
-    return [ran for each in found.values() for ran in each["ran"]]
+    """Return the code that ran for this user without the credentials, and for another user."""
+    reports = stranger.attack_by_others(ports)
+    assert set(reports) == {os.getuid(), *([stranger.NOBODY] if os.geteuid() == 0 else ())}
+    assert all(set(report["seen"]) == set(ports) for report in reports.values())
+    return [ran for report in reports.values() for ran in report["ran"]]
 
 
 @pytest.mark.slow
@@ -41,17 +41,17 @@ def test_the_attack_works_where_nothing_refuses_it() -> None:
     where = {"host": LOOPBACK, "protocol": "tcp", "dashboard_address": f"{LOOPBACK}:0"}
     with LocalCluster(n_workers=1, processes=True, **where):
         ports = listening(os.getpid())
-        found = ran_by_others([port for _, port in ports])
+        runs = ran_by_others([port for _, port in ports])
         (worker,) = {pid for pid in ports.values() if pid != os.getpid()}
-    ran = {(each["where"].split(" ")[0], *each["ran"]) for each in found}
+    ran = {(code_run["where"].split(" ")[0], *code_run["ran"]) for code_run in runs}
     places = {"scheduler": os.getpid(), "nanny": os.getpid(), "worker": worker}
-    both = [(form(name), pid) for name, pid in places.items() for form in (str, str.title)]
-    assert ran == {(name, pid, os.getuid()) for name, pid in both}
+    named_places = [(form(name), pid) for name, pid in places.items() for form in (str, str.title)]
+    assert ran == {(name, pid, os.getuid()) for name, pid in named_places}
 
 
 @pytest.mark.slow
 def test_nobody_else_runs_code_in_a_local_run(tmp_path: Path) -> None:
-    """`sweep submit` of a sweep that lasts, in a process of its own, when its work has begun."""
+    """A long `sweep submit` runs in another process and has begun its work."""
     state = GenerationFolder(RunFolder(tmp_path / "tiny.zarr"), 1).state
     environment = sabotage.environment([("", "paced")])
     spec = write_spec(tmp_path, TINY.replace("restarts = 5", "restarts = 2000"))
@@ -92,12 +92,12 @@ def test_the_guide_starts_a_scheduler_of_ones_own_that_refuses_others(tmp_path: 
         probe.bind((LOOPBACK, 0))
         port = probe.getsockname()[1]
     *first, scheduler, worker = commands.replace("8786", str(port)).splitlines()
-    own = [line.replace("dask", f"{sys.executable} -m dask", 1) for line in (scheduler, worker)]
-    script = "\n".join((*first, *(f"{line} --no-dashboard &" for line in own), "wait"))
+    daemons = [line.replace("dask", f"{sys.executable} -m dask", 1) for line in (scheduler, worker)]
+    script = "\n".join((*first, *(f"{line} --no-dashboard &" for line in daemons), "wait"))
     text = f"own: {{kind: address, address: 'tls://{LOOPBACK}:{port}', tls: {files}}}"
     (tmp_path / "cluster.yaml").write_text(text)
-    with (tmp_path / "said").open("wb") as said:
-        process = subprocess.Popen(["sh", "-ec", script], cwd=tmp_path, stdout=said, stderr=said)
+    with (tmp_path / "said").open("wb") as log:
+        process = subprocess.Popen(["sh", "-ec", script], cwd=tmp_path, stdout=log, stderr=log)
     try:
         wait_until(lambda: port in {number for _, number in listening(process.pid)}, process)
         assert (tmp_path / "key.pem").stat().st_mode & 0o777 == 0o600

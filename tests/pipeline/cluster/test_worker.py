@@ -35,12 +35,12 @@ def test_what_overruns_is_said_and_then_ended(monkeypatch: pytest.MonkeyPatch) -
         (0.01, 0.1, 5.0, ["overran"]),  # it ends by itself after all
     ):
         monkeypatch.setattr(executor, "GRACE", grace)
-        found: list[str] = []
-        calls = (partial(found.append, each) for each in ("overran", "end"))
+        events: list[str] = []
+        calls = (partial(events.append, event) for event in ("overran", "end"))
         with executor.deadline(limit, *calls, tick=0.05):
             time.sleep(seconds)
         time.sleep(0.15)
-        assert found == called
+        assert events == called
 
 
 STOPPED = """
@@ -71,14 +71,14 @@ def say_and_die() -> None:
 
 
 def test_what_is_said_right_before_the_end_of_a_process_arrives(tmp_path: Path) -> None:
-    said: SimpleQueue[str] = SimpleQueue()
+    events: SimpleQueue[str] = SimpleQueue()
     more = {"distributed.scheduler.allowed-failures": 0, "temporary-directory": str(tmp_path)}
     cluster = partial(LocalCluster, n_workers=1, silence_logs=logging.CRITICAL, **QUIET)
-    with dask.config.set(more), cluster() as found, Client(found) as client:
-        client.subscribe_topic(executor.TOPIC, lambda event: said.put(event[1]["is"]))
+    with dask.config.set(more), cluster() as scheduler, Client(scheduler) as client:
+        client.subscribe_topic(executor.TOPIC, lambda event: events.put(event[1]["is"]))
         with pytest.raises(KilledWorker):
             client.submit(say_and_die).result(timeout=60)
-    assert said.qsize() == 1
+    assert events.qsize() == 1
 
 
 started: list[str] = []
@@ -96,7 +96,7 @@ def task(predicted: float, seconds: float = 0.0) -> str:
 
 @pytest.fixture
 def client() -> Iterator[Client]:
-    """Of a scheduler with two workers, 0 and 1, threads of this process."""
+    """Yield the client of a scheduler with two workers, 0 and 1, which are threads of this process."""
     started.clear()
     cluster = LocalCluster(n_workers=2, processes=False, protocol="tcp", **QUIET)
     with cluster, Client(cluster) as client:
@@ -104,14 +104,14 @@ def client() -> Iterator[Client]:
 
 
 def submit(client: Client, number: int, predicted: float) -> str:
-    """Run a task on the first worker, or where there is still somebody to run it."""
+    """Run a task on the first worker, or on any that is left."""
     choices = {"workers": [0], "allow_other_workers": True, "pure": False}
     return str(client.submit(task, predicted, key=f"{BATCH}-{number}", **choices).result(timeout=PATIENCE))
 
 
 def wait_for_workers(client: Client, names: set[str]) -> None:
     def left() -> set[str]:
-        return {str(each["name"]) for each in client.scheduler_info(n_workers=-1)["workers"].values()}
+        return {str(worker["name"]) for worker in client.scheduler_info(n_workers=-1)["workers"].values()}
 
     sweeping.wait_until(lambda: left() == names, seconds=PATIENCE)
 
@@ -158,23 +158,23 @@ def test_a_last_batch_is_handed_in_late(client: Client, monkeypatch: pytest.Monk
 def test_when_the_time_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     monkeypatch.delenv("SLURM_JOB_END_TIME", raising=False)
-    own = psutil.Process(os.getpid()).create_time()
+    begin = psutil.Process(os.getpid()).create_time()
     endless, limited = Mock(lifetime=None), Mock(lifetime=500.0)
     assert end_of_time(endless) is None
-    assert end_of_time(limited) == own + 500.0
-    for left in (400, 600):
-        monkeypatch.setenv("SLURM_JOB_END_TIME", f"{int(own) + left}")
-        assert end_of_time(limited) == min(own + 500.0, int(own) + left - RESERVE)
+    assert end_of_time(limited) == begin + 500.0
+    for seconds in (400, 600):
+        monkeypatch.setenv("SLURM_JOB_END_TIME", f"{int(begin) + seconds}")
+        assert end_of_time(limited) == min(begin + 500.0, int(begin) + seconds - RESERVE)
     monkeypatch.delenv("SLURM_JOB_ID")
     monkeypatch.setenv("JOB_ID", "7")
-    assert end_of_time(limited) == own + 500.0
-    monkeypatch.setenv("SWEEP_JOB_END", str(int(own) + 400))
-    assert end_of_time(limited) == int(own) + 400 - RESERVE
+    assert end_of_time(limited) == begin + 500.0
+    monkeypatch.setenv("SWEEP_JOB_END", str(int(begin) + 400))
+    assert end_of_time(limited) == int(begin) + 400 - RESERVE
 
 
 @pytest.mark.slow
 def test_workers_that_reach_the_end_of_their_time_lose_nothing(tmp_path: Path) -> None:
-    """On processes; threads of this one leave in time above."""
+    """The workers are processes here; the tests above use threads of this process."""
     text = sweeping.TINY.replace("restarts = 5", "restarts = 2").replace("replicates = 2", "replicates = 1")
     text = text.replace('"0.5N", "1N"', '"1N"').replace('"unsupervised", "likelihood", ', "")
     spec = sweeping.write_spec(tmp_path, text)
