@@ -46,7 +46,7 @@ TERMINAL = *SESSION, "--strategy", "uniform", "--covariance", "spherical", "-n",
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Working directory with a table of three far clusters, also with names and classes, and annotations."""
+    """Return a working directory with tables of three far clusters, names and classes, and annotations."""
     monkeypatch.chdir(tmp_path)
     X, labels = far_clusters()
     np.savetxt("x.data", X, fmt="%.17g")
@@ -62,7 +62,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def fit(*arguments: object) -> Result:
-    """Three clusters unless told otherwise, by a small search."""
+    """Run `sweep fit` by a small search, for three clusters if no number is named."""
     k = () if "-k" in arguments else ("-k", 3)
     result = sweep("fit", "x.data", "--restarts", 2, "--generations", 1, *k, *arguments)
     assert result.exit_code == 0, result.output
@@ -70,40 +70,40 @@ def fit(*arguments: object) -> Result:
 
 
 def document(*arguments: object) -> dict[str, Any]:
-    """JSON of a fit, without times."""
-    found: dict[str, Any] = json.loads(fit("--json", *arguments).stdout)
-    assert 0 < found.pop("cpu_seconds") < 2 * found.pop("seconds") + 0.1
-    return found
+    """Return the JSON of a fit without times."""
+    fields: dict[str, Any] = json.loads(fit("--json", *arguments).stdout)
+    assert 0 < fields.pop("cpu_seconds") < 2 * fields.pop("seconds") + 0.1
+    return fields
 
 
 @pytest.mark.parametrize(("method", "objective"), [("published", -7373.1052), ("strong", -7372.9728)])
 def test_published_instance(method: str, objective: float, shared_data: Path) -> None:
     stem = shared_data / "reference-vertebral" / "vertebral"
     links = ("--must-link", f"{stem}-must.link", "--cannot-link", f"{stem}-cannot.link", "--accuracy", 0.9)
-    told = ("--labels", f"{stem}.label", *links, "--model", "posterior", "--restarts", 2, "--method", method)
-    found = json.loads(sweep("fit", f"{stem}.data", "-k", 3, *told, "--json").stdout)
-    assert found["objective"] == pytest.approx(objective, abs=1e-3)
-    assert found["model"] == "posterior"
-    assert len(found["restart_objectives"]) == 2
-    assert 0 < found["scores"]["nmi"] < 1
+    more = ("--labels", f"{stem}.label", *links, "--model", "posterior", "--restarts", 2, "--method", method)
+    fields = json.loads(sweep("fit", f"{stem}.data", "-k", 3, *more, "--json").stdout)
+    assert fields["objective"] == pytest.approx(objective, abs=1e-3)
+    assert fields["model"] == "posterior"
+    assert len(fields["restart_objectives"]) == 2
+    assert 0 < fields["scores"]["nmi"] < 1
 
 
 # Annotations of several annotators.
 
 
 def test_accuracies_and_contradictions_are_said() -> None:
-    found = document("--annotations", "a", "--labels", "y.label", "--model", "likelihood")
-    assert found["model"] == "likelihood"
-    assert found["notes"] == []
-    assert found["held_out"] == {}
-    assert found["annotator_accuracies"] == {"ann": 1.0, "bob": 0.75}
-    assert found["contradictions"] == [
+    fields = document("--annotations", "a", "--labels", "y.label", "--model", "likelihood")
+    assert fields["model"] == "likelihood"
+    assert fields["notes"] == []
+    assert fields["held_out"] == {}
+    assert fields["annotator_accuracies"] == {"ann": 1.0, "bob": 0.75}
+    assert fields["contradictions"] == [
         {"i": 1, "j": 30, "kind": "must", "weight": 1.0, "annotator": "bob", "file": "a", "line": 8},
         {"i": 7, "j": 7, "kind": "cannot", "weight": 4.0, "annotator": "bob", "file": "a", "line": 10},
     ]
-    assert found["scores"]["annotation_agreement"] == pytest.approx(9 / 12)
-    assert found["scores"]["nmi"] == pytest.approx(1)
-    assert {name: each["ari"] for name, each in found["unsupervised"].items()} == pytest.approx(
+    assert fields["scores"]["annotation_agreement"] == pytest.approx(9 / 12)
+    assert fields["scores"]["nmi"] == pytest.approx(1)
+    assert {name: scores["ari"] for name, scores in fields["unsupervised"].items()} == pytest.approx(
         {"k_means": 1, "gaussian_mixture_full": 1}
     )
     scored = fit("--annotations", "a", "--labels", "y.label").stdout
@@ -185,7 +185,7 @@ def test_one_cluster_is_followed_by_no_questions() -> None:
 
 
 def from_0(text: str) -> str:
-    """The same annotations, as pandas writes them of somebody who counts rows from 0."""
+    """Return the same annotations as pandas writes them if rows count from 0."""
     rows = [re.split("[ ,]", line) for line in text.splitlines() if line and line[0] != "#"]
     lines = [f"{n},{a},{w},{k},{int(j) - 1},{int(i) - 1}" for n, (i, j, k, w, a) in enumerate(rows)]
     return "\n".join([",annotator,weight,kind,j,i", *lines]) + "\n"
@@ -197,30 +197,30 @@ def test_rows_are_counted_from_0_where_a_file_names_row_0() -> None:
     Path("same.link").write_text("2 4\n")
     plain = document("--annotations", "a", "--must-link", "same.link", "--out", "from1.csv")
     assert plain.pop("first_row_why") == "as line 8 of a names row 30, the last"
-    found = document("--annotations", "zero.csv", "--must-link", "other.link", "--out", "from0.csv")
-    assert found.pop("first_row_why") == "as line 2 of zero.csv names row 0"
+    fields = document("--annotations", "zero.csv", "--must-link", "other.link", "--out", "from0.csv")
+    assert fields.pop("first_row_why") == "as line 2 of zero.csv names row 0"
     assert plain["first_row"] == 1
-    assert found["first_row"] == 0
+    assert fields["first_row"] == 0
     assert plain["index"] == list(range(1, 31))
-    assert found["index"] == list(range(30))
-    assert {key: found[key] for key in found if key not in ("first_row", "index", "contradictions")} == {
+    assert fields["index"] == list(range(30))
+    assert {key: fields[key] for key in fields if key not in ("first_row", "index", "contradictions")} == {
         key: plain[key] for key in plain if key not in ("first_row", "index", "contradictions")
     }
-    pairs = [[(each["i"], each["j"]) for each in of["contradictions"]] for of in (plain, found)]
+    pairs = [[(row["i"], row["j"]) for row in of["contradictions"]] for of in (plain, fields)]
     assert pairs == [[(1, 30), (7, 7)], [(0, 29), (6, 6)]]
     assert [row.split(",")[0] for row in Path("from0.csv").read_text().splitlines()[1:]] == [
         *map(str, range(30))
     ]
-    said = "rows       of annotation files are numbered from "
+    prefix = "rows       of annotation files are numbered from "
     for words, line in (
         (("--annotations", "zero.csv"), "0, as line 2 of zero.csv names row 0"),
         (("--must-link", "same.link", "--first-row", "1"), "1, as --first-row 1 says"),
         (("--must-link", "same.link", "--first-row", 0), "0, as --first-row 0 says"),
     ):
         result = fit(*words)
-        assert said + line in result.stdout.splitlines()
+        assert prefix + line in result.stdout.splitlines()
         assert ("--first-row 0" in result.stderr) == (words[-1] == 0)  # of the command that comes next
-    assert said not in fit().stdout
+    assert prefix not in fit().stdout
 
 
 def test_examples_of_the_guide_run() -> None:
@@ -251,7 +251,7 @@ def test_the_fit_taken_is_that_of_its_number_bit_for_bit() -> None:
         assert index == ["index", *map(str, range(1, 31))]
         assert choice["n_clusters"] == 3
         assert choice["criterion"] == criterion
-        assert [each["n_clusters"] for each in choice["candidates"]] == [2, 3, 4]
+        assert [candidate["n_clusters"] for candidate in choice["candidates"]] == [2, 3, 4]
 
 
 def test_the_result_comes_first_and_the_figure_is_written() -> None:
@@ -289,12 +289,12 @@ def test_the_result_is_short_and_says_what_to_do_next() -> None:
 
 
 def on_terminal(*command: str, stream: str) -> str:
-    """Output of a command on one stream, which is a terminal of 60 columns."""
-    terminal, other = os.openpty()
+    """Return the output of a command on one stream, which is a terminal of 60 columns."""
+    terminal, writer = os.openpty()
     line = [sys.executable, "-m", "sweep_clustering", *command]
     silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    subprocess.run(line, **silent | {stream: other}, env=os.environ | {"COLUMNS": "60"}, check=True)  # type: ignore[call-overload]
-    os.close(other)
+    subprocess.run(line, **silent | {stream: writer}, env=os.environ | {"COLUMNS": "60"}, check=True)  # type: ignore[call-overload]
+    os.close(writer)
     output = os.read(terminal, 2**16).decode()
     os.close(terminal)
     return output
@@ -340,14 +340,14 @@ def test_a_messy_table_in_one_command() -> None:
         "note: 1 of 6 rows have an empty cell and are left out (--missing drop): Bob (row 2)",
         "note: features used: width, height (2)",
     ]
-    found = json.loads(result.stdout)
-    assert found["scores"]["nmi"] == 1
-    assert found["features"] == ["width", "height"]
-    assert [(each["i"], each["j"]) for each in found["contradictions"]] == [("Kim", "Ann B.")]
+    fields = json.loads(result.stdout)
+    assert fields["scores"]["nmi"] == 1
+    assert fields["features"] == ["width", "height"]
+    assert [(pair["i"], pair["j"]) for pair in fields["contradictions"]] == [("Kim", "Ann B.")]
     header, *rows = (row.split(",") for row in Path("labels.csv").read_text().splitlines())
     assert header == ["index", "label", "confidence"]
-    assert [row[0] for row in rows] == found["index"] == ["Ann B.", "Eve", "Kim", "Lee", "Zoe"]
-    assert [int(row[1]) for row in rows] == found["labels"]
+    assert [row[0] for row in rows] == fields["index"] == ["Ann B.", "Eve", "Kim", "Lee", "Zoe"]
+    assert [int(row[1]) for row in rows] == fields["labels"]
     again = sweep(*line)
     assert again.exit_code == 2
     assert "which is there already, expected a new file (--force overwrites it)" in again.stderr
@@ -357,23 +357,23 @@ def test_a_messy_table_in_one_command() -> None:
     program, *words = shlex.split(sweep(*plain).stderr.split("next:\n")[1].replace("\\\n", " "))
     assert program == "sweep"
     assert words[:4] == ["ask", "x.csv", "-k", "2"]
-    asked = sweep(*words, "-n", 2)
-    assert asked.exit_code == 0, asked.output
-    assert "features used: width, height (2)" in asked.stderr, asked.output
+    questions = sweep(*words, "-n", 2)
+    assert questions.exit_code == 0, questions.output
+    assert "features used: width, height (2)" in questions.stderr, questions.output
 
 
 # Questions to a file and back, and a session that nothing can rob.
 
 
 def ask(*arguments: str) -> Result:
-    """Questions to a file, which end well."""
-    done = sweep("ask", "x.csv", *SMALL, *arguments)
-    assert done.exit_code == 0, done.output
-    return done
+    """Run `sweep ask` with a file, and check that it ends well."""
+    result = sweep("ask", "x.csv", *SMALL, *arguments)
+    assert result.exit_code == 0, result.output
+    return result
 
 
 def fill(path: str) -> int:
-    """Answer all questions of a file from the classes, every fifth one not at all."""
+    """Answer all questions of a file from the classes, but skip every fifth one."""
     _, labels = far_clusters()
     header, *rows = Path(path).read_text().splitlines()
     for number, row in enumerate(rows):
@@ -396,11 +396,11 @@ def test_questions_go_round_and_commands_that_are_shown_can_be_typed(strategy: s
     assert "answers    8: " in second
     assert "posterior and likelihood would take" in second
     assert fill("ask2.csv") == 7
-    shown = re.findall(r"^  sweep ((?:.*\\\n)*.*)$", second, flags=re.MULTILINE)
-    again, fitting = [shlex.split(text.replace("\\\n", "")) for text in shown]
+    commands = re.findall(r"^  sweep ((?:.*\\\n)*.*)$", second, flags=re.MULTILINE)
+    again, fitting = [shlex.split(text.replace("\\\n", "")) for text in commands]
     for words in (again, fitting):
-        done = sweep(*words)
-        assert done.exit_code == 0, done.output
+        result = sweep(*words)
+        assert result.exit_code == 0, result.output
     assert again[0] == "ask"
     assert Path("ask3.csv").is_file()
     files = "--annotations", "ask.csv", "--annotations", "ask2.csv"
@@ -408,16 +408,16 @@ def test_questions_go_round_and_commands_that_are_shown_can_be_typed(strategy: s
     document = json.loads(third.stdout)
     rows = [*read_answers(Path("ask.csv"), 30), *read_answers(Path("ask2.csv"), 30)]
     answered = {(row.first, row.second) for row in rows}
-    asked = [(each["i"] - 1, each["j"] - 1) for each in document["questions"]]
-    assert len(asked) == len(set(asked)) == 20
-    assert not answered & set(asked)
+    questions = [(question["i"] - 1, question["j"] - 1) for question in document["questions"]]
+    assert len(questions) == len(set(questions)) == 20
+    assert not answered & set(questions)
     assert document["model"] == "conditional"
     assert document["until"]["passed"]
     program, *words = document["fit"]
-    done = sweep(*words, "--restarts", "2", "--json")
-    assert program == "sweep", done.output
-    assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout)["scores"]["annotation_agreement"] > 0.9
+    result = sweep(*words, "--restarts", "2", "--json")
+    assert program == "sweep", result.output
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["scores"]["annotation_agreement"] > 0.9
 
 
 def test_questions_are_read_as_they_were_written_whatever_rows_are_counted_from() -> None:
@@ -425,51 +425,52 @@ def test_questions_are_read_as_they_were_written_whatever_rows_are_counted_from(
     Path("one.txt").write_text("30 1 cannot 1 ann\n")
     Path("zero.txt").write_text("0 29 cannot 1 ann\n")
     header, *rows = (line.split(",") for line in Path("ask.csv").read_text().splitlines())
-    asked = [(int(row[0]), int(row[1])) for row in rows]
+    pairs = [(int(row[0]), int(row[1])) for row in rows]
     Path("ask.csv").write_text("\n".join(",".join(row) for row in [header, *([*r[:-1], "no"] for r in rows)]))
     assert header[-2:] == ["first_row", "answer"]
     assert [row[-2] for row in rows] == ["0"] * 4
-    assert [(row.first, row.second) for row in read_answers(Path("ask.csv"), 30)] == asked
-    said = "rows       of annotation files are numbered from "
+    assert [(row.first, row.second) for row in read_answers(Path("ask.csv"), 30)] == pairs
+    prefix = "rows       of annotation files are numbered from "
     alone = ask("--annotations", "ask.csv", "--out", "again.csv").stdout.splitlines()
-    assert alone[0] == said + "0, as ask.csv says"
+    assert alone[0] == prefix + "0, as ask.csv says"
     assert Path("again.csv").read_text().splitlines()[0].split(",") == header
-    both = ask("--annotations", "ask.csv", "--annotations", "one.txt", "--first-row", "1").stderr
+    stderr = ask("--annotations", "ask.csv", "--annotations", "one.txt", "--first-row", "1").stderr
     of_ask = "           those of ask.csv from 0, as its column first_row says\n"
-    assert f"{said}1, as --first-row 1 says\n{of_ask}" in both
-    found = json.loads(ask("--json", "--annotations", "ask.csv", "--annotations", "zero.txt").stdout)
-    assert found["first_row"] == 0
-    assert found["index"][0] == 0
-    assert found["answers"]["no"] == 5
-    assert not {*asked} & {(each["i"], each["j"]) for each in found["questions"]}
+    assert f"{prefix}1, as --first-row 1 says\n{of_ask}" in stderr
+    fields = json.loads(ask("--json", "--annotations", "ask.csv", "--annotations", "zero.txt").stdout)
+    assert fields["first_row"] == 0
+    assert fields["index"][0] == 0
+    assert fields["answers"]["no"] == 5
+    assert not {*pairs} & {(question["i"], question["j"]) for question in fields["questions"]}
     # a session writes as the file counts to which it adds: one of before said nothing, and counted from 1
     session = "ask", "x.csv", *SMALL, "--interactive", "--annotations", "zero.txt", "--annotations"
     Path("old.csv").write_text("i,j,annotator,answer\n1,2,asked,yes\n")
     for name, first, width in (("new.csv", 0, 5), ("old.csv", 1, 4)):
-        done = CliRunner().invoke(main, [*session, name, "-n", "2"], input="n\nq\n")
-        assert done.exit_code == 0, done.output
-        shown = re.findall(r"row (\d+) r\1", done.stdout.split("question 1,")[1])[:2]
+        result = CliRunner().invoke(main, [*session, name, "-n", "2"], input="n\nq\n")
+        assert result.exit_code == 0, result.output
+        rows_shown = re.findall(r"row (\d+) r\1", result.stdout.split("question 1,")[1])[:2]
         row = Path(name).read_text().splitlines()[-1].split(",")
-        assert (len(row), row[0], row[1]) == (width, *(str(int(each) + first) for each in shown))
+        assert len(row) == width
+        assert row[:2] == [str(int(number) + first) for number in rows_shown]
         assert len(read_answers(Path(name), 30)) == 1 + first
 
 
 def test_keys_from_a_pipe_and_a_failing_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    done = CliRunner().invoke(main, [*SESSION, "-n", "2"], input="y\nno\nu\nskip\nyes\nq\n")
-    assert done.exit_code == 0, done.output
-    assert saved() == 3, done.output
-    assert "3 answers and skips of this session are in answers.csv" in done.stdout
+    result = CliRunner().invoke(main, [*SESSION, "-n", "2"], input="y\nno\nu\nskip\nyes\nq\n")
+    assert result.exit_code == 0, result.output
+    assert saved() == 3, result.output
+    assert "3 answers and skips of this session are in answers.csv" in result.stdout
     monkeypatch.setattr("os.fsync", Mock(side_effect=OSError(28, "No space left on device")))
-    done = CliRunner().invoke(main, SESSION, input="y\n")
-    assert done.exit_code == 1
+    result = CliRunner().invoke(main, SESSION, input="y\n")
+    assert result.exit_code == 1
     assert saved() == 3
-    assert "No space left on device" in done.stderr
+    assert "No space left on device" in result.stderr
 
 
 @cache
 def compile_kernels() -> None:
-    """Have the kernels of a session in the cache: on a busy machine compiling takes longer than any wait."""
-    arguments = [each.replace("answers", "others") for each in TERMINAL]
+    """Put the kernels of a session into the cache, as compiling may take longer than any wait."""
+    arguments = [word.replace("answers", "others") for word in TERMINAL]
     assert CliRunner().invoke(main, arguments, input="q\n").exit_code == 0
 
 
@@ -481,7 +482,7 @@ def session(folder: Path) -> Pseudo:
 
 
 def answer(terminal: Pseudo, key: str, then: str) -> None:
-    """Press a key, and wait until what follows is on the screen whole."""
+    """Press a key and wait until the text that follows is on the screen."""
     terminal.type(key)
     terminal.wait_for(then)
     terminal.wait_for_end("[q]uit")
@@ -489,8 +490,8 @@ def answer(terminal: Pseudo, key: str, then: str) -> None:
 
 def test_keys_need_no_enter_screens_fit_and_ctrl_c_ends_as_everywhere(folder: Path) -> None:
     terminal = session(folder)
-    said = ("question 2,", "question 3,", "question 4,", "taken back: ", "no such key")
-    for key, then in zip("ynsu?", said, strict=True):
+    replies = ("question 2,", "question 3,", "question 4,", "taken back: ", "no such key")
+    for key, then in zip("ynsu?", replies, strict=True):
         answer(terminal, key, then)
     second = sweep(*SESSION)
     assert second.exit_code == 1
@@ -516,10 +517,10 @@ def test_ctrl_c_ends_a_session_also_where_the_tests_run_in_the_background(folder
     assert terminal.ended() == 130
 
 
-@pytest.mark.parametrize(("told", "codes"), [(signal.SIG_DFL, (0, -signal.SIGHUP)), (signal.SIG_IGN, (0,))])
-def test_a_closed_terminal_loses_nothing(folder: Path, told: signal.Handlers, codes: tuple[int, ...]) -> None:
-    """Also where the signal of it is ignored, as under nohup."""
-    before = signal.signal(signal.SIGHUP, told)
+@pytest.mark.parametrize(("way", "codes"), [(signal.SIG_DFL, (0, -signal.SIGHUP)), (signal.SIG_IGN, (0,))])
+def test_a_closed_terminal_loses_nothing(folder: Path, way: signal.Handlers, codes: tuple[int, ...]) -> None:
+    """This holds also where its signal is ignored, as under nohup."""
+    before = signal.signal(signal.SIGHUP, way)
     try:
         terminal = session(folder)
     finally:
@@ -532,7 +533,7 @@ def test_a_closed_terminal_loses_nothing(folder: Path, told: signal.Handlers, co
 
 @pytest.mark.parametrize("times", [2, pytest.param(60, marks=pytest.mark.heavy)])
 def test_killed_sessions_lose_no_answer(folder: Path, times: int) -> None:
-    """Killed at random moments: what was said to be saved is in the file, and every row is whole."""
+    """Sessions are killed at random moments: saved answers are in the file, and every row is whole."""
     rng, before = random.Random(0), 0
     for _ in range(times):
         terminal = session(folder)
@@ -558,14 +559,14 @@ def test_unsure_answers_are_left_out_and_counted(tmp_path: Path) -> None:
     path.write_text(lines)
     more.write_text(f"{lines}1,3,unsure,1,ann\n3,1,?,2,bob\n4,5,,1,bob\n")
     model = ("--model", "conditional", "--covariance", "spherical", "--first-row", 1)
-    before, found = (document("--annotations", file, *model) for file in (path, more))
+    before, fields = (document("--annotations", file, *model) for file in (path, more))
     assert before.pop("unsure") == {"annotators": {}, "pairs": []}
-    assert found.pop("unsure") == {
+    assert fields.pop("unsure") == {
         "annotators": {"ann": 1.0, "bob": 3.0},
         "pairs": [{"i": 1, "j": 3, "count": 3.0}, {"i": 4, "j": 5, "count": 1.0}],
     }
-    assert before == found
-    estimates = found["annotator_estimates"]
+    assert before == fields
+    estimates = fields["annotator_estimates"]
     assert list(estimates) == ["ann", "bob"]
     low, high = estimates["ann"]["together"]["interval"]
     assert 0.0 < low < estimates["ann"]["together"]["accuracy"] < high < 1.0
@@ -577,7 +578,7 @@ def test_unsure_answers_are_left_out_and_counted(tmp_path: Path) -> None:
 def test_annotations_of_rows_that_are_left_out_are_left_out_and_counted(
     separator: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With commas all lines are read at once, with blanks and a comment one by one."""
+    """Lines with commas are read at once, and lines with blanks and a comment one by one."""
     monkeypatch.chdir(tmp_path)
     Path("t.csv").write_text(GAPS)
     Path("a.txt").write_text(OF_GAPS.replace(" ", separator) + ("# end\n" if separator == " " else ""))

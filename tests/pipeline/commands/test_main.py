@@ -42,7 +42,7 @@ SMALL = IRIS.replace("[0.8, 1.0]", "[0.8]").replace("restarts = 5", "restarts = 
 
 
 def run(command: str, finished: Path, folder: Path, script: str = "", **streams: Any) -> Any:
-    """A process of a command on the finished cube, or on a table and answers in another folder."""
+    """Run a command as a process on the finished cube, or on a table and answers in another folder."""
     (folder / "x.csv").write_text("".join(f"{i % 5}.5,{i * i % 11}\n" for i in range(12)))
     (folder / "links.csv").write_text("1,2,must\n3,12,cannot\n")
     places = {"CUBE": finished / "tiny.zarr", "TABLE": folder / "x.csv", "ANSWERS": folder / "answers.csv"}
@@ -84,8 +84,8 @@ def test_names_of_data_sets_methods_and_cells_are_completed(
     completion = ShellComplete(main, {}, "sweep", "_SWEEP_COMPLETE")
 
     def completed(words: Sequence[object], incomplete: str) -> list[str]:
-        found = completion.get_completions(list(map(str, words)), incomplete)
-        return [item.value for item in found]
+        items = completion.get_completions(list(map(str, words)), incomplete)
+        return [item.value for item in items]
 
     assert completed(["datasets", "fetch"], "wi") == ["wine"]
     assert len(completed(["datasets", "list", "wine"], "suite/uci/")) == 8
@@ -135,23 +135,23 @@ def test_every_command_says_which_comes_next(tmp_path: Path) -> None:
         (("logs", cube, "--lines", 2), f"status {cube}"),
         (("cancel", cube), f"status {cube}"),
     ):
-        done = sweep(*command)
-        assert done.exit_code == 0, command
-        assert done.stderr.splitlines()[-1] == f"next: sweep {following}", command
+        result = sweep(*command)
+        assert result.exit_code == 0, command
+        assert result.stderr.splitlines()[-1] == f"next: sweep {following}", command
     for command in ("status", "why", "verify"):
         assert "next:" not in sweep(command, cube, "--json").output
-    done = json.loads(sweep(*submit, "--json").stdout)
-    assert done["exit_code"] == 0
-    assert done["complete"]
-    assert done["total"]["done"] == 5
+    summary = json.loads(sweep(*submit, "--json").stdout)
+    assert summary["exit_code"] == 0
+    assert summary["complete"]
+    assert summary["total"]["done"] == 5
     for place in ("tiny.toml", "tiny.zarr"):
         state = json.loads(sweep("status", tmp_path / place, "--results", tmp_path, "--json").stdout)
-        assert state["total"] == done["total"]
+        assert state["total"] == summary["total"]
         assert state["holder"] is None
-    shown = sweep("logs", cube, "--lines", 2)
-    assert shown.stderr.startswith(f"==> {tmp_path / 'tiny.run' / 'log'} <==\n")
-    assert len(shown.stdout.splitlines()) == 2
-    assert "results: " in shown.stdout
+    logs = sweep("logs", cube, "--lines", 2)
+    assert logs.stderr.startswith(f"==> {tmp_path / 'tiny.run' / 'log'} <==\n")
+    assert len(logs.stdout.splitlines()) == 2
+    assert "results: " in logs.stdout
     assert sweep("logs", cube, "--head", "--job", 1).exit_code == 2
     assert sweep("cancel", cube).stdout == f"{cube} is not running: nothing to cancel\n"
 
@@ -258,10 +258,10 @@ def test_a_command_loads_what_it_needs(
         "from sweep_clustering.__main__ import main\n"
         "main()\n"
     )
-    done = run(command, finished, tmp_path, script, stdout=subprocess.PIPE)
-    assert done.returncode == code, done.stderr
-    assert code == 0 or done.stdout == "", done.stderr
-    names = [name.split(".") for name in done.stderr.splitlines()[-1].split()]
+    process = run(command, finished, tmp_path, script, stdout=subprocess.PIPE)
+    assert process.returncode == code, process.stderr
+    assert code == 0 or process.stdout == "", process.stderr
+    names = [name.split(".") for name in process.stderr.splitlines()[-1].split()]
     assert {".".join(name[:n]) for name in names for n in (1, 2, 3, 4)} & unwanted == set()
 
 
@@ -286,14 +286,14 @@ def test_a_reader_that_leaves_is_no_fault_and_a_full_disk_is_said_in_one_line(
     monkeypatch.setenv("SWEEP_USER_CACHE", str(tmp_path))  # no data set is there, read or not
     reader, writer = os.pipe()
     os.close(reader)
-    with open(writer, "wb") as left, open("/dev/full", "wb") as disk:
-        done = run(command, finished, tmp_path, stdout=disk if full else left)
-    said = done.stderr
-    assert done.returncode == code
-    assert "Traceback" not in said
-    assert "Broken" not in said
-    assert said.startswith("standard output: No space left on device") == (full and code == 1)
-    assert not full or len(said.splitlines()) == code
+    with open(writer, "wb") as closed, open("/dev/full", "wb") as disk:
+        process = run(command, finished, tmp_path, stdout=disk if full else closed)
+    stderr = process.stderr
+    assert process.returncode == code
+    assert "Traceback" not in stderr
+    assert "Broken" not in stderr
+    assert stderr.startswith("standard output: No space left on device") == (full and code == 1)
+    assert not full or len(stderr.splitlines()) == code
 
 
 def test_verbose_may_stand_before_or_behind_the_command(tmp_path: Path) -> None:
@@ -325,8 +325,8 @@ def test_a_cube_and_its_run_are_found_by_path_and_by_sweep_file(tmp_path: Path) 
     cube = results / "tiny.zarr"
     (tmp_path / "linked").mkdir()
     (tmp_path / "linked" / "tiny.run").symlink_to("other.run")
-    for path, found in ((cube, "no such directory"), (tmp_path / "linked" / "tiny.zarr", "a link, expected")):
-        with pytest.raises(InputError, match=found):
+    for path, text in ((cube, "no such directory"), (tmp_path / "linked" / "tiny.zarr", "a link, expected")):
+        with pytest.raises(InputError, match=text):
             find_run(path, results)
     (results / "tiny.run").mkdir(parents=True)
     assert find_run(spec, results) == find_run(cube, tmp_path) == cube  # before the cube is there
@@ -347,10 +347,10 @@ def test_a_cube_and_its_run_are_found_by_path_and_by_sweep_file(tmp_path: Path) 
 @arguments.takes_settings(patience=7)
 @arguments.repeatable("--show", "shown")
 @arguments.flag("--force")
-def some(**given: Any) -> None:
-    chosen = arguments.settings_in(given)
-    changed = {each.name: chosen[each.name] for each in OFFERED if chosen[each.name] != each.offered}
-    click.echo(f"{changed}\n{output.typed(some, {**given, **chosen, 'other': 1})}")
+def some(**options: Any) -> None:
+    chosen = arguments.settings_in(options)
+    changed = {key.name: chosen[key.name] for key in OFFERED if chosen[key.name] != key.offered}
+    click.echo(f"{changed}\n{output.typed(some, {**options, **chosen, 'other': 1})}")
 
 
 @pytest.mark.parametrize(
@@ -364,30 +364,30 @@ def some(**given: Any) -> None:
     ],
 )
 def test_a_command_gets_settings_and_is_shown_as_it_was_typed(line: str, changed: dict[str, object]) -> None:
-    found, *shown = CliRunner().invoke(some, shlex.split(line)).stdout.splitlines()
-    assert found == str(changed)
-    assert shlex.split("\n".join(shown).replace("\\\n", "")) == ["sweep", "some", *shlex.split(line)]
-    assert all(len(line) <= 78 for line in shown)
-    assert len(shown) == 1 + ("'a b'" in line)
+    printed, *lines = CliRunner().invoke(some, shlex.split(line)).stdout.splitlines()
+    assert printed == str(changed)
+    assert shlex.split("\n".join(lines).replace("\\\n", "")) == ["sweep", "some", *shlex.split(line)]
+    assert all(len(line) <= 78 for line in lines)
+    assert len(lines) == 1 + ("'a b'" in line)
 
 
 def test_help_shows_words_and_ranges_that_are_checked_with_all_else() -> None:
-    shown = " ".join(CliRunner().invoke(some, ["--help"]).stdout.split())
-    assert all(each in shown for each in ("[strong|published]", "FLOAT|effective", "x>=1]", "[default: "))
+    text = " ".join(CliRunner().invoke(some, ["--help"]).stdout.split())
+    assert all(words in text for words in ("[strong|published]", "FLOAT|effective", "x>=1]", "[default: "))
     assert "'many' is not a valid" in CliRunner().invoke(some, ["x", "--patience", "many"]).stderr
 
 
 def test_help_of_a_fit_shows_eleven_options_and_all_in_groups_when_asked() -> None:
     few, every = (sweep("fit", option).stdout for option in ("--help", "--help-all"))
-    shown = [text.partition("\nOptions:\n")[2].splitlines() for text in (few, every)]
-    options = [[line for line in lines if line.startswith("  -")] for lines in shown]
+    helps = [text.partition("\nOptions:\n")[2].splitlines() for text in (few, every)]
+    options = [[line for line in lines if line.startswith("  -")] for lines in helps]
     assert [len(options[0]), options[0][0].split()[0]] == [11, "-k,"]
     assert len(options[1]) == len(fit_command.params)  # its argument is no option, help is one more
     for title in GROUPS:
         assert f"\n{title}:\n" in every
         assert f"\n{title}:\n" not in few
     names = {name for group in (USUAL, *GROUPS.values()) for name in group}
-    assert names <= {"help"} | {str(each.name) for each in fit_command.params}
+    assert names <= {"help"} | {str(parameter.name) for parameter in fit_command.params}
 
 
 def test_every_problem_of_a_command_line_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -413,10 +413,10 @@ def test_every_problem_of_a_command_line_is_said(tmp_path: Path, monkeypatch: py
 def test_files_are_beside_the_cube_unless_told_otherwise(
     finished: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cube, against, asked = finished / "tiny.zarr", finished / "tiny-against-tiny.compare", []
+    cube, against, calls = finished / "tiny.zarr", finished / "tiny-against-tiny.compare", []
 
     def refuse(*arguments: object, **options: object) -> None:
-        asked.append((*arguments, *options.values()))
+        calls.append((*arguments, *options.values()))
         raise InputError([Problem("--cell", "'x'", "a cell of the cube")])
 
     bar = output.progress_bar
@@ -439,17 +439,17 @@ def test_files_are_beside_the_cube_unless_told_otherwise(
         result = sweep(*words, "--results", finished)
         assert result.exit_code == 2
         assert result.stdout == ""
-        assert asked.pop() == expected
+        assert calls.pop() == expected
         assert "1 problem, nothing was started:\n  --cell: found 'x'" in result.stderr
     assert all(name in sweep("compare", "--help").stdout for name in ("nmi", "goldberger_kl", "seconds"))
 
 
 def test_open_serves_until_it_is_interrupted(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("socketserver.BaseServer.serve_forever", Mock(side_effect=KeyboardInterrupt))
-    done = sweep("open", finished / "tiny.zarr", "--no-browser")
-    assert done.exit_code == 0
-    assert done.stderr == "Ctrl-C ends it\n"
-    assert re.match(r"page: http://127\.0\.0\.1:\d+/sweep \(from elsewhere: ssh -L ", done.stdout)
+    result = sweep("open", finished / "tiny.zarr", "--no-browser")
+    assert result.exit_code == 0
+    assert result.stderr == "Ctrl-C ends it\n"
+    assert re.match(r"page: http://127\.0\.0\.1:\d+/sweep \(from elsewhere: ssh -L ", result.stdout)
 
 
 # `sweep methods`.
@@ -461,10 +461,10 @@ def test_methods_are_listed_and_a_shipped_one_goes_by_what_it_uses() -> None:
     text = sweep("methods", "list").stdout
     assert all(name in text and shipped.text in text for name, shipped in SHIPPED.items())
     assert "not installed" not in text
-    found = json.loads(sweep("methods", "check", "k-means", "--json").stdout)
-    assert found["uses"] == "nothing"
-    assert found["breaches"] == []
-    assert found["version"].startswith("scikit-learn ")
+    fields = json.loads(sweep("methods", "check", "k-means", "--json").stdout)
+    assert fields["uses"] == "nothing"
+    assert fields["breaches"] == []
+    assert fields["version"].startswith("scikit-learn ")
 
 
 def test_a_method_whose_package_is_missing_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
