@@ -51,16 +51,16 @@ def test_credentials_are_new_each_time_for_their_owner_alone_and_gone_in_the_end
     before = os.umask(0)
     try:
         with cluster.fresh_credentials(folder):
-            found = {path.name: mode(path) for path in (folder, *folder.iterdir())}
-            assert found == {"tls": 0o700, cluster.CERT: 0o600, cluster.KEY: 0o600}
+            modes = {path.name: mode(path) for path in (folder, *folder.iterdir())}
+            assert modes == {"tls": 0o700, cluster.CERT: 0o600, cluster.KEY: 0o600}
             assert "PRIVATE KEY" in (folder / cluster.KEY).read_text()
     finally:
         os.umask(before)
     assert not folder.exists()
-    one, other = cluster.new_credentials(), cluster.new_credentials()
-    assert one.require_encryption
-    assert one.tls_worker_key != other.tls_worker_key
-    certificate = x509.load_pem_x509_certificate(one.tls_ca_file.encode())
+    first, second = cluster.new_credentials(), cluster.new_credentials()
+    assert first.require_encryption
+    assert first.tls_worker_key != second.tls_worker_key
+    certificate = x509.load_pem_x509_certificate(first.tls_ca_file.encode())
     now, day = datetime.now(tz=UTC), timedelta(days=1)
     assert certificate.not_valid_before_utc < now - day / 24, "clocks of nodes differ"
     assert certificate.not_valid_after_utc > now + 300 * day
@@ -68,8 +68,8 @@ def test_credentials_are_new_each_time_for_their_owner_alone_and_gone_in_the_end
 
 def test_who_has_the_files_is_let_in_and_nobody_else(tmp_path: Path) -> None:
     quiet = {"processes": False, "host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "protocol": "tls"}
-    made = cluster.fresh_credentials(tmp_path / "tls")
-    with made as security, LocalCluster(n_workers=1, security=security, **quiet) as scheduler:
+    credentials = cluster.fresh_credentials(tmp_path / "tls")
+    with credentials as security, LocalCluster(n_workers=1, security=security, **quiet) as scheduler:
         address = scheduler.scheduler_address
         with Client(address, security=cluster.credentials(tmp_path / "tls"), timeout=20) as client:
             assert client.submit(pow, 2, 10).result() == 1024
@@ -101,7 +101,7 @@ def test_a_head_that_is_to_end_leaves_no_job_behind(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("shell", ["sh", "bash"])
 @pytest.mark.parametrize(
-    ("place", "there", "found"),
+    ("place", "there", "scratch_place"),
     [
         (0o1777, "nothing", "usual"),
         (0o1777, "open", "usual"),
@@ -112,7 +112,7 @@ def test_a_head_that_is_to_end_leaves_no_job_behind(monkeypatch: pytest.MonkeyPa
         (0o1777, "place of another user", "elsewhere"),
     ],
 )
-def test_scratch_is_private(place: int, there: str, found: str, shell: str, tmp_path: Path) -> None:
+def test_scratch_is_private(place: int, there: str, scratch_place: str, shell: str, tmp_path: Path) -> None:
     tmp_path.chmod(place)
     usual = tmp_path / f"sweep-{os.getuid()}"
     if there == "link":
@@ -130,8 +130,8 @@ def test_scratch_is_private(place: int, there: str, found: str, shell: str, tmp_
     assert not scratch.is_symlink()
     assert scratch.stat().st_uid == os.getuid()
     assert mode(scratch) == 0o700
-    assert (scratch == usual) == (found == "usual")
-    assert scratch.parent == (Path("/tmp") if found == "elsewhere" else tmp_path)
+    assert (scratch == usual) == (scratch_place == "usual")
+    assert scratch.parent == (Path("/tmp") if scratch_place == "elsewhere" else tmp_path)
     scratch.rmdir()
 
 
@@ -201,8 +201,8 @@ def test_jobs_that_bring_no_worker_end_the_run(
     profile: str, says: str, cluster_file: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     choices = "--results", tmp_path, "--profile", profile, "--cluster", cluster_file
-    done = sweep("submit", sweeping.write_spec(tmp_path), *choices)
-    assert done.exit_code == 1
+    result = sweep("submit", sweeping.write_spec(tmp_path), *choices)
+    assert result.exit_code == 1
     assert re.search(says, caplog.text)
     assert slurm_site.queue() == []
     assert not (tmp_path / "tiny.zarr").exists()
@@ -213,12 +213,12 @@ def test_a_broken_node_is_left_out(
     cluster_file: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     choices = "--results", tmp_path, "--profile", "broken", "--cluster", cluster_file
-    done = sweep("submit", sweeping.write_spec(tmp_path), *choices)
-    assert done.exit_code == 0
+    result = sweep("submit", sweeping.write_spec(tmp_path), *choices)
+    assert result.exit_code == 0
     assert caplog.text.count("died at once: exit code 3") == 3
     assert "node n1 is excluded from later jobs: 3 jobs died there in a row" in caplog.text
-    shown = sweep("logs", tmp_path / "tiny.zarr", "--job").stdout.splitlines()
-    assert [re.split("  +", line)[1] for line in shown] == ["n1", "n1", "n1", "n2"]
+    lines = sweep("logs", tmp_path / "tiny.zarr", "--job").stdout.splitlines()
+    assert [re.split("  +", line)[1] for line in lines] == ["n1", "n1", "n1", "n2"]
     assert "a worker job died at once: exit code 3, 3 times" in sweep("why", tmp_path / "tiny.zarr").stdout
 
 
@@ -273,12 +273,12 @@ def test_nobody_without_the_credentials_is_let_in(cluster_file: Path, tmp_path: 
         assert {mode(path) for path in tls.iterdir()} == {0o600}
         secret = (tls / "key.pem").read_text().splitlines()[1]
         (worker,) = client.scheduler_info()["workers"].values()
-        shown = [" ".join(process.info["cmdline"] or ()) for process in psutil.process_iter(["cmdline"])]
-        assert any(f"--name {worker['name']} " in line for line in shown)
+        commands = [" ".join(process.info["cmdline"] or ()) for process in psutil.process_iter(["cmdline"])]
+        assert any(f"--name {worker['name']} " in line for line in commands)
         (job,) = SLURM.live_jobs("sweep-")
         script = queues.run(["scontrol", "write", "batch_script", job.number, "-"])
         assert f"--tls-key {tls}/key.pem" in script
-        assert not any(secret in text for text in (script, *shown))
+        assert not any(secret in text for text in (script, *commands))
         head, workers = listening(os.getpid()), list(map(listening, client.run(os.getpid).values()))
         nannies = list(map(listening, client.run(os.getpid, nanny=True).values()))
         # The network of this profile is loopback.
@@ -298,10 +298,10 @@ def test_nobody_without_the_credentials_is_let_in(cluster_file: Path, tmp_path: 
 def test_a_dry_run_compares_a_job_with_the_limits(cluster_file: Path, tmp_path: Path) -> None:
     def shown(*choices: str) -> list[str]:
         places = ["--results", str(tmp_path / "r"), "--cluster", str(cluster_file)]
-        done = sweep("submit", sweeping.write_spec(tmp_path), "--dry-run", *places, "--profile", *choices)
-        assert done.exit_code == 0
+        result = sweep("submit", sweeping.write_spec(tmp_path), "--dry-run", *places, "--profile", *choices)
+        assert result.exit_code == 0
         assert not (tmp_path / "r").exists()
-        return re.findall("WARNING: (.*)", done.stderr.replace("00:05:00", "5:00"))
+        return re.findall("WARNING: (.*)", result.stderr.replace("00:05:00", "5:00"))
 
     assert shown("short", "--workers", "2") == [
         "walltime 0:07:00 is above the 5:00 of partition short",
@@ -312,11 +312,10 @@ def test_a_dry_run_compares_a_job_with_the_limits(cluster_file: Path, tmp_path: 
     assert shown("slurm") == []
     cluster_file.write_text(cluster_file.read_text().replace("memory: 2GB", "memory: 900MB"))
     places = "--results", tmp_path / "r", "--profile", "short", "--cluster", cluster_file
-    done = sweep("submit", sweeping.write_spec(tmp_path), "--dry-run", *places)
-    assert done.exit_code == 0
-    assert re.search(
-        r"memory: 264\.\d+ MiB for each of 3 workers, and data set 'iris' may need up to 5\d\d\.", done.stderr
-    )
+    result = sweep("submit", sweeping.write_spec(tmp_path), "--dry-run", *places)
+    assert result.exit_code == 0
+    warning = r"memory: 264\.\d+ MiB for each of 3 workers, and data set 'iris' may need up to 5\d\d\."
+    assert re.search(warning, result.stderr)
 
 
 # Set in the shell of a user, each of these would change a job, or hide it from the run.
@@ -337,8 +336,8 @@ def test_variables_of_a_shell_within_a_job_change_nothing(
     cluster_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SLURM 22.05 prefers them to the lines of a script."""
-    cube, kept = tmp_path / "tiny.zarr", tmp_path / "environment"
-    profiles = PROFILES.replace(", workers: 2", f", job_script_prologue: ['env > {kept}']")
+    cube, environment = tmp_path / "tiny.zarr", tmp_path / "environment"
+    profiles = PROFILES.replace(", workers: 2", f", job_script_prologue: ['env > {environment}']")
     cluster_file.write_text(profiles)
     places = f"--results {tmp_path} --cluster {cluster_file} --profile slurm"
     command = f"{sys.executable} -m sweep_clustering submit {sweeping.write_spec(tmp_path)} {places}"
@@ -349,14 +348,14 @@ def test_variables_of_a_shell_within_a_job_change_nothing(
     queues.run(["sbatch", "--ntasks=1", "--mem=1000", f"--output={log}", str(script)])
     sweeping.wait_until(lambda: (tmp_path / "tiny.run" / "submission.json").exists())
     sweeping.wait_until(lambda: slurm_site.queue() == [])
-    said = log.read_text()
-    names = re.findall(r"variables of this shell that no job gets: (.*)", said)[0].split(", ")
+    log_text = log.read_text()
+    names = re.findall(r"variables of this shell that no job gets: (.*)", log_text)[0].split(", ")
     assert {*SHELL, "SLURM_JOB_ID", "SLURM_MEM_PER_NODE"} <= set(names)
     assert "SLURM_CONF" not in names
-    assert "WARNING" not in said
+    assert "WARNING" not in log_text
     assert json.loads(sweep("status", cube, "--json").stdout)["complete"]
     assert "died at once" not in RunFolder(cube).log.read_text()
-    of_worker = dict(line.partition("=")[::2] for line in kept.read_text().splitlines())
+    of_worker = dict(line.partition("=")[::2] for line in environment.read_text().splitlines())
     assert of_worker["SLURM_JOB_NAME"].startswith(job_prefix(RunFolder(cube)))
     assert of_worker["SLURM_JOB_PARTITION"] == "main"
     assert of_worker.keys() & SHELL.keys() == set()
@@ -377,7 +376,7 @@ exec unshare --mount sh -c 'mount --bind {prefix} {image} && export INSIDE=conta
 
 @pytest.mark.slow
 def test_workers_and_head_run_in_a_container(cluster_file: Path, tmp_path: Path) -> None:
-    """A wrapper that mounts a folder for its command alone stands in for apptainer."""
+    """A wrapper that mounts a folder for its command stands in for apptainer."""
     cube, image, enter = tmp_path / "tiny.zarr", tmp_path / "image", tmp_path / "enter"
     image.mkdir()
     enter.write_text(CONTAINER.format(prefix=sys.prefix, image=image))
@@ -429,8 +428,8 @@ def test_a_head_ended_and_one_after_its_walltime(cluster_file: Path, tmp_path: P
     cluster_file.write_text(PROFILES.replace("\nslurm: {", f"\nslurm: {{{notify}, "))
 
     def detach() -> tuple[int, str]:
-        done = sweep("submit", spec, "--detach", *places, "--profile", "slurm")
-        return done.exit_code, done.stderr
+        result = sweep("submit", spec, "--detach", *places, "--profile", "slurm")
+        return result.exit_code, result.stderr
 
     def status() -> Any:
         return json.loads(sweep("status", cube, "--json").stdout)
@@ -438,18 +437,18 @@ def test_a_head_ended_and_one_after_its_walltime(cluster_file: Path, tmp_path: P
     def head_number() -> str:
         return queues.run(["squeue", "--noheader", f"--name={head_name(run)}", "--format=%i"]).strip()
 
-    code, said = detach()
+    code, stderr = detach()
     number = head_number()
     assert code == 0
-    assert f"the head is job {number} ({head_name(run)})" in said
+    assert f"the head is job {number} ({head_name(run)})" in stderr
     sweeping.wait_until(lambda: (status()["run"] or {}).get("restarts"))
-    code, said = detach()
+    code, stderr = detach()
     assert code == 1
-    assert f"its head is job {number} already: running (n1)" in said
-    found = status()
+    assert f"its head is job {number} already: running (n1)" in stderr
+    report = status()
     head = {"state": "running", "job": number, "node": "n1", "restarts": 0, "how": ""}
-    assert found["head"].items() >= head.items()
-    assert "distributed" in sweep("logs", cube, "--job", found["jobs"]["jobs"][0]["job"]).stdout
+    assert report["head"].items() >= head.items()
+    assert "distributed" in sweep("logs", cube, "--job", report["jobs"]["jobs"][0]["job"]).stdout
     ended = sweep("cancel", cube)
     assert ended.exit_code == 0
     assert f"ended the head, job {number}" in ended.stdout
@@ -462,22 +461,22 @@ def test_a_head_ended_and_one_after_its_walltime(cluster_file: Path, tmp_path: P
     number = head_number()
     queues.run(["scancel", "--signal=USR1", "--batch", number])
     sweeping.wait_until(lambda: read_run_state(cube).waiting == number)
-    code, said = detach()  # running, completing or pending
+    code, stderr = detach()  # running, completing or pending
     assert code == 1
-    assert f"its head is job {number} already: " in said
+    assert f"its head is job {number} already: " in stderr
     sweeping.wait_until(lambda: [job.state for job in SLURM.live_jobs(job_prefix(run))] == ["PENDING"])
     assert "queued again 1 time" in sweep("status", cube).stdout
-    code, said = detach()
+    code, stderr = detach()
     assert code == 1
-    assert f"its head is job {number} already: pending" in said
+    assert f"its head is job {number} already: pending" in stderr
     time.sleep(2)  # SLURM refuses a node that has just been told to end the job, and drops it then
     queues.run(["scontrol", "update", f"JobId={number}", "StartTime=now"])
     followed = sweep("logs", cube, "--follow").stdout
     assert re.search(r"stopped by SIGUSR1[\s\S]*the head resumes[\s\S]*100\.0 %[\s\S]*results: ", followed)
     sweeping.wait_until(lambda: slurm_site.queue() == [])
-    found = status()
-    assert found["complete"]
-    assert found["head"]["restarts"] == 1
+    report = status()
+    assert report["complete"]
+    assert report["head"]["restarts"] == 1
     stopped, finished = notices.read_text().splitlines()  # and none of the head that was queued again
     assert stopped.startswith(("tiny: stopped by SIGTERM", "tiny: cancelled"))
     assert finished.startswith("tiny: finished; ")

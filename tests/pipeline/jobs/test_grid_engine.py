@@ -194,8 +194,8 @@ def test_a_head_resumes_as_another_job_and_leaves_nothing_when_cancelled(
     sweeping.wait_until(lambda: reported_done(cube))
     number = head()
     assert f"its head is job {number} already: running (localhost)" in detach()
-    shown = status()
-    (job,) = shown["jobs"]["jobs"]
+    report = status()
+    (job,) = report["jobs"]["jobs"]
     assert job["workers"] == 2
     assert "distributed" in sweep("logs", cube, "--job", job["job"]).stdout
     state = lambda: read_run_state(cube)  # noqa: E731
@@ -241,9 +241,9 @@ def test_jobs_that_bring_no_worker_end_the_run(
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    done = sweep("submit", sweeping.write_spec(tmp_path), *places, profile)
-    assert done.exit_code == code, done.stderr
-    assert re.search(says, caplog.text + done.stderr)
+    result = sweep("submit", sweeping.write_spec(tmp_path), *places, profile)
+    assert result.exit_code == code, result.stderr
+    assert re.search(says, caplog.text + result.stderr)
     assert grid_engine.queue() == []
     assert not (tmp_path / "tiny.zarr").exists()
 
@@ -262,6 +262,6 @@ def test_a_head_is_warned_before_its_walltime(site: Path, tmp_path: Path) -> Non
     number = SGE.submit(str(script), head_name(run))
     assert SGE.details(number).limit == 2.0
     sweeping.wait_until(lambda: log.exists() and "warned" in log.read_text())
-    shown = log.read_text().splitlines()
-    assert shown[0] == "2"  # slots
-    assert shown[-1] == "warned"
+    lines_of_log = log.read_text().splitlines()
+    assert lines_of_log[0] == "2"  # slots
+    assert lines_of_log[-1] == "warned"

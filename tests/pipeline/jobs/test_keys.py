@@ -31,7 +31,7 @@ TIMES = {"12h": 43_200.0, "90 s": 90.0, 2.5: 2.5}
 
 
 @pytest.mark.parametrize(
-    ("check", "taken", "refused"),
+    ("check", "accepted", "refused"),
     [
         (keys.size, SIZES, [*NO_NUMBERS, 1.5, 2e9, 64, "1kB", "GB", " GiB", "1e400GB"]),
         (keys.time_span, TIMES, [*NO_NUMBERS, "0s", "h", "1e400h", "nan", float("nan"), 1e300]),
@@ -45,8 +45,8 @@ TIMES = {"12h": 43_200.0, "90 s": 90.0, 2.5: 2.5}
         (keys.pairs, {}, [["a"], {"a": None}, {"a": "b\nc"}, {"": 1}]),
     ],
 )
-def test_values_one_by_one(check: Any, taken: dict[Any, Any], refused: list[Any]) -> None:
-    for value, expected in taken.items():
+def test_values_one_by_one(check: Any, accepted: dict[Any, Any], refused: list[Any]) -> None:
+    for value, expected in accepted.items():
         assert check(value) == expected
         assert type(check(value)) is type(expected)
     for value in refused:
@@ -88,9 +88,9 @@ def test_every_system_prints_its_script(system: str, tmp_path: Path) -> None:
     script = script_of(tmp_path, f"kind: {system}, cores: 4, memory: 8GB, interface: lo, {prefix}{needed}")
     words = """enter --bind '/a b' 'it'"'"'s.sif' """ + f"{sys.executable} -m distributed"
     assert words in (script.replace("''", "'").replace('""', '"') if system == "htcondor" else script)
-    wanted = "export PYTHONSAFEPATH=1", "distributed.cli.dask_worker tls://SCHEDULER:PORT ", "--nthreads 1 "
+    parts = "export PYTHONSAFEPATH=1", "distributed.cli.dask_worker tls://SCHEDULER:PORT ", "--nthreads 1 "
     key = f"--tls-key {tmp_path}/some.run/generation.1/tls/key.pem"
-    assert [text for text in (*wanted, "--nworkers 4 ", key) if text not in script] == []
+    assert [text for text in (*parts, "--nworkers 4 ", key) if text not in script] == []
     assert not (tmp_path / "some.run").exists()
 
 
@@ -159,9 +159,9 @@ def test_workers_are_gone_before_the_walltime(tmp_path: Path) -> None:
     unknown = 'kind: lsf, cores: 1, memory: 1GB, walltime: "00:30"'
     assert lifetime(read(tmp_path, unknown)) is None
     assert "--lifetime" not in script_of(tmp_path, unknown)
-    own = script_of(tmp_path, f'{text}, worker_extra_args: ["--lifetime", "1h"]')
-    assert own.count("--lifetime") == 1, "one of ones own is kept"
-    assert own.count("--lifetime 1h") == 1, "one of ones own is kept"
+    with_lifetime = script_of(tmp_path, f'{text}, worker_extra_args: ["--lifetime", "1h"]')
+    assert with_lifetime.count("--lifetime") == 1, "one of ones own is kept"
+    assert with_lifetime.count("--lifetime 1h") == 1, "one of ones own is kept"
     # the watch starts jobs again, and not SLURM; but a site's own words come last, and count
     requeued = script_of(tmp_path, f"{text}, job_extra_directives: [--requeue]")
     assert re.findall(r"#SBATCH (\S*requeue)", requeued) == ["--no-requeue", "--requeue"]
@@ -173,5 +173,5 @@ def test_names_are_plain_and_paths_that_a_script_cannot_hold_are_said(tmp_path: 
     assert all(re.fullmatch(r"[A-Za-z0-9._-]+", name) for name in names)
     options = read(tmp_path, "kind: slurm, cores: 1, memory: 1GB")
     for cube in ("plain.zarr", "a b.zarr", "a%j.zarr", "a;b.zarr", "$HOME.zarr"):
-        found = [problem.where for problem in job_problems(options, "big:", RunFolder(tmp_path / cube))]
-        assert ("--results" in found) == (cube != "plain.zarr")
+        places = [problem.where for problem in job_problems(options, "big:", RunFolder(tmp_path / cube))]
+        assert ("--results" in places) == (cube != "plain.zarr")

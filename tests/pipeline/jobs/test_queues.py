@@ -30,7 +30,7 @@ BUSY = "echo 'Socket timed out on send/recv operation' >&2; exit 1"
 
 @pytest.fixture
 def command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
-    """Puts a shell program of some name first on the path; each call adds a line to the file returned."""
+    """Put a shell program of some name first on the path; each call adds a line to the returned file."""
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     monkeypatch.setattr(queues, "PAUSE", 0.0)
 
@@ -114,9 +114,9 @@ def test_a_job_that_is_queued_again_is_live_while_its_node_is_cleaned(command: C
     rows = ("7|sweep-a-head|COMPLETING|n1|0:00|None", "8|sweep-a-0|COMPLETING|n1|1:10|None")
     rows += ("9|sweep-a-1|RUNNING|n1|0:05|None",)
     command("squeue", "; ".join(f"echo '{row}'" for row in rows))
-    job, other = SLURM.live_jobs("sweep-a-")
+    job, second = SLURM.live_jobs("sweep-a-")
     assert job == LiveJob("7", "sweep-a-head", "PENDING", "", "its node is being cleaned")
-    assert other == LiveJob("9", "sweep-a-1", "RUNNING", "n1", "")  # SLURM's word for no reason
+    assert second == LiveJob("9", "sweep-a-1", "RUNNING", "n1", "")  # SLURM's word for no reason
 
 
 HERE, OTHER = "echo '42|sweep-a-1|PENDING||0:00|None'", "echo '42|sweep-a-10|PENDING||0:00|None'"
@@ -145,14 +145,14 @@ def test_sbatch_is_repeated(command: Command, sbatch: str, squeue: str, number: 
 
 def test_no_command_reads_the_variables_of_a_shell(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     hidden = {"SBATCH_JOB_NAME", "SLURM_CPU_BIND", "SQUEUE_STATES", "SCANCEL_STATE", "SINFO_FORMAT"}
-    kept = {"SLURM_CONF", "SLURM_CLUSTERS", "SLURMD_NODENAME", "SGE_ROOT", "OMP_NUM_THREADS"}
-    for name in hidden | kept:
+    visible = {"SLURM_CONF", "SLURM_CLUSTERS", "SLURMD_NODENAME", "SGE_ROOT", "OMP_NUM_THREADS"}
+    for name in hidden | visible:
         monkeypatch.setenv(name, "set")
     assert hidden <= set(queues.left_out())
     command("sbatch", "env >&2; exit 1")
     with pytest.raises(CommandFailed) as failure:
         SLURM.submit("job.sh", "sweep-a-1")
-    assert {name for name in hidden | kept if f" {name}=set" in str(failure.value)} == kept
+    assert {name for name in hidden | visible if f" {name}=set" in str(failure.value)} == visible
 
 
 def test_refusals_are_read_in_english(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -273,7 +273,7 @@ def test_why_a_job_ended(
     command: Command, answer: str, again: bool, out_of_time: bool, tmp_path: Path
 ) -> None:
     """SLURM counts a restart before it ends the job for it, on a lost node or for a job that comes first."""
-    asked = command("scontrol", f"echo '{answer}'")
+    calls = command("scontrol", f"echo '{answer}'")
     head = HeadJob(SLURM, "7", 1)
     assert head.continues(signal.SIGTERM) is (again or out_of_time)
     assert head.continues(signal.SIGUSR1)
@@ -281,7 +281,7 @@ def test_why_a_job_ended(
     assert SLURM.details("7").state == (answer[9:].split()[0] if "=" in answer else "")
     run = RunFolder(tmp_path / "tiny.zarr")
     assert head.requeue(run)
-    assert ("requeue 7" in asked.read_text()) is not again
+    assert ("requeue 7" in calls.read_text()) is not again
     command("scontrol", "echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1")
     assert not head.continues(signal.SIGTERM)
     assert not head.requeue(run)
@@ -320,18 +320,18 @@ def test_how_a_job_ended(command: Command, scontrol: str, sacct: str, state: str
     forgotten = "echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1"
     disabled = "echo 'Slurm accounting storage is disabled' >&2; exit 1"
     command("scontrol", f"echo 'JobId=7 {scontrol} NodeList=n1'" if scontrol else forgotten)
-    asked = command("sacct", f"echo '{sacct}'" if sacct else disabled)
+    calls = command("sacct", f"echo '{sacct}'" if sacct else disabled)
     details = SLURM.end_of("7")
     assert details.state == state
     assert details.end == end
     assert details.node == ("n1" if state else "")
-    assert count(asked) == (state in ("", "CANCELLED") or not scontrol)
+    assert count(calls) == (state in ("", "CANCELLED") or not scontrol)
 
 
 def test_walltimes() -> None:
     seconds = {"30": 1800, "30:10": 1810, " 1:00:00 ": 3600, "2-00": 172_800, "1-02:30": 95_400}
-    wanted = {**seconds, "2-01:30:10": 178_210, "UNLIMITED": None, "1:": None}
-    assert {text: walltime_seconds("slurm", text) for text in wanted} == wanted
+    spans = {**seconds, "2-01:30:10": 178_210, "UNLIMITED": None, "1:": None}
+    assert {text: walltime_seconds("slurm", text) for text in spans} == spans
     assert walltime_seconds("pbs", "01:00:00") == 3600
     assert walltime_seconds("lsf", "00:30") is None
 
@@ -339,8 +339,8 @@ def test_walltimes() -> None:
 def test_the_records_of_a_run_say_which_queue_it_uses(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other = replace(SLURM, kind="other")
-    monkeypatch.setattr(queues, "QUEUES", {"slurm": SLURM, "other": other})
+    other_queue = replace(SLURM, kind="other")
+    monkeypatch.setattr(queues, "QUEUES", {"slurm": SLURM, "other": other_queue})
     run = RunFolder(tmp_path / "tiny.zarr")
     assert used_queue(run) is None
     run.make()
@@ -351,7 +351,7 @@ def test_the_records_of_a_run_say_which_queue_it_uses(
     assert used_queue(run) is None
     HeadRecord(spec="s", system="other", at=2.0).write(generations[1].head)
     HeadRecord(spec="s", system="local", at=3.0).write(generations[2].head)
-    assert used_queue(run) is other  # its jobs may be left
+    assert used_queue(run) is other_queue  # its jobs may be left
     Submission(system="slurm", job="1", host="here", at=4.0).write(run.submission)
     assert used_queue(run) is SLURM
     text = generations[1].head.read_text(encoding="utf-8").replace('"system": "other",', "")

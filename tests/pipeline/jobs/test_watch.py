@@ -131,7 +131,7 @@ class Site:
         return self.jobs[f"{NAME}{number}"]
 
     def end(self, number: int = 0, state: str = "FAILED") -> None:
-        """A job and its workers are gone."""
+        """End a job and its workers."""
         job = self.job(number)
         job.workers = 0
         if job.job_id is not None:
@@ -139,12 +139,12 @@ class Site:
             self.ends[job.job_id] = state
 
     def settle(self, number: int = 0) -> None:
-        """Its workers come, and stay long enough."""
+        """Let the workers of a job come and stay long enough."""
         self.job(number).workers = 1
         self.wait(SETTLED_SECONDS + 1)
 
     def end_often(self, times: int, state: str = "FAILED") -> int:
-        """Job after job ends before a worker comes; how many did until the run was given up."""
+        """End jobs before a worker comes, and return how many ended until the run was given up."""
         for number in range(1, times + 1):
             self.end(state=state)
             dropped = len(self.dropped)
@@ -172,7 +172,7 @@ MakeSite = Callable[..., Site]
 
 @pytest.fixture
 def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> MakeSite:
-    """Makes a site, which stands in for SLURM's commands."""
+    """Make a site, which stands in for SLURM's commands."""
     caplog.set_level(logging.INFO, logger="sweep_clustering.pipeline.jobs")
     generation = GenerationFolder(RunFolder(tmp_path / "a.zarr"), 1)
     generation.run.make()
@@ -208,7 +208,7 @@ def test_a_lost_job_is_replaced_at_once_and_once(make: MakeSite, caplog: pytest.
 
 
 def test_many_lost_jobs_are_replaced_before_all_ends_are_known(make: MakeSite) -> None:
-    for state, asked in (("NODE_FAIL", module.MOST_ENDS), ("", 1)):  # or the queue knows nothing
+    for state, n_questions in (("NODE_FAIL", module.MOST_ENDS), ("", 1)):  # or the queue knows nothing
         site = make(n_jobs=50)
         for number in range(50):
             site.job(number).workers = 1
@@ -217,7 +217,7 @@ def test_many_lost_jobs_are_replaced_before_all_ends_are_known(make: MakeSite) -
             site.end(number, state)
         site.wait(5)
         assert len(site.dropped) == 50
-        assert site.asked_for_ends == asked
+        assert site.asked_for_ends == n_questions
 
 
 def test_one_answer_without_the_job_says_nothing(make: MakeSite) -> None:
@@ -251,7 +251,7 @@ def test_each_early_end_is_answered_later(make: MakeSite, caplog: pytest.LogCapt
 
 
 @pytest.mark.parametrize(
-    ("state", "how", "ends", "others"),
+    ("state", "how", "ends", "n_others"),
     [
         ("FAILED", "died at once: exit code 3", 2, 0),
         ("", "died at once", 2, 0),
@@ -260,11 +260,11 @@ def test_each_early_end_is_answered_later(make: MakeSite, caplog: pytest.LogCapt
         ("FAILED", "died at once: exit code 3", 3 * 2, 1),  # a third, while another job starts
     ],
 )
-def test_which_early_ends_count(make: MakeSite, state: str, how: str, ends: int, others: int) -> None:
-    site = make(failed_starts=2, n_jobs=1 + others)
+def test_which_early_ends_count(make: MakeSite, state: str, how: str, ends: int, n_others: int) -> None:
+    site = make(failed_starts=2, n_jobs=1 + n_others)
     assert site.end_often(9, state) == ends
     assert bool(site.failure) == (ends < 9)
-    assert site.lost == [(str(number), how) for number in (1, *range(2 + others, 1 + others + ends))]
+    assert site.lost == [(str(number), how) for number in (1, *range(2 + n_others, 1 + n_others + ends))]
 
 
 def test_jobs_that_die_at_once_end_the_run_with_the_end_of_a_log(make: MakeSite) -> None:
@@ -376,15 +376,15 @@ def test_a_busy_queue_is_waited_for_and_an_impossible_request_is_not(
     assert site.failure == (expected if ends else "")
 
 
-@pytest.mark.parametrize("known", [True, False])
-def test_without_any_worker_the_run_ends_in_time(make: MakeSite, known: bool) -> None:
+@pytest.mark.parametrize("is_answered", [True, False])
+def test_without_any_worker_the_run_ends_in_time(make: MakeSite, is_answered: bool) -> None:
     site = make(start_timeout=3600.0)
     site.put("1", "PENDING", "Resources")
-    site.answers = known
+    site.answers = is_answered
     site.wait(3590, step=10)
     assert not site.failure
     site.wait(15)
-    states = "1 pending (Resources)" if known else "nothing is known of the jobs"
+    states = "1 pending (Resources)" if is_answered else "nothing is known of the jobs"
     assert site.failure == f"no worker for 1:00:00 (start_timeout): {states}"
 
 
@@ -399,9 +399,9 @@ def test_a_queue_is_asked_less_and_less(make: MakeSite, caplog: pytest.LogCaptur
     site.wait(300, step=2)
     assert site.asked <= 600 / LONGEST_PAUSE + 12
     states = "2 pending (Priority)", "1 pending (Priority), 1 pending (Resources)"
-    assert caplog.messages == [f"worker jobs without workers: {each}, 1 running (None)" for each in states]
-    found = [job.state for job in site.listed.jobs]
-    assert found == ["pending (Resources)", "pending (Priority)", "starting"]
+    assert caplog.messages == [f"worker jobs without workers: {state}, 1 running (None)" for state in states]
+    job_states = [job.state for job in site.listed.jobs]
+    assert job_states == ["pending (Resources)", "pending (Priority)", "starting"]
 
 
 def test_a_queue_without_an_answer_charges_nobody(make: MakeSite, caplog: pytest.LogCaptureFixture) -> None:
@@ -445,13 +445,13 @@ def test_nodes_are_looked_up_for_jobs_with_workers(make: MakeSite) -> None:
     site.put("1", node="n7")
     site.answers = True
     site.wait(20)
-    asked = site.asked
+    n_questions = site.asked
     site.wait(60)
-    assert site.asked == asked, "not asked any more"
+    assert site.asked == n_questions, "not asked any more"
     assert site.listed.jobs[0].node == "n7", "not asked any more"
     site.job().workers = 0
     site.wait(5)
-    assert site.asked > asked + 2  # again as soon as the workers are gone
+    assert site.asked > n_questions + 2  # again as soon as the workers are gone
     site.end()
     site.wait(5)
     assert site.listed.lost[0].node == "n7"
