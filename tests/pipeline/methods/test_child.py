@@ -24,24 +24,24 @@ def test_what_is_said_is_heard(ends: Ends) -> None:
     channel, theirs = ends
     note = {"": None, "é\n": "\ud800", "number": -0.1}
     shapes = ((), (0, 3), (4,), (2, 3))
-    given = [np.arange(6)[: np.prod(shape, dtype=int)].reshape(shape) for shape in shapes]
-    given += [np.array([[0.0, np.nan], [-0.0, 5e-324]]).T, np.array([7], np.int16)]
-    Channel(theirs).send(3, 4, note, *given)
-    kind, number, heard, found = channel.receive(limit=5)
+    arrays = [np.arange(6)[: np.prod(shape, dtype=int)].reshape(shape) for shape in shapes]
+    arrays += [np.array([[0.0, np.nan], [-0.0, 5e-324]]).T, np.array([7], np.int16)]
+    Channel(theirs).send(3, 4, note, *arrays)
+    kind, number, heard, arrays_heard = channel.receive(limit=5)
     assert kind == 3
     assert number == 4
     assert heard == note
-    for one, other in zip(found, given, strict=True):
-        assert one.dtype == other.dtype
-        assert one.shape == other.shape
-        assert one.tobytes() == other.tobytes()
-        if one.size:
+    for array, original in zip(arrays_heard, arrays, strict=True):
+        assert array.dtype == original.dtype
+        assert array.shape == original.shape
+        assert array.tobytes() == original.tobytes()
+        if array.size:
             with pytest.raises(ValueError, match="WRITEABLE"):
-                one.setflags(write=True)
+                array.setflags(write=True)
 
 
 @pytest.mark.parametrize(
-    "said",
+    "content",
     [
         b"x" * HEAD.size,
         HEAD.pack(MARK, 1, 1, 2**40, 0),
@@ -54,9 +54,9 @@ def test_what_is_said_is_heard(ends: Ends) -> None:
         HEAD.pack(MARK, 1, 1, 22, 8) + b'[{}, [["f8", [1, -1]]]]' + b"12345678",
     ],
 )
-def test_what_is_no_message_is_refused_before_room_is_made(ends: Ends, said: bytes) -> None:
+def test_what_is_no_message_is_refused_before_room_is_made(ends: Ends, content: bytes) -> None:
     channel, theirs = ends
-    theirs.sendall(said + bytes(64))
+    theirs.sendall(content + bytes(64))
     with pytest.raises(Spoilt):
         channel.receive(limit=5, most=100)
 
@@ -65,8 +65,8 @@ def test_a_message_that_comes_in_bits_has_one_limit(ends: Ends) -> None:
     channel, theirs = ends
 
     def drip() -> None:
-        for each in HEAD.pack(MARK, 1, 1, 7, 0) + b"[{},[]]":
-            theirs.sendall(bytes([each]))
+        for byte in HEAD.pack(MARK, 1, 1, 7, 0) + b"[{},[]]":
+            theirs.sendall(bytes([byte]))
             time.sleep(0.02)
 
     thread = threading.Thread(target=drip)

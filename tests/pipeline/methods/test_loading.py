@@ -38,7 +38,7 @@ CONTRACT = "(X, n_clusters, must_link, cannot_link, *, weights, accuracy, random
 
 
 @pytest.mark.parametrize(
-    ("found", "options", "expected"),
+    ("method", "options", "expected"),
     [
         (with_option, {"gamma": 2}, []),
         (lambda *arguments, **keywords: None, {"a": 1}, []),
@@ -70,8 +70,8 @@ CONTRACT = "(X, n_clusters, must_link, cannot_link, *, weights, accuracy, random
         (KMeans, {"n_clusters": 3}, [("option 'n_clusters'", "another name", CALLED)]),
     ],
 )
-def test_all_that_does_not_fit_is_named(found: Any, options: dict[str, Any], expected: list[Any]) -> None:
-    assert list(loading.method_problems(found, options)) == expected
+def test_all_that_does_not_fit_is_named(method: Any, options: dict[str, Any], expected: list[Any]) -> None:
+    assert list(loading.method_problems(method, options)) == expected
 
 
 # Classes by scikit-learn's conventions as methods.
@@ -92,8 +92,8 @@ class Linked:
     def __init__(self, n_clusters: int, scale: float = 1.0) -> None:
         self.scale = scale
 
-    def fit(self, X: Any, y: Any = None, *, must_link: Any, accuracy: float, **others: Any) -> None:
-        assert others == {}
+    def fit(self, X: Any, y: Any = None, *, must_link: Any, accuracy: float, **extras: Any) -> None:
+        assert extras == {}
         assert must_link.shape == (0, 2)
         self.labels_ = np.full(len(X), int(accuracy * self.scale))
 
@@ -110,12 +110,12 @@ class Predicting:
 
 def test_what_a_class_knows_is_taken() -> None:
     theirs: Any = KMeans(n_clusters=3, random_state=7, n_init=2).fit(X)
-    found = call(KMeans, n_init=2)
-    assert (found.objective, *found.labels) == (-theirs.inertia_, *theirs.labels_)
-    assert np.array_equal(found.centroids, theirs.cluster_centers_)
-    theirs, found = GaussianMixture(n_components=3, random_state=7).fit(X), call(GaussianMixture)
-    assert (found.objective, *found.labels) == (theirs.lower_bound_, *theirs.predict(X))
-    assert np.array_equal(found.centroids, theirs.means_)
+    solution = call(KMeans, n_init=2)
+    assert (solution.objective, *solution.labels) == (-theirs.inertia_, *theirs.labels_)
+    assert np.array_equal(solution.centroids, theirs.cluster_centers_)
+    theirs, solution = GaussianMixture(n_components=3, random_state=7).fit(X), call(GaussianMixture)
+    assert (solution.objective, *solution.labels) == (theirs.lower_bound_, *theirs.predict(X))
+    assert np.array_equal(solution.centroids, theirs.means_)
     assert call(Predicting).objective is None
     # fit gets what it names, and fit_predict alone will do
     assert set(call(Linked, scale=2.5).labels) == set(call(Predicting).labels) == {2}
@@ -151,10 +151,10 @@ def answer(call: MethodCall) -> Any:
 
 def test_a_file_is_a_module_of_its_own() -> None:
     before = set(sys.modules)
-    another = MethodCall("mine", "mine.py:cluster", f"{SOURCE}\n# not loaded yet\n")
-    assert pickle.loads(pickle.dumps(another)) == another
-    assert answer(another) == [0, 0]
-    load(another)
+    method = MethodCall("mine", "mine.py:cluster", f"{SOURCE}\n# not loaded yet\n")
+    assert pickle.loads(pickle.dumps(method)) == method
+    assert answer(method) == [0, 0]
+    load(method)
     assert len(set(sys.modules) - before) == 1
     assert answer(mine("cluster", shift=1)) == answer(mine("Holder.cluster", shift=1)) == [1, 1]
     before = set(sys.modules)
@@ -164,7 +164,7 @@ def test_a_file_is_a_module_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "found"),
+    ("call", "message"),
     [
         (MethodCall("a", "k-mean"), "found 'k-mean', expected a shipped method, package.module:function, or"),
         (MethodCall("a", "k-mean"), "did you mean 'k-means'?"),
@@ -177,10 +177,10 @@ def test_a_file_is_a_module_of_its_own() -> None:
         (mine("State"), "class State"),
     ],
 )
-def test_what_is_no_method_is_said(call: MethodCall, found: str) -> None:
+def test_what_is_no_method_is_said(call: MethodCall, message: str) -> None:
     with pytest.raises(InputError, match=f"^method {call.name!r}: ") as refused:
         load(call)
-    assert found in str(refused.value)
+    assert message in str(refused.value)
 
 
 def test_texts_and_versions_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,15 +188,15 @@ def test_texts_and_versions_are_found(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ModuleNotFoundError, match="a_module_that_is_not_there"):
         load(MethodCall("a", "lacking_module:cluster"))
-    found = [read_source(f"{tmp_path}/lacking_module{end}:f") for end in (".py", "")]
-    assert found == ["import a_module_that_is_not_there\n", None]
+    sources = [read_source(f"{tmp_path}/lacking_module{end}:f") for end in (".py", "")]
+    assert sources == ["import a_module_that_is_not_there\n", None]
     for name in SHIPPED:
         for option in ("must_link", "random_state", "gama"):
             with pytest.raises(InputError, match=f"found option '{option}'"):
                 load(MethodCall(name, name, options={option: 1}))
     theirs, ours = (f"{name} {version(name)}" for name in ("scikit-learn", "sweep-clustering"))
     calls = ("sklearn.cluster:KMeans", "k-means", "spectral-links", "pckmeans", "json:loads")
-    assert [version_of(MethodCall("a", each)) for each in calls] == [theirs, theirs, theirs, ours, ""]
+    assert [version_of(MethodCall("a", text)) for text in calls] == [theirs, theirs, theirs, ours, ""]
     assert version_of(mine("cluster")) == ""
 
 
@@ -223,7 +223,7 @@ def test_what_is_known_is_kept_in_one_form() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "found"),
+    ("answer", "message"),
     [
         ([0, 1, 2], "labels: found shape (3,), expected (4,)"),
         ([0, 3, -1, 1], "labels: found -1, 3, expected whole numbers from 0 to 2"),
@@ -245,10 +245,10 @@ def test_what_is_known_is_kept_in_one_form() -> None:
         ),
     ],
 )
-def test_what_is_no_answer_is_named(answer: object, found: str) -> None:
+def test_what_is_no_answer_is_named(answer: object, message: str) -> None:
     with pytest.raises(BadAnswer) as refused:
         checked(answer, **SIZES)
-    assert found in str(refused.value)
+    assert message in str(refused.value)
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(0, 1)), max_size=40))

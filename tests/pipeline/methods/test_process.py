@@ -122,10 +122,10 @@ def test_a_call_finds_nothing_that_another_left(methods: MethodProcess) -> None:
     drawn = [ask(methods, DRAW, seed=seed) for seed in (1, 2, 1)]
     assert drawn[0] == drawn[2] != drawn[1]
     state = "hash('word') % 1000 + (np.seterr(all='raise')['under'] == 'raise')"
-    found = [ask(methods, state) for _ in range(2)]
-    with MethodProcess() as others:
-        assert found == [ask(others, state)] * 2
-        assert ask(others, DRAW) == drawn[0]
+    states = [ask(methods, state) for _ in range(2)]
+    with MethodProcess() as other_methods:
+        assert states == [ask(other_methods, state)] * 2
+        assert ask(other_methods, DRAW) == drawn[0]
     assert ask(methods, "max(pool['num_threads'] for pool in threadpool_info())") == 1
     assert ask(methods, "int(os.environ['OMP_NUM_THREADS'])") == 1
 
@@ -148,7 +148,7 @@ def test_what_is_no_answer_is_a_failure_with_a_traceback_of_its_own(methods: Met
     for act, cause in (
         ("raise SystemExit('x' * 10**7)", "SystemExit: xxx"),
         ("raise Odd", "Odd"),
-        *((f"{each}.setflags(write=True)", "ValueError: cannot set WRITEABLE") for each in parts),
+        *((f"{argument}.setflags(write=True)", "ValueError: cannot set WRITEABLE") for argument in parts),
         ("raise ValueError('no such value')", "ValueError: no such value$"),
     ):
         with pytest.raises(MethodFailed, match=f"^{cause}") as failed:
@@ -199,12 +199,12 @@ def test_a_process_that_dies_or_hangs_is_ended_and_replaced(
 
 def test_only_the_process_that_was_called_answers(methods: MethodProcess, log: Path) -> None:
     expected = [ask(methods, DRAW, seed=seed) for seed in range(4)]
-    before, found = log.read_text().count(FORKED), []
+    before, draws = log.read_text().count(FORKED), []
     for seed in range(4):
         answer = solve(methods, mine(f"os.fork() or time.sleep({seed % 2 / 5})")).solution
         assert np.asarray(answer.labels).tolist() == [0, 1, 0, 1]
-        found.append(ask(methods, DRAW, seed=seed))
-    assert found == expected
+        draws.append(ask(methods, DRAW, seed=seed))
+    assert draws == expected
     wait_until(lambda: log.read_text().count(FORKED) == before + 4)
 
 
@@ -217,8 +217,8 @@ def test_what_is_written_into_the_connection_is_no_answer(methods: MethodProcess
     assert not psutil.pid_exists(pid)
     # a reply in due form: of another call, and of this one with more after it
     for text in (f"reply({Kind.SOLVED:d}, 99, {NOTE!r}, 0)", f"reply({Kind.SOLVED:d}, 1, {NOTE!r}, 0, b'x')"):
-        with MethodProcess() as others, pytest.raises(MethodFailed, match=f"^{SPOILT}$"):
-            solve(others, mine(f"write({text}); {HANG}", time_limit=5.0))
+        with MethodProcess() as other_methods, pytest.raises(MethodFailed, match=f"^{SPOILT}$"):
+            solve(other_methods, mine(f"write({text}); {HANG}", time_limit=5.0))
     late = "threading.Thread(target=lambda: (time.sleep(0.2), write(b'too late'))).start()"
     solve(methods, mine(late))
     time.sleep(0.3)
@@ -263,12 +263,12 @@ def test_only_so_many_processes_are_kept(monkeypatch: pytest.MonkeyPatch) -> Non
         turns = [[int(ask(methods, PID, file=file)) for file in ("one", "two")] for _ in range(2)]
         assert turns[0] == turns[1]  # methods that take turns start once each
         last = int(ask(methods, PID, file="three"))
-        assert [psutil.pid_exists(each) for each in (*turns[0], last)] == [False, True, True]
+        assert [psutil.pid_exists(pid) for pid in (*turns[0], last)] == [False, True, True]
     assert not any(map(psutil.pid_exists, (*turns[0], last)))
     monkeypatch.setattr(process, "MOST_PROCESSES", 16)
     calls = [MethodCall("one", "ward"), MethodCall("two", "k-means")]
-    assert processes_kept([*calls, *(mine(file=f"a{each}") for each in (0, 1, 2, 0))]) == 4
-    assert processes_kept([mine(file=f"a{each}") for each in range(99)]) == 16
+    assert processes_kept([*calls, *(mine(file=f"a{number}") for number in (0, 1, 2, 0))]) == 4
+    assert processes_kept([mine(file=f"a{number}") for number in range(99)]) == 16
 
 
 PARENT = """
@@ -364,21 +364,21 @@ def test_a_list_among_the_options_is_new_in_each_call(methods: MethodProcess) ->
 
 
 def test_a_method_that_keeps_its_contract_has_no_breach() -> None:
-    found = check(mine("import warnings; warnings.warn('no output of mine')"), "links")
-    assert found.breaches == ()
-    assert found.version == ""
-    assert [(each.instance, each.clusters) for each in found.outcomes] == [("links", 3), ("no links", 3)]
-    found = check(mine("raise NoSolution('never')"), "links")
-    assert found.breaches == ()
-    assert {outcome.note for outcome in found.outcomes} == {"never"}
+    report = check(mine("import warnings; warnings.warn('no output of mine')"), "links")
+    assert report.breaches == ()
+    assert report.version == ""
+    assert [(case.instance, case.clusters) for case in report.outcomes] == [("links", 3), ("no links", 3)]
+    report = check(mine("raise NoSolution('never')"), "links")
+    assert report.breaches == ()
+    assert {outcome.note for outcome in report.outcomes} == {"never"}
     # a method that uses nothing gets nothing
-    seen = mine(value="float(len(must_link) + (accuracy is not None))")
+    counting = mine(value="float(len(must_link) + (accuracy is not None))")
     for uses, objectives in (("nothing", [0.0]), ("links", [10.0, 1.0])):
-        assert [each.objective for each in check(seen, uses).outcomes] == objectives  # type: ignore[arg-type]
+        assert [case.objective for case in check(counting, uses).outcomes] == objectives  # type: ignore[arg-type]
 
 
 def test_breaches_are_named() -> None:
-    for act, value, what, found in (
+    for act, value, kind, words in (
         ("", "time.time()", "not reproducible", "another answer"),
         ("", "np.inf", "no usable answer", "objective: found inf"),
         (POKE.format("X"), "None", "writes into its arguments", "wrote into X, which is read-only"),
@@ -388,4 +388,4 @@ def test_breaches_are_named() -> None:
         ("len(must_link) or time.sleep(60)", "None", "too slow", "longer than its time limit of 2 s"),
     ):
         breaches = check(mine(act, value=value, time_limit=2.0), "links").breaches
-        assert any(found in each.cause for each in breaches if each.what == what), what
+        assert any(words in breach.cause for breach in breaches if breach.what == kind), kind

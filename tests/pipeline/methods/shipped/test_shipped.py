@@ -40,8 +40,8 @@ def call(name: str, annotations: Any = (), X: Any = X, k: int = 3, seed: int = 0
 
 
 def best(name: str, annotations: Any = (), **settings: Any) -> Any:
-    found = (call(name, annotations, seed=seed, **settings) for seed in range(10))
-    return max(found, key=lambda solution: solution.objective)
+    solutions = (call(name, annotations, seed=seed, **settings) for seed in range(10))
+    return max(solutions, key=lambda solution: solution.objective)
 
 
 def inertia(labels: Any, X: Any = X) -> float:
@@ -59,30 +59,30 @@ def drawn(count: int, accuracy: float = 1.0) -> Annotations:
 
 def test_objectives_without_links_are_minus_the_inertia() -> None:
     for name, share in (("k-means", 1), ("ward", 1), ("cop-kmeans", 1), ("pckmeans", 0.5)):
-        found = best(name)
-        assert adjusted_rand_score(TRUE, found.labels) > 0.9
-        assert found.objective == pytest.approx(-share * inertia(found.labels))
-        assert found.centroids == pytest.approx(
-            np.stack([X[found.labels == k].mean(axis=0) for k in range(3)])
+        solution = best(name)
+        assert adjusted_rand_score(TRUE, solution.labels) > 0.9
+        assert solution.objective == pytest.approx(-share * inertia(solution.labels))
+        assert solution.centroids == pytest.approx(
+            np.stack([X[solution.labels == k].mean(axis=0) for k in range(3)])
         )
         if name != "ward":
             inertia_of_theirs = KMeans(3, n_init=10, random_state=0).fit(X).inertia_
-            assert found.objective == pytest.approx(-share * inertia_of_theirs)
+            assert solution.objective == pytest.approx(-share * inertia_of_theirs)
 
 
 @pytest.mark.parametrize("shape", ["spherical", "diag", "tied", "full"])
 def test_the_objective_of_a_mixture_is_its_log_likelihood(shape: str) -> None:
-    found = call(f"gaussian-mixture-{shape}")
+    solution = call(f"gaussian-mixture-{shape}")
     theirs = GaussianMixture(3, covariance_type=shape, random_state=0).fit(X)
     full = {"spherical": "k,ij->kij", "diag": "ki,ij->kij", "tied": "ij,k->kij", "full": "kij,k->kij"}[shape]
-    other = np.eye(2) if shape in ("spherical", "diag") else np.ones(3)
-    matrices = np.einsum(full, theirs.covariances_, other)
+    ones = np.eye(2) if shape in ("spherical", "diag") else np.ones(3)
+    matrices = np.einsum(full, theirs.covariances_, ones)
     densities = [
         theirs.weights_[k] * multivariate_normal.pdf(X, theirs.means_[k], matrices[k]) for k in range(3)
     ]
-    assert found.objective == pytest.approx(float(np.log(np.sum(densities, axis=0)).sum()))
-    assert np.array_equal(found.labels, np.asarray(found.probabilities).argmax(axis=1))
-    assert adjusted_rand_score(TRUE, found.labels) > 0.9
+    assert solution.objective == pytest.approx(float(np.log(np.sum(densities, axis=0)).sum()))
+    assert np.array_equal(solution.labels, np.asarray(solution.probabilities).argmax(axis=1))
+    assert adjusted_rand_score(TRUE, solution.labels) > 0.9
 
 
 def test_average_linkage_is_that_of_scipy() -> None:
@@ -104,9 +104,9 @@ def test_fewer_samples_than_clusters() -> None:
         "spectral-links",
     )
     for name in names:
-        found = call(name, [(0, 1, 1)], X=X[:2])
-        assert len(set(found.labels)) == 2
-        assert found.centroids is None or np.isnan(np.asarray(found.centroids)[2]).all()
+        solution = call(name, [(0, 1, 1)], X=X[:2])
+        assert len(set(solution.labels)) == 2
+        assert solution.centroids is None or np.isnan(np.asarray(solution.centroids)[2]).all()
     with pytest.raises(NoSolution, match="2 samples for 3 Gaussians"):
         call("gaussian-mixture-full", X=X[:2])
     with pytest.raises(NoSolution, match="singular"):
@@ -114,11 +114,11 @@ def test_fewer_samples_than_clusters() -> None:
 
 
 def test_genie_keeps_sizes_even_unless_its_threshold_is_1() -> None:
-    found = call("genie")
-    assert found.objective is None
-    assert found.centroids is None
-    assert adjusted_rand_score(TRUE, found.labels) > 0.9
-    assert np.array_equal(found.labels, call("genie", drawn(50), seed=7).labels), "one answer for a table"
+    solution = call("genie")
+    assert solution.objective is None
+    assert solution.centroids is None
+    assert adjusted_rand_score(TRUE, solution.labels) > 0.9
+    assert np.array_equal(solution.labels, call("genie", drawn(50), seed=7).labels), "one answer for a table"
     outlier = np.concatenate([X, [[30.0, 30.0]]])
     single = AgglomerativeClustering(3, linkage="single").fit(outlier).labels_
     assert adjusted_rand_score(single, call("genie", X=outlier, gini_threshold=1.0).labels) == 1
@@ -144,19 +144,19 @@ def test_no_single_move_gains_once_settled(annotations: Annotations, seed: int) 
         signs = [1 - 2 * kind for i, j, kind in annotations if i != j and labels[i] == labels[j]]
         return sum(signs) + float(pull[np.arange(N), labels].sum())
 
-    found = links.settle(before, pull, graph, rng)
+    labels_settled = links.settle(before, pull, graph, rng)
     assert np.array_equal(before, begun)
-    assert worth(found) >= worth(before) - 1e-9
+    assert worth(labels_settled) >= worth(before) - 1e-9
     for sample, cluster in product(range(N), range(3)):
-        other = found.copy()
-        other[sample] = cluster
-        assert worth(other) <= worth(found) + 1e-9
+        moved = labels_settled.copy()
+        moved[sample] = cluster
+        assert worth(moved) <= worth(labels_settled) + 1e-9
 
 
 def test_distances_and_centroids_are_those_of_the_definition() -> None:
     assert links.squared_distances(X, X[:4]) == pytest.approx(cdist(X, X[:4], "sqeuclidean"))
-    found = links.centroids_of(X, np.repeat([0, 2], 30), np.full((3, 2), 7.0))
-    assert found == pytest.approx(np.stack([X[:30].mean(axis=0), [7.0, 7.0], X[30:].mean(axis=0)]))
+    centroids = links.centroids_of(X, np.repeat([0, 2], 30), np.full((3, 2), 7.0))
+    assert centroids == pytest.approx(np.stack([X[:30].mean(axis=0), [7.0, 7.0], X[30:].mean(axis=0)]))
 
 
 def test_centres_are_drawn_by_weight_and_squared_distance() -> None:
@@ -182,9 +182,9 @@ def test_centres_are_drawn_by_weight_and_squared_distance() -> None:
 def test_cop_kmeans_breaks_no_link() -> None:
     annotations = drawn(50)
     for seed in range(5):
-        found = call("cop-kmeans", annotations, seed=seed)
-        assert broken(found.labels, annotations) == 0
-        assert found.objective == pytest.approx(-inertia(found.labels))
+        solution = call("cop-kmeans", annotations, seed=seed)
+        assert broken(solution.labels, annotations) == 0
+        assert solution.objective == pytest.approx(-inertia(solution.labels))
         # 0 and 1 must be together, 1 and 20 not: so 0 and 20 not, who come first or last
         labels = call("cop-kmeans", [(0, 1, 0), (1, 20, 1), (20, 21, 0)], k=2, seed=seed).labels
         assert labels[0] == labels[1] != labels[20] == labels[21]
@@ -193,8 +193,8 @@ def test_cop_kmeans_breaks_no_link() -> None:
 
 
 def test_pckmeans_begins_at_means_of_samples_that_must_be_together() -> None:
-    found = links._first_centroids(X, 2, np.array([[0, 1], [30, 50]]), np.random.default_rng(0))
-    assert sorted(found.tolist()) == sorted([X[:2].mean(axis=0).tolist(), X[[30, 50]].mean(axis=0).tolist()])
+    means = links._first_centroids(X, 2, np.array([[0, 1], [30, 50]]), np.random.default_rng(0))
+    assert sorted(means.tolist()) == sorted([X[:2].mean(axis=0).tolist(), X[[30, 50]].mean(axis=0).tolist()])
 
 
 def test_links_that_nothing_keeps_have_no_solution() -> None:
@@ -223,10 +223,10 @@ def test_another_order_gets_further() -> None:
 @pytest.mark.parametrize("penalty", [0.0, 0.3, 20.0, None])
 def test_the_objective_of_pckmeans_is_minus_its_cost(penalty: float | None) -> None:
     annotations = drawn(80, accuracy=0.7)
-    found = call("pckmeans", annotations, penalty=penalty)
-    labels = found.labels
-    each = 0.5 * float(X.var(axis=0).sum()) if penalty is None else penalty
-    assert found.objective == pytest.approx(-0.5 * inertia(labels) - each * broken(labels, annotations))
+    solution = call("pckmeans", annotations, penalty=penalty)
+    labels = solution.labels
+    cost = 0.5 * float(X.var(axis=0).sum()) if penalty is None else penalty
+    assert solution.objective == pytest.approx(-0.5 * inertia(labels) - cost * broken(labels, annotations))
     if penalty is None:  # then units do not matter
         assert np.array_equal(labels, call("pckmeans", annotations, X=1000 * X).labels)
 
@@ -238,10 +238,10 @@ def test_correlation_clustering_finds_the_best_there_is() -> None:
     for seed in range(8):
         rng = np.random.default_rng(seed)
         annotations = [(*rng.integers(6, size=2).tolist(), int(rng.integers(2))) for _ in range(14)]
-        found = best("correlation-clustering", annotations, X=np.zeros((6, 1)))
+        solution = best("correlation-clustering", annotations, X=np.zeros((6, 1)))
         fewest = min(broken(labels, annotations) for labels in product(range(3), repeat=6))
-        assert broken(found.labels, annotations) == fewest
-        assert found.objective == sum(i != j for i, j, _ in annotations) - fewest
+        assert broken(solution.labels, annotations) == fewest
+        assert solution.objective == sum(i != j for i, j, _ in annotations) - fewest
     pairs = [(i, j, int(TRUE[i] != TRUE[j])) for i in range(60) for j in range(i) if RNG.random() < 0.3]
     assert adjusted_rand_score(TRUE, best("correlation-clustering", pairs, X=np.zeros((60, 1))).labels) == 1
     # samples without links join the largest cluster
@@ -257,25 +257,25 @@ def test_correlation_clustering_finds_the_best_there_is() -> None:
 
 
 def matrix(annotations: Annotations, sigma: float, neighbours: int) -> NDArray[np.float64]:
-    """Affinity by the definition, pair by pair."""
+    """Return the affinity by the definition, pair by pair."""
     distances = np.linalg.norm(X[:, None] - X[None], axis=2)
     near = np.argsort(distances, axis=1)[:, 1 : neighbours + 1]
-    found = np.zeros((60, 60))
+    affinity = np.zeros((60, 60))
     for i in range(60):
         for j in near[i]:
-            found[i, j] = found[j, i] = np.exp(-(distances[i, j] ** 2) / (2 * sigma**2))
+            affinity[i, j] = affinity[j, i] = np.exp(-(distances[i, j] ** 2) / (2 * sigma**2))
     signs = np.zeros((60, 60))
     for i, j, kind in annotations:
         signs[[i, j], [j, i]] += 1 - 2 * kind
-    found[signs != 0] = signs[signs != 0] > 0
-    return found
+    affinity[signs != 0] = signs[signs != 0] > 0
+    return affinity
 
 
 def test_the_affinity_is_as_defined_and_units_do_not_matter() -> None:
     annotations = [(0, 30, 0), (0, 1, 1), (2, 3, 0), (2, 3, 1), (5, 50, 0), (5, 50, 0), (5, 50, 1)]
     graph = links.signed_graph(60, *links_of(annotations))
-    found = spectral._with_links(spectral._affinity(X, 1.5, 8), graph).toarray()
-    assert found == pytest.approx(matrix(annotations, 1.5, 8))
+    affinity = spectral._with_links(spectral._affinity(X, 1.5, 8), graph).toarray()
+    assert affinity == pytest.approx(matrix(annotations, 1.5, 8))
     assert np.array_equal(call("spectral-links").labels, call("spectral-links", X=1000 * X).labels)
     call("spectral-links", X=np.zeros((10, 2)))
     for name, options in (
@@ -295,6 +295,6 @@ def test_vectors_are_the_leading_ones_of_the_published_matrix(monkeypatch: pytes
     theirs = vectors[:, -3:] @ vectors[:, -3:].T
     for largest in (60, 59):  # of all pairs, and sparse
         monkeypatch.setattr(spectral, "LARGEST_DENSE", largest)
-        found = spectral._leading(csr_array(affinity), 3)
-        assert found @ found.T == pytest.approx(theirs, abs=1e-6)
+        leading = spectral._leading(csr_array(affinity), 3)
+        assert leading @ leading.T == pytest.approx(theirs, abs=1e-6)
         assert adjusted_rand_score(TRUE, call("spectral-links").labels) > 0.9
