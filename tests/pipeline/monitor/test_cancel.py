@@ -32,7 +32,7 @@ from sweep_clustering.storage.runfolder.lease import Cancelled, Lease
 
 @pytest.fixture
 def held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lease]:
-    """Lease whose holder seems to be on another machine: only its heartbeats tell of it."""
+    """Yield a lease whose holder seems to be on another machine, so that only heartbeats show it."""
     monkeypatch.setattr("sweep_clustering.storage.runfolder.lease.BEAT_EVERY", 0.05)
     with Lease.acquire(tmp_path / "tiny.zarr") as lease:
         file = RunFolder(lease.cube).lease(lease.number)
@@ -43,15 +43,15 @@ def held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lease]:
 
 
 def test_a_holder_elsewhere_is_asked_and_waited_for(held: Lease) -> None:
-    said, lost = list[str](), Event()
+    messages, lost = list[str](), Event()
     held._on_lost = lambda why: lost.set()
     with ThreadPoolExecutor() as pool:
         ended = pool.submit(lambda: (lost.wait(60), held.release()))
-        cancel(held.cube, said.append)
+        cancel(held.cube, messages.append)
         ended.result()
     with pytest.raises(Cancelled):
         held.check()
-    assert said[0] == f"waiting for {held.holder} to end".replace(held.holder.process.host, "far")
+    assert messages[0] == f"waiting for {held.holder} to end".replace(held.holder.process.host, "far")
     # left for every head (tests/trials/test_partitions.py has some that obey), until a submit takes it back
     run, folder = RunFolder(held.cube), held.cube.parent
     assert StopRequest.read(run.stop) is not None
@@ -73,9 +73,9 @@ def test_a_holder_that_does_not_obey_is_named_and_one_without_heartbeat_is_dead(
     monkeypatch.setattr(cancelling, "PATIENCE", 0.5)
     monkeypatch.setattr(Lease, "beat", lambda lease: None)
     time.sleep(0.2)
-    said = list[str]()
-    cancel(held.cube, said.append)
-    assert any("no heartbeat for" in line for line in said)
+    messages = list[str]()
+    cancel(held.cube, messages.append)
+    assert any("no heartbeat for" in line for line in messages)
 
 
 class Queue:
@@ -100,7 +100,7 @@ class Queue:
 def test_a_head_that_waits_and_worker_jobs_are_ended_or_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cube, said = tmp_path / "tiny.zarr", list[str]()
+    cube, messages = tmp_path / "tiny.zarr", list[str]()
     run = RunFolder(cube)
     run.make()
     Submission(system="slurm", job="10", host="here", at=90.0).write(run.submission)
@@ -114,10 +114,10 @@ def test_a_head_that_waits_and_worker_jobs_are_ended_or_named(
     assert read_run_state(cube).waiting == "10"
     HeadRecord(spec="s", job="10", state=REQUEUED, at=100.0).write(next_generation(cube).head)
     queue = Queue(monkeypatch, head_name(run), "another job")
-    cancel(cube, said.append)
+    cancel(cube, messages.append)
     cancel(cube, list[str]().append)  # it has left the queue
     assert queue.cancelled == {"10": 1}
-    assert said == [
+    assert messages == [
         "ended the head, job 10",
         "no job is left in the queue",
         f"what was finished is kept in {cube}; submit again to resume",
@@ -134,8 +134,8 @@ def test_a_head_that_waits_and_worker_jobs_are_ended_or_named(
     with monkeypatch.context() as patched:
         patched.setattr(cancelling, "END_SECONDS", 0.0)
         with pytest.raises(CannotCancel, match=r"still in the queue: 10 \(pending\)"):
-            cancel(cube, said.append)
+            cancel(cube, messages.append)
     queue.needed = 4
-    cancel(cube, said.append)
+    cancel(cube, messages.append)
     assert [job.name for job in queue.jobs] == ["another job"]
-    assert "ended 2 worker jobs" in said
+    assert "ended 2 worker jobs" in messages

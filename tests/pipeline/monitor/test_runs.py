@@ -58,9 +58,9 @@ def test_a_head_that_waits_is_told_from_one_that_died(tmp_path: Path) -> None:
     assert read_status(cube).outlook == ("not running: submit again to resume", ())
     records.Submission(system="slurm", job="12", host="here", at=100.0).write(run.submission)
     run.head_log.write_text("head.sh: line 12: python: No such file\n")
-    shown = sweep("status", cube).stdout
+    stdout = sweep("status", cube).stdout
     for words in ("no cell yet", "its head waits in the queue, job 12", "head.log ends: head.sh: line 12: "):
-        assert words in shown
+        assert words in stdout
     os.utime(run.head_log, (99.0, 99.0))  # of the run before
     assert "head.log ends" not in sweep("status", cube).stdout
     died = records.HeadRecord(spec="s", job="12", node="n1", state=records.RUNNING, at=101.0)
@@ -76,7 +76,7 @@ SENT = records.Submission(system="slurm", job="12", host="here", at=90.0)
 
 
 def test_the_lease_tells_who_runs_and_the_newer_file_who_waits() -> None:
-    for state, shown, over in (
+    for state, expected, over in (
         (RunState(None, None, None), None, True),
         (RunState(None, None, SENT), ("waiting", "12"), False),
         (RunState(None, None, SENT.model_copy(update={"system": "process"})), None, True),
@@ -86,10 +86,10 @@ def test_the_lease_tells_who_runs_and_the_newer_file_who_waits() -> None:
         (RunState(GONE, HEAD.now(records.REQUEUED), SENT), ("waiting", "12"), False),
         (RunState(GONE, HEAD.now(records.ENDED), SENT), ("ended", "12"), True),
     ):
-        found = state.to_dict()
-        assert (None if found is None else (found["state"], found["job"])) == shown, state
+        head = state.to_dict()
+        assert (None if head is None else (head["state"], head["job"])) == expected, state
         assert state.over == over
-        assert bool(state.lines()) == (found is not None)
+        assert bool(state.lines()) == (head is not None)
         assert state.dashboard == ("http://here" if state.lease is HELD else None)
     ended = HEAD.model_copy(update={"restarts": 2}).now(records.ENDED, "stopped by SIGTERM")
     (line,) = RunState(None, ended, None).lines()
@@ -106,32 +106,32 @@ def test_another_user_of_the_group_sees_the_cube_and_is_told_whose_the_run_is(fi
         cube, run = folder / "tiny.zarr", folder / "tiny.run"
         shutil.copytree(finished / "tiny.zarr", cube)
         shutil.copytree(finished / "tiny.run", run)
-        store, (block, other, *_) = BlockStore(cube), read_manifest(cube).plans["iris"].blocks()
+        store, (block, second, *_) = BlockStore(cube), read_manifest(cube).plans["iris"].blocks()
         store.clear(block, "status")
         store._write(block, "status", np.full(block.n_cells, FAILED, np.int8))
-        store.clear(other, "status")
+        store.clear(second, "status")
         for path in (run, *run.rglob("*")):
             os.chown(path, SOMEBODY, SOMEBODY)
         cell = next(iter(block.cells()))
         State(cube, Follower(cube)).document()  # what is imported for it may lie where only this user reads
         with user(STRANGER):
-            found = {words: sweep(words, cube) for words in ("status", "why", "cancel", "repair", "logs")}
-            found["why cell"] = sweep("why", cube, cell)
-            found["checksums"] = sweep("verify", cube, "--checksums")
-            found["dry"] = sweep("repair", cube, "--dry-run")
+            results = {words: sweep(words, cube) for words in ("status", "why", "cancel", "repair", "logs")}
+            results["why cell"] = sweep("why", cube, cell)
+            results["checksums"] = sweep("verify", cube, "--checksums")
+            results["dry"] = sweep("repair", cube, "--dry-run")
             document = json.loads(State(cube, Follower(cube)).document()[1])
     whose = f"tiny.run belongs to user {SOMEBODY}, and is closed to others"
     good = dict.fromkeys(("status", "why", "why cell", "checksums", "dry"), 0)
-    codes = {words: each.exit_code for words, each in found.items()}
+    codes = {words: result.exit_code for words, result in results.items()}
     assert codes == {**good, "cancel": 1, "repair": 2, "logs": 2}
-    assert all(whose in found[words].output for words in ("status", "why", "why cell", "logs"))
-    assert "submit as that user" in found["repair"].output
+    assert all(whose in results[words].output for words in ("status", "why", "why cell", "logs"))
+    assert "submit as that user" in results["repair"].output
     assert document["head"]["status"]["total"]["failed"] == block.n_cells
 
 
 @pytest.fixture
 def begun(tmp_path: Path) -> Path:
-    """Cube that is not there yet, with a run directory."""
+    """Return the path of a cube that is not there yet, with a run directory."""
     cube = tmp_path / "a.zarr"
     (RunFolder(cube).make() / "jobs").mkdir()
     return cube
@@ -227,7 +227,7 @@ def test_following_ends_when_the_head_has_left_the_queue_without_a_word(
 
 @pytest.fixture
 def cube(tmp_path: Path) -> Path:
-    """Cube of 25 cells: one failed, one pending."""
+    """Return a cube of 25 cells: one failed, one is pending."""
     path = tmp_path / "tiny.zarr"
     grid = {"datasets": [{"name": "iris", "scale": "none"}], "m": ["12", "24"]}
     toy.write(path, toy.plan("iris"), spec={"name": "tiny", "seed": 1, "grid": grid})
@@ -236,22 +236,22 @@ def cube(tmp_path: Path) -> Path:
 
 def test_cells_and_blocks_are_counted_by_state_and_damage_is_named(cube: Path) -> None:
     append_run(cube, run_record({"ecoli": ("not here",), "iris": ("came in since",)}))
-    found = read_status(cube)
-    (row,) = found.datasets
+    status = read_status(cube)
+    (row,) = status.datasets
     assert row.name == "iris"
     assert row.cells == 25
     assert row.done == 23
     assert row.failed == 1
     assert row.left == 1
-    assert (found.blocks, found.blocks_done) == (5, 4)  # the pending cell keeps its block open
-    assert found.skipped == {"ecoli": ["not here"]}
-    assert not found.to_dict()["complete"]
+    assert (status.blocks, status.blocks_done) == (5, 4)  # the pending cell keeps its block open
+    assert status.skipped == {"ecoli": ["not here"]}
+    assert not status.to_dict()["complete"]
     zarr.open_array(cube / "iris" / "status", mode="r+")[0, 0, 0, :] = NO_SOLUTION
-    (row,) = (found := read_status(cube)).datasets
+    (row,) = (status := read_status(cube)).datasets
     assert row.no_solution == 2
     assert row.done + row.failed == 22
     assert row.left == 1
-    assert "2 cells without a solution" in found.lines()
+    assert "2 cells without a solution" in status.lines()
     first = min((cube / "iris" / "status").glob("c.*"))
     first.write_bytes(first.read_bytes()[:-1])
     with pytest.raises(DamagedChunk, match="has changed"):
@@ -262,33 +262,33 @@ def test_cells_and_blocks_are_counted_by_state_and_damage_is_named(cube: Path) -
 
 def test_a_run_in_progress_tells_its_pace_and_its_jobs(cube: Path) -> None:
     names = [f"old-{n}" for n in range(9)]
-    lost = (records.LostJob(name=each, job="3", node="n2", how="was cancelled", at=0.0) for each in names)
+    lost = (records.LostJob(name=name, job="3", node="n2", how="was cancelled", at=0.0) for name in names)
     running = records.JobRecord(name="sweep-0", job="7", node="n1", state="running", workers=4)
     pending = records.JobRecord(name="sweep-1", job="", node="", state="pending", workers=0)
     jobs = records.JobList(n_jobs=2, jobs=(running, pending), n_lost=9, lost=tuple(lost), at=0.0)
     progress = records.Progress(restarts=1500, total=6000, workers=4, left=100.0, at=time.time() - 40)
     run = RunState(HELD, HEAD, None)
-    found = replace(read_status(cube), run=run, jobs=jobs, progress=progress)
-    assert found.eta == pytest.approx(60, abs=5)
-    lines = found.lines()
+    status = replace(read_status(cube), run=run, jobs=jobs, progress=progress)
+    assert status.eta == pytest.approx(60, abs=5)
+    lines = status.lines()
     assert "worker jobs: 2 wanted, 1 running, 9 lost; 4 workers" in lines
-    shown = [line.split()[-1] for line in lines if "was cancelled" in line]
-    assert shown == names[4:]  # the last ones
+    names_shown = [line.split()[-1] for line in lines if "was cancelled" in line]
+    assert names_shown == names[4:]  # the last ones
     assert lines[-2] == "dashboard: http://here"
     assert f"run by {HELD.holder}: 1,500 of 6,000 restarts, 4 workers, about 0:0" in lines[-1]
-    resumed = replace(found, progress=progress.model_copy(update={"earlier": 900, "left": None}))
+    resumed = replace(status, progress=progress.model_copy(update={"earlier": 900, "left": None}))
     words = "1,500 of 6,000 restarts, 900 of them before this run, 4 workers, timing restarts"
     assert words in resumed.lines()[-1]
     assert resumed.eta is None
-    document = json.loads(json.dumps(found.to_dict()))
+    document = json.loads(json.dumps(status.to_dict()))
     assert document["jobs"]["running"] == 1
     assert document["run"]["restarts"] == 1500
     words = "1 of 2 jobs: limit of the site (job rejected)"
-    limited = replace(found, jobs=jobs.model_copy(update={"refusal": words}))
+    limited = replace(status, jobs=jobs.model_copy(update={"refusal": words}))
     assert f"  {words}" in limited.lines()
     assert limited.to_dict()["jobs"]["refusal"] == words
     # The jobs of an ended run no longer exist.
-    assert not any("worker jobs" in line for line in replace(found, run=RunState(None, HEAD, None)).lines())
+    assert not any("worker jobs" in line for line in replace(status, run=RunState(None, HEAD, None)).lines())
     # that of an earlier run is not shown
     earlier = next_generation(cube)
     records.HeadRecord(spec="s", at=1.0).write(earlier.head)
@@ -312,7 +312,7 @@ SOLVE = tasks.run_cell
 
 
 def failing(error: Exception) -> Callable[[Science, Span, Source], Solved]:
-    """A solver that does not solve two cells."""
+    """Return a solver that does not solve two cells."""
 
     def picky(science: Science, work: Span, source: Source) -> Solved:
         if work.unit in CELLS:
@@ -326,17 +326,17 @@ def test_a_failed_cell_its_log_and_the_command_that_runs_it_alone(tmp_path: Path
     spec, cube = write_spec(tmp_path, SMALL), tmp_path / "tiny.zarr"
     with patch.object(tasks, "run_cell", failing(FloatingPointError("no such luck"))):
         assert run(spec, tmp_path) == 3
-    shown = sweep("why", cube, CELLS[0])
-    assert shown.exit_code == 0, shown.output
-    assert all(word in shown.stdout for word in ("no such luck", "2 failed", "in picky", "sweep logs "))
-    found = json.loads(sweep("why", cube, CELLS[0], "--json").stdout)
-    assert found["state"] == "failed"
-    assert [failure["attempt"] for failure in found["failures"]] == [1, 2]
-    program, *arguments = shlex.split(shown.stdout.splitlines()[-1])
-    done = sweep(*arguments)
-    assert program == "sweep", done.output
-    assert done.exit_code == 0, done.output
-    assert "5 restarts, 1 block in" in done.stderr
+    why = sweep("why", cube, CELLS[0])
+    assert why.exit_code == 0, why.output
+    assert all(word in why.stdout for word in ("no such luck", "2 failed", "in picky", "sweep logs "))
+    explanation = json.loads(sweep("why", cube, CELLS[0], "--json").stdout)
+    assert explanation["state"] == "failed"
+    assert [failure["attempt"] for failure in explanation["failures"]] == [1, 2]
+    program, *arguments = shlex.split(why.stdout.splitlines()[-1])
+    result = sweep(*arguments)
+    assert program == "sweep", result.output
+    assert result.exit_code == 0, result.output
+    assert "5 restarts, 1 block in" in result.stderr
     assert [explain(cube, str(cell)).state for cell in CELLS] == ["done", "failed"]
     again = sweep("why", cube, CELLS[0]).stdout
     assert "done, 5 restarts in" in again
@@ -372,7 +372,7 @@ def test_a_cause_is_one_line_wherever_it_is_shown(tmp_path: Path, error: Excepti
     assert submitted.exit_code == 3
     cube, cause = tmp_path / "tiny.zarr", cause_of(error)
     state = State(cube, Follower(cube))
-    (page,) = {each["cause"] for each in json.loads(state.document()[1])["head"]["failures"]["last"]}
+    (page,) = {failure["cause"] for failure in json.loads(state.document()[1])["head"]["failures"]["last"]}
     assert cause.startswith(page)
     assert f"{CELLS[0]}: {cause}" in sweep("why", cube).stdout.splitlines()
     assert f"  cause:    {cause}" in sweep("why", cube, CELLS[0]).stdout.splitlines()
