@@ -76,16 +76,16 @@ def submit(folder: Path) -> Any:
 
 
 def test_a_run_is_recorded_from_its_begin_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[HeadRecord] = []
+    recorded: list[HeadRecord] = []
 
     def run(request: Request, record: HeadRecord, *_: object) -> End:
-        seen.extend((record, record_of(tmp_path)))
+        recorded.extend((record, record_of(tmp_path)))
         return End(COMPLETE, "finished")
 
     monkeypatch.setattr(head, "_run", run)
     assert submit(tmp_path).exit_code == 0
-    (record, written), after = seen, record_of(tmp_path)
-    assert record == written
+    (record, record_on_disk), after = recorded, record_of(tmp_path)
+    assert record == record_on_disk
     assert record.state == RUNNING
     assert record.restarts == 0
     assert record.spec == str((tmp_path / "tiny.toml").resolve())
@@ -111,9 +111,9 @@ def test_a_run_without_workers_points_to_the_doctor(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(head, "_run", Mock(side_effect=ComputeClusterError("no worker for an hour")))
     following = f"next: sweep doctor --workers 0 --results {tmp_path.resolve()}"
     assert submit(tmp_path).stderr.splitlines()[-1] == following
-    shown = sweep("status", tmp_path / "tiny.zarr")
-    assert shown.stderr.splitlines()[-1] == following
-    assert "once its compute cluster has workers" in shown.stdout
+    status = sweep("status", tmp_path / "tiny.zarr")
+    assert status.stderr.splitlines()[-1] == following
+    assert "once its compute cluster has workers" in status.stdout
     monkeypatch.setattr(head, "_run", Mock(side_effect=StorageError(tmp_path, "room", "full")))
     assert "doctor" not in submit(tmp_path).stderr
     assert "doctor" not in sweep("status", tmp_path / "tiny.zarr").stderr
@@ -139,7 +139,7 @@ BY_TERM, BY_USR1, AGAIN = "stopped by SIGTERM", "stopped by SIGUSR1", "resumes w
 def test_what_ends_a_run_early_is_said_recorded_and_an_exit_code(
     of: str, error: Any, requeue: Any, end: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    code, state, how, said = end
+    code, state, how, words = end
     if requeue is not None:  # as the head that a job of the queue is, at the end of its time
         requeue.reset_mock()
         monkeypatch.setenv("SLURM_JOB_ID", "5")
@@ -151,14 +151,14 @@ def test_what_ends_a_run_early_is_said_recorded_and_an_exit_code(
     monkeypatch.setattr(head, of, Mock(side_effect=error))
     ended = submit(tmp_path)
     assert ended.exit_code == code
-    assert said in ended.stderr
+    assert words in ended.stderr
     is_again = requeue is not None and isinstance(error, Stopped)
     assert requeue is None or [call.args for call in requeue.call_args_list] == [("5",)] * is_again
     if of == "_run":
-        found = record_of(tmp_path)
-        assert found.state == state
-        assert found.how == how
-        assert found.restarts == (0 if requeue is None else 2)
+        record = record_of(tmp_path)
+        assert record.state == state
+        assert record.how == how
+        assert record.restarts == (0 if requeue is None else 2)
 
 
 def test_a_finished_run(finished: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any, tmp_path: Path) -> None:
@@ -170,12 +170,12 @@ def test_a_finished_run(finished: Path, monkeypatch: pytest.MonkeyPatch, caplog:
     inputs = replace(sweep.inputs, skipped={"ecoli": ("not here", "nor there")})
     skipping = replace(strict, sweep=replace(sweep, inputs=inputs))
     assert head._conclude(skipping) == End(FAILED_CELLS, "finished")
-    failed, other = (Cell("iris", None, 0.8, 75, replicate, "posterior") for replicate in (0, 1))
+    failed, second = (Cell("iris", None, 0.8, 75, replicate, "posterior") for replicate in (0, 1))
     monkeypatch.setattr(head, "failed_cells", lambda cube, plans: (failed,))
     assert head._conclude(strict) == End(FAILED_CELLS, "finished with failed cells")
     assert f'sweep why {sweep.cube} "{failed}"' in caplog.text
     # A cell that failed earlier is no matter of a run of others.
-    alone = replace(strict, selection=Selection(only=frozenset({other})))
+    alone = replace(strict, selection=Selection(only=frozenset({second})))
     assert head._conclude(alone).code == COMPLETE
     # the queue is asked for another head, and may be silent
     profile = Profile("p", job_queue("slurm")(kind="slurm", cores=1, memory="1GB"), None)
@@ -211,17 +211,17 @@ def test_a_head_waits_for_the_lease_of_a_dead_one(tmp_path: Path, monkeypatch: p
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
 def test_a_signal_stops_at_once_or_when_a_write_has_ended(number: signal.Signals) -> None:
-    done = list[str]()
+    writes = list[str]()
 
     def write() -> None:
         signal.raise_signal(number)
-        done.append("written")
+        writes.append("written")
 
-    for held, written in ((nullcontext, []), (uninterrupted, ["written"])):
+    for held, expected in ((nullcontext, []), (uninterrupted, ["written"])):
         with pytest.raises(Stopped) as caught, stop_on_signal(), held():
             write()
         assert caught.value.number == number
-        assert done == written
+        assert writes == expected
         signal.raise_signal(number)  # nothing happens: another one would break off what ends the process
 
 
@@ -280,7 +280,7 @@ def test_the_time_left_starts_at_the_prediction_and_follows_the_pace() -> None:
 
 
 def collector(restarts: int, questions: int, cells: int) -> Any:
-    """A ledger with so many restarts and questions left, and so many cells written."""
+    """Return a ledger with so many restarts and questions left, and so many cells written."""
     remaining = {Cell: restarts, AskedPath: questions}
     return SimpleNamespace(remaining=remaining, cells_written=cells)
 
@@ -296,17 +296,17 @@ def test_lines_and_states_come_now_and_then_and_at_the_end(
     # twelve restarts, of which two are done, and three of five cells
     work = Work(cells=5, cells_done=3, restarts=12, left=10, questions=48, questions_left=40)
     # by the restarts that are left and the time, what the file says is done
-    written = {(9, 100.0): 3, (8, 101.0): 3, (7, 102.5): 5, (5, 111.0): 7, (0, 111.5): 12}
+    expected = {(9, 100.0): 3, (8, 101.0): 3, (7, 102.5): 5, (5, 111.0): 7, (0, 111.5): 12}
     with display(work, clock, Console(file=io.StringIO()), lease) as show:
-        for (left, now[0]), done in written.items():
-            show(collector(left, 36, (10 - left) // 5), 2)
-            found = present(Progress.read(generation.state))
-            assert found.restarts == done
-            assert found.total == 12
-            assert found.earlier == 2
-            assert found.answers == 12
-            assert found.questions == 48
-            assert found.workers == 2
+        for (n_left, now[0]), n_done in expected.items():
+            show(collector(n_left, 36, (10 - n_left) // 5), 2)
+            progress = present(Progress.read(generation.state))
+            assert progress.restarts == n_done
+            assert progress.total == 12
+            assert progress.earlier == 2
+            assert progress.answers == 12
+            assert progress.questions == 48
+            assert progress.workers == 2
     terminal, file = Console(file=io.StringIO(), force_terminal=True, width=120), Console(file=io.StringIO())
     with display(Work(cells=5, restarts=10, left=10), clock, terminal, lease, is_bounded=True) as show:
         show(collector(6, 0, 3), 2)
@@ -332,8 +332,8 @@ def test_while_restarts_are_timed_that_is_shown(tmp_path: Path, caplog: pytest.L
         show(collector(9, 0, 0), 2)
     assert "1 of 10 restarts" in terminal.file.getvalue()
     assert "timing restarts" in terminal.file.getvalue()
-    found = present(Progress.read(generation.state))
-    assert found.left is None
+    progress = present(Progress.read(generation.state))
+    assert progress.left is None
 
 
 ONE = TINY.replace("[0.8, 1.0]", "[0.8]").replace('"0.5N", "1N"', '"0.5N"')
@@ -349,14 +349,14 @@ PACED = sabotage.environment([("", "paced")], pace=0.2)
 
 @pytest.fixture(scope="module")
 def iris(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Cube of the part on iris, run serially in one go."""
+    """Return the cube of the part on iris, which ran serially at once."""
     folder = tmp_path_factory.mktemp("iris")
     assert run(write_spec(folder, IRIS), folder) == 0
     return folder / "tiny.zarr"
 
 
 def test_growing_computes_only_what_is_new(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Replicates by any number, where the last chunk is filled little by little; also without its timings."""
+    """Replicates grow by any number and fill the last chunk little by little, also without timings."""
     spec, run_folder = tmp_path / "tiny.toml", RunFolder(tmp_path / "tiny.zarr")
     grown = IRIS.replace("[0.8]", "[0.8, 1.0]").replace('"0.5N"', '"0.5N", "1N"')
     texts = [IRIS, *(grown.replace("replicates = 2", f"replicates = {number}") for number in (3, 7))]
@@ -406,7 +406,7 @@ def test_asked_to_stop_and_submitted_again(
 def test_the_total_that_is_announced_is_the_one_that_is_reached(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Restarts that are timed are of it, and a run of a cube that has grown begins at what is done."""
+    """It counts timed restarts, and a run of a cube that has grown begins at what is done."""
     spec, cube = write_spec(tmp_path, IRIS), tmp_path / "tiny.zarr"
     assert run(spec, tmp_path) == 0
     assert f"{RESTARTS} restarts to run\n" in caplog.text
@@ -461,10 +461,10 @@ def test_a_run_has_a_page_and_a_terminal_that_closes_leaves_nobody_behind(tmp_pa
 
     wait_until(begun)
     (page,) = re.findall(r"dashboard: (http\S+/sweep)", RunFolder(cube).log.read_text())
-    shown = json.load(urlopen(f"{page}/state.json", timeout=20))["head"]
-    assert shown["status"]["holder"] == str(present(read_lease(cube)).holder)
-    assert shown["crew"]["connected"] == 2
-    assert all(len(row) == 5 for row in shown["crew"]["rows"])
+    state = json.load(urlopen(f"{page}/state.json", timeout=20))["head"]
+    assert state["status"]["holder"] == str(present(read_lease(cube)).holder)
+    assert state["crew"]["connected"] == 2
+    assert all(len(row) == 5 for row in state["crew"]["rows"])
     workers = psutil.Process(process.pid).children(recursive=True)
     os.close(keyboard)
     assert process.wait(timeout=120) == 128 + signal.SIGHUP
@@ -499,7 +499,7 @@ def test_several_signals_end_a_run_with_one_line(
 @pytest.mark.slow
 @pytest.mark.parametrize("moment", ["loading the search", "restarts to run"])
 def test_the_third_ctrl_c_ends_a_run_at_once_and_leaves_nobody_behind(tmp_path: Path, moment: str) -> None:
-    """Also where workers cannot be closed: they are stopped here, and answer nothing."""
+    """This holds also for workers that cannot be closed: they are stopped here and answer nothing."""
     spec = write_spec(tmp_path, IRIS)
     terminal = Pseudo("submit", str(spec), "--workers", "2", "--results", str(tmp_path), folder=tmp_path)
     terminal.wait_for(moment)
@@ -586,8 +586,8 @@ def test_another_value_for_a_journaled_restart_is_an_alarm(
     solve = tasks.run_cell
 
     def drifting(science: Science, span: Span[Cell], source: Source) -> Solved:
-        done = solve(science, span, source)
-        return replace(done, objectives=done.objectives + time.monotonic())
+        result = solve(science, span, source)
+        return replace(result, objectives=result.objectives + time.monotonic())
 
     monkeypatch.setattr(tasks, "run_cell", drifting)
     assert run(write_spec(tmp_path, IRIS), tmp_path) == 1
@@ -603,7 +603,7 @@ def test_answers_to_other_batches(tmp_path: Path, iris: Path, monkeypatch: pytes
 
     monkeypatch.setattr(tasks, "run_task", mixed_up)
     assert run(write_spec(tmp_path, IRIS), tmp_path, batch_restarts=1) == 3
-    causes = {each.cause for each in read_failures(RunFolder(tmp_path / "tiny.zarr"))}
+    causes = {failure.cause for failure in read_failures(RunFolder(tmp_path / "tiny.zarr"))}
     assert causes == {"BatchLost: what came back was the answer to another batch"}
     monkeypatch.undo()
     assert run(write_spec(tmp_path, IRIS), tmp_path, retry_failed=True) == 0

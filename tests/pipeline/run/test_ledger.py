@@ -41,26 +41,26 @@ def test_mixtures_vary_before_redraws() -> None:
 
 
 def waves(draws: int, *, left: float, write_seconds: tuple[float, ...] = ()) -> list[range]:
-    found = [range(0)]
-    while found[-1].stop < draws:
-        handed = found[-1].stop
-        rest = left * (draws - handed) / draws
-        found.append(ledger.next_wave(handed, draws, blocks=20, left=rest, write_seconds=write_seconds))
-    return found[1:]
+    ranges = [range(0)]
+    while ranges[-1].stop < draws:
+        handed = ranges[-1].stop
+        seconds = left * (draws - handed) / draws
+        ranges.append(ledger.next_wave(handed, draws, blocks=20, left=seconds, write_seconds=write_seconds))
+    return ranges[1:]
 
 
 def test_a_long_run_begins_with_one_draw_and_doubles_and_a_short_one_writes_each_block_once() -> None:
     for draws, left in itertools.product((1, 2, 3, 30, 1000), (0.0, 10.0, 100.0, 1e6)):
-        found = waves(draws, left=left)
-        assert list(itertools.chain.from_iterable(found)) == list(range(draws))
+        ranges = waves(draws, left=left)
+        assert list(itertools.chain.from_iterable(ranges)) == list(range(draws))
         # the budget is looked at again before each wave: the bound on the whole is that of the first look
         assert (
-            len(found) - 1
+            len(ranges) - 1
         ) * 20 * ledger.WRITE_SECONDS <= 2 * ledger.WRITING_SHARE * left + 20 * ledger.WRITE_SECONDS * (
             left > 0
         )
     ends = [0, 1, 2, 4, 8, 16, 30]
-    assert waves(30, left=1e6) == [range(*each) for each in itertools.pairwise(ends)]
+    assert waves(30, left=1e6) == [range(*pair) for pair in itertools.pairwise(ends)]
     assert waves(30, left=20.0) == waves(30, left=1e3, write_seconds=(5.0, 15.0)) == [range(30)], (
         "a slow disk"
     )
@@ -90,7 +90,7 @@ def cube(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def start(cube: Path) -> Iterator[Start]:
-    """Starts a collector; each call stands for another process, after the one before has died."""
+    """Return a function that starts a collector, like another process after the last one has died."""
     with ExitStack() as stack:
 
         def begin(selection: Selection | None = None, *, plan: DatasetPlan = PLAN) -> ledger.Collector:
@@ -111,7 +111,7 @@ def start(cube: Path) -> Iterator[Start]:
 
 
 def solved(cell: Cell, start: int = 0, stop: int = 3) -> Solved:
-    """A result whose solution tells which restart it comes from."""
+    """Return a result whose solution tells which restart it comes from."""
     span, part = Span(cell, start, stop), OBJECTIVES[start:stop].copy()
     best = start + int(np.argmax(part))
     solution = np.full(5, best % 2, np.int16), np.full((2, 2), float(best)), np.full(2, float(best))
@@ -123,37 +123,37 @@ def failed(unit: Any, start: int = 0, stop: int = 3) -> Failed:
 
 
 def statuses(cube: Path, cell: Cell = FIRST) -> list[int]:
-    """Status of every cell of the block of `cell`."""
+    """Return the status of every cell of the block of `cell`."""
     return BlockStore(cube, read_only=True).statuses(PLAN.block_of(cell)).tolist()
 
 
 def counted(collector: ledger.Collector) -> dict[Any, int]:
-    """Restarts left of each cell that has any, and questions of each path."""
-    left = Counter[Any]()
+    """Return the restarts that are left of each cell, and the questions of each path."""
+    counts = Counter[Any]()
     for span in collector.count(*collector.plans.values()):
-        left[span.unit] += span.size
-    return left
+        counts[span.unit] += span.size
+    return counts
 
 
 def test_a_block_is_written_when_its_last_cell_is_in(start: Start, cube: Path) -> None:
-    found = start()
-    assert counted(found) == {BASELINE: 3, FIRST: 3, SECOND: 3}
-    assert list(found.left(PLAN)) == [Span(cell, 0, 3) for cell in (BASELINE, FIRST, SECOND)]
+    collector = start()
+    assert counted(collector) == {BASELINE: 3, FIRST: 3, SECOND: 3}
+    assert list(collector.left(PLAN)) == [Span(cell, 0, 3) for cell in (BASELINE, FIRST, SECOND)]
     # batches that ended together are one record
-    assert found.take([solved(FIRST, 0, 1), solved(FIRST, 1, 3), solved(SECOND, 0, 2)]) == []
+    assert collector.take([solved(FIRST, 0, 1), solved(FIRST, 1, 3), solved(SECOND, 0, 2)]) == []
     (record,) = records(cube)
     assert [(entry["start"], entry["stop"]) for entry in record[0]["partials"]] == [(0, 1), (1, 3), (0, 2)]
-    assert found.blocks_written == 0
+    assert collector.blocks_written == 0
     assert statuses(cube) == [PENDING, PENDING]
-    assert found.missing(FIRST) == []
-    assert found.missing(SECOND) == [Span(SECOND, 2, 3)]
+    assert collector.missing(FIRST) == []
+    assert collector.missing(SECOND) == [Span(SECOND, 2, 3)]
     # what the journal holds is not asked for again, by this driver or the next
-    for each in (found, start()):
-        assert counted(each) == {BASELINE: 3, SECOND: 1}
-    found = start()
-    assert list(found.left(PLAN)) == [Span(BASELINE, 0, 3), Span(SECOND, 2, 3)]
-    found.take([solved(SECOND, 2, 3)])
-    assert found.blocks_written == 1
+    for driver in (collector, start()):
+        assert counted(driver) == {BASELINE: 3, SECOND: 1}
+    collector = start()
+    assert list(collector.left(PLAN)) == [Span(BASELINE, 0, 3), Span(SECOND, 2, 3)]
+    collector.take([solved(SECOND, 2, 3)])
+    assert collector.blocks_written == 1
     assert statuses(cube) == [DONE, DONE]
     arrays = BlockStore(cube).read(PLAN.block_of(FIRST))
     assert arrays["log_likelihood"].tolist() == [OBJECTIVES.tolist()] * 2
@@ -161,20 +161,20 @@ def test_a_block_is_written_when_its_last_cell_is_in(start: Start, cube: Path) -
     source = RealSource(*draw_inputs(PLAN))
     for cell, drawn in zip((FIRST, SECOND), arrays["annotations"], strict=True):
         assert np.array_equal(drawn, cell_annotations(7, cell, source, Crowd()))
-    assert found.seconds(FIRST) == 0.5
-    assert found.seconds(BASELINE) is None
-    found.take([solved(FIRST)])  # of a block that is written: dropped
-    assert found.blocks_written == 1
-    found.close()
+    assert collector.seconds(FIRST) == 0.5
+    assert collector.seconds(BASELINE) is None
+    collector.take([solved(FIRST)])  # of a block that is written: dropped
+    assert collector.blocks_written == 1
+    collector.close()
     assert list(records(cube)) == []
 
 
 def test_a_block_whole_in_the_journal(start: Start, cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = start()
-    list(found.left(PLAN))
+    first = start()
+    list(first.left(PLAN))
     with monkeypatch.context() as killed:
         killed.setattr(ledger.Collector, "_write_complete", lambda *_: None)
-        found.take([solved(FIRST), solved(SECOND)])
+        first.take([solved(FIRST), solved(SECOND)])
     assert statuses(cube) == [PENDING, PENDING]
     again = start()
     assert list(again.left(PLAN)) == [Span(BASELINE, 0, 3)]
@@ -189,16 +189,16 @@ def test_a_block_whole_in_the_journal(start: Start, cube: Path, monkeypatch: pyt
 
 
 def test_a_cell_that_fails_twice(start: Start, cube: Path, caplog: pytest.LogCaptureFixture) -> None:
-    found = start()
-    list(found.left(PLAN))
+    collector = start()
+    list(collector.left(PLAN))
     # what was lost with others is charged to nobody
-    assert found.take([replace(failed(FIRST), charged=False)] * 3) == [Span(FIRST, 0, 3)] * 3
-    assert found.take([solved(SECOND), failed(FIRST)]) == [Span(FIRST, 0, 3)]
-    assert found.take([failed(FIRST)]) == []
+    assert collector.take([replace(failed(FIRST), charged=False)] * 3) == [Span(FIRST, 0, 3)] * 3
+    assert collector.take([solved(SECOND), failed(FIRST)]) == [Span(FIRST, 0, 3)]
+    assert collector.take([failed(FIRST)]) == []
     assert f"cell {FIRST} failed: ValueError: no" in caplog.text
-    assert found.blocks_written == 1
+    assert collector.blocks_written == 1
     assert statuses(cube) == [FAILED, DONE]
-    assert found.take([failed(FIRST)]) == [], "its block is closed"
+    assert collector.take([failed(FIRST)]) == [], "its block is closed"
     assert [record.attempt for record in read_failures(RunFolder(cube))] == [*range(1, ledger.ATTEMPTS + 1)]
     assert [span.unit for span in start().left(PLAN)] == [BASELINE]
     retried = start(Selection(retry_failed=True))
@@ -208,19 +208,19 @@ def test_a_cell_that_fails_twice(start: Start, cube: Path, caplog: pytest.LogCap
 
 
 def test_some_draws_of_a_block_are_written_before_the_others(start: Start, cube: Path) -> None:
-    found = start()
-    assert found.open_cell(FIRST) == [Span(FIRST, 0, 3)]  # as a pilot does
-    assert list(found.left(PLAN, range(1))) == [Span(BASELINE, 0, 3), Span(FIRST, 0, 3)]
-    found.take([solved(BASELINE), solved(FIRST)])
-    assert found.blocks_written == 1, "the baseline's is whole"
+    collector = start()
+    assert collector.open_cell(FIRST) == [Span(FIRST, 0, 3)]  # as a pilot does
+    assert list(collector.left(PLAN, range(1))) == [Span(BASELINE, 0, 3), Span(FIRST, 0, 3)]
+    collector.take([solved(BASELINE), solved(FIRST)])
+    assert collector.blocks_written == 1, "the baseline's is whole"
     assert statuses(cube) == [DONE, PENDING], "the baseline's is whole"
     before = BlockStore(cube).read(PLAN.block_of(FIRST))
     assert {*before["labels"][1], *before["annotations"][1].ravel()} == {-1}
-    assert list(found.left(PLAN, range(1, 2))) == [Span(SECOND, 0, 3)]
-    found.close()
+    assert list(collector.left(PLAN, range(1, 2))) == [Span(SECOND, 0, 3)]
+    collector.close()
     assert list(records(cube)) == [], "nothing waits for the rest of the block"
-    found.take([solved(SECOND)])
-    assert found.blocks_written == 2
+    collector.take([solved(SECOND)])
+    assert collector.blocks_written == 2
     assert statuses(cube) == [DONE, DONE]
     after = BlockStore(cube).read(PLAN.block_of(FIRST))
     for name, values in before.items():
@@ -234,7 +234,7 @@ TIMING = Timing({Key.of(ONE, 0): Times(1.0)})
 
 
 def answers(path: AskedPath, stop: int = 10) -> np.ndarray:
-    """Made-up answers, a function of the path."""
+    """Return made-up answers, which are a function of the path."""
     return np.random.default_rng(path.replicate).integers(0, 2, size=(stop, 3)).astype(np.int32)
 
 
@@ -262,36 +262,36 @@ def runnable(collector: ledger.Collector) -> list[Cell]:
 
 
 def test_batches_follow_each_other_and_make_cells_runnable(start: Start, cube: Path) -> None:
-    found = start(plan=ASKING_PLAN)
-    paths = found.paths
-    assert left(found) == [(ONE, 0, 8), (TWO, 0, 8)], "whole batches"
-    assert counted(found)[ONE] == 8
+    collector = start(plan=ASKING_PLAN)
+    paths = collector.paths
+    assert left(collector) == [(ONE, 0, 8), (TWO, 0, 8)], "whole batches"
+    assert counted(collector)[ONE] == 8
     tasks: Any = paths.next_task(0.0, TIMING), paths.next_task(3.5, TIMING)
-    asked = [(task.spans[0].unit, task.spans[0].size, task.predicted) for task in tasks]
-    assert asked == [(ONE, 2, 1.0), (TWO, 6, 3.0)]
+    sizes = [(task.spans[0].unit, task.spans[0].size, task.predicted) for task in tasks]
+    assert sizes == [(ONE, 2, 1.0), (TWO, 6, 3.0)]
     assert paths.next_task(100.0, TIMING) is None, "nobody asks a path twice at a time"
-    found.take([answered(ONE, 0, 2)])
-    assert runnable(found) == []
+    collector.take([answered(ONE, 0, 2)])
+    assert runnable(collector) == []
     assert paths.annotations(cells(3, 0)[0]) is None
     again: Any = paths.next_task(0.0, TIMING)
     assert np.array_equal(again.spans[0].answers, answers(ONE)[:2])
-    found.take([answered(ONE, 2, 4)])
-    (first, _) = spans = list(found.runnable())
+    collector.take([answered(ONE, 2, 4)])
+    (first, _) = spans = list(collector.runnable())
     assert [span.unit for span in spans] == cells(3, 0)
     assert np.array_equal(first.answers, answers(ONE)[:3]), "a worker could not draw them again"
-    assert runnable(found) == [], "once"
-    found.take([answered(TWO, start, start + 2) for start in range(0, 8, 2)])
-    assert runnable(found) == [*cells(3, 1), *cells(7, 1)]
-    assert left(found) == [(ONE, 4, 8)]
+    assert runnable(collector) == [], "once"
+    collector.take([answered(TWO, start, start + 2) for start in range(0, 8, 2)])
+    assert runnable(collector) == [*cells(3, 1), *cells(7, 1)]
+    assert left(collector) == [(ONE, 4, 8)]
     # what is journalled is there for the next driver, which drops nothing that a cell still needs
-    found = start(plan=ASKING_PLAN)
-    assert runnable(found) == [*cells(3, 0), *cells(3, 1), *cells(7, 1)]
-    assert left(found) == [(ONE, 4, 8)]
-    for each in (*cells(3, 0), *cells(3, 1)):
-        found.take([solved(each)])
+    collector = start(plan=ASKING_PLAN)
+    assert runnable(collector) == [*cells(3, 0), *cells(3, 1), *cells(7, 1)]
+    assert left(collector) == [(ONE, 4, 8)]
+    for cell in (*cells(3, 0), *cells(3, 1)):
+        collector.take([solved(cell)])
     arrays = BlockStore(cube).read(ASKING_PLAN.block_of(cells(3, 0)[0]))
     assert np.array_equal(arrays["annotations"], [answers(path)[:3] for path in (ONE, TWO)])
-    found.close()
+    collector.close()
     assert [entry["start"] for header, _ in records(cube) for entry in header["paths"]] == [0, 2, 0, 2, 4, 6]
     assert left(start(plan=ASKING_PLAN)) == [(ONE, 4, 8)]
 
@@ -300,51 +300,51 @@ def test_a_path_goes_on_where_journal_and_cube_end(start: Start, cube: Path) -> 
     start(plan=ASKING_PLAN)
     # m = 3 is written: its annotations end within the second batch, which is asked again
     write(cube, 3)
-    found = start(plan=ASKING_PLAN)
-    assert runnable(found) == []
-    assert left(found) == [(ONE, 2, 8), (TWO, 2, 8)]
-    found.take([answered(ONE, 2, 4)])
-    assert left(found) == [(ONE, 4, 8), (TWO, 2, 8)]
-    assert found.paths.needed() == {ONE: 7, TWO: 7}
-    other = Answered(Span(TWO, 2, 4), 1 - answers(TWO)[2:4], 1.0, 1.0)
+    collector = start(plan=ASKING_PLAN)
+    assert runnable(collector) == []
+    assert left(collector) == [(ONE, 2, 8), (TWO, 2, 8)]
+    collector.take([answered(ONE, 2, 4)])
+    assert left(collector) == [(ONE, 4, 8), (TWO, 2, 8)]
+    assert collector.paths.needed() == {ONE: 7, TWO: 7}
+    answer = Answered(Span(TWO, 2, 4), 1 - answers(TWO)[2:4], 1.0, 1.0)
     with pytest.raises(Mismatch, match=r"path a/p=0.9/design=active/replicate=1, question 2"):
-        found.take([other])
+        collector.take([answer])
     write(cube, 7)
-    found = start(plan=ASKING_PLAN)
-    assert left(found) == []
-    assert found.paths.needed() == {}
-    found.close()
+    collector = start(plan=ASKING_PLAN)
+    assert left(collector) == []
+    assert collector.paths.needed() == {}
+    collector.close()
     assert list(records(cube)) == []
 
 
 def test_a_path_that_fails_twice_is_given_up_with_its_cells(start: Start, cube: Path) -> None:
-    found = start(plan=ASKING_PLAN)
-    found.paths.next_task(0.0, TIMING)
-    found.take([failed(ONE, 0, 2)])
-    found.take([answered(ONE, 0, 4)])  # answers in between forgive a failure
-    list(found.runnable())
-    assert found.take([failed(ONE, 4, 6)]) == []
-    assert found.paths.next_task(100.0, TIMING, {ONE}).spans[0].size == 2, "one batch after a failure"
-    found.take([failed(ONE, 4, 6)])
-    assert left(found) == [(TWO, 0, 8)]
-    assert found.paths.next_task(0.0, TIMING, {ONE}) is None
+    collector = start(plan=ASKING_PLAN)
+    collector.paths.next_task(0.0, TIMING)
+    collector.take([failed(ONE, 0, 2)])
+    collector.take([answered(ONE, 0, 4)])  # answers in between forgive a failure
+    list(collector.runnable())
+    assert collector.take([failed(ONE, 4, 6)]) == []
+    assert collector.paths.next_task(100.0, TIMING, {ONE}).spans[0].size == 2, "one batch after a failure"
+    collector.take([failed(ONE, 4, 6)])
+    assert left(collector) == [(TWO, 0, 8)]
+    assert collector.paths.next_task(0.0, TIMING, {ONE}) is None
     assert [record.attempt for record in read_failures(RunFolder(cube))] == [1, 1, 2]
-    assert found.missing(cells(7, 0)[0]) == []
-    found.take([answered(TWO, 0, 8)])
-    for span in list(found.runnable()):
-        found.take([solved(span.unit)])
+    assert collector.missing(cells(7, 0)[0]) == []
+    collector.take([answered(TWO, 0, 8)])
+    for span in list(collector.runnable()):
+        collector.take([solved(span.unit)])
     block = ASKING_PLAN.block_of(cells(7, 0)[0])
     assert BlockStore(cube).statuses(block).tolist() == [FAILED, FAILED, DONE, DONE]
 
 
 def test_only_what_is_wanted_is_asked(start: Start) -> None:
-    one = cells(3, 1)[0]
-    found = start(Selection(only=frozenset({one})), plan=ASKING_PLAN)
-    assert left(found) == [(TWO, 0, 4)]
-    found.take([answered(TWO, 0, 4)])
-    assert runnable(found) == [one]
-    assert found.paths.needed() == {ONE: 7, TWO: 7}, "cells of other runs need them"
+    cell = cells(3, 1)[0]
+    collector = start(Selection(only=frozenset({cell})), plan=ASKING_PLAN)
+    assert left(collector) == [(TWO, 0, 4)]
+    collector.take([answered(TWO, 0, 4)])
+    assert runnable(collector) == [cell]
+    assert collector.paths.needed() == {ONE: 7, TWO: 7}, "cells of other runs need them"
     # a journal that lacks the beginning is damaged
-    found._journal.append(*ledger.to_record([answered(ONE, 2, 4)]))
+    collector._journal.append(*ledger.to_record([answered(ONE, 2, 4)]))
     with pytest.raises(JournalDamaged, match=r"answers of a/p=0.9/design=active/replicate=0 from 2 on"):
         start(plan=ASKING_PLAN)

@@ -29,7 +29,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunFolder:
 
 @pytest.fixture
 def command(tmp_path: Path) -> list[str]:
-    """A command that keeps its input, a line of text and a document."""
+    """Return a command that keeps its input, a line of text and a document."""
     return ["sh", "-c", f"cat >> {tmp_path}/heard"]
 
 
@@ -151,8 +151,8 @@ def test_jobs_that_wait_on_a_real_slurm(
     keys = "cores: 1, memory: 1GB, queue: closed, interface: lo, start_timeout: 10s"
     file.write_text(f"slurm: {{kind: slurm, {keys}, notify: [sh, -c, 'cat >> {tmp_path}/heard']}}")
     places = "--results", tmp_path, "--cluster", file, "--profile", "slurm"
-    done = sweep("submit", sweeping.write_spec(tmp_path), *places)
-    assert done.exit_code == 1
+    result = sweep("submit", sweeping.write_spec(tmp_path), *places)
+    assert result.exit_code == 1
     waiting, failed = heard()
     assert waiting["text"] == "tiny: no worker for 0:00:05; 1 job pending (PartitionDown)"
     assert failed["event"] == "failed"

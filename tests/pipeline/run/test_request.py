@@ -60,30 +60,30 @@ def test_only_the_named_cells_run_and_only_their_blocks_are_read() -> None:
     assert list(only.blocks(plan)) == [plan.block_of(CELL)]
     assert list(only.blocks(make_plan("b"))) == []
     # cells that are named are tried again, others of their blocks never
-    one = request.Selection(retry_failed=True, only=frozenset({CELL}))
-    assert [one.settles(cell, FAILED) for cell in (CELL, OTHER)] == [False, True]
+    named = request.Selection(retry_failed=True, only=frozenset({CELL}))
+    assert [named.settles(cell, FAILED) for cell in (CELL, OTHER)] == [False, True]
 
 
 def test_a_settled_cube(tmp_path: Path) -> None:
-    retry, other = request.Selection(retry_failed=True), request.Selection(only=frozenset({OTHER}))
-    one = request.Selection(only=frozenset({CELL}))
+    retry, other_alone = request.Selection(retry_failed=True), request.Selection(only=frozenset({OTHER}))
+    cell_alone = request.Selection(only=frozenset({CELL}))
     cases: dict[tuple[int, ...], dict[request.Selection, bool]] = {
-        (DONE, FAILED, DONE): {request.Selection(): True, retry: False, other: True, one: False},
-        (DONE, PENDING, DONE): {request.Selection(): False, other: True},
-        (PENDING, DONE, DONE): {other: True},
-        (NO_SOLUTION, NO_SOLUTION, DONE): {retry: True, one: True},
+        (DONE, FAILED, DONE): {request.Selection(): True, retry: False, other_alone: True, cell_alone: False},
+        (DONE, PENDING, DONE): {request.Selection(): False, other_alone: True},
+        (PENDING, DONE, DONE): {other_alone: True},
+        (NO_SOLUTION, NO_SOLUTION, DONE): {retry: True, cell_alone: True},
     }
-    for statuses, found in cases.items():
+    for statuses, answers in cases.items():
         cube = tmp_path / f"{statuses}.zarr"
         create(cube, [PLAN], draw_inputs, SPEC)
         for part, status in zip(PLAN.blocks(), (statuses[:1], statuses[1:]), strict=True):
             BlockStore(cube).write(part, draw_block(PLAN, part) | {"status": np.array(status, np.int8)})
         sweep = request.Sweep(Mock(), Inputs((PLAN,), {}, {}), cube)
-        assert {selection: request.is_settled(sweep, selection) for selection in found} == found
+        assert {selection: request.is_settled(sweep, selection) for selection in answers} == answers
         # one that is missing or to be grown is not
-        assert not request.is_settled(replace(sweep, cube=tmp_path / "none.zarr"), other)
+        assert not request.is_settled(replace(sweep, cube=tmp_path / "none.zarr"), other_alone)
         for plans in ((PLAN, make_plan("b")), (replace(PLAN, p=(0.9, 0.8)),)):
-            assert not request.is_settled(replace(sweep, inputs=Inputs(plans, {}, {})), other)
+            assert not request.is_settled(replace(sweep, inputs=Inputs(plans, {}, {})), other_alone)
 
 
 def test_a_head_is_told_every_choice_but_defaults(tmp_path: Path) -> None:
@@ -93,9 +93,9 @@ def test_a_head_is_told_every_choice_but_defaults(tmp_path: Path) -> None:
     assert options.flags()[:8] == [*first, "--retry-failed", "--strict"]
     assert options.flags()[-4:] == ["--only", "a/b", "--only", "c"]
     submit = present(main.get_command(Context(main), "submit"))
-    known = {option for parameter in submit.params for option in parameter.opts}
+    options_of_submit = {option for parameter in submit.params for option in parameter.opts}
     for name in {field.name for field in fields(request.Options)} - request.NOT_FORWARDED:
         changed = replace(request.Options(tmp_path), **{name: ("x",) if name == "only" else True})
-        assert changed.flags()[0] in known, name
+        assert changed.flags()[0] in options_of_submit, name
     assert request.Options(tmp_path, detach=True, dry_run=True).flags() == []
     assert request.Options(tmp_path, workers=0).flags() == ["--workers", "0"]

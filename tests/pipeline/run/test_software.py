@@ -18,7 +18,7 @@ WORDS = f"runs with different software or processors: python: {HERE} (run 1), 3.
 
 @pytest.fixture(scope="module")
 def mixed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cube that one Python began and another one finished."""
+    """Return a cube that one Python began and another one finished."""
     folder = tmp_path_factory.mktemp("mixed")
     spec = write_spec(folder, tiny(99, datasets=[{"name": "iris"}], p=[0.8]))
     assert run(spec, folder) == 0
@@ -43,9 +43,9 @@ def test_status_says_so(mixed: Path) -> None:
 
 
 def test_the_report_says_so(mixed: Path, tmp_path: Path) -> None:
-    shown = sweep("report", mixed, "--out", tmp_path).stdout
-    assert WORDS in " ".join(shown.split())
-    assert "\nThis sweep has runs with different software" in shown
+    report = sweep("report", mixed, "--out", tmp_path).stdout
+    assert WORDS in " ".join(report.split())
+    assert "\nThis sweep has runs with different software" in report
     assert WORDS in (tmp_path / "report.html").read_text()
 
 
@@ -63,10 +63,10 @@ def test_a_cube_without_these_fields_says_nothing(mixed: Path) -> None:
     root = mixed / "zarr.json"
     document = json.loads(root.read_text())
     for record in document["attributes"]["runs"]:
-        kept = {name: record["fingerprint"][name] for name in ("sweep", "numba", "numpy", "libc", "cpu")}
-        record["fingerprint"] = kept
-    other = mixed.with_name("older.zarr")
-    other.mkdir()
-    (other / "zarr.json").write_text(json.dumps(document))
-    assert read_manifest(other).software == ""
-    assert read_manifest(other).made_with[0]["python"] == HERE
+        fewer = {name: record["fingerprint"][name] for name in ("sweep", "numba", "numpy", "libc", "cpu")}
+        record["fingerprint"] = fewer
+    older = mixed.with_name("older.zarr")
+    older.mkdir()
+    (older / "zarr.json").write_text(json.dumps(document))
+    assert read_manifest(older).software == ""
+    assert read_manifest(older).made_with[0]["python"] == HERE
