@@ -162,14 +162,14 @@ def private(function: Callable[..., Any], folder: Path, arguments: tuple[Any, ..
 
 
 def cached(function: Callable[..., Any], folder: Path, arguments: tuple[Any, ...]) -> Any:
-    """A reader that never sees that a file was replaced."""
+    """Read like a host that never sees that a file was replaced."""
     if function is doctor.wait_for and arguments[1].startswith("renames"):
         return math.inf
     return function(folder, *arguments)
 
 
 def apart(function: Callable[..., Any], folder: Path, arguments: tuple[Any, ...]) -> Any:
-    """Locks that the other side does not see."""
+    """Lock like a host whose locks the other side does not see."""
     return (
         private(function, folder, arguments)
         if function is doctor.take_locks
@@ -245,7 +245,7 @@ Examine = Callable[..., list[Check]]
 
 @pytest.fixture
 def examine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Examine:
-    """Examines a site whose connection is a stand-in, in a folder of which nothing is to be left."""
+    """Return a function that examines a site with a stand-in connection, in a folder that must end empty."""
 
     def examined(
         client: Client | None = None,
@@ -364,11 +364,11 @@ def test_rows_fit_into_a_terminal() -> None:
 
 
 def doctored(folder: Path, *arguments: object) -> tuple[int, dict[str, dict[str, str]]]:
-    """Return the exit code and the checks by name; nothing may be left."""
-    done = sweep("doctor", "--results", folder / "results", "--json", *arguments)
-    assert done.exit_code in (0, 1), done.output
+    """Return the exit code and the checks by name, and check that nothing is left."""
+    result = sweep("doctor", "--results", folder / "results", "--json", *arguments)
+    assert result.exit_code in (0, 1), result.output
     assert not (folder / "results").exists()
-    return done.exit_code, {check["name"]: check for check in json.loads(done.stdout)["checks"]}
+    return result.exit_code, {check["name"]: check for check in json.loads(result.stdout)["checks"]}
 
 
 def test_workers_of_this_machine_are_tried(tmp_path: Path) -> None:
@@ -379,9 +379,9 @@ def test_workers_of_this_machine_are_tried(tmp_path: Path) -> None:
 
 
 def test_an_unknown_profile_is_bad_input(tmp_path: Path) -> None:
-    done = sweep("doctor", "--profile", "nothing", "--results", tmp_path / "results")
-    assert done.exit_code == 2
-    assert "no profile 'nothing'" in done.stderr
+    result = sweep("doctor", "--profile", "nothing", "--results", tmp_path / "results")
+    assert result.exit_code == 2
+    assert "no profile 'nothing'" in result.stderr
     assert list(tmp_path.iterdir()) == []
 
 
@@ -514,15 +514,15 @@ def test_a_folder_of_one_node_is_found() -> None:
                 folder,
                 "--json",
             )
-            done = subprocess.run(
+            process = subprocess.run(
                 hosts.login.command(sys.executable, "-m", "sweep_clustering", *words),
                 capture_output=True,
                 text=True,
                 check=False,
                 timeout=200,
             )
-            assert done.returncode in codes, done.stdout + done.stderr
-            checks = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
+            assert process.returncode in codes, process.stdout + process.stderr
+            checks = {check["name"]: check for check in json.loads(process.stdout)["checks"]}
             if codes == (0,):
                 assert "host" in checks["worker"]["value"]
                 assert "10.77.0." in checks["network"]["value"]
@@ -534,7 +534,7 @@ def test_a_folder_of_one_node_is_found() -> None:
 
 
 def test_a_profile_of_the_file_keeps_its_limits(tmp_path: Path) -> None:
-    """Of one job the death is an answer, and the wait is short; the rest of the profile stays."""
+    """The death of one job is an answer and the wait is short; the rest of the profile stays."""
     file = tmp_path / "cluster.yaml"
     file.write_text("none: {kind: slurm, cores: 1, memory: 1GB, interface: nothing}\n")
     assert load_profile("none", file).options.kind == "slurm"

@@ -53,7 +53,7 @@ def prepared_in(folder: Path, text: str = TINY) -> Sweep:
 
 
 def iris(plan: dict[str, Any]) -> dict[str, Any]:
-    return next(each for each in plan["datasets"] if each["name"] == "iris")
+    return next(dataset for dataset in plan["datasets"] if dataset["name"] == "iris")
 
 
 # A guess before anything was timed, by hand.
@@ -79,13 +79,13 @@ def test_a_restart_by_hand() -> None:
         early = guess("posterior", n_clusters=clusters, patience=patience)
         assert early == guess("posterior", n_clusters=clusters, generations=generations)
     # five restarts of one generation, and four candidates with five folds of one generation
-    one = {"restarts": 5, "generations": 1}
-    spherical, full = (guess(f"posterior{shape}", **one) for shape in ("", "-full"))
+    short = {"restarts": 5, "generations": 1}
+    spherical, full = (guess(f"posterior{shape}", **short) for shape in ("", "-full"))
     chosen = full + spherical * (1 + overview.DIAGONAL) + 2 * full
-    assert guess("posterior-auto", **one) == pytest.approx(chosen)
+    assert guess("posterior-auto", **short) == pytest.approx(chosen)
     # one that holds annotations out has five folds of it alone, and nothing is held out of none
-    assert guess("posterior", **one, held_out=True) == pytest.approx(2 * spherical)
-    assert guess("unsupervised", **one, held_out=True) == guess("unsupervised", **one)
+    assert guess("posterior", **short, held_out=True) == pytest.approx(2 * spherical)
+    assert guess("unsupervised", **short, held_out=True) == guess("unsupervised", **short)
 
 
 def test_the_plan_counts_what_is_written(finished: Path, tmp_path: Path) -> None:
@@ -105,27 +105,27 @@ def test_the_plan_counts_what_is_written(finished: Path, tmp_path: Path) -> None
 
 
 def test_measured_seconds_are_counted_by_model_and_place(tmp_path: Path) -> None:
-    """By hand: every restart lasts two seconds, of "posterior" four, three quarters of them CPU time."""
+    """By hand, a restart lasts two seconds, and four of "posterior", of which three quarters are CPU time."""
     sweep = prepared_in(tmp_path)
     timing = Timing()
     for plan in sweep.inputs.plans:
         for cell in pilot_cells(plan):
-            each = 4.0 if cell.model == "posterior" else 2.0
+            cost = 4.0 if cell.model == "posterior" else 2.0
             solution = np.zeros(1, np.int16), np.zeros((1, 1)), np.zeros(1)
-            timing.note(Solved(Span(cell, 0, 2), np.zeros(2), 0, *solution, 2 * each, 1.5 * each))
+            timing.note(Solved(Span(cell, 0, 2), np.zeros(2), 0, *solution, 2 * cost, 1.5 * cost))
     timing.save(next_generation(sweep.cube).pilot)
-    found = plan_overview(sweep, workers=2)
-    one = iris(found)
-    assert one["cells"] == 17
-    assert one["restarts"] == 85
-    assert one["blocks"] == 5
+    fields = plan_overview(sweep, workers=2)
+    counts = iris(fields)
+    assert counts["cells"] == 17
+    assert counts["restarts"] == 85
+    assert counts["blocks"] == 5
     seconds = 2 * 5 * (1 + 8 * 1 + 8 * 2)  # restarts of the baseline and of eight cells of each model
-    assert one["worker_hours"] * 3600 == pytest.approx(seconds)
-    assert one["core_hours"] * 3600 == pytest.approx(0.75 * seconds)
-    assert one["seconds_per_restart"] == pytest.approx(seconds / 85)
+    assert counts["worker_hours"] * 3600 == pytest.approx(seconds)
+    assert counts["core_hours"] * 3600 == pytest.approx(0.75 * seconds)
+    assert counts["seconds_per_restart"] == pytest.approx(seconds / 85)
     # A fiftieth of a worker's share, 5 * 250 s for two workers: 12.5 s, four restarts of 2.94 s.
-    assert found["batches"] == sum(-(-each["restarts"] // 4) for each in found["datasets"])
-    assert found["total"]["worker_hours"] * 3600 == pytest.approx(5 * seconds)
+    assert fields["batches"] == sum(-(-row["restarts"] // 4) for row in fields["datasets"])
+    assert fields["total"]["worker_hours"] * 3600 == pytest.approx(5 * seconds)
 
 
 def test_a_pilot_measures_now_whatever_was_timed_before(
@@ -156,10 +156,10 @@ def test_stops_skipped_data_sets_questions_and_times_are_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sweep = prepared_in(tmp_path, TINY + "[stop]\nrisk = 0.2\nr_min = 2\n")
-    found = plan_overview(sweep)
-    assert found["least"] == 2 / 5
-    assert "the adaptive stop may end after 170 restarts" in "\n".join(plan_lines(sweep, found))
-    assert found["total"]["core_hours_least"] == pytest.approx(2 / 5 * found["total"]["core_hours"])
+    fields = plan_overview(sweep)
+    assert fields["least"] == 2 / 5
+    assert "the adaptive stop may end after 170 restarts" in "\n".join(plan_lines(sweep, fields))
+    assert fields["total"]["core_hours_least"] == pytest.approx(2 / 5 * fields["total"]["core_hours"])
     sweep = prepared_in(tmp_path)
     inputs = replace(sweep.inputs, skipped={"iris": ("not here",)})
     sweep = replace(sweep, inputs=inputs)
@@ -226,9 +226,9 @@ def test_a_plan_counts_restarts_of_the_journal_and_those_of_a_cell_that_is_asked
     cell = "iris/p=0.8/m=75/replicate=1/posterior"
     assert run(spec, tmp_path, only=(cell,)) == 0  # in the journal, as its block is not complete
     check(planned(spec), cells_done=0, restarts_left=20)
-    other = cell.replace("posterior", "likelihood")
-    found = dry_run(spec, "--only", other)
-    assert "left: 1 cell with 5 of 25 restarts\n4 other cells not asked for" in found.stderr
+    second = cell.replace("posterior", "likelihood")
+    result = dry_run(spec, "--only", second)
+    assert "left: 1 cell with 5 of 25 restarts\n4 other cells not asked for" in result.stderr
 
 
 def check(total: dict[str, Any], **expected: int) -> None:
@@ -245,15 +245,15 @@ BATCHES = "[ask]\nbatch = 16\n"
 def outcome(spec: Path, caplog: pytest.LogCaptureFixture, *flags: str, **options: Any) -> dict[str, Any]:
     """Plan a run and return the total, after a run that announced what was planned and ended with it."""
     total = dict(json.loads(dry_run(spec, "--json", *flags).stdout)["total"])
-    others = total["cells"] - total["cells_done"] - total["cells_failed"] - total["cells_left"]
-    assert bool(others) == ("--only" in flags)
+    unwanted = total["cells"] - total["cells_done"] - total["cells_failed"] - total["cells_left"]
+    assert bool(unwanted) == ("--only" in flags)
     caplog.clear()
     run(spec, spec.parent, **options)
     assert f"{total['restarts_left']} restarts to run" in caplog.text
     assert (f"{total['questions_left']} questions to ask" in caplog.text) == (total["questions_left"] > 0)
     last = re.findall(r"100\.0 % .*", caplog.text)[-1]
-    for done, whole in re.findall(r"(\d+) of (?:at most )?(\d+) (?:restarts|questions)", last):
-        assert done == whole
+    for count, whole in re.findall(r"(\d+) of (?:at most )?(\d+) (?:restarts|questions)", last):
+        assert count == whole
     assert json.loads(dry_run(spec, "--json", *flags).stdout)["total"]["restarts_left"] == 0
     return total
 
@@ -261,7 +261,7 @@ def outcome(spec: Path, caplog: pytest.LogCaptureFixture, *flags: str, **options
 def test_a_plan_counts_the_questions_of_asked_paths_that_have_grown(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Of 75 answers in a cube the last eleven are asked again, as they are no whole batch."""
+    """The last eleven of 75 answers in a cube are asked again, as they are no whole batch."""
     spec = write_spec(tmp_path, tiny(99, **ASKING) + BATCHES)
     cell = "iris/p=0.8/m=75/design=active/replicate=1/posterior"
     check(outcome(spec, caplog, "--only", cell, only=(cell,)), questions=2 * 80, questions_left=80)
@@ -340,8 +340,8 @@ def test_a_plan_is_for_the_workers_that_a_run_has(
     site.write_text(f"local: {{kind: local, workers: 3}}\n{jobs}\n")
     arguments = (*command, spec, "--cluster", site, "--results", tmp_path, *options)
     assert json.loads(sweep(*arguments, "--json").stdout)["workers"] == workers
-    shown = sweep(*arguments).output
-    assert re.findall(r"1 batch for (\d+) worker", shown) == [str(workers)]
+    text = sweep(*arguments).output
+    assert re.findall(r"1 batch for (\d+) worker", text) == [str(workers)]
 
 
 # In place of the command: a system with eight cores and without affinity, as macOS is, and control groups in
@@ -386,14 +386,14 @@ def test_plans_of_a_system_without_affinity_and_with_quotas_of_control_groups(
         (tmp_path / name).write_text(text)
     spec = write_spec(tmp_path, tiny(99, **SMALL))
     arguments = [sys.executable, "-c", ELSEWHERE, tmp_path, *command, spec, "--results", tmp_path, "--json"]
-    done = subprocess.run(arguments, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "Traceback" not in done.stderr
-    assert json.loads(done.stdout)["workers"] == cores
+    process = subprocess.run(arguments, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr
+    assert "Traceback" not in process.stderr
+    assert json.loads(process.stdout)["workers"] == cores
 
 
 def test_a_stop_spares_no_call_of_a_method_and_no_restart_before_its_next_test(tmp_path: Path) -> None:
-    """Tests after two and after five restarts; of nine at most."""
+    """The rule is tested after two and after five of at most nine restarts."""
     (tmp_path / "mine.py").write_text(
         "def cluster(X, n_clusters, *links, **others):\n    return [0] * len(X)\n"
     )
@@ -416,11 +416,11 @@ def test_the_page_of_commands_has_every_key_of_a_plan(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "reference" / "commands" / "plan.md").read_text(encoding="utf-8")
     section = page.partition("# The JSON of a plan")[2].partition("\n# ")[0]
     rows = [line.split("|")[1:-1] for line in section.splitlines() if line.startswith("| `")]
-    keys = [(re.findall(r"`(\w+)`", names), [cell.strip() for cell in others]) for names, *others in rows]
+    keys = [(re.findall(r"`(\w+)`", names), [cell.strip() for cell in columns]) for names, *columns in rows]
     plan = plan_overview(prepared_in(tmp_path))
-    assert {key for names, others in keys if len(others) == 1 for key in names} == set(plan)
-    assert {key for names, others in keys if len(others) == 2 for key in names} == set(iris(plan))
-    assert {key for names, others in keys if others[0] == "yes" for key in names} == set(plan["total"])
+    assert {key for names, columns in keys if len(columns) == 1 for key in names} == set(plan)
+    assert {key for names, columns in keys if len(columns) == 2 for key in names} == set(iris(plan))
+    assert {key for names, columns in keys if columns[0] == "yes" for key in names} == set(plan["total"])
 
 
 MIB = 2**20
@@ -434,8 +434,8 @@ def test_each_size_counts(tmp_path: Path) -> None:
     assert PROCESS + COPIES * 8 * n * d + TABLES * 8 * n * k < base < PROCESS + 3 * MIB
     larger = replace(plan, m=(*plan.m, max(plan.m) + 10**6))
     assert worker_bytes(inputs, larger) - base == DRAWN * 10**6
-    asked = replace(larger, designs=("active",))
-    assert worker_bytes(inputs, asked) - base > 2 * DRAWN * 10**6
+    asking = replace(larger, designs=("active",))
+    assert worker_bytes(inputs, asking) - base > 2 * DRAWN * 10**6
     rows = worker_bytes(inputs, replace(plan, n_samples=n + 10**6)) - base
     assert rows >= 10**6 * 8 * (COPIES * d + TABLES * k)
     assert worker_bytes(inputs, replace(plan, n_features=d + 10**4)) - base >= COPIES * 8 * n * 10**4
@@ -491,9 +491,9 @@ def test_a_worker_with_less_than_it_may_take_is_warned_of(
     (tmp_path / "cluster.yaml").write_text(SITE)
     place = ["--cluster", str(tmp_path / "cluster.yaml"), "--profile", profile] if profile else []
     arguments = (*command, write_spec(tmp_path), *place, "--results", tmp_path)
-    done = sweep(*arguments, *options)
-    assert done.exit_code == 0, done.output
-    warnings = [line for line in (done.stderr + caplog.text).splitlines() if "may need up to" in line]
+    result = sweep(*arguments, *options)
+    assert result.exit_code == 0, result.output
+    warnings = [line for line in (result.stderr + caplog.text).splitlines() if "may need up to" in line]
     for plan in prepared_in(tmp_path).inputs.plans:
         (warning,) = {line[line.index(limit) :] for line in warnings if repr(plan.name) in line}
         assert remedy in warning

@@ -59,9 +59,9 @@ def test_a_head_that_ends_at_once_or_starts_slowly(
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setenv("PYTHONHOME", str(tmp_path))  # no python starts with that
-        done = sweep("submit", write_spec(tmp_path), "--detach", "--workers", 0, "--results", tmp_path)
-    assert done.exit_code == 1
-    assert "the head ended with exit code" in done.stderr
+        result = sweep("submit", write_spec(tmp_path), "--detach", "--workers", 0, "--results", tmp_path)
+    assert result.exit_code == 1
+    assert "the head ended with exit code" in result.stderr
     assert "encodings" in (tmp_path / "tiny.run" / "head.log").read_text()
 
     def early_exit(script: str) -> tuple[int, int]:
@@ -77,7 +77,7 @@ def test_a_head_that_ends_at_once_or_starts_slowly(
 
 
 def test_a_head_in_the_queue_keeps_its_lease(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also one that gives no sign of life: it may stand still, and go on."""
+    """This holds also for a head without a sign of life, as it may stand still and go on."""
     head = head_name(RunFolder(tmp_path / "tiny.zarr"))
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     for name, says in (("squeue", f"echo '7|{head}|RUNNING|n1|0:07|None'"), ("sbatch", "exit 1")):
@@ -85,9 +85,9 @@ def test_a_head_in_the_queue_keeps_its_lease(tmp_path: Path, monkeypatch: pytest
         (tmp_path / name).chmod(0o755)
     (tmp_path / "cluster.yaml").write_text(PROFILES)
     places = ("--results", tmp_path, "--cluster", tmp_path / "cluster.yaml")
-    done = sweep("submit", write_spec(tmp_path), "--detach", *places, "--profile", "queue")
-    assert done.exit_code == 1
-    assert "its head is job 7 already: running (n1)" in done.stderr
+    result = sweep("submit", write_spec(tmp_path), "--detach", *places, "--profile", "queue")
+    assert result.exit_code == 1
+    assert "its head is job 7 already: running (n1)" in result.stderr
     assert not (tmp_path / "tiny.run").exists()
 
 
@@ -110,9 +110,9 @@ def test_a_head_is_handed_over_when_the_queue_is_less_busy(
     monkeypatch.setattr(queues, "PAUSE", 0.0)
     calls = tmp_path / "calls"
     accepts = f"echo x >> {calls}; [ $(wc -l < {calls}) -ge 6 ] && echo 9 || {{ {BUSY}; }}"
-    done = sweep("submit", write_spec(tmp_path), *put(tmp_path, squeue="true", sbatch=accepts))
-    assert done.exit_code == 0, done.stderr
-    assert "Unexpected message received; attempt 6 of 12 follows in 0 s" in done.stderr
+    result = sweep("submit", write_spec(tmp_path), *put(tmp_path, squeue="true", sbatch=accepts))
+    assert result.exit_code == 0, result.stderr
+    assert "Unexpected message received; attempt 6 of 12 follows in 0 s" in result.stderr
     assert present(Submission.read(RunFolder(tmp_path / "tiny.zarr").submission)).job == "9"
 
 
@@ -122,8 +122,8 @@ def test_scripts_contain_the_name_of_a_sweep_and_not_that_of_its_file(
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     options = put(tmp_path, squeue="true", sbatch="echo 9", sinfo="echo long")
     spec = write_spec(tmp_path).rename(tmp_path / "my sweep.toml")
-    done = sweep("submit", spec, *options)
-    assert done.exit_code == 0, done.stderr
+    result = sweep("submit", spec, *options)
+    assert result.exit_code == 0, result.stderr
     spec.write_text("name = 1\n")
     wrong = sweep("submit", spec, *options)
     assert wrong.exit_code == 2
@@ -146,11 +146,11 @@ def test_nothing_is_left_of_a_head_that_waits_for_a_busy_queue(
             line = present(process.stderr).readline()
         (tmp_path / "shown").touch()
         process.send_signal(signal.SIGINT)
-        _, rest = process.communicate(timeout=30)
+        _, stderr = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert ("the head was ended" if has_job else "nothing was submitted") in rest
-    assert f"if job {head_name(run)} appears in the queue later, sweep cancel" in rest
-    assert "Traceback" not in rest
+    assert ("the head was ended" if has_job else "nothing was submitted") in stderr
+    assert f"if job {head_name(run)} appears in the queue later, sweep cancel" in stderr
+    assert "Traceback" not in stderr
     assert (tmp_path / "cancelled").exists() is has_job
     assert not run.submission.exists()
 
@@ -168,9 +168,9 @@ def test_what_is_bad_input(arguments: tuple[str, ...], words: list[str], tmp_pat
     (tmp_path / "cluster.yaml").write_text(PROFILES)
     spec = write_spec(tmp_path, TINY.replace("seed = 99", "seed = -1") if "lcoal" in arguments else TINY)
     places = ("--results", tmp_path / "r", "--cluster", tmp_path / "cluster.yaml")
-    done = sweep("submit", spec, *places, "--profile", *arguments)
-    assert done.exit_code == 2
-    assert [word for word in words if word not in done.stderr] == []
+    result = sweep("submit", spec, *places, "--profile", *arguments)
+    assert result.exit_code == 2
+    assert [word for word in words if word not in result.stderr] == []
     assert not (tmp_path / "r").exists()
 
 
@@ -196,11 +196,11 @@ def test_skipped_data_sets_are_said_loudly(tmp_path: Path, monkeypatch: pytest.M
 
 @pytest.fixture
 def requests(monkeypatch: pytest.MonkeyPatch) -> list[Request]:
-    """Requests that would have been run, or handed over."""
-    found: list[Request] = []
-    monkeypatch.setattr(submission, "run_head", lambda request, console: found.append(request) or 0)
-    monkeypatch.setattr(submission, "detach", lambda request: found.append(request) or 0)
-    return found
+    """Return the requests that would have been run or handed over."""
+    collected: list[Request] = []
+    monkeypatch.setattr(submission, "run_head", lambda request, console: collected.append(request) or 0)
+    monkeypatch.setattr(submission, "detach", lambda request: collected.append(request) or 0)
+    return collected
 
 
 def test_a_serial_run_needs_no_profile_and_has_its_cells(tmp_path: Path, requests: list[Request]) -> None:
@@ -224,11 +224,11 @@ def test_a_dry_run_starts_nothing_and_shows_scripts(tmp_path: Path, requests: li
     assert "mixtures_k3" in sweep(*arguments).output
     warned = sweep(*arguments, "--profile", "typo", "--cluster", file).stderr
     assert "typo: notify: there is no command 'mial' on this machine" in warned
-    shown = sweep(*arguments, "--profile", "queue", "--cluster", file, "--detach")
-    assert shown.exit_code == 0, shown.output
-    jobs, head = shown.stderr.split("the head would be a job of this script:")
-    said = "batches for 6 workers", "3 worker jobs of this script would be kept running:"
-    assert [text for text in said if text not in jobs] == []
+    result = sweep(*arguments, "--profile", "queue", "--cluster", file, "--detach")
+    assert result.exit_code == 0, result.output
+    jobs, head = result.stderr.split("the head would be a job of this script:")
+    expected = "batches for 6 workers", "3 worker jobs of this script would be kept running:"
+    assert [text for text in expected if text not in jobs] == []
     lines = "#SBATCH -p long\n", "#SBATCH --signal=B:USR1@180\n", f"--cluster {file.resolve()}"
     assert [text for text in lines if text not in head] == []
     assert requests == []
@@ -276,7 +276,7 @@ CONFIG = "MaxArraySize = 1001\nMaxJobCount             = 100\n"
 
 
 @pytest.mark.parametrize(
-    ("limit", "said"),
+    ("limit", "texts"),
     [
         ("0", []),
         ("4", []),
@@ -284,14 +284,14 @@ CONFIG = "MaxArraySize = 1001\nMaxJobCount             = 100\n"
         ("", ["the limits of Grid Engine were not checked: qconf: no answer"]),
     ],
 )
-def test_the_limit_of_grid_engine(limit: str, said: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_limit_of_grid_engine(limit: str, texts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     def run(command: list[str]) -> str:
         if not limit:
             raise CommandFailed(command, "no answer")
         return f"#global:\nmax_aj_instances             2000\nmax_u_jobs                   {limit}\n"
 
     monkeypatch.setattr(queues, "run", run)
-    assert list(submission.limit_warnings(job_queue("sge")(kind="sge", cores=4, memory="4GiB"), 4)) == said
+    assert list(submission.limit_warnings(job_queue("sge")(kind="sge", cores=4, memory="4GiB"), 4)) == texts
 
 
 def test_the_limits_of_slurm(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -317,29 +317,29 @@ def test_the_limits_of_slurm(monkeypatch: pytest.MonkeyPatch) -> None:
     wait = "5 jobs of 4 cores are more than the 16 of short: the others will wait"
     assert warnings(n_jobs=5) == [wait]
     large = profile(12, "10GiB", **HOUR)
-    found = warnings(large, 101, "PartitionName=short State=DOWN MaxTime=00:30:00 TotalCPUs=16")
-    assert found[0] == "partition short is DOWN: no job starts there"
-    assert found[1] == "walltime 1:00:00 is above the 00:30:00 of partition short"
-    assert [text.partition(" ")[0] for text in found[2:]] == ["memory", "cores", "101", "101"]
-    assert found[-1] == "101 jobs are more than the 100 that SLURM takes (MaxJobCount)"
+    messages = warnings(large, 101, "PartitionName=short State=DOWN MaxTime=00:30:00 TotalCPUs=16")
+    assert messages[0] == "partition short is DOWN: no job starts there"
+    assert messages[1] == "walltime 1:00:00 is above the 00:30:00 of partition short"
+    assert [text.partition(" ")[0] for text in messages[2:]] == ["memory", "cores", "101", "101"]
+    assert messages[-1] == "101 jobs are more than the 100 that SLURM takes (MaxJobCount)"
     user = (
         "Account=lab UserName=\n  GrpJobs=N(0) MaxJobs=4(1)\nUserName=a(1)\n  MaxJobs=8(1) MaxSubmitJobs=3(1)"
     )
     assert warnings(user=user) == ["4 jobs are more than the 3 that SLURM takes (MaxSubmitJobs)"]
     # limits for each node are below its size
-    found = warnings(partition="PartitionName=short State=UP MaxMemPerNode=2048 MaxCPUsPerNode=2")
+    messages = warnings(partition="PartitionName=short State=UP MaxMemPerNode=2048 MaxCPUsPerNode=2")
     sizes = [f"{size} of a node of short" for size in ("2.00 GiB", 2)]
-    assert [text.rpartition(" the ")[2] for text in found] == sizes
+    assert [text.rpartition(" the ")[2] for text in messages] == sizes
     # what a job books counts, and not what its workers use
-    found = warnings(profile(4, "4GiB", **HOUR, job_mem="9 GiB", job_cpu=9), 1)
-    assert [text.partition(" of a job")[0] for text in found] == ["memory 9.00 GiB", "cores 9"]
-    both = f"{PARTITION}\nPartitionName=long Default=YES State=INACTIVE"
-    assert warnings(profile(4, "4GiB"), partition=both) == ["partition long is INACTIVE: no job starts there"]
+    messages = warnings(profile(4, "4GiB", **HOUR, job_mem="9 GiB", job_cpu=9), 1)
+    assert [text.partition(" of a job")[0] for text in messages] == ["memory 9.00 GiB", "cores 9"]
+    pair = f"{PARTITION}\nPartitionName=long Default=YES State=INACTIVE"
+    assert warnings(profile(4, "4GiB"), partition=pair) == ["partition long is INACTIVE: no job starts there"]
     # a job of several partitions starts in any of them, and a site may print lines of its own
     lists = profile(4, "4GiB", queue="short,long")
-    assert warnings(lists, partition=f"Note: maintenance\n{both}") == []
-    assert warnings(profile(4, "4GiB", queue="long"), partition=both) == warnings(
-        profile(4, "4GiB"), partition=both
+    assert warnings(lists, partition=f"Note: maintenance\n{pair}") == []
+    assert warnings(profile(4, "4GiB", queue="long"), partition=pair) == warnings(
+        profile(4, "4GiB"), partition=pair
     )
     assert warnings(profile(4, "4GiB")) == ["there is no default partition: set queue"]
     unchecked = "the limits of SLURM were not checked: scontrol: "
