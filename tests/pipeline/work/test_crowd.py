@@ -82,8 +82,8 @@ def test_a_crowd_joins_the_designs_of_a_cube(tmp_path: Path) -> None:
     assert 3 <= is_unsure.sum() <= 25
     assert (answers[60:] == -1).all()
     name = "mixtures_k2/mixture=0/p=0.7/m=60/design=crowd/replicate=1/conditional-any"
-    shown = read_cell(tree, find_cell(name, read_manifest(cube).plans.values()))
-    assert np.array_equal(shown.links, answers[:60][~is_unsure])
+    cell = read_cell(tree, find_cell(name, read_manifest(cube).plans.values()))
+    assert np.array_equal(cell.links, answers[:60][~is_unsure])
     where = {"mixture": 0, "p": 0.7, "m": 60, "design": "crowd", "replicate": 1, "model": "posterior"}
     labels = node["labels"].sel(where).values
     i, j, kind = answers[:60][~is_unsure].T

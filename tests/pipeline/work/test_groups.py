@@ -61,7 +61,7 @@ restarts = 2
 
 @pytest.fixture(scope="module")
 def source() -> RealSource:
-    """Thirty-two classes of 2 to 20 rows in six features."""
+    """Return thirty-two classes of 2 to 20 rows in six features."""
     rng = np.random.default_rng(0)
     sizes = rng.permutation(np.geomspace(2, 20, N_CLASSES).astype(int))
     labels = np.repeat(np.arange(N_CLASSES, dtype=np.int16), sizes)
@@ -70,7 +70,7 @@ def source() -> RealSource:
 
 
 def fitted(structure: Structure, X: Any, n_classes: int) -> Gaussians:
-    """Merged groups of some rows with a few answers."""
+    """Return merged groups of some rows with a few answers."""
     annotations = np.column_stack([np.arange(20), np.arange(20) + 3, np.arange(20) % 2]).astype(np.int32)
     table = Table(X, n_classes, np.random.SeedSequence(0))
     layers = layers_from_annotations(annotations, 0.9)
@@ -107,7 +107,7 @@ def test_rows_of_linear_functions_give_back_the_same_bits(space: Any, first_spac
 
 
 def direct(X: Any, annotations: Any, cell: Any, seed: int, restarts: int) -> list[Fit]:
-    """Fits of a cell without anything of a sweep except its streams, which a fit would average."""
+    """Return fits of a cell without a sweep except its streams, which a fit would average."""
     names = ("mixture", "p", "m", "replicate", "model")
     where = {name: getattr(cell, name) for name in names}
     solver = prepare(
@@ -159,9 +159,9 @@ def test_cell_of_a_sweep_is_a_direct_fit_and_can_be_fitted_again(tmp_path: Path,
     assert again.labels.tolist() == place["labels"].values.tolist()
     assert_same_gaussians(again.bare.gaussians, stored)
     assert verify(cube, sample=1).good
-    made = components(tree, "rows", p=0.9, m=cell.m, replicate=0, model="conditional-groups")
-    assert made.attrs["structure"] == str(stored.structure)
-    assert made.attrs["held_out"] < made.attrs["distance_rate"]
+    parts = components(tree, "rows", p=0.9, m=cell.m, replicate=0, model="conditional-groups")
+    assert parts.attrs["structure"] == str(stored.structure)
+    assert parts.attrs["held_out"] < parts.attrs["distance_rate"]
     assert sweep("report", cube, "--cell", cell).exit_code == 0
     folder = cube.with_suffix(".report")
     (table,) = folder.rglob("structures.csv")

@@ -65,30 +65,30 @@ RECORDS: dict[str, list[Any]] = {
 }
 
 
-@pytest.mark.parametrize("what", RECORDS)
-def test_a_record_gives_back_what_went_in(what: str) -> None:
-    header, arrays = to_record(RECORDS[what])
+@pytest.mark.parametrize("case", RECORDS)
+def test_a_record_gives_back_what_went_in(case: str) -> None:
+    header, arrays = to_record(RECORDS[case])
     header = json.loads(json.dumps(header))
-    assert from_record(header, arrays, {})[0].span == RECORDS[what][0].span, "of data sets that are not there"
-    assert spans_of(header) == [done.span for done in RECORDS[what]]
-    for before, after in zip(RECORDS[what], from_record(header, arrays, PLANS, SCIENCES), strict=True):
+    assert from_record(header, arrays, {})[0].span == RECORDS[case][0].span, "of data sets that are not there"
+    assert spans_of(header) == [result.span for result in RECORDS[case]]
+    for before, after in zip(RECORDS[case], from_record(header, arrays, PLANS, SCIENCES), strict=True):
         for name in (field for field in type(before).__dataclass_fields__ if field != "choosing"):
-            one, other = getattr(before, name), getattr(after, name)
-            if isinstance(one, np.ndarray):
-                assert one.dtype == other.dtype
-                assert one.shape == other.shape
-                assert one.tobytes() == other.tobytes()
-                assert name == "objectives" or other.base is None, "no view of the whole record"
+            old, new = getattr(before, name), getattr(after, name)
+            if isinstance(old, np.ndarray):
+                assert old.dtype == new.dtype
+                assert old.shape == new.shape
+                assert old.tobytes() == new.tobytes()
+                assert name == "objectives" or new.base is None, "no view of the whole record"
             else:
-                assert repr(one) == repr(other)
+                assert repr(old) == repr(new)
 
 
 def test_the_form_of_records_is_that_of_older_releases() -> None:
     header, arrays = to_record(CELLS)
     times = {"seconds": 0.5, "cpu_seconds": 0.25}
     cell = ["a", None, 0.9, 4, 1, "likelihood", "uniform"]
-    wanted = {"cell": cell, "start": 0, "stop": 3, "best_restart": 1, **times}
-    assert list(header["partials"][0].items()) == list(wanted.items())
+    expected = {"cell": cell, "start": 0, "stop": 3, "best_restart": 1, **times}
+    assert list(header["partials"][0].items()) == list(expected.items())
     assert header["partials"][1]["cell"] == ["a", None, None, None, None, "unsupervised"]
     assert list(arrays) == ["labels", "centroids", "covariances", "objectives"]
     header, arrays = to_record(OF_PATHS)
@@ -114,7 +114,7 @@ def cell(*values: object) -> Damage:
 
 
 def array(name: str, change: Any) -> Damage:
-    """Another array, or what makes one of that which is there."""
+    """Return damage that replaces or changes an array."""
     return lambda header, arrays: arrays.update({name: change(arrays[name]) if callable(change) else change})
 
 
@@ -157,9 +157,9 @@ WRONG: dict[str, dict[str, Damage]] = {
 }
 
 
-@pytest.mark.parametrize(("kind", "what"), [(kind, what) for kind in WRONG for what in WRONG[kind]])
-def test_what_no_run_writes_is_refused(kind: str, what: str) -> None:
+@pytest.mark.parametrize(("kind", "fault"), [(kind, fault) for kind in WRONG for fault in WRONG[kind]])
+def test_what_no_run_writes_is_refused(kind: str, fault: str) -> None:
     header, arrays = to_record(RECORDS[kind])
-    WRONG[kind][what](header, arrays)
+    WRONG[kind][fault](header, arrays)
     with pytest.raises(ValueError, match="a record of other content"):
         from_record(header, arrays, PLANS, SCIENCES)

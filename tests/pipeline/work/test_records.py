@@ -40,7 +40,7 @@ CHOSEN = Chosen("diagonal", (0.5, 0.4, 0.39, 0.41), (0.7, 0.8, 0.8, 0.8))
 def solved(
     start: int, stop: int, objectives: np.ndarray = OBJECTIVES, cell: Cell = CELL, chosen: Any = None
 ) -> Solved:
-    """A result whose solution tells which restart it comes from."""
+    """Return a result whose solution tells which restart it comes from."""
     part = objectives[start:stop].copy()
     best = start + best_of(part)
     shape = shape_of(cell.model) if chosen is None else chosen.covariance
@@ -50,10 +50,10 @@ def solved(
 
 
 def called(start: int, best: int, *objectives: float) -> Solved:
-    """Calls of a method: NaN for one without an objective; the best is -1 where none has a solution."""
+    """Return calls of a method, with NaN without an objective and -1 as the best without a solution."""
     span, labels = Span(METHOD, start, start + len(objectives)), np.full(4, best, np.int16)
-    found = {"objectives": np.array(objectives), "best_restart": best, "labels": labels}
-    return replace(solved(0, 1, cell=METHOD), span=span, **found)
+    fields = {"objectives": np.array(objectives), "best_restart": best, "labels": labels}
+    return replace(solved(0, 1, cell=METHOD), span=span, **fields)
 
 
 def test_any_order_of_any_split_gives_the_same_cell() -> None:
@@ -92,10 +92,10 @@ def test_a_restart_computed_twice_must_give_the_same_bits() -> None:
     assert result.seconds == 3.0
     result.add(solved(1, 4))
     assert result.seconds == 3.0, "nothing new"
-    other = OBJECTIVES.copy()
-    other[2] = np.nextafter(other[2], 0)
+    changed = OBJECTIVES.copy()
+    changed[2] = np.nextafter(changed[2], 0)
     with pytest.raises(Mismatch, match=r"iris/p=0.9/m=75/replicate=1/posterior, restart 2"):
-        result.add(solved(1, 4, other))
+        result.add(solved(1, 4, changed))
     with pytest.raises(ArithmeticError):
         best_of([1.0, NAN])
 
@@ -103,20 +103,20 @@ def test_a_restart_computed_twice_must_give_the_same_bits() -> None:
 def test_a_cell_must_choose_the_same_wherever_it_runs() -> None:
     result, first = CellResult(CHOOSING, 5), solved(0, 1, cell=CHOOSING, chosen=CHOSEN)
     result.add(first)
-    for other in (replace(CHOSEN, covariance="full"), replace(CHOSEN, held_out=(0.5, 0.4, 0.39, NAN)), None):
+    for choice in (replace(CHOSEN, covariance="full"), replace(CHOSEN, held_out=(0.5, 0.4, 0.39, NAN)), None):
         with pytest.raises(Mismatch, match=r"posterior-auto: .* now, Chosen.*before"):
-            result.add(replace(first, span=Span(CHOOSING, 1, 2), chosen=other))
+            result.add(replace(first, span=Span(CHOOSING, 1, 2), chosen=choice))
 
 
 def test_finished_cells_are_laid_over_what_the_cube_holds() -> None:
-    """Covariances in the form of the node, choices where there are any, and times without a solution."""
+    """Covariances have the form of the node, choices are there if any, and times without a solution too."""
     models = ("posterior", "posterior-diagonal", "posterior-auto", "mine", "likelihood")
     block = make_plan("iris", m=(75,), replicates=1, models=models).block_of(replace(CELL, replicate=0))
-    done, wide, chosen, unsolved, failed = (CellResult(cell, 5) for cell in block.cells())
-    result = BlockResult(block, {each.cell: each for each in (done, wide, chosen, unsolved, failed)})
+    plain, wide, chosen, unsolved, failed = (CellResult(cell, 5) for cell in block.cells())
+    result = BlockResult(block, {part.cell: part for part in (plain, wide, chosen, unsolved, failed)})
     assert not result.complete
     fixed = replace(CHOSEN, covariance="spherical")  # its own shape, which is not chosen
-    done.add(solved(0, 5, cell=done.cell, chosen=fixed))
+    plain.add(solved(0, 5, cell=plain.cell, chosen=fixed))
     wide.add(solved(0, 5, cell=wide.cell))
     chosen.add(solved(0, 5, cell=chosen.cell, chosen=CHOSEN))
     nothing = {"best_restart": -1, "labels": np.full(4, -1, np.int16), "objectives": np.full(5, NAN)}
@@ -129,14 +129,14 @@ def test_finished_cells_are_laid_over_what_the_cube_holds() -> None:
     once = ("status", "best_restart", "restarts_done", "seconds", "cpu_seconds")
     arrays |= {name: np.zeros(5) for name in once}
     result.into(arrays)
-    wanted = {
+    expected = {
         "status": [DONE, DONE, DONE, NO_SOLUTION, FAILED],
         "restarts_done": [5, 5, 5, 5, 0],
         "best_restart": [1, 1, 1, -1, 0],
         "seconds": [2.5, 2.5, 2.5, 2.5, 0],
         "covariance_shape": [-1, -1, 2, -1, -1],
     }
-    assert {name: arrays[name].tolist() for name in wanted} == wanted
+    assert {name: arrays[name].tolist() for name in expected} == expected
     assert arrays["labels"][:, 0].tolist() == [1, 1, 1, -1, -1]
     assert np.array_equal(arrays["log_likelihood"][0], OBJECTIVES)
     rows = [fixed.held_out, [NAN] * 4, CHOSEN.held_out]
@@ -146,7 +146,7 @@ def test_finished_cells_are_laid_over_what_the_cube_holds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "two", "status", "best"),
+    ("first", "later", "status", "best"),
     [
         (called(0, 0, -3.0), called(1, 1, -1.0, -2.0), DONE, 1),
         (called(0, -1, NAN), called(1, -1, NAN, NAN), NO_SOLUTION, -1),
@@ -156,8 +156,8 @@ def test_finished_cells_are_laid_over_what_the_cube_holds() -> None:
         (called(0, 0, NAN), called(1, 2, NAN, -5.0), DONE, 2),
     ],
 )
-def test_the_best_call_of_a_method_in_any_order(one: Solved, two: Solved, status: int, best: int) -> None:
-    parts = [one, two]
+def test_the_best_call_of_a_method_in_any_order(first: Solved, later: Solved, status: int, best: int) -> None:
+    parts = [first, later]
     for order in itertools.permutations(parts):
         result = CellResult(METHOD, 3)
         for part in order:
@@ -215,12 +215,12 @@ def failed(unit: Any, start: int, stop: int) -> Failed:
 def test_an_answer_is_taken_for_its_own_task_alone(task: Task, result: Any, is_ours: bool) -> None:
     of_cells = [solved(2, 6, EQUAL, cell=IRIS), solved(0, 3, EQUAL, cell=REDRAWN)]
     ours = of_cells if task is OF_CELLS else [answered(5, 10)]
-    found = records.checked(task, [*ours, result])
+    results = records.checked(task, [*ours, result])
     if is_ours:
-        assert found == [*ours, result]
+        assert results == [*ours, result]
     else:
-        assert [each.span for each in found] == list(task.spans)
-        assert all(isinstance(each, Failed) and "another batch" in each.cause for each in found)
+        assert [failure.span for failure in results] == list(task.spans)
+        assert all(isinstance(failure, Failed) and "another batch" in failure.cause for failure in results)
 
 
 def test_who_is_charged_for_a_lost_task_and_what_is_said_of_it() -> None:
@@ -230,8 +230,8 @@ def test_who_is_charged_for_a_lost_task_and_what_is_said_of_it() -> None:
 
     parts = replace(OF_CELLS, spans=(Span(IRIS, 0, 1, (-1.0,)), Span(IRIS, 3, 4)))
     for task, charged in ((OF_CELLS, [False, False]), (parts, [True, False]), (OF_PATH, [True])):
-        found: Any = records.checked(task, BatchLost("a\nb", "n1", "7"))
-        assert [each.charged for each in found] == charged, "a unit alone, and once"
+        failures: Any = records.checked(task, BatchLost("a\nb", "n1", "7"))
+        assert [failure.charged for failure in failures] == charged, "a unit alone, and once"
     first: Any = records.checked(parts, BatchLost("a\nb", "n1", "7"))[0]
     assert first.cause == "BatchLost: a b"
     assert first.node == "n1"
@@ -241,10 +241,10 @@ def test_who_is_charged_for_a_lost_task_and_what_is_said_of_it() -> None:
     assert record.attempt == 2
     assert record.work.cell == IRIS
     assert record.work.objectives == (-1.0,)
-    asked: Any = records.checked(OF_PATH, Wordless())[0]
-    assert asked.cause == "Wordless: <its text cannot be made>"
-    assert asked.record(1).work.cell is None
-    assert asked.record(1).work.stop == 15
+    wordless: Any = records.checked(OF_PATH, Wordless())[0]
+    assert wordless.cause == "Wordless: <its text cannot be made>"
+    assert wordless.record(1).work.cell is None
+    assert wordless.record(1).work.stop == 15
 
 
 def test_what_is_sent_has_a_name() -> None:

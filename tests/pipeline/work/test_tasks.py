@@ -77,16 +77,16 @@ def test_every_split_of_the_restarts_gives_the_same_bits() -> None:
         best = next(part for part in parts if part.best_restart == whole.best_restart)
         assert all(np.array_equal(getattr(best, name), getattr(whole, name)) for name in SOLUTION)
     # annotations of a path are those that are sent
-    asked = np.column_stack([np.arange(40) % 30, np.arange(40) % 7, np.arange(40) % 2]).astype(np.int32)
-    (result,) = solve(Span(CELL, 0, 2, answers=asked))
+    answers = np.column_stack([np.arange(40) % 30, np.arange(40) % 7, np.arange(40) % 2]).astype(np.int32)
+    (result,) = solve(Span(CELL, 0, 2, answers=answers))
     about = {"n_clusters": 3, "model": "likelihood", "covariance": "spherical"}
-    problem = build_problem(SOURCE.X, layers_from_annotations(asked, 0.9), **about)
+    problem = build_problem(SOURCE.X, layers_from_annotations(answers, 0.9), **about)
     assert sum(objective_terms(problem, result.labels)) == result.objectives.max()
 
 
 @pytest.mark.parametrize("model", [model for model in MODEL_CODES if not is_any(model)])
 def test_a_solution_has_the_objective_and_the_scores_that_are_reported(model: str) -> None:
-    """Of its own objective, and of held-out annotations that it has not seen, which change no restart."""
+    """Its scores come from held-out annotations that it has not seen, which change no restart."""
     cell = replace(BASELINE if model.startswith("unsupervised") else CELL, model=model)
     (result,), (scored,) = (solve(Span(cell, 0, 3), science=science) for science in (SCIENCE, ASKED))
     names = ("objectives", *SOLUTION)
@@ -114,13 +114,13 @@ def test_a_solution_has_the_objective_and_the_scores_that_are_reported(model: st
     annotations = list_annotations(layers, seed)
     options: dict[str, Any] = {"n_clusters": 3, "model": term, "settings": SEARCH, "seed": seed}
     tried = CANDIDATES if covariance == "auto" else (covariance,)
-    for each, loss, share in zip(SCORED, scored.chosen.held_out, scored.chosen.right, strict=True):
-        if each not in tried:
+    for shape_tried, loss, share in zip(SCORED, scored.chosen.held_out, scored.chosen.right, strict=True):
+        if shape_tried not in tried:
             assert np.isnan([loss, share]).all()
             continue
-        found = held_out(SOURCE.X, layers, annotations, covariance=each, **options)
-        assert loss == found.log_loss
-        assert share == found.share_right
+        scores = held_out(SOURCE.X, layers, annotations, covariance=shape_tried, **options)
+        assert loss == scores.log_loss
+        assert share == scores.share_right
     if result.chosen is not None:
         choice = choose_covariance(SOURCE.X, layers, **options)
         assert result.chosen.covariance == choice.covariance
@@ -131,16 +131,16 @@ def test_a_cell_chooses_a_shape_once(monkeypatch: pytest.MonkeyPatch) -> None:
     (whole,), (first,) = solve(Span(CHOOSING, 0, 4)), solve(Span(CHOOSING, 0, 1))
     (few,) = solve(Span(replace(CHOOSING, m=10), 0, 1))
     scored = [solve(Span(replace(CELL, m=m), 0, 1), science=ASKED)[0] for m in (19, 200)]
-    for each, is_scored in zip((few, *scored), (0, 0, 1), strict=True):
-        assert each.shape == "spherical"
-        assert each.covariances.shape == (3,)
-        chosen: Any = each.chosen
+    for result, is_scored in zip((few, *scored), (0, 0, 1), strict=True):
+        assert result.shape == "spherical"
+        assert result.covariances.shape == (3,)
+        chosen: Any = result.chosen
         assert np.isfinite([chosen.held_out, chosen.right]).sum() == 2 * is_scored
     monkeypatch.setattr(sweep_clustering.kernels.choice, "choose_covariance", None)
-    (rest,) = solve(Span(CHOOSING, 1, 4, chosen=first.chosen))
-    assert np.array_equal(np.concatenate([first.objectives, rest.objectives]), whole.objectives)
-    assert rest.chosen == first.chosen
-    assert rest.choosing == 0
+    (later,) = solve(Span(CHOOSING, 1, 4, chosen=first.chosen))
+    assert np.array_equal(np.concatenate([first.objectives, later.objectives]), whole.objectives)
+    assert later.chosen == first.chosen
+    assert later.choosing == 0
     assert whole.chosen.is_same(first.chosen)
 
 
@@ -156,12 +156,12 @@ def test_a_cell_that_raises_costs_that_cell_alone(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(sweep_clustering.kernels.search.genetic, "run_restart", picky)
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     spans = tuple(Span(replace(CELL, replicate=number), 0, 1) for number in range(3))
-    found: list[Any] = list(tasks.run_task(Task(SCIENCE, "blobs", spans, 1.0), SOURCE))
-    assert [type(each) for each in found] == [Solved, Failed, Solved]
-    assert found[1].span == spans[1]
-    assert found[1].cause == "RuntimeError: this kernel broke"
-    assert "picky" in found[1].traceback
-    assert found[1].job == "7"
+    results: list[Any] = list(tasks.run_task(Task(SCIENCE, "blobs", spans, 1.0), SOURCE))
+    assert [type(result) for result in results] == [Solved, Failed, Solved]
+    assert results[1].span == spans[1]
+    assert results[1].cause == "RuntimeError: this kernel broke"
+    assert "picky" in results[1].traceback
+    assert results[1].job == "7"
 
 
 # Questions: functions of the answers before, whole batches, and kept if a later one fails.
@@ -172,9 +172,9 @@ ASKING = Science(5, (Search(),), int(OF_BLOBS.max()) + 1, asking=Asking(8, 1, "s
 PATH = AskedPath("blobs", None, 0.9, 1, "active")
 
 
-def ask(known: np.ndarray = NO_ANSWERS, batches: int = 1, path: AskedPath = PATH) -> list[Any]:
-    start = len(known)
-    span = Span(path, start, start + 8 * batches, answers=known, step=8)
+def ask(earlier: np.ndarray = NO_ANSWERS, batches: int = 1, path: AskedPath = PATH) -> list[Any]:
+    start = len(earlier)
+    span = Span(path, start, start + 8 * batches, answers=earlier, step=8)
     return tasks.run_task(Task(ASKING, "blobs", (span,), 1.0), FAR)
 
 
@@ -188,10 +188,10 @@ def test_answers_depend_on_the_path_and_on_those_before() -> None:
 
 
 def test_too_few_pairs_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[int, int, tuple[int, ...]]] = []
+    calls: list[tuple[int, int, tuple[int, ...]]] = []
 
     def three_at_most(X: Any, labels: Any, path: Any, **options: Any) -> np.ndarray:
-        asked.append((len(path), options["count"], options["seed"].spawn_key))
+        calls.append((len(path), options["count"], options["seed"].spawn_key))
         if len(path) >= 16:
             raise ValueError("no more")
         return np.zeros((min(3, options["count"]), 3), dtype=np.int32)
@@ -200,7 +200,7 @@ def test_too_few_pairs_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
     *parts, failed = ask(batches=4)
     coordinates = {"mixture": None, "p": 0.9, "replicate": 1, "design": "active"}
     keys = [path_seed(5, "blobs", **coordinates, start=start).spawn_key for start in (0, 3, 6)]
-    assert asked[:3] == [(0, 8, keys[0]), (3, 5, keys[1]), (6, 2, keys[2])]
+    assert calls[:3] == [(0, 8, keys[0]), (3, 5, keys[1]), (6, 2, keys[2])]
     assert [type(part) for part in parts] == [Answered, Answered], "what was answered before is kept"
     assert failed.span.start == 16
     assert failed.span.stop == 24
@@ -248,8 +248,8 @@ def test_calls_of_a_method_become_restarts(tmp_path: Path) -> None:
         method = echo.model_copy(update={"options": options})
         science = Science(3, (Search(),), 3, methods=tasks.method_calls("a.toml", [method]))
         task = Task(science, "iris", (Span(cell, start, stop, answers=LINKS),), 1.0)
-        (found,) = tasks.run_task(task, RealSource(X, None))
-        return found
+        (result,) = tasks.run_task(task, RealSource(X, None))
+        return result
 
     seeds = [method_seed(3, "iris", **where(CALLED), method="mine", restart=each) for each in range(4)]
     best = called(0, 4, mode="seed")
@@ -261,9 +261,9 @@ def test_calls_of_a_method_become_restarts(tmp_path: Path) -> None:
     assert first.labels.dtype == np.int16
     assert np.isnan(first.objectives).all()
     alone = Cell("iris", None, None, None, None, "mine")
-    of_baseline = [method_seed(3, "iris", **where(alone), method="mine", restart=each) for each in range(4)]
+    of_baseline = [method_seed(3, "iris", **where(alone), method="mine", restart=r) for r in range(4)]
     assert called(0, 4, alone, mode="seed").objectives.tolist() == of_baseline != seeds
-    odd, even = ([restart for restart in range(4) if seeds[restart] % 2 == rest] for rest in (1, 0))
+    odd, even = ([restart for restart in range(4) if seeds[restart] % 2 == parity] for parity in (1, 0))
     assert called(0, 4, mode="odd").best_restart == even[0], "calls without a solution are passed over"
     none = called(odd[0], odd[0] + 1, mode="odd")
     assert not none.solved
@@ -276,17 +276,17 @@ def test_calls_of_a_method_become_restarts(tmp_path: Path) -> None:
     _, centroids, variances = cluster_gaussians(X, first.labels, 3)
     np.testing.assert_array_equal(first.centroids, centroids)
     np.testing.assert_array_equal(first.covariances, variances)
-    own = called(0, 1, mode="own")
-    assert np.array_equal(own.centroids[0], X[0])
-    assert np.isnan([*own.centroids[1:, 0], *own.covariances[1:]]).all()
+    with_centroids = called(0, 1, mode="own")
+    assert np.array_equal(with_centroids.centroids[0], X[0])
+    assert np.isnan([*with_centroids.centroids[1:, 0], *with_centroids.covariances[1:]]).all()
     # what cannot be called is said of all at once
     (broken := tmp_path / "broken.py").write_text("import nothing_such")
-    other = {"call": "broken.py:f", "path": str(broken), "code": checksum(broken.read_bytes())}
-    changes: tuple[dict[str, object], ...] = {}, other, {"call": "mine.py:gone"}, {"options": {"speed": 1}}
+    faulty = {"call": "broken.py:f", "path": str(broken), "code": checksum(broken.read_bytes())}
+    changes: tuple[dict[str, object], ...] = {}, faulty, {"call": "mine.py:gone"}, {"options": {"speed": 1}}
     with pytest.raises(InputError) as raised:
-        tasks.method_calls("a.toml", [echo.model_copy(update=each) for each in changes], loaded=True)
-    problems = map(str, raised.value.problems)
-    assert all(word in each for each, word in zip(problems, ("nothing_such", "'gone'", "speed"), strict=True))
+        tasks.method_calls("a.toml", [echo.model_copy(update=change) for change in changes], loaded=True)
+    words, problems = ("nothing_such", "'gone'", "speed"), map(str, raised.value.problems)
+    assert all(word in problem for problem, word in zip(problems, words, strict=True))
     file.write_text(CODE + "#")
     with pytest.raises(InputError, match=r"a\.toml: method mine: found .*mine\.py with sha256"):
         tasks.method_calls("a.toml", [echo, echo])
@@ -337,16 +337,16 @@ def test_a_span_after_known_restarts_ends_where_the_whole_would_have() -> None:
     science = replace(SCIENCE, stop=Stop(rule="good-turing", risk=0.7, r_min=4, step=3))
     (whole,) = solve(Span(CELL, 0, 12), science=science)
     assert 4 <= whole.span.stop < 12
-    for known in (1, 3):
-        rest = Span(CELL, known, 12, tuple(whole.objectives[:known].tolist()))
-        (part,) = solve(rest, science=science)
-        assert part.span.start == known
+    for n_known in (1, 3):
+        remaining = Span(CELL, n_known, 12, tuple(whole.objectives[:n_known].tolist()))
+        (part,) = solve(remaining, science=science)
+        assert part.span.start == n_known
         assert part.span.stop == whole.span.stop
-        assert part.objectives.tobytes() == whole.objectives[known:].tobytes()
+        assert part.objectives.tobytes() == whole.objectives[n_known:].tobytes()
         result = CellResult(CELL, 12, science.stop)
-        before = {"objectives": whole.objectives[:known], "best_restart": 0}
-        result.add(replace(whole, span=Span(CELL, 0, known), **before))
-        assert list(result.missing()) == [rest]
+        before = {"objectives": whole.objectives[:n_known], "best_restart": 0}
+        result.add(replace(whole, span=Span(CELL, 0, n_known), **before))
+        assert list(result.missing()) == [remaining]
         assert result.end is None
         result.add(part)
         assert result.status == DONE
@@ -380,13 +380,13 @@ def test_no_result_depends_on_batches_stops_or_failures(
     ends, total = list[int](), 12 * sum(p.n_cells for p in read_manifest(small / "tiny.zarr").plans.values())
     for name in ("mixtures_k3", "mixtures_k3/unsupervised"):
         node = open_cube(small / "tiny.zarr")[name].to_dataset()
-        found = (node[each].values.ravel() for each in ("restarts_done", "unseen_mass"))
+        columns = (node[column].values.ravel() for column in ("restarts_done", "unseen_mass"))
         rows = node["log_likelihood"].values.reshape(-1, 12)
-        for objectives, done, estimate in zip(rows, *found, strict=True):
-            assert tasks.restarts_enough(objectives[:done], RULE, 12) == done
-            assert np.isnan(objectives[done:]).all()
-            assert estimate == tasks.unseen_mass(objectives[:done], RULE.rule)
-            ends.append(int(done))
+        for objectives, n_done, estimate in zip(rows, *columns, strict=True):
+            assert tasks.restarts_enough(objectives[:n_done], RULE, 12) == n_done
+            assert np.isnan(objectives[n_done:]).all()
+            assert estimate == tasks.unseen_mass(objectives[:n_done], RULE.rule)
+            ends.append(int(n_done))
     assert {4, 12} <= set(ends)
     assert restarts_run(caplog.text) == sum(ends)
     assert f"the adaptive stop made {total - sum(ends)} restarts unnecessary" in caplog.text

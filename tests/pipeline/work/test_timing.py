@@ -26,7 +26,7 @@ PLAN = make_plan(p=(0.8, 0.9, 1.0), m=(10, 40, 20), mixtures=4, designs=("unifor
 
 
 def timed(seconds: dict[Cell, float], choosing: float = 0.0) -> Timing:
-    return Timing({Key.of(cell, 0): Times(each, choosing) for cell, each in seconds.items()})
+    return Timing({Key.of(cell, 0): Times(duration, choosing) for cell, duration in seconds.items()})
 
 
 def solved(cell: Cell, restarts: int, seconds: float, cpu: float, choosing: float = 0.0) -> Solved:
@@ -52,8 +52,8 @@ def test_the_pilot_times_the_corners_of_each_model_and_the_extreme_accuracies() 
 def test_predictions_are_bilinear_between_the_corners_and_constant_outside() -> None:
     corners = {(0.8, 10): 1.0, (0.8, 40): 4.0, (1.0, 10): 2.0, (1.0, 40): 8.0}
     timing = timed({replace(CELL, p=p, m=m): seconds for (p, m), seconds in corners.items()})
-    wanted = corners | {(0.8, 25): 2.5, (0.9, 25): 3.75, (0.5, 1): 1.0, (1.0, 99): 8.0}
-    for (p, m), seconds in wanted.items():
+    expected = corners | {(0.8, 25): 2.5, (0.9, 25): 3.75, (0.5, 1): 1.0, (1.0, 99): 8.0}
+    for (p, m), seconds in expected.items():
         assert timing.seconds(Span(replace(CELL, p=p, m=m), 0, 2)) == pytest.approx(2 * seconds)
     assert timing.seconds(Span(replace(CELL, model="posterior"), 0, 3)) == 3.0, "a second if none was timed"
 
@@ -62,10 +62,10 @@ def test_measured_is_one_restart_and_choosing_counts_once_a_cell(tmp_path: Path,
     timing, cell = Timing(), replace(CELL, model="posterior-auto")
     for m, choosing in ((10, 4.0), (40, 10.0)):
         timing.note(solved(replace(cell, m=m), 2, choosing + 6.0, (choosing + 6.0) / 2, choosing))
-    left = Span(replace(cell, m=25), 0, 5)
-    assert timing.seconds(left) == pytest.approx(5 * 3.0 + 7.0)
-    assert timing.seconds(left, of_cpu=True) == pytest.approx((5 * 3.0 + 7.0) / 2)
-    assert timing.seconds(replace(left, chosen=CHOSEN)) == 15.0
+    span = Span(replace(cell, m=25), 0, 5)
+    assert timing.seconds(span) == pytest.approx(5 * 3.0 + 7.0)
+    assert timing.seconds(span, of_cpu=True) == pytest.approx((5 * 3.0 + 7.0) / 2)
+    assert timing.seconds(replace(span, chosen=CHOSEN)) == 15.0
     timing.note(solved(BASELINE, 1, 0.5, 0.5))
     timing.note(asked(0.8, 8, 6.0, batches=2))
     generation = next_generation(tmp_path / "tiny.zarr")
@@ -74,12 +74,12 @@ def test_measured_is_one_restart_and_choosing_counts_once_a_cell(tmp_path: Path,
     assert again.measured == timing.measured
     assert again.moment == timing.moment
     rows = json.loads(generation.pilot.read_text())
-    wanted = ["posterior-auto", 0.8, 40, 3.0, 10.0, 0.5], ["unsupervised", None, None, 0.5, 0.0, 1.0]
-    assert rows["timed"][1:] == [["a", *each, None] for each in wanted]
+    expected = ["posterior-auto", 0.8, 40, 3.0, 10.0, 0.5], ["unsupervised", None, None, 0.5, 0.0, 1.0]
+    assert rows["timed"][1:] == [["a", *row, None] for row in expected]
     assert rows["questions"] == [["a", "active", 0.8, 8, 3.0, 0.5]]
     # a new measurement changes the prediction; a choice that was known before takes no time then
     timing.note(solved(replace(cell, m=25), 1, 9.0, 9.0))
-    assert timing.seconds(replace(left, chosen=CHOSEN)) == 45.0
+    assert timing.seconds(replace(span, chosen=CHOSEN)) == 45.0
     generation.pilot.write_text("[[1")
     assert Timing.load(generation.run).measured == {}
     assert "timed again" in caplog.text
@@ -90,8 +90,8 @@ def test_seconds_of_questions_are_interpolated_over_answers_and_accuracies() -> 
     corners = timing.missing_paths(PLAN)
     span = Span(AskedPath("a", 0, 0.9, 1, "active"), 0, 12, step=4)
     assert timing.seconds(span) == 3.0, "a second for each batch"
-    for each in (asked(0.8, 0, 1.0), asked(0.8, 4, 6.0, batches=2), asked(1.0, 0, 3.0)):
-        timing.note(each)
+    for questions in (asked(0.8, 0, 1.0), asked(0.8, 4, 6.0, batches=2), asked(1.0, 0, 3.0)):
+        timing.note(questions)
     assert timing.missing_paths(PLAN) == corners[1:], f"fewer than {module.TIMED} batches"
     timing.note(asked(1.0, 4, 5.0))
     assert timing.missing_paths(PLAN) == []
@@ -107,9 +107,9 @@ SCIENCE = Science(1, (Search(),), 3)
 
 def test_a_task_is_a_fiftieth_of_a_workers_share_within_bounds() -> None:
     # 100 tasks a second for the driver, and two for each worker
-    wanted = {(1000, 2): 10, (10_000, 200): 2, (500, 200): 1.25, (1, 2): module.SHORTEST}
-    wanted |= dict.fromkeys(((1e9, 2), (1e9, 10_000)), module.LONGEST)
-    assert {case: module.target_seconds(*case) for case in wanted} == wanted
+    expected = {(1000, 2): 10, (10_000, 200): 2, (500, 200): 1.25, (1, 2): module.SHORTEST}
+    expected |= dict.fromkeys(((1e9, 2), (1e9, 10_000)), module.LONGEST)
+    assert {case: module.target_seconds(*case) for case in expected} == expected
 
 
 numbers = st.tuples(st.integers(0, 9), st.integers(0, 40), st.integers(1, 60))
@@ -118,23 +118,23 @@ spans = st.lists(numbers.map(lambda t: Span(replace(CELL, mixture=t[0]), t[1], t
 
 @settings(deadline=None, max_examples=50)
 @given(spans, st.sampled_from([0.001, 0.3, 1.0, 2.0, 100.0]), st.sampled_from([1.0, 7.0, 10.0, 50.0]))
-def test_every_restart_is_in_one_task_in_order(work: list[Span[Cell]], each: float, seconds: float) -> None:
-    tasks = list(make_batches(SCIENCE, work, timed({CELL: each}), seconds=seconds))
-    wanted = [(span.unit, r) for span in work for r in range(span.start, span.stop)]
-    assert [(s.unit, r) for task in tasks for s in task.spans for r in range(s.start, s.stop)] == wanted
+def test_every_restart_is_in_one_task_in_order(work: list[Span[Cell]], pace: float, seconds: float) -> None:
+    tasks = list(make_batches(SCIENCE, work, timed({CELL: pace}), seconds=seconds))
+    expected = [(span.unit, r) for span in work for r in range(span.start, span.stop)]
+    assert [(s.unit, r) for task in tasks for s in task.spans for r in range(s.start, s.stop)] == expected
     sizes = [sum(span.size for span in task.spans) for task in tasks]
-    full = max(1, int(seconds / each + 1e-9))
+    full = max(1, int(seconds / pace + 1e-9))
     assert all(size == full for size in sizes[:-1])
     assert all(0 < size <= full for size in sizes)
-    assert [task.predicted for task in tasks] == pytest.approx([size * each for size in sizes])
+    assert [task.predicted for task in tasks] == pytest.approx([size * pace for size in sizes])
 
 
 def test_tasks_follow_the_length_of_each_cell_and_some_cells_are_never_split() -> None:
     auto, posterior = replace(CELL, model="posterior-auto"), replace(CELL, model="posterior")
     choosing = timed({CELL: 1.0, BASELINE: 1.0})
     choosing.measured |= {Key.of(cell, 0): Times(1.0, 3.0) for cell in (auto, posterior)}
-    known = Span(replace(auto, replicate=1), 1, 5, chosen=CHOSEN)
-    work = [Span(CELL, 0, 2), Span(auto, 0, 5), known, Span(replace(auto, replicate=2), 0, 1)]
+    chosen = Span(replace(auto, replicate=1), 1, 5, chosen=CHOSEN)
+    work = [Span(CELL, 0, 2), Span(auto, 0, 5), chosen, Span(replace(auto, replicate=2), 0, 1)]
     tasks = list(make_batches(SCIENCE, work, choosing, seconds=8.0))
     assert [task.spans for task in tasks] == [(work[0],), (work[1],), (work[2], work[3])]
     assert [task.predicted for task in tasks] == [2.0, 8.0, 8.0]

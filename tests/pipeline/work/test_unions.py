@@ -48,7 +48,7 @@ PLAN = make_plan("blobs", models=("conditional-any", "conditional-full"), **SIZE
 
 
 def settled(cell: Cell, science: Science, restarts: int, source: Any = SOURCE) -> Fit:
-    """The best restart of a cell, fitted without anything of a sweep."""
+    """Return the best restart of a cell, fitted without a sweep."""
     X, _ = source.arrays(cell.mixture)
     where = {
         "mixture": cell.mixture,
@@ -89,10 +89,10 @@ def test_restarts_of_any_split_have_the_same_bits_and_one_choice(monkeypatch: py
     header, arrays = to_record([first])
     assert_same_gaussians(whole.gaussians, settled(ANY, SCIENCE, 4).bare.gaussians)
     plans = {"blobs": replace(PLAN, unions=unions_of([Search()], PLAN))}
-    (read,) = from_record(header, arrays, plans)
-    assert read.chosen.is_same(first.chosen)
-    assert np.isfinite(read.chosen.base_rate)
-    assert_same_gaussians(read.gaussians, first.gaussians)
+    (restored,) = from_record(header, arrays, plans)
+    assert restored.chosen.is_same(first.chosen)
+    assert np.isfinite(restored.chosen.base_rate)
+    assert_same_gaussians(restored.gaussians, first.gaussians)
     for name, at, wrong in (("component_class", 0, 3), ("component_values", 15, np.nan)):
         damaged = {**arrays, name: arrays[name].copy()}
         damaged[name][at] = wrong
@@ -106,8 +106,8 @@ def test_restarts_of_any_split_have_the_same_bits_and_one_choice(monkeypatch: py
     with pytest.raises(ValueError, match="codes"):
         from_record(header, arrays)
     monkeypatch.setattr(race, "choose_structure", None)
-    (rest,) = solve(Span(ANY, 1, 4, chosen=first.chosen))
-    assert np.concatenate([first.objectives, rest.objectives]).tobytes() == whole.objectives.tobytes()
+    (later,) = solve(Span(ANY, 1, 4, chosen=first.chosen))
+    assert np.concatenate([first.objectives, later.objectives]).tobytes() == whole.objectives.tobytes()
     assert str(structure)
     assert whole.labels.shape == (60,)
 
@@ -122,17 +122,17 @@ def test_named_components_are_those_of_every_restart() -> None:
         cell = replace(ANY, model=model)
         if model.startswith("unsupervised"):
             cell = Cell("blobs", None, None, None, None, model)
-        (one,) = solve(Span(cell, 0, 2), science=Science(11, (search,), 3))
-        assert one.covariances.shape == shape
-        assert one.chosen is None
-        assert one.gaussians is not None
-        assert len(one.gaussians.weights) == 9
-        assert one.gaussians.means.shape == (9, 1)
-        assert one.gaussians.structure == Structure(1, 3, cell.model.partition("-")[2] or "spherical")
-        (read,) = from_record(*to_record([one]))
-        assert_same_gaussians(read.gaussians, one.gaussians)
+        (named,) = solve(Span(cell, 0, 2), science=Science(11, (search,), 3))
+        assert named.covariances.shape == shape
+        assert named.chosen is None
+        assert named.gaussians is not None
+        assert len(named.gaussians.weights) == 9
+        assert named.gaussians.means.shape == (9, 1)
+        assert named.gaussians.structure == Structure(1, 3, cell.model.partition("-")[2] or "spherical")
+        (restored,) = from_record(*to_record([named]))
+        assert_same_gaussians(restored.gaussians, named.gaussians)
         (scored,) = solve(Span(cell, 0, 2), science=Science(11, (replace(search, held_out=True),), 3))
-        assert scored.objectives.tobytes() == one.objectives.tobytes()
+        assert scored.objectives.tobytes() == named.objectives.tobytes()
         assert (scored.chosen is None) == model.startswith("unsupervised")
     plain = fit(
         SOURCE.X,
@@ -171,8 +171,8 @@ def test_sweep_grows_by_classes_of_any_shape_and_is_verified_and_shown(tmp_path:
     (structure,) = (node["structure"] for node in tree.subtree if "structure" in node)
     assert structure.dims[-1] == "part"
     assert structure["part"].values.tolist() == list(STRUCTURE)
-    found = structure.sel(model="conditional-any").values.reshape(-1, len(STRUCTURE))
-    assert all(Structure.of(codes).codes == tuple(codes) for codes in found.tolist())
+    codes_of_cells = structure.sel(model="conditional-any").values.reshape(-1, len(STRUCTURE))
+    assert all(Structure.of(codes).codes == tuple(codes) for codes in codes_of_cells.tolist())
     assert (structure.sel(model="posterior").values == -1).all()
     verified = sweep("verify", whole / "tiny.zarr")
     assert verified.exit_code == 0
@@ -186,29 +186,29 @@ def test_sweep_grows_by_classes_of_any_shape_and_is_verified_and_shown(tmp_path:
     assert "in a plane of these coordinates." in page
     manifest, opened = read_manifest(whole / "tiny.zarr"), open_cube(whole / "tiny.zarr")
     (plan,) = manifest.plans.values()
-    one = find_cell(cell, [plan])
-    made = components(opened, "mixtures_k2", mixture=0, p=0.9, m=30, replicate=0, model="conditional-any")
+    named_cell = find_cell(cell, [plan])
+    parts = components(opened, "mixtures_k2", mixture=0, p=0.9, m=30, replicate=0, model="conditional-any")
     recipe = manifest.spec.grid.datasets[0]
     assert isinstance(recipe, Mixtures)
     source = MixtureSource(recipe, manifest.spec.seed)
-    direct = settled(one, Science.of(manifest.spec, plan), 2, source)
-    stored = solution_of(opened, manifest, one)
+    direct = settled(named_cell, Science.of(manifest.spec, plan), 2, source)
+    stored = solution_of(opened, manifest, named_cell)
     assert_same_gaussians(stored.union, direct.bare.gaussians)
     assert stored.is_stored
     assert stored.labels.tolist() == direct.labels.tolist()
-    assert made.attrs["structure"] == str(present(direct.gaussians).structure)
-    assert 0 < made.attrs["held_out"] < made.attrs["base_rate"] < 1
+    assert parts.attrs["structure"] == str(present(direct.gaussians).structure)
+    assert 0 < parts.attrs["held_out"] < parts.attrs["base_rate"] < 1
     X, _ = source.arrays(0)
-    Z, densities = (X - made.center.values) @ made.axes.values, np.zeros((len(X), 2))
+    Z, densities = (X - parts.center.values) @ parts.axes.values, np.zeros((len(X), 2))
     for weight, mean, matrix, group in zip(
-        made.weights.values, made.means.values, made.covariances.values, made.class_of.values, strict=True
+        parts.weights.values, parts.means.values, parts.covariances.values, parts.class_of.values, strict=True
     ):
         densities[:, group] += weight * multivariate_normal(mean, matrix).pdf(Z)
     posterior = densities / densities.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(posterior, present(direct.gaussians).at(X).classes, atol=1e-9)
-    others = opened["mixtures_k2"].sel(model="posterior")
-    assert (others["component_class"] == -1).all()
-    assert others["component_values"].isnull().all()
+    other_cells = opened["mixtures_k2"].sel(model="posterior")
+    assert (other_cells["component_class"] == -1).all()
+    assert other_cells["component_values"].isnull().all()
 
 
 SEVERAL = """
@@ -242,17 +242,17 @@ def test_named_components_of_one_search_are_kept_and_grown_by(tmp_path: Path) ->
     assert verify(grown / "tiny.zarr", sample=10).good
     tree = open_cube(grown / "tiny.zarr")
     where = {"mixture": 0, "p": 0.9, "m": 30, "replicate": 0, "search": "pairs"}
-    made = components(tree, "mixtures_k2", **where, model="conditional-full")
-    assert made.attrs["structure"] == "2 full in 2 principal components"
-    assert made.sizes["component"] == 4
-    assert made.sizes["axis"] == 2
-    assert made.sizes["feature"] == 3
+    parts = components(tree, "mixtures_k2", **where, model="conditional-full")
+    assert parts.attrs["structure"] == "2 full in 2 principal components"
+    assert parts.sizes["component"] == 4
+    assert parts.sizes["axis"] == 2
+    assert parts.sizes["feature"] == 3
     alone = components(tree, "mixtures_k2", mixture=0, search="pairs", model="unsupervised")
     assert alone.attrs["structure"] == "2 spherical in 2 principal components"
     assert np.isnan(alone.attrs["base_rate"])
-    for other, said in (({"search": "plain"}, "no Gaussians"), ({"search": ["plain", "pairs"]}, "no search")):
-        with pytest.raises(InputError, match=said):
-            components(tree, "mixtures_k2", **{**where, **other}, model="conditional-full")
+    for names, text in (("plain", "no Gaussians"), (["plain", "pairs"], "no search")):
+        with pytest.raises(InputError, match=text):
+            components(tree, "mixtures_k2", **{**where, "search": names}, model="conditional-full")
     with pytest.raises(InputError, match="expected at most 4 in "):
         run(write_spec(tmp_path, named + '[[search]]\nname = "more"\ncomponents = 3\n'), grown)
 
@@ -272,6 +272,6 @@ def test_what_has_no_place_in_a_sweep_is_refused(
 ) -> None:
     text = TINY.replace('["unsupervised", "likelihood", "posterior"]', str(models).replace("'", '"'))
     spec = write_spec(tmp_path, text + search + "\n")
-    found = sweep("plan", spec)
-    assert found.exit_code == 2
-    assert expected in found.output
+    result = sweep("plan", spec)
+    assert result.exit_code == 2
+    assert expected in result.output
