@@ -156,15 +156,17 @@ def test_every_cell_has_the_scores_of_its_own_shape(last: str, held_out: bool) -
     tree = toy.tree(plan, chunked=False)
     cells = cell_table(tree, {"iris": plan})
     for cell in cells[cells["p"].notna() & (cells["status"] == "done")].itertuples():
-        one = tree["iris"].to_dataset().sel(p=cell.p, m=cell.m, replicate=cell.replicate, model=cell.model)
-        own, chooses = shape_of(cell.model), cell.model.endswith("-auto")
+        results = (
+            tree["iris"].to_dataset().sel(p=cell.p, m=cell.m, replicate=cell.replicate, model=cell.model)
+        )
+        shape, chooses = shape_of(cell.model), cell.model.endswith("-auto")
         assert pd.isna(cell.covariance_shape) != chooses
         if chooses:
-            own = cell.covariance_shape
-            assert CODES[own] == int(one["covariance_shape"])
-        scored = one[["held_out", "held_out_right"]].sel(candidate=own if held_out or chooses else [])
-        wanted = [float(value.sum(min_count=1)) for value in scored.values()]
-        np.testing.assert_equal([cell.log_loss, cell.predicted], wanted)
+            shape = cell.covariance_shape
+            assert CODES[shape] == int(results["covariance_shape"])
+        scored = results[["held_out", "held_out_right"]].sel(candidate=shape if held_out or chooses else [])
+        expected = [float(value.sum(min_count=1)) for value in scored.values()]
+        np.testing.assert_equal([cell.log_loss, cell.predicted], expected)
     assert cells[cells["p"].isna()]["log_loss"].isna().all()
 
 
@@ -197,7 +199,7 @@ def test_the_chance_is_the_share_of_orders() -> None:
     assert row.for_95 == 19
     assert row.for_99 == math.inf
     for n, hits, expected in ((3, (1, 2), math.inf), (3, (3, 3), 1), (1, (1, 1), math.nan)):
-        some = [contests.cell("d", "a", 0.5, hits=each, restarts_done=n) for each in hits]
+        some = [contests.cell("d", "a", 0.5, hits=n_hits, restarts_done=n) for n_hits in hits]
         (row,) = tables.restart_table(contests.table(some)).itertuples()
         np.testing.assert_equal((row.most, row.for_95, row.for_99), (n, expected, expected))
 
