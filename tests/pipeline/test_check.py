@@ -63,7 +63,7 @@ def cluster(X, n_clusters, must_link, cannot_link, *, weights, accuracy, random_
 
 @pytest.fixture(scope="module")
 def sent(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a sweep, a method, and the scores of the method on the cells of the sweep."""
+    """Return a folder with a sweep, a method, and the scores of the method on the cells of the sweep."""
     folder = tmp_path_factory.mktemp("sent")
     (folder / "like.toml").write_text(LIKE)
     (folder / "own.py").write_text(OWN)
@@ -76,7 +76,7 @@ def sent(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def changed(sent: Path, tmp_path: Path) -> Any:
-    """Writes the file of scores with a text in the place of another one."""
+    """Return a function that writes the file of scores with some texts replaced."""
 
     def change(*pairs: tuple[str, str]) -> Path:
         text = (sent / "scores.csv").read_text()
@@ -106,15 +106,15 @@ def rows(path: Path) -> list[dict[str, str]]:
 
 
 def test_the_sweep_of_a_method_has_the_cells_of_another_sweep(sent: Path) -> None:
-    like, own = load_sweep(sent / "like.toml"), load_sweep(sent / "own.toml")
-    assert own == load_sweep(sent / "like.toml", [entry_of(f"{sent}/own.py:cluster")])
-    assert own.name == "small-own"
-    assert own.grid.models == ()
-    assert [each.name for each in own.grid.methods] == ["own"]
+    like, method_sweep = load_sweep(sent / "like.toml"), load_sweep(sent / "own.toml")
+    assert method_sweep == load_sweep(sent / "like.toml", [entry_of(f"{sent}/own.py:cluster")])
+    assert method_sweep.name == "small-own"
+    assert method_sweep.grid.models == ()
+    assert [method.name for method in method_sweep.grid.methods] == ["own"]
     for key in ("seed", "search", "data"):
-        assert getattr(own, key) == getattr(like, key)
+        assert getattr(method_sweep, key) == getattr(like, key)
     for key in ("datasets", "p", "m", "replicates"):
-        assert getattr(own.grid, key) == getattr(like.grid, key)
+        assert getattr(method_sweep.grid, key) == getattr(like.grid, key)
     several = tomllib.loads(sweep("methods", "sweep", "ward", "genie", "--like", sent / "like.toml").stdout)
     assert several["name"] == "small-ward-genie"
     assert len(several["grid"]["methods"]) == 2
@@ -139,15 +139,15 @@ def test_methods_are_named_in_words_and_in_tables(sent: Path, tmp_path: Path) ->
 
 
 def test_the_scores_are_those_of_the_cube_and_are_computed_again(sent: Path, monkeypatch: Any) -> None:
-    found, expected = rows(sent / "scores.csv"), scores(open_cube(sent / "small-own.zarr"), "iris")
-    assert [row["replicate"] for row in found] == ["0", "1"]
-    for row in found:
+    raw_rows, expected = rows(sent / "scores.csv"), scores(open_cube(sent / "small-own.zarr"), "iris")
+    assert [row["replicate"] for row in raw_rows] == ["0", "1"]
+    for row in raw_rows:
         for name in set(RAW) & set(expected):
             value = expected[name].sel(replicate=int(row["replicate"])).values.item()
             assert row[name] == ("" if np.isnan(value) else repr(value))
-    done = verified(sent / "scores.csv", sent)
-    assert done.exit_code == 0
-    assert done.stdout == f"{sent}/scores.csv: 2 of 2 cells were computed again, and all are equal.\n"
+    result = verified(sent / "scores.csv", sent)
+    assert result.exit_code == 0
+    assert result.stdout == f"{sent}/scores.csv: 2 of 2 cells were computed again, and all are equal.\n"
     monkeypatch.chdir(sent)
     sample = sweep("verify", "scores.csv", "--sweep", "own.toml", "--sample", 1)
     assert "1 of 2 cells was computed again, and is equal. If one cell was wrong, " in sample.stdout
@@ -168,8 +168,8 @@ def test_a_changed_score_is_found_with_both_values(sent: Path, changed: Any) -> 
         "not looked at: 1 cell in like.toml that the file lacks",
     ]
     as_json = ("--method", f"{sent}/own.py:cluster", "--json")
-    found = json.loads(verified(changed((",done,", ",no solution,")), sent, *as_json).stdout)
-    differences = [check["differs"] for check in found["checks"] if check["differs"]]
+    document = json.loads(verified(changed((",done,", ",no solution,")), sent, *as_json).stdout)
+    differences = [check["differs"] for check in document["checks"] if check["differs"]]
     assert differences == [["no solution in the file, done here"]]
     failed = verified(changed((",done,", ",failed,")), sent).stdout
     assert failed.endswith("1 cell in the file without an answer\n")
@@ -195,17 +195,17 @@ def test_a_file_of_another_sweep_or_method_is_refused_with_all_that_differs(
     sent: Path, changed: Any, tmp_path: Path
 ) -> None:
     changes = {'"seed": 3': '"seed": 4', "scale standard": "scale none", ",own,": ",mine,", ",,0.9": ",,0.8"}
-    other = changed(*changes.items())
-    found = problems(other, sent)
-    assert [line.split(", expected")[0] for line in found] == [
+    raw_file = changed(*changes.items())
+    lines = problems(raw_file, sent)
+    assert [line.split(", expected")[0] for line in lines] == [
         "FILE, head: settings seed: found 4",
-        f"FILE, head: data iris: found {short_text(read_raw(other).head.data['iris'])}",
+        f"FILE, head: data iris: found {short_text(read_raw(raw_file).head.data['iris'])}",
         "FILE, line 8: found 'iris/p=0.8/m=75/replicate=0/mine'",
     ]
     (tmp_path / "own.py").write_text(OWN.replace("0.0", "0.5"))
     entry = f'{{name = "own", call = "{tmp_path}/own.py:cluster", options = {{cut = 1}}}}'
-    found = problems(sent / "scores.csv", sent, "--method", entry)
-    assert [line.split(":")[1] for line in found] == [" methods own code", " methods own options"]
+    lines = problems(sent / "scores.csv", sent, "--method", entry)
+    assert [line.split(":")[1] for line in lines] == [" methods own code", " methods own options"]
     (first, *_) = problems(sent / "scores.csv", sent, "--data-dir", tmp_path)
     assert first.startswith("FILE, head: methods own: found")
 
@@ -216,7 +216,7 @@ def test_what_is_no_file_of_scores_is_said_at_once(sent: Path, changed: Any) -> 
     wrong = first.replace("0.9,75", "9,m").replace(",done,0", ",over,x0")
     rows_of_file = (table[8], first.replace(",own,", ",own,x,") + first + wrong)
     broken = changed(("# format: 1", "# format: 2"), ("# sweep: ", "# swap: "), rows_of_file)
-    found = problems(broken, sent)
+    lines = problems(broken, sent)
     for words in (
         "head: format: found 2, expected a whole number 1..1",
         "unknown key 'swap'",
@@ -228,24 +228,24 @@ def test_what_is_no_file_of_scores_is_said_at_once(sent: Path, changed: Any) -> 
         "line 11, status: found 'over', expected one of",
         "line 11, nmi: found 'x0",
     ):
-        assert any(words in line for line in found), (words, found)
+        assert any(words in line for line in lines), (words, lines)
     renamed = problems(changed((",nmi,", ",nmj,")), sent)
     assert "found 0 columns 'nmi', expected one column 'nmi'" in renamed[0]
     assert "expected # key: JSON value" in problems(changed(("# data: {", "# data: ")), sent)[0]
-    for words, said in (
+    for words, message in (
         ([], "--sweep: found nothing"),
         (["--sweep", sent / "like.toml", "--checksums"], "--checksums: found with"),
     ):
         result = sweep("verify", sent / "scores.csv", *words)
         assert result.exit_code == 2
-        assert said in result.stderr
+        assert message in result.stderr
     result = sweep("verify", sent / "small-own.zarr", "--sweep", sent / "like.toml")
     assert result.exit_code == 2
     assert "--sweep: found with" in result.stderr
 
 
 def test_every_kind_of_cell_is_computed_again(tmp_path: Path) -> None:
-    """Models, baselines, mixtures, and annotations that are asked for."""
+    """The cells are of models, baselines, mixtures, and annotations that are asked for."""
     models = 'design = ["uniform", "active"]\nmodels = ["unsupervised-full", '
     document = TINY.replace('models = ["unsupervised", ', models)
     document = document.replace("p = [0.8, 1.0]", "p = [0.8]").replace("replicates = 2", "replicates = 1")
@@ -254,13 +254,13 @@ def test_every_kind_of_cell_is_computed_again(tmp_path: Path) -> None:
     assert run(spec, tmp_path) == 0
     (path,) = write_export(tmp_path / "tiny.zarr", tmp_path / "export", "raw")
     raw = read_raw(path)
-    found = verify_scores(raw, load_sweep(spec), "tiny.toml", sample=1000)
-    assert found.lines() == [
+    verification = verify_scores(raw, load_sweep(spec), "tiny.toml", sample=1000)
+    assert verification.lines() == [
         f"{path}: {len(raw.cells)} of {len(raw.cells)} cells were computed again, and all are equal."
     ]
-    assert {each.cell.design for each in raw.cells} == {None, "uniform", "active"}
+    assert {raw_cell.cell.design for raw_cell in raw.cells} == {None, "uniform", "active"}
     full = baseline_scores(open_cube(tmp_path / "tiny.zarr"), "iris", "unsupervised-full")
-    (baseline,) = (each for each in raw.cells if each.cell.dataset == "iris" and each.cell.p is None)
+    (baseline,) = (row for row in raw.cells if row.cell.dataset == "iris" and row.cell.p is None)
     assert baseline.scores["goldberger_kl"] == full["goldberger_kl"].values.item()
     with pytest.raises(InputError, match="head: settings seed"):
         verify_scores(raw, load_sweep(spec).model_copy(update={"seed": 1}), "tiny.toml", sample=1)
@@ -284,7 +284,7 @@ def cube(finished: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def noted(finished: Path, cube: Path) -> Path:
-    """With the folder of its run, which holds a digest of every file."""
+    """Return the cube with the folder of its run, which holds a digest of every file."""
     shutil.copytree(finished / "tiny.run", cube.with_name("tiny.run"))
     return cube
 
@@ -300,11 +300,11 @@ def test_every_cell_is_reproduced_or_said(cube: Path, monkeypatch: pytest.Monkey
     assert len(set(map(tuple, drawn.values()))) == 3
     assert len(set(drawn[None])) == 5
     monkeypatch.setattr(tasks, "run_cell", Mock(side_effect=MemoryError("none left")))
-    shown = dict[str, int]()
+    counts = dict[str, int]()
     verification = verify(
-        cube, sample=2, progress=lambda steps, title: shown.update({title: len(steps)}) or steps
+        cube, sample=2, progress=lambda steps, title: counts.update({title: len(steps)}) or steps
     )
-    assert shown["cells"] == 2
+    assert counts["cells"] == 2
     assert not verification.good
     assert [check.cause for check in verification.checks] == ["MemoryError: none left"] * 2
     for path in cube.rglob("status"):
@@ -317,8 +317,8 @@ def flip(path: Path, where: tuple[int, ...]) -> None:
     """Change a value of an array, a number by its last bit."""
     array = zarr.open_array(path, mode="r+")
     value = np.asarray(array[where])
-    other = np.nextafter(value, 9) if value.dtype.kind == "f" else (value + 1) % 3
-    array[where] = np.where(value == value, other, 0)
+    flipped = np.nextafter(value, 9) if value.dtype.kind == "f" else (value + 1) % 3
+    array[where] = np.where(value == value, flipped, 0)
 
 
 FLIPPED = {
@@ -334,10 +334,10 @@ def test_flipped_values_are_found_and_named_and_another_machine(cube: Path) -> N
     for path, where in FLIPPED.items():
         flip(cube / path, where)
     result = sweep("verify", cube, "--sample", 1000, "--json")
-    found = json.loads(result.stdout)
+    fields = json.loads(result.stdout)
     assert result.exit_code == 1
-    assert not found["good"]
-    wrong = [check for check in found["checks"] if check["differs"]]
+    assert not fields["good"]
+    wrong = [check for check in fields["checks"] if check["differs"]]
     # both models see the annotations
     names = Counter(tuple(check["differs"]) for check in wrong)
     assert names == {(path.rpartition("/")[2],): 1 + (path == "iris/annotations") for path in FLIPPED}
@@ -353,8 +353,8 @@ def test_flipped_values_are_found_and_named_and_another_machine(cube: Path) -> N
 
 def test_repaired_and_submitted_it_has_the_same_bits(finished: Path, cube: Path, tmp_path: Path) -> None:
     files = sum(file.is_file() for file in cube.rglob("c*"))
-    said = f"\n{files} files not checked for being in the right place"
-    assert said in sweep("verify", cube, "--checksums").stdout  # there are no digests
+    sentence = f"\n{files} files not checked for being in the right place"
+    assert sentence in sweep("verify", cube, "--checksums").stdout  # there are no digests
     for key in DAMAGED:
         turn_bit(cube / key)
     before = (cube / DAMAGED[0]).read_bytes()
@@ -366,14 +366,14 @@ def test_repaired_and_submitted_it_has_the_same_bits(finished: Path, cube: Path,
     assert held.exit_code == 1
     assert (cube / DAMAGED[0]).read_bytes() == before
     assert "is being written by" in held.stderr
-    done = sweep("repair", cube)
-    assert done.exit_code == 0, done.output
-    assert done.stdout.splitlines()[0] == f"{cube}: damaged files: 7"
+    result = sweep("repair", cube)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.splitlines()[0] == f"{cube}: damaged files: 7"
     for key in ("iris/X/c.0.0", "mixtures_k2/X/c.0.0.0", "mixtures_k3/p/c.0"):
-        assert f"\nmade again: {key}\n" in done.stdout
+        assert f"\nmade again: {key}\n" in result.stdout
         assert f"\nwould be made again: {key}\n" in would.stdout
-    assert "13 cells are set back, in these blocks:\n" in done.stdout
-    assert done.stdout.splitlines()[-1] == f"  sweep submit SPEC --results {tmp_path}"
+    assert "13 cells are set back, in these blocks:\n" in result.stdout
+    assert result.stdout.splitlines()[-1] == f"  sweep submit SPEC --results {tmp_path}"
     again = sweep("repair", cube)
     assert again.stdout == f"{cube}: every file is as it was written, nothing to repair\n"
     assert run(write_spec(tmp_path), tmp_path) == 0
@@ -385,9 +385,9 @@ def test_what_cannot_be_made_again_and_what_is_no_cube_is_said(cube: Path, tmp_p
     text = root.read_text()
     root.write_text(text.replace(json.loads(text)["attributes"]["datasets"]["iris"]["checksum"], "0" * 64))
     turn_bit(cube / "iris/X/c.0.0")
-    done = sweep("repair", cube)
-    assert done.exit_code == 1
-    assert "cannot be made again: iris/X/c.0.0: data set iris, checksum: found '" in done.stdout
+    result = sweep("repair", cube)
+    assert result.exit_code == 1
+    assert "cannot be made again: iris/X/c.0.0: data set iris, checksum: found '" in result.stdout
     (tmp_path / "other.zarr").mkdir()
     for name in ("none.zarr", "other.zarr"):
         assert sweep("repair", tmp_path / name).exit_code == 2
@@ -397,18 +397,18 @@ def test_what_cannot_be_made_again_and_what_is_no_cube_is_said(cube: Path, tmp_p
 def test_whole_files_in_the_place_of_others_are_found(finished: Path, noted: Path, tmp_path: Path) -> None:
     assert "not checked" not in sweep("verify", noted, "--checksums").stdout
     swapped = {}  # two chunk files of each array, each of which is as good as the other
-    for first, other in permutations(sorted(noted.rglob("c.*")), 2):
-        if first.parent == other.parent and other.read_bytes() != first.read_bytes():
-            swapped[first.parent.name] = first, other
+    for first, second in permutations(sorted(noted.rglob("c.*")), 2):
+        if first.parent == second.parent and second.read_bytes() != first.read_bytes():
+            swapped[first.parent.name] = first, second
     assert {"labels", "log_likelihood", "centroids", "seconds", "annotations"} <= set(swapped)
-    for first, other in swapped.values():
+    for first, second in swapped.values():
         first.rename(noted / "first")
-        other.rename(first)
-        (noted / "first").rename(other)
-    found = json.loads(sweep("verify", noted, "--checksums", "--json").stdout)
+        second.rename(first)
+        (noted / "first").rename(second)
+    document = json.loads(sweep("verify", noted, "--checksums", "--json").stdout)
     keys = {str(file.relative_to(noted)) for pair in swapped.values() for file in pair}
-    assert not found["good"]
-    assert {damage["key"] for damage in found["damaged"]} == keys
+    assert not document["good"]
+    assert {damage["key"] for damage in document["damaged"]} == keys
     assert sweep("repair", noted).exit_code == 0
     assert run(write_spec(tmp_path), tmp_path) == 0
     assert_same_bits(finished / "tiny.zarr", noted)
@@ -423,9 +423,9 @@ def test_a_root_file_that_no_run_wrote_is_found_and_put_back(noted: Path, tmp_pa
         root.unlink()
         if content is not None:
             root.write_bytes(content)
-        found = sweep("verify", noted, "--checksums")
-        assert found.exit_code == 1, found.output
-        assert f"  {ROOT_FILE}: " in found.stdout
+        result = sweep("verify", noted, "--checksums")
+        assert result.exit_code == 1, result.output
+        assert f"  {ROOT_FILE}: " in result.stdout
         refused = sweep("submit", write_spec(tmp_path), "--results", tmp_path, "--workers", 0)
         assert refused.exit_code == 2
         assert "sweep repair puts it back" in refused.stderr
@@ -436,7 +436,7 @@ def test_a_root_file_that_no_run_wrote_is_found_and_put_back(noted: Path, tmp_pa
 
 
 def test_the_file_alone_says_which_cells_are_drawn(finished: Path, cube: Path, tmp_path: Path) -> None:
-    """Times, runs, chunks and compression change no draw; the last bit of any value does."""
+    """Times, runs, chunks and compression change no draw, but the last bit of any value does."""
     drawn = [check.cell for check in verify(cube, sample=10).checks]
     array = zarr.open_array(cube / "iris/seconds", mode="r+")
     array[...] = np.asarray(array) + 1.0
@@ -453,12 +453,12 @@ def test_the_file_alone_says_which_cells_are_drawn(finished: Path, cube: Path, t
 
 @pytest.mark.parametrize(("n_all", "n", "chance"), [(6435, 40, ".87"), (85, 5, ".22"), (40, 38, "above .99")])
 def test_the_probability_is_exact(n_all: int, n: int, chance: str) -> None:
-    said = statement(["equal"] * n, n_all, CELLS)
-    assert said.endswith(
+    text = statement(["equal"] * n, n_all, CELLS)
+    assert text.endswith(
         f" If 5 % of the cells were wrong, this would have been seen with probability {chance}."
     )
-    seen = hypergeom(n_all, n_all * 5 // 100, n).sf(0)
-    assert chance == ("above .99" if seen > 0.99 else f"{seen:.2f}"[1:])
+    probability = hypergeom(n_all, n_all * 5 // 100, n).sf(0)
+    assert chance == ("above .99" if probability > 0.99 else f"{probability:.2f}"[1:])
     assert "probability" not in statement(["equal"] * n + ["different"], n_all, CELLS)
     assert statement(["equal"], 1, CELLS) == "1 of 1 cell was computed again, and is equal."
 
@@ -479,7 +479,7 @@ def test_rounding_is_told_from_other_solutions() -> None:
 
 
 def test_a_cell_knows_the_class_of_its_machine(cube: Path, tmp_path: Path) -> None:
-    """A difference of rounding is one only if another class, or a worker of one, computed the cell."""
+    """A difference counts as rounding only if a machine of another class computed the cell."""
     manifest = read_manifest(cube)
     ((code, here),) = manifest.machines.items()
     assert here == machine_class()
@@ -491,15 +491,15 @@ def test_a_cell_knows_the_class_of_its_machine(cube: Path, tmp_path: Path) -> No
     result = sweep("verify", cube, "--sample", 100)
     assert result.exit_code == 1
     assert f"different: {name}: log_likelihood\n" in result.stdout
-    other = "abacus, numpy beads, 0badbead"
+    elsewhere = "abacus, numpy beads, 0badbead"
     store = BlockStore(cube)
-    store.name_machines([other, here])
-    assert read_manifest(cube).machines == {code: here, str(class_code(other)): other}
-    zarr.open_array(cube / "iris/machine", mode="r+")[where] = class_code(other)
+    store.name_machines([elsewhere, here])
+    assert read_manifest(cube).machines == {code: here, str(class_code(elsewhere)): elsewhere}
+    zarr.open_array(cube / "iris/machine", mode="r+")[where] = class_code(elsewhere)
     result = sweep("verify", cube, "--sample", 100)
     assert result.exit_code == 0
     assert result.stdout.splitlines()[0].endswith("computed again: 84 equal, 1 equal within rounding.")
-    assert f"equal within rounding: {name}: log_likelihood (computed on {other})\n" in result.stdout
+    assert f"equal within rounding: {name}: log_likelihood (computed on {elsewhere})\n" in result.stdout
     assert content_hash(cube) == content_hash(Path(shutil.copytree(cube, tmp_path / "copy.zarr")))
     flip(cube / "iris/labels", (*where, 17))
     assert sweep("verify", cube, "--sample", 100).exit_code == 1
@@ -527,8 +527,8 @@ def test_restarts_on_several_machines_are_of_a_class_of_their_own() -> None:
             merged.add(part)
         texts.add(merged.machine)
     assert texts == {"a and b"}
-    (read,) = from_record(*to_record(parts[:1]))
-    assert read.machine == "b"
+    (result,) = from_record(*to_record(parts[:1]))
+    assert result.machine == "b"
 
 
 # Records of verifications, for one file alone.
@@ -543,18 +543,16 @@ def record(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_record_says_who_computed_which_cells_again(finished: Path, record: Path) -> None:
-    ((file, (read,)),) = read_records([record], [finished / "tiny.zarr"]).items()
+    ((file, (verification,)),) = read_records([record], [finished / "tiny.zarr"]).items()
     assert file == finished / "tiny.zarr"
-    assert (read.file, read.by, read.seed, read.n_cells, len(read.cells)) == (
-        "tiny.zarr",
-        "Ann",
-        None,
-        85,
-        20,
-    )
+    assert verification.file == "tiny.zarr"
+    assert verification.by == "Ann"
+    assert verification.seed is None
+    assert verification.n_cells == 85
+    assert len(verification.cells) == 20
     result = sweep("verify", finished / "tiny.zarr", "--sample", 20).stdout
-    assert read.statements == [result.strip().removeprefix(f"{finished}/tiny.zarr: ")]
-    assert read.made_with == fingerprint(read_manifest(file).spec)
+    assert verification.statements == [result.strip().removeprefix(f"{finished}/tiny.zarr: ")]
+    assert verification.made_with == fingerprint(read_manifest(file).spec)
 
 
 def record_problems(path: Path, content: Any, cube: Path) -> list[str]:
@@ -618,12 +616,12 @@ def test_a_bundle_is_verified_by_its_own_hash(finished: Path, tmp_path: Path) ->
     assert result.stdout.startswith(
         f"{bundle}: 20 of 85 cells were computed again, and all are equal. If 5 % of"
     )
-    read = read_records([record], [bundle, finished / "tiny.zarr"])
-    assert [(file.name, len(records)) for file, records in read.items()] == [
+    records_of = read_records([record], [bundle, finished / "tiny.zarr"])
+    assert [(file.name, len(records)) for file, records in records_of.items()] == [
         ("tiny.zip", 1),
         ("tiny.zarr", 0),
     ]
-    assert read[bundle][0].sha256 == hashlib.sha256(bundle.read_bytes()).hexdigest()
+    assert records_of[bundle][0].sha256 == hashlib.sha256(bundle.read_bytes()).hexdigest()
     with pytest.raises(InputError, match="sha256"):
         read_records([record], [finished / "tiny.zarr"])
     content = bytearray(bundle.read_bytes())

@@ -20,7 +20,7 @@ from sweep_clustering.pipeline.report.figures import draw_choice, picture
 def candidate(
     n_clusters: int, bic: float, logs: list[float] | None = None, solution: object = None
 ) -> Candidate:
-    """With a BIC and log-probabilities of held-out annotations."""
+    """Return a candidate with a BIC and log-probabilities of held-out annotations."""
     best, scores = SimpleNamespace(objective=-1.0), {"annotation_agreement": 0.75}
     result: Any = SimpleNamespace(best=best, covariance="full", scores=scores, solution=solution)
     sure, values = np.array([0.999, 0.001, 0.999, 0.999]), np.array(logs or [])
@@ -58,8 +58,8 @@ def test_numbers_are_compared_beside_distance_if_one_has_merged_groups() -> None
 
 def test_figure_needs_a_name_a_place_and_several_numbers(tmp_path: Path) -> None:
     def found(path: Path | None, counts: tuple[int, ...] = (2, 3), **more: object) -> list[str]:
-        given = {"out": None, "overwrite": False} | more
-        return [each.where for each in module.option_problems(counts, figure=path, **given)]  # type: ignore[arg-type]
+        options = {"out": None, "overwrite": False} | more
+        return [problem.where for problem in module.option_problems(counts, figure=path, **options)]  # type: ignore[arg-type]
 
     there = tmp_path / "there.svg"
     there.touch()
@@ -75,17 +75,17 @@ def test_bic_decides_within_one_standard_error_of_the_least_log_loss() -> None:
     best = [-0.1, -0.1, -0.1, -0.1]
     uneven, close, far = [-0.1, -0.1, -1.1, -1.1], [-0.1, -0.1, -0.1, -0.5], [-1.0] * 4
     values = [(5.0, far), (4.0, uneven), (1.0, close), (0.0, best)]
-    given = [candidate(number, bic, logs) for number, (bic, logs) in enumerate(values, start=2)]
-    choice = choose(given)
-    assert [error for _, error in module.gains(given)] == pytest.approx(
+    candidates = [candidate(number, bic, logs) for number, (bic, logs) in enumerate(values, start=2)]
+    choice = choose(candidates)
+    assert [error for _, error in module.gains(candidates)] == pytest.approx(
         [0.0, 0.25, 0.25 * np.sqrt(3 * 0.01 + 0.09), 0.0]
     )
     # 4 is 0.1 behind with an error of 0.087, 3 is 0.5 behind with one of 0.25
     assert (choice.criterion, choice.chosen.n_clusters) == (HELD_OUT, 5)
-    assert [each.n_clusters for each in module.within(given, 1.2)] == [4, 5]
-    assert [each.n_clusters for each in module.within(given, 2.1)] == [3, 4, 5]
-    given[2] = candidate(4, 1.0, [-0.05, -0.1, -0.1, -0.3])
-    assert choose(given).chosen.n_clusters == 4
+    assert [within.n_clusters for within in module.within(candidates, 1.2)] == [4, 5]
+    assert [within.n_clusters for within in module.within(candidates, 2.1)] == [3, 4, 5]
+    candidates[2] = candidate(4, 1.0, [-0.05, -0.1, -0.1, -0.3])
+    assert choose(candidates).chosen.n_clusters == 4
 
 
 def test_table_and_json_have_every_candidate() -> None:
@@ -100,7 +100,7 @@ def test_table_and_json_have_every_candidate() -> None:
     document = choice.to_json()
     assert (document["n_clusters"], document["criterion"]) == (3, HELD_OUT)
     assert document["accuracy_held_out"] == pytest.approx(0.75, abs=0.01)
-    assert [each["bic"] for each in document["candidates"]] == [5.0, 4.0]
+    assert [row["bic"] for row in document["candidates"]] == [5.0, 4.0]
     assert document["candidates"][0]["held_out_log_loss"] == pytest.approx(0.1)
     # BIC alone, the smaller number on ties
     choice = choose([candidate(2, -9.0), candidate(3, -7.0), candidate(4, -7.0)])
@@ -112,10 +112,10 @@ def test_table_and_json_have_every_candidate() -> None:
 
 
 def test_of_classes_of_any_shape_the_fewest_within_one_standard_error_are_taken() -> None:
-    """Their BICs are of coordinates of their own each."""
+    """Their BICs refer to different coordinates."""
     logs = [[-1.0] * 4, [-0.05, -0.1, -0.1, -0.3], [-0.1, -0.1, -0.1, -0.1]]
-    given = [candidate(number, 10.0 * number, each, solution=object()) for number, each in enumerate(logs, 2)]
-    choice = choose(given)
+    candidates = [candidate(k, 10.0 * k, values, solution=object()) for k, values in enumerate(logs, 2)]
+    choice = choose(candidates)
     assert (choice.criterion, choice.chosen.n_clusters) == (FEWEST, 3)
     assert [line.split() for line in choice.lines()[:2]] == [["K", "log", "loss"], ["2", "1.0000"]]
     (axes,) = draw_choice(choice).axes
@@ -152,9 +152,9 @@ def test_numbers_that_all_predict_alike_are_not_said_to_predict_well() -> None:
 
 
 def test_a_cut_of_a_tree_says_which_numbers_predict_as_well() -> None:
-    taken = candidate(40, -10.0, [-0.5, -0.6, -0.7, -0.8])
-    taken.result.best.sizes = np.array([1, 7, 1, 30])
-    choice = module.ClusterChoice((taken,), module.CUTS, taken, cut=Cut(28, 40))
+    cut = candidate(40, -10.0, [-0.5, -0.6, -0.7, -0.8])
+    cut.result.best.sizes = np.array([1, 7, 1, 30])
+    choice = module.ClusterChoice((cut,), module.CUTS, cut, cut=Cut(28, 40))
     assert choice.reason.startswith("40: the most that predict held-out answers as well as any cut")
     assert choice.reason.endswith("; 28 to 40 predict equally well")
     assert choice.lines()[2] == "           clusters of one row: 2"

@@ -25,8 +25,8 @@ def test_a_traceback_is_lines_of_ours_as_well() -> None:
     try:
         raise ValueError("a\x1b\nb")
     except ValueError as error:
-        known = {"msg": "no", "exc_info": (ValueError, error, error.__traceback__)}
-    lines = PlainFormatter("> %(message)s").format(logging.makeLogRecord(known)).split("\n")
+        fields = {"msg": "no", "exc_info": (ValueError, error, error.__traceback__)}
+    lines = PlainFormatter("> %(message)s").format(logging.makeLogRecord(fields)).split("\n")
     assert lines[0] == "> no"
     assert lines[-2:] == [r"> ValueError: a\x1b", "> b"]
 
