@@ -38,13 +38,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Trials first: the longest files, at the end of which one of two processes would have nothing to do."""
+    """Put trials first: a long file at the end would leave one of two processes without work."""
     items.sort(key=lambda item: "trials" not in item.path.parts)
 
 
 @pytest.fixture(autouse=True)
 def signals_as_before() -> Iterator[None]:
-    """Handle signals after a test as before it: a command that a signal ends ignores all further ones."""
+    """Handle signals after a test as before it, as a command that a signal ends ignores later ones."""
     numbers = signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP
     before = {number: signal.getsignal(number) for number in numbers}
     yield
@@ -54,14 +54,14 @@ def signals_as_before() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _one_thread() -> Iterator[None]:
-    """Chunks here are so small that threads would only hand them around; a run has its own scheduler."""
+    """Use one thread, as chunks are so small here that threads would only hand them around."""
     with dask.config.set(scheduler="synchronous"):
         yield
 
 
 @pytest.fixture(autouse=True, scope="session")
 def _no_waiting_for_the_disk() -> Iterator[None]:
-    """Let `os.fsync` of this process return at once: of the disk, tests look at the order of calls alone."""
+    """Let `os.fsync` of this process return at once, as tests look at the order of calls alone."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda descriptor: None)
         yield
@@ -69,7 +69,7 @@ def _no_waiting_for_the_disk() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """Folder with the eight real data sets; they are not part of the project."""
+    """Return the folder with the eight real data sets, which are not part of the project."""
     folder = SHARED / "data"
     if not folder.is_dir():
         pytest.skip("the real data sets (../shared/data) are not on this machine")
@@ -78,11 +78,11 @@ def shared_data() -> Path:
 
 @pytest.fixture(scope="session")
 def raw_data() -> Path:
-    """Folder with the downloaded files of the eight real data sets, as `sweep datasets fetch` leaves them."""
+    """Return the folder of the eight real data sets as `sweep datasets fetch` downloads them."""
     folder = Path(os.environ.get("SWEEP_DATA_DIR") or SHARED / "data" / "raw")
     if not folder.is_dir():
         pytest.skip("the real data sets (SWEEP_DATA_DIR, or ../shared/data/raw) are not on this machine")
-    files = {file.file for each in REGISTRY.values() for file in each.files if "/" not in file.file}
+    files = {file.file for entry in REGISTRY.values() for file in entry.files if "/" not in file.file}
     if missing := sorted(file for file in files if not (folder / file).exists()):
         pytest.skip(f"{folder} lacks {', '.join(missing)}: sweep datasets fetch")
     return folder
@@ -90,7 +90,7 @@ def raw_data() -> Path:
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder with the tiny sweep and its finished cube, run serially in one go; for reading only."""
+    """Return a folder with the tiny sweep and its finished cube; it is for reading only."""
     from processes.sweeping import run, write_spec
 
     folder = tmp_path_factory.mktemp("finished")
@@ -100,7 +100,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def everything(tmp_path_factory: pytest.TempPathFactory) -> Everything:
-    """What sweeps with every axis compute and show, as it is compared with `tests/golden`; about a minute."""
+    """Return what sweeps with every axis compute and show, as in `tests/golden`; it takes a minute."""
     from golden import run_everything
 
     with dask.config.set(scheduler="synchronous"):

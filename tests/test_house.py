@@ -121,15 +121,15 @@ def test_pages_name_files_that_exist(tracked: list[Path]) -> None:
 
 
 def test_no_file_speaks_of_one_machine(tracked: list[Path]) -> None:
-    found = []
+    places = []
     for path in tracked:
         content = (ROOT / path).read_bytes()
         if b"\0" not in content and FORBIDDEN.search(text := content.decode()):
             lines = enumerate(text.splitlines(), start=1)
-            found += [
+            places += [
                 f"{path}:{number}: {line.strip()[:100]}" for number, line in lines if FORBIDDEN.search(line)
             ]
-    assert found == []
+    assert places == []
 
 
 READS = re.compile(
@@ -167,7 +167,7 @@ def test_files_that_a_user_names_have_one_door(tracked: list[Path]) -> None:
     modules = [path for path in tracked if path.parts[0] in PACKAGES and path.suffix == ".py"]
     opening = [str(path) for path in modules if READS.search((ROOT / path).read_text())]
     assert [path for path in opening if not path.startswith(tuple(OWN_FILES))] == []
-    assert [each for each in OWN_FILES if not any(path.startswith(each) for path in opening)] == []
+    assert [name for name in OWN_FILES if not any(path.startswith(name) for path in opening)] == []
 
 
 ROOM = re.compile(r"^\| `([a-z/]+)` \| (.+) \|$", re.MULTILINE)

@@ -177,7 +177,7 @@ $$
 
 def test_a_finding_names_the_line_on_which_its_sentence_begins() -> None:
     page = "# Title\n\nOne line\nand `code\nof two`. It is\ntold.\n\n- an item\n- an item that is told\n"
-    assert [(found.line, found.text) for found in prose.check_text(page, GUIDE)] == [
+    assert [(finding.line, finding.text) for finding in prose.check_text(page, GUIDE)] == [
         (5, "is told"),
         (9, "is told"),
     ]
@@ -208,8 +208,8 @@ def example(name):
 def fit():
     """Fit a table whose rows are told apart by what is said of them in a file."""
 '''
-    found = prose.check_text(code, "benchmarks/example.py")
-    assert [(finding.line, finding.rule) for finding in found] == [
+    findings = prose.check_text(code, "benchmarks/example.py")
+    assert [(finding.line, finding.rule) for finding in findings] == [
         (12, "told"), (12, "told"), (12, "of-without-noun"), (6, "told")
     ]  # fmt: skip
 

@@ -24,12 +24,12 @@ RESULTS = {"sweep_clustering.storage", "xarray", "distributed"}
 
 
 def loaded(code: str) -> set[str]:
-    """Packages, and folders of ours, that a fresh process has loaded after some code."""
+    """Return packages, and our folders, that a fresh process has loaded after some code."""
     code += "; import sys; print(*sys.modules)"
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-W", "error", "-c", code], cwd=ROOT, capture_output=True, check=True, text=True
     )
-    parts = [name.split(".") for name in done.stdout.split()]
+    parts = [name.split(".") for name in process.stdout.split()]
     return {".".join(part[:length]) for part in parts for length in (1, 2)}
 
 
@@ -40,7 +40,7 @@ def test_the_names_are_these() -> None:
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder with the sweep of the examples and its cube, in which nothing is done yet, and one of shapes."""
+    """Return a folder with the sweep of the examples and its empty cube, and with a cube of shapes."""
     folder = tmp_path_factory.mktemp("checkout")
     shutil.copytree(ROOT / "sweeps", folder / "sweeps", ignore=shutil.ignore_patterns("*.py"))
     plans = [make_plan("iris"), make_plan("mixtures_k3", mixtures=3)]

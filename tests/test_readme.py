@@ -57,32 +57,32 @@ def blocks(language: str, page: str = README) -> list[str]:
 
 
 def command_after(marker: str) -> str:
-    found = re.findall(rf"^<!-- {marker} -->\n```sh\n(.*)\n```$", README, flags=re.MULTILINE)
-    assert len(found) == 1
-    return str(found[0])
+    commands = re.findall(rf"^<!-- {marker} -->\n```sh\n(.*)\n```$", README, flags=re.MULTILINE)
+    assert len(commands) == 1
+    return str(commands[0])
 
 
 def run(*command: str, folder: Path) -> str:
-    """What a command prints, which must end well and without a warning."""
+    """Return the output of a command, which must end well and without a warning."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"}
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, *command], cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "Warning" not in done.stderr, done.stderr
-    return done.stdout
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert "Warning" not in process.stderr, process.stderr
+    return process.stdout
 
 
 def consoles() -> list[tuple[str, str]]:
-    """Commands of the README, each with what is shown below it."""
+    """Return the commands of the README, each with the output below it."""
     parts = "".join(blocks("console")).split("$ sweep ")
     assert parts[0] == ""
-    return [(command, shown) for command, _, shown in (part.partition("\n") for part in parts[1:])]
+    return [(command, text) for command, _, text in (part.partition("\n") for part in parts[1:])]
 
 
 @pytest.fixture(scope="module")
 def printed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
-    """Folder with the files of the tutorial, in which commands of the README ran, and what each printed."""
+    """Return a folder with the files of the tutorial, and the outputs of the README's commands there."""
     folder = tmp_path_factory.mktemp("readme")
     run("-c", blocks(r"\{code-cell\} python", TUTORIAL)[0], folder=folder)
     (folder / "first.toml").write_text(blocks("toml")[0], encoding="utf-8")
@@ -102,11 +102,11 @@ def test_output_is_what_the_command_prints(
     """`pytest tests/test_readme.py -n 0 -m slow --golden` writes it into the README again."""
 
     page = README
-    shown = [(old, new) for (_, old), new in zip(consoles(), printed[1], strict=True) if old]
+    outputs = [(old, new) for (_, old), new in zip(consoles(), printed[1], strict=True) if old]
     (example,) = blocks("python")
-    shown.append((example[example.rindex("  # ") :], f"  # {run('-c', example, folder=printed[0])}"))
-    assert len(shown) == 3
-    for old, new in shown:
+    outputs.append((example[example.rindex("  # ") :], f"  # {run('-c', example, folder=printed[0])}"))
+    assert len(outputs) == 3
+    for old, new in outputs:
         if old.endswith("...\n"):  # of a long output the first lines are shown
             new = "".join([*new.splitlines(keepends=True)[: old.count("\n") - 1], "...\n"])
         if not pytestconfig.getoption("golden"):
@@ -140,25 +140,25 @@ def test_a_cube_of_several_shapes_gives_what_its_guide_says(tmp_path: Path) -> N
     models = ("posterior", "posterior-diagonal", "posterior-full", "conditional-auto", "conditional-any")
     plan = toy.plan("iris", models=models, model_chunk=5, held_out=True)
     tree = open_cube(make(tmp_path, plan))
-    found: dict[str, Any] = {"tree": tree}
+    scope: dict[str, Any] = {"tree": tree}
     for example in blocks("python", CUBE):
         # a toy cube has no Gaussians, and is no part of a sweep; other tests have both
         if "import components" not in example and ".part-" not in example:
-            exec(example, found)
+            exec(example, scope)
     node = tree["iris"].to_dataset()
-    one = node["covariances"].isel(p=0, m=0, replicate=0).values
-    assert np.array_equal(found["spherical"].isel(p=0, m=0, replicate=0), one[0, :, 0, 0])
-    assert np.array_equal(found["diagonal"].isel(p=0, m=0, replicate=0), one[1].diagonal(axis1=1, axis2=2))
-    assert np.array_equal(found["full"].isel(p=0, m=0, replicate=0), one[2])
-    assert [found["names"][code] for code in range(5)] == list(CODES)
-    assert (found["gain"].sel(candidate="spherical").fillna(0.0) == 0.0).all()
-    assert set(found["gain"].dims) == {"p", "m", "candidate"}
+    arrays = node["covariances"].isel(p=0, m=0, replicate=0).values
+    assert np.array_equal(scope["spherical"].isel(p=0, m=0, replicate=0), arrays[0, :, 0, 0])
+    assert np.array_equal(scope["diagonal"].isel(p=0, m=0, replicate=0), arrays[1].diagonal(axis1=1, axis2=2))
+    assert np.array_equal(scope["full"].isel(p=0, m=0, replicate=0), arrays[2])
+    assert [scope["names"][code] for code in range(5)] == list(CODES)
+    assert (scope["gain"].sel(candidate="spherical").fillna(0.0) == 0.0).all()
+    assert set(scope["gain"].dims) == {"p", "m", "candidate"}
     fixed, losses = [model for model in plan.models if not chooses(model)], node["held_out"]
-    assert found["log_loss"]["model"].values.tolist() == fixed
+    assert scope["log_loss"]["model"].values.tolist() == fixed
     for model in fixed:
-        own = losses.sel(model=model, candidate=shape_of(model), drop=True)
-        assert own.notnull().any()
-        xr.testing.assert_equal(found["log_loss"].sel(model=model, drop=True), own)
+        losses_of_model = losses.sel(model=model, candidate=shape_of(model), drop=True)
+        assert losses_of_model.notnull().any()
+        xr.testing.assert_equal(scope["log_loss"].sel(model=model, drop=True), losses_of_model)
 
 
 def test_the_sweep_file_example_is_one(tmp_path: Path) -> None:
@@ -167,19 +167,19 @@ def test_the_sweep_file_example_is_one(tmp_path: Path) -> None:
     path.write_text(example, encoding="utf-8")
     spec = load_sweep(path)
     assert spec.search == (search_from(),)  # "with these defaults"
-    told = {"method": METHOD.default, **vars(search_from().settings), HELD_OUT: search_from().held_out}
-    assert tomllib.loads(example)["search"] == told
+    search = {"method": METHOD.default, **vars(search_from().settings), HELD_OUT: search_from().held_out}
+    assert tomllib.loads(example)["search"] == search
     before, _, after = example.partition("[search]")
     for several, names in zip(searches, [("published", "strong"), ("short", "patient")], strict=True):
         path.write_text(before + several + "[data]" + after.partition("[data]")[2], encoding="utf-8")
         assert load_sweep(path).search_names == names
-    for name in (each.name for each in OFFERED):
+    for name in (item.name for item in OFFERED):
         assert re.search(rf"^{name} = ", example, flags=re.MULTILINE)
     path.write_text(crowd, encoding="utf-8")
     assert load_sweep(path).crowd == Crowd(unsure=0.05)
     (tmp_path / "mymethod.py").write_text("def cluster(*arguments, **more): ...\n", encoding="utf-8")
     path.write_text(example.replace("[grid]\n", f"[grid]\n{methods}"), encoding="utf-8")
-    assert [each.name for each in load_sweep(path).grid.methods] == ["k-means", "pckmeans", "mine"]
+    assert [item.name for item in load_sweep(path).grid.methods] == ["k-means", "pckmeans", "mine"]
 
 
 def test_the_first_sweep_file_is_one(tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ def test_the_first_sweep_file_is_one(tmp_path: Path) -> None:
     path.write_text(example.replace("[grid]\n", f"[grid]\n{methods}"), encoding="utf-8")
     spec = load_sweep(path)
     assert (spec.name, list(spec.grid.models)) == ("mine", tomllib.loads(example)["grid"]["models"])
-    assert [each.name for each in spec.grid.methods] == ["k-means", "mine"]
+    assert [method.name for method in spec.grid.methods] == ["k-means", "mine"]
 
 
 def test_every_design_and_the_defaults_of_stopping_are_explained() -> None:
@@ -218,10 +218,10 @@ def test_the_tables_of_the_sweep_file_have_every_key_and_its_default() -> None:
     }
     assert tables.keys() == UserTable.model_fields.keys() - {"name"}
     # both [ask] and a method have restarts, and both [data] and a table a scale
-    before, title, rest = SWEEP_FILE.partition("## `[ask]`\n")
-    of_asking, heading, after = rest.partition("\n## ")
-    first, start, rest = (before + heading + after).partition("**Tables of your own**")
-    of_tables, of_annotations, last = rest.partition("**Annotations of your own**")
+    before, title, remaining = SWEEP_FILE.partition("## `[ask]`\n")
+    of_asking, heading, after = remaining.partition("\n## ")
+    first, start, remaining = (before + heading + after).partition("**Tables of your own**")
+    of_tables, of_annotations, last = remaining.partition("**Annotations of your own**")
     parts = (first + start + of_annotations + last, title + of_asking, of_tables)
     explained, asking, of_columns = map(_explained, parts)
     assert of_columns == tables
@@ -229,7 +229,7 @@ def test_the_tables_of_the_sweep_file_have_every_key_and_its_default() -> None:
     stop = {
         key: "needed" if key == "risk" else str(value) for key, value in Stop(risk=0.05).model_dump().items()
     }
-    search = {each.name: "by method" if each.by_method else str(each.default) for each in OFFERED}
+    search = {setting.name: "by method" if setting.by_method else str(setting.default) for setting in OFFERED}
     data = {"scale": "none", "unavailable": "error"}
     crowd = {key: json.dumps(value) for key, value in dict(Crowd()).items()}
     methods = {

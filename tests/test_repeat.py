@@ -24,14 +24,14 @@ KEPT = DOCS / "repeat"
 
 @pytest.fixture
 def build(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any]:
-    """Imports a script of the repeat as its neighbours do."""
+    """Return a function that imports a script of the repeat as its neighbours do."""
     monkeypatch.syspath_prepend(str(KEPT / "build"))
     return importlib.import_module
 
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """Copy of what the page is built from."""
+    """Return a copy of the sources of the page."""
     ignore = shutil.ignore_patterns("*.png", "*-summary.csv", "__pycache__")
     return Path(shutil.copytree(KEPT, tmp_path / "repeat", ignore=ignore))
 
@@ -45,8 +45,8 @@ def script(copy: Path, *command: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.slow
 def test_page_is_built_from_the_scores_that_are_kept(copy: Path) -> None:
-    done = script(copy, "page.py")
-    assert done.returncode == 0, done.stderr
+    process = script(copy, "page.py")
+    assert process.returncode == 0, process.stderr
     page = copy.with_name("repeat.md").read_text(encoding="utf-8")
     assert page == (DOCS / "repeat.md").read_text(encoding="utf-8")
     assert "nan" not in page
@@ -65,15 +65,15 @@ def test_everything_wrong_is_said_and_nothing_started(copy: Path) -> None:
         ("run.py uci-p11 one-restart mixtures", ("uci-p11, mixtures", "expected some of")),
         ("page.py table.csv", ("line 2, n_clusters", "line 2, value", "line 2, model")),
     ):
-        done = script(copy, *command.split())
-        assert (done.returncode, "Traceback" in done.stderr) == (2, False)
-        assert [word for word in words if word not in done.stderr] == []
+        process = script(copy, *command.split())
+        assert (process.returncode, "Traceback" in process.stderr) == (2, False)
+        assert [word for word in words if word not in process.stderr] == []
         assert (copy / "scores" / "against.csv").read_bytes() == before
         assert {path.name for path in copy.parent.iterdir()} == {"repeat", "table.csv"}
 
 
 def test_sweeps_of_the_repeat_are_named_and_hang_on_no_default() -> None:
-    """Their scores are kept: the files mean the same whatever the default method is, and becomes."""
+    """Their scores are kept, so the files must mean the same whatever the default method becomes."""
     keys = {"crossover": "labels", "mutation": 0.2, "relocation": "components"}
     for path in KEPT.glob("sweeps/*/*.toml"):
         assert load_sweep(path).name == path.stem
@@ -86,11 +86,11 @@ def test_gap_is_that_of_the_true_labels(build: Callable[[str], Any]) -> None:
     name, cells = "mixtures-p08", 50 * 17
     gaps = pd.DataFrame(islice(build("truth").gaps(name), cells))
     assert set(gaps["dataset"]) == {"mixtures_k2"}
-    kept = pd.read_csv(KEPT / "scores" / "truth.csv")
-    kept = kept[(kept["sweep"] == name) & (kept["dataset"] == "mixtures_k2")]
+    published = pd.read_csv(KEPT / "scores" / "truth.csv")
+    published = published[(published["sweep"] == name) & (published["dataset"] == "mixtures_k2")]
     means = gaps.groupby(["p", "m", "model"], dropna=False, sort=False)["gap"].mean().round(3)
-    assert len(means) == len(kept)
-    assert means.to_list() == pytest.approx(kept["mean_gap"].to_list(), abs=2e-3)
+    assert len(means) == len(published)
+    assert means.to_list() == pytest.approx(published["mean_gap"].to_list(), abs=2e-3)
 
 
 def test_bayes_error_is_what_a_large_sample_has(build: Callable[[str], Any]) -> None:

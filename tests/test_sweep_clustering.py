@@ -48,8 +48,8 @@ def copy_without_links(folder: Path) -> Path:
 
 def build(checkout: Path, folder: Path) -> Path:
     """Build the wheel of a checkout."""
-    done = run(sys.executable, "-m", "build", "--wheel", "--outdir", folder, checkout, folder=checkout)
-    assert done.returncode == 0, done.stderr
+    process = run(sys.executable, "-m", "build", "--wheel", "--outdir", folder, checkout, folder=checkout)
+    assert process.returncode == 0, process.stderr
     (wheel,) = folder.glob("*.whl")
     return wheel
 
@@ -69,8 +69,8 @@ def test_the_code_of_bad_input_is_that_of_every_command() -> None:
 
 
 def test_the_version_is_that_of_the_distribution() -> None:
-    done = run(sys.executable, "-m", "sweep_clustering", "--version", folder=ROOT)
-    assert done.stdout == f"sweep, version {sweep_clustering.__version__}\n"
+    process = run(sys.executable, "-m", "sweep_clustering", "--version", folder=ROOT)
+    assert process.stdout == f"sweep, version {sweep_clustering.__version__}\n"
 
 
 def test_links_of_the_checkout_lead_to_the_four_folders() -> None:
@@ -84,9 +84,9 @@ def test_links_of_the_checkout_lead_to_the_four_folders() -> None:
 def test_a_copy_of_the_checkout_without_links_runs(tmp_path: Path) -> None:
     copy = copy_without_links(tmp_path)
     code = "import sweep_clustering.kernels.settings as module; print(module.__file__)"
-    done = run(sys.executable, "-c", code, folder=copy, PYTHONPATH=str(copy))
-    assert done.stdout.strip() == str(copy / "kernels" / "settings.py")
-    assert done.stderr == ""
+    process = run(sys.executable, "-c", code, folder=copy, PYTHONPATH=str(copy))
+    assert process.stdout.strip() == str(copy / "kernels" / "settings.py")
+    assert process.stderr == ""
 
 
 @pytest.mark.slow
@@ -100,8 +100,8 @@ def test_wheels_with_and_without_links_have_the_same_files(tmp_path: Path) -> No
         assert len(names[-1]) == len(set(names[-1]))
     code = {name for name in names[0] if name.endswith(".py")}
     modules = {path.relative_to(ROOT) for name in FOLDERS for path in (ROOT / name).rglob("*.py")}
-    own = {path.relative_to(ROOT / "sweep_clustering") for path in (ROOT / "sweep_clustering").glob("*.py")}
-    assert code == {f"sweep_clustering/{path}" for path in modules | own}
+    top = {path.relative_to(ROOT / "sweep_clustering") for path in (ROOT / "sweep_clustering").glob("*.py")}
+    assert code == {f"sweep_clustering/{path}" for path in modules | top}
     assert {name.partition("/")[0] for name in names[0]} == {
         "sweep_clustering",
         f"sweep_clustering-{sweep_clustering.__version__}.dist-info",
@@ -128,16 +128,16 @@ def test_a_package_called_kernels_and_ours_leave_each_other_alone(tmp_path: Path
         return run(python, "-m", "pip", command, "--quiet", *arguments, folder=tmp_path)
 
     def install(name: str) -> None:
-        done = pip("install", *sources[name])
-        if done.returncode and name == "kernels":
-            pytest.skip(f"the package kernels could not be installed: {done.stderr.splitlines()[-1]}")
-        assert done.returncode == 0, done.stderr
+        process = pip("install", *sources[name])
+        if process.returncode and name == "kernels":
+            pytest.skip(f"the package kernels could not be installed: {process.stderr.splitlines()[-1]}")
+        assert process.returncode == 0, process.stderr
 
     def working() -> list[str]:
         codes = {
             name: run(python, "-W", "ignore", "-c", code, folder=tmp_path) for name, code in IMPORTS.items()
         }
-        return [name for name, done in codes.items() if done.returncode == 0]
+        return [name for name, process in codes.items() if process.returncode == 0]
 
     install("sweep-clustering")
     install("kernels")
@@ -156,10 +156,10 @@ def test_python_without_checks_is_refused_before_anything_is_made(
 ) -> None:
     write_spec(tmp_path)
     command = (sys.executable, *option, console_script(), "submit", "tiny.toml", "--workers", "0")
-    done = run(*command, folder=tmp_path, **variables)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("sweep: Python was started with -O or PYTHONOPTIMIZE")
-    assert "Traceback" not in done.stderr
+    process = run(*command, folder=tmp_path, **variables)
+    assert (process.returncode, process.stdout) == (2, "")
+    assert process.stderr.startswith("sweep: Python was started with -O or PYTHONOPTIMIZE")
+    assert "Traceback" not in process.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["tiny.toml"]
     script = (sys.executable, *option, "-c", "from sweep_clustering import open_cube")
     assert "ImportError: Python was started with -O" in run(*script, folder=ROOT, **variables).stderr
@@ -201,19 +201,19 @@ def test_a_numpy_that_numba_does_not_declare_is_refused_in_one_line(
 ) -> None:
     (tmp_path / "table.csv").write_text("a,b\n1,2\n2,1\n8,9\n9,8\n")
     write_spec(tmp_path)
-    done = run(console_script(), *command.split(), folder=tmp_path, **old_numba)
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert done.stderr.splitlines(keepends=True)[0] == of_numba("999.1", declared_by_numba())
-    assert "Traceback" not in done.stderr
+    process = run(console_script(), *command.split(), folder=tmp_path, **old_numba)
+    assert process.returncode == 2
+    assert process.stdout == ""
+    assert process.stderr.splitlines(keepends=True)[0] == of_numba("999.1", declared_by_numba())
+    assert "Traceback" not in process.stderr
     assert not (tmp_path / "results").exists()
 
 
 def test_what_needs_no_kernels_runs_beside_a_numpy_that_is_too_new(
     old_numba: dict[str, str], tmp_path: Path
 ) -> None:
-    done = run(console_script(), "datasets", "list", folder=tmp_path, **old_numba)
-    assert done.returncode == 0, done.stderr
+    process = run(console_script(), "datasets", "list", folder=tmp_path, **old_numba)
+    assert process.returncode == 0, process.stderr
 
 
 @pytest.mark.parametrize("workers", [0, pytest.param(1, marks=pytest.mark.slow)])
@@ -221,28 +221,28 @@ def test_a_refusal_of_numba_itself_ends_a_sweep_in_one_line_also_on_workers(
     refusing_numba: dict[str, str], tmp_path: Path, workers: int
 ) -> None:
     write_spec(tmp_path)
-    done = run(
+    process = run(
         console_script(), "submit", "tiny.toml", "--workers", workers, folder=tmp_path, **refusing_numba
     )
-    assert done.returncode == 2
-    assert of_numba(version("numpy"), "<1.10") in done.stderr
-    assert "Traceback" not in done.stderr
+    assert process.returncode == 2
+    assert of_numba(version("numpy"), "<1.10") in process.stderr
+    assert "Traceback" not in process.stderr
 
 
 def test_a_script_is_told_which_numpy_numba_supports(refusing_numba: dict[str, str], tmp_path: Path) -> None:
     code = "from sweep_clustering import AnnotatedClustering"
-    done = run(sys.executable, "-c", code, folder=tmp_path, **refusing_numba)
-    said = of_numba(version("numpy"), "<1.10").replace(
+    process = run(sys.executable, "-c", code, folder=tmp_path, **refusing_numba)
+    message = of_numba(version("numpy"), "<1.10").replace(
         "sweep: ", "sweep_clustering.installation.UnsupportedNumpyError: "
     )
-    assert done.stderr.endswith(said)
-    assert done.stderr.count("Traceback") == 1  # the refusal of numba is part of the message, not a cause
+    assert process.stderr.endswith(message)
+    assert process.stderr.count("Traceback") == 1  # the refusal of numba is part of the message, not a cause
 
 
 def test_another_error_of_numba_stays_as_it_is(refusing_numba: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "packages" / "numba.py").write_text("raise ImportError('no llvmlite')")
-    done = run(sys.executable, "-c", "import sweep_clustering.kernels.jit", folder=ROOT, **refusing_numba)
-    assert done.stderr.endswith("ImportError: no llvmlite\n")
+    process = run(sys.executable, "-c", "import sweep_clustering.kernels.jit", folder=ROOT, **refusing_numba)
+    assert process.stderr.endswith("ImportError: no llvmlite\n")
 
 
 METHOD = """
@@ -262,8 +262,8 @@ def test_standard_streams_may_be_closed(tmp_path: Path, closed: str) -> None:
         'methods = [{name = "own", call = "m.py:cluster", uses = "nothing", restarts = 1}]\n',
     )
     script = f'"$0" submit tiny.toml --workers 0 {closed}'
-    done = run("sh", "-c", script, console_script(), folder=tmp_path)
-    assert done.returncode == 0, done.stderr
+    process = run("sh", "-c", script, console_script(), folder=tmp_path)
+    assert process.returncode == 0, process.stderr
     assert "1 of 1 cell done" in (tmp_path / "results" / "tiny.run" / "log").read_text()
 
 
@@ -273,13 +273,13 @@ def test_an_archive_is_refused_in_one_line_that_says_how_to_install_it(tmp_path:
         for path in (ROOT / "sweep_clustering").glob("*.py"):
             wheel.write(path, path.relative_to(ROOT))
     for arguments in (("--help",), ("fit", "table.csv", "-k", "2"), ("submit", "sweep.toml")):
-        done = run(
+        ended = run(
             sys.executable, "-m", "sweep_clustering", *arguments, folder=tmp_path, PYTHONPATH=str(archive)
         )
-        assert done.returncode == common.BAD_INPUT
-        assert done.stderr.count("\n") == 1
-        assert done.stderr.startswith(f"sweep: found this project in the archive {archive}, expected files")
-        assert done.stderr.endswith(f"pip install {archive}\n")
+        assert ended.returncode == common.BAD_INPUT
+        assert ended.stderr.count("\n") == 1
+        assert ended.stderr.startswith(f"sweep: found this project in the archive {archive}, expected files")
+        assert ended.stderr.endswith(f"pip install {archive}\n")
     code = "from sweep_clustering import AnnotatedClustering"
-    done = run(sys.executable, "-c", code, folder=tmp_path, PYTHONPATH=str(archive))
-    assert f"ArchiveError: found this project in the archive {archive}" in done.stderr
+    ended = run(sys.executable, "-c", code, folder=tmp_path, PYTHONPATH=str(archive))
+    assert f"ArchiveError: found this project in the archive {archive}" in ended.stderr

@@ -48,8 +48,8 @@ def test_damaged_files_by_the_thousand(kind: str, tmp_path: Path) -> None:
     parts = [(f"{start}:{start + 1000}", []) for start in range(0, SEEDS[kind][1], 1000)]
     for seeds, more in (*parts, (f"0:{PROCESSES}", ["--processes"])):
         command = [sys.executable, "-m", "tests.fuzz", kind, seeds, "--folder", str(tmp_path / seeds), *more]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
+        process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert process.returncode == 0, process.stdout + process.stderr
 
 
 def end(how: object, message: str = "") -> None:

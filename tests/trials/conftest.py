@@ -8,7 +8,7 @@ from processes.sweeping import run, write_spec
 
 @pytest.fixture(scope="module")
 def reference(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Cube of the `SPEC` of a module, of a run that nothing disturbed."""
+    """Return the cube of the `SPEC` of a module after a run that nothing disturbed."""
     folder = tmp_path_factory.mktemp("reference")
     assert run(write_spec(folder, request.module.SPEC), folder) == 0
     return folder / "tiny.zarr"

@@ -44,7 +44,7 @@ def flipped(content: bytes) -> Iterator[bytes]:
 
 
 def arrays(cube: Path) -> zarr.Group:
-    """What every reader of a cube reads through."""
+    """Return the group through which every reader reads a cube."""
     return zarr.open_group(CubeStore(read_manifest(cube)), mode="r", use_consolidated=True)
 
 
@@ -93,7 +93,7 @@ def test_every_lost_file_of_a_finished_cube_is_an_error(cube: Path, tmp_path: Pa
 
 
 def test_a_cube_that_is_written_and_grown_has_no_damage(tmp_path: Path) -> None:
-    """Of what is not there yet nothing is missed: blocks to come, and annotations beyond the m of a cell."""
+    """Files that are not there yet are not missed: later blocks, and annotations beyond a cell's m."""
     path = tmp_path / "tiny.zarr"
     create(path, PLANS[:1], draw_inputs, SPEC)
     more = [make_plan("a", p=(0.8, 0.9), m=(4, 6, 13), models=("likelihood", "posterior"), adaptive=True)]
@@ -119,7 +119,7 @@ def test_the_message_names_array_cells_file_and_remedy(cube: Path) -> None:
     file = cube / "a/labels/c.1.0.0.0.0"
     content = file.read_bytes()
     file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-    said = (
+    message = (
         f"{file}: has changed since it was written; it holds a/labels of 4 cells, "
         f"a/p=0.9/m=4/replicate=0/likelihood to a/p=0.9/m=4/replicate=1/posterior. "
         f"To have it made again: sweep repair {cube}"
@@ -128,8 +128,8 @@ def test_the_message_names_array_cells_file_and_remedy(cube: Path) -> None:
     assert (labels.sel(p=0.8).compute() >= 0).all()  # other chunks are as good as before
     with pytest.raises(DamagedChunk) as caught:
         labels.compute()
-    assert str(caught.value) == said
+    assert str(caught.value) == message
     block = next(block for block in PLANS[0].blocks() if (block.first.p, block.first.m) == (0.9, 4))
     with pytest.raises(DamagedChunk) as caught:
         BlockStore(cube).read(block)
-    assert str(caught.value) == said
+    assert str(caught.value) == message

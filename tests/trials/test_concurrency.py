@@ -20,7 +20,7 @@ from sweep_clustering.sweeps.plan import Cell
 
 
 def check_cells(tree: xr.DataTree) -> int:
-    """Every done cell is whole; how many there are."""
+    """Check that every done cell is whole, and return their number."""
     count = 0
     for name in tree.children:
         node = tree[name].to_dataset()
@@ -41,12 +41,12 @@ def check_cells(tree: xr.DataTree) -> int:
 def test_a_reader_never_fails_and_never_sees_a_torn_cell(tmp_path: Path, masked: bool) -> None:
     path = tmp_path / "tiny.zarr"
     create(path, STAGES[0], draw_inputs, SPEC)
-    written = threading.Event()
+    is_over = threading.Event()
 
     counts: list[int] = []
 
     def read() -> None:
-        while not written.is_set():
+        while not is_over.is_set():
             counts.append(check_cells(open_cube(path).load()) if masked else len(small.read_whole(path)))
 
     with ThreadPoolExecutor(1) as pool:
@@ -57,12 +57,12 @@ def test_a_reader_never_fails_and_never_sees_a_torn_cell(tmp_path: Path, masked:
                 append_run(path, RunRecord(run=number))
                 fill(path, plans)
                 # the writer is the faster one: some reads begin at each stage
-                wanted = len(counts) + 2
-                while len(counts) < wanted and not reader.done():
+                enough = len(counts) + 2
+                while len(counts) < enough and not reader.done():
                     time.sleep(0.01)
         finally:
-            written.set()
+            is_over.set()
         reader.result()
     assert counts == sorted(counts)
-    done = sum(plan.n_cells - (plan.mixtures or 1) for plan in LARGEST.values())
-    assert check_cells(open_cube(path).load()) == done
+    n_done = sum(plan.n_cells - (plan.mixtures or 1) for plan in LARGEST.values())
+    assert check_cells(open_cube(path).load()) == n_done

@@ -27,7 +27,7 @@ NEW_SET = make_plan("b", models=(), p=(), m=(), has_labels=False)
 
 @pytest.fixture
 def base(tmp_path: Path) -> Path:
-    """A cube with one data set, all of it done."""
+    """Return a cube with one data set, all of it done."""
     path = tmp_path / "base" / "tiny.zarr"
     create(path, [BASE], draw_inputs, SPEC, next_files(path))
     fill(path, [BASE])
@@ -45,7 +45,7 @@ def copies(base: Path, root: Path) -> Callable[[int], Path]:
 
 
 def looks_like_one_of(path: Path, states: list[xr.DataTree]) -> None:
-    """Anybody can open it, without a warning, and sees one of the states whole."""
+    """Check that anybody can open it without a warning and sees one of the states whole."""
     plain = small.read_whole(path)
     assert any(plain.identical(state) for state in states)
     assert open_cube(path)["a"]["status"].sizes == plain["a"]["status"].sizes
@@ -147,16 +147,16 @@ def test_write_block(base: Path, tmp_path: Path) -> None:
     undisturbed = copies(base, tmp_path / "undisturbed")(0)
     BlockStore(undisturbed, files=next_files(undisturbed)).write(block, draw_block(plan, block))
     expected = files(undisturbed)
-    done = open_cube(undisturbed).load(scheduler="synchronous")
+    whole = open_cube(undisturbed).load(scheduler="synchronous")
     pending = open_cube(base).load(scheduler="synchronous")
 
     def write(path: Path) -> None:
         BlockStore(path, files=next_files(path)).write(block, draw_block(plan, block))
 
     def check(path: Path) -> None:
-        seen = open_cube(path).load(scheduler="synchronous")
-        assert seen.identical(done) or seen.identical(pending)
-        assert seen.identical(done) == (BlockStore(path).statuses(block) == 1).all()
+        tree = open_cube(path).load(scheduler="synchronous")
+        assert tree.identical(whole) or tree.identical(pending)
+        assert tree.identical(whole) == (BlockStore(path).statuses(block) == 1).all()
         small.read_whole(path)
         assert old_results.items() <= result_files(path).items()
         write(path)

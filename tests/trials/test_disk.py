@@ -29,7 +29,7 @@ Log = pytest.LogCaptureFixture
 
 
 def goes_on(spec: Path, results: Path, reference: Path) -> None:
-    """Nothing was marked failed, and the same command finishes."""
+    """Check that nothing was marked failed, and that the same command finishes."""
     cube = results / "tiny.zarr"
     if cube.exists():
         statuses = [node["status"].values for node in open_cube(cube).subtree if "status" in node]
@@ -42,7 +42,7 @@ def goes_on(spec: Path, results: Path, reference: Path) -> None:
 
 
 def count_changes(folder: Path) -> int:
-    """Changes to files that a whole run makes."""
+    """Return the number of changes to files that a whole run makes."""
     spec = write_spec(folder, SPEC)
     with seen_by(counter := FullDisk(folder / "counted", 0)):
         assert run(spec, folder / "counted") == 0
@@ -56,8 +56,8 @@ def full_from(number: int, folder: Path, reference: Path, caplog: Log) -> None:
     caplog.clear()
     with seen_by(injector := FullDisk(results, number)):
         code = run(spec, results)
-    said = "free space (the disk is full: No space left on device)" in caplog.text
-    assert (code, said) == (1, True) if injector.crashed else (code == 0), injector.seen[number - 1]
+    is_named = "free space (the disk is full: No space left on device)" in caplog.text
+    assert (code, is_named) == (1, True) if injector.crashed else (code == 0), injector.seen[number - 1]
     assert str(results) in caplog.text
     goes_on(spec, results, reference)
 
@@ -77,7 +77,7 @@ def test_a_disk_that_is_full_from_any_change_on(tmp_path: Path, reference: Path,
 
 @contextmanager
 def small_disk(folder: Path, kilobytes: int) -> Iterator[None]:
-    """A file system of so many kilobytes at `folder`."""
+    """Mount a file system of so many kilobytes at `folder`."""
     if os.geteuid() != 0:
         pytest.skip("only root can mount a small disk")
     folder.mkdir()
@@ -97,7 +97,7 @@ def remount(folder: Path, option: str) -> None:
 
 @pytest.mark.parametrize("kilobytes", [40, 160, 280])
 def test_a_small_disk(tmp_path: Path, reference: Path, kilobytes: int, caplog: Log) -> None:
-    """Full in the middle of a file: at first of the cube, then of blocks and the journal."""
+    """The disk is full in the middle of a file: of the cube at first, then of blocks and the journal."""
     disk, spec = tmp_path / "disk", write_spec(tmp_path, SPEC)
     with small_disk(disk, kilobytes):
         assert run(spec, disk) == 1
@@ -108,7 +108,7 @@ def test_a_small_disk(tmp_path: Path, reference: Path, kilobytes: int, caplog: L
 
 @contextmanager
 def directories_refuse(code: int, first: int = 1) -> Iterator[None]:
-    """Let the system refuse to sync directories, from some call on."""
+    """Let the system refuse to sync directories from some call on."""
     fsync, calls = os.fsync, count(1)
 
     def refuse(descriptor: int) -> None:

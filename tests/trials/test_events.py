@@ -96,7 +96,7 @@ def spec(
     designs: str = DESIGNS,
     methods: tuple[str, ...] = METHODS,
 ) -> Path:
-    """The sweep file, at some stage of its growth, and what it names."""
+    """Write the sweep file at some stage of its growth, with the files that it names."""
     folder.mkdir(exist_ok=True)
     shutil.copy(ROOT / "tests" / "golden" / "sweeps" / "own.csv", folder)
     (folder / "mine.py").write_text(CODE)
@@ -115,15 +115,15 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def answers(cube: Path) -> set[tuple[str, int]]:
-    """Paths and first questions of the answers that the journal of the newest generation holds."""
+    """Return paths and first questions of the answers in the journal of the newest generation."""
     if not cube.exists():
         return set()
     return {
-        (str(done.span.unit), done.span.start)
+        (str(result.span.unit), result.span.start)
         for generation in RunFolder(cube).generations()[-1:]
         for header, arrays in replay(generation.journal)
         if "paths" in header
-        for done in from_record(header, arrays)
+        for result in from_record(header, arrays)
     }
 
 
@@ -134,13 +134,13 @@ def count_done(cube: Path) -> int:
 
 @pytest.fixture
 def computed(monkeypatch: pytest.MonkeyPatch) -> tuple[list[tuple[str, int]], list[str]]:
-    """What a serial run computes: the first question of each batch with its path, and cells."""
-    asked: list[tuple[str, int]] = []
+    """Return what a serial run computes: the first question of each batch with its path, and cells."""
+    questions: list[tuple[str, int]] = []
     solved: list[str] = []
     ask, solve = tasks.ask_batch, tasks.run_cell
 
     def spied_ask(asking: Any, path: Any, known: Any, arrays: Any) -> Any:
-        asked.append((str(path), len(known)))
+        questions.append((str(path), len(known)))
         return ask(asking, path, known, arrays)
 
     def spied_solve(science: Science, work: Span, source: Source) -> Solved:
@@ -149,34 +149,34 @@ def computed(monkeypatch: pytest.MonkeyPatch) -> tuple[list[tuple[str, int]], li
 
     monkeypatch.setattr(tasks, "ask_batch", spied_ask)
     monkeypatch.setattr(tasks, "run_cell", spied_solve)
-    return asked, solved
+    return questions, solved
 
 
 def test_the_cube_has_every_axis(reference: Path) -> None:
     tree = xr.open_datatree(reference, engine="zarr", chunks={})
-    drawn, own = tree["drawn_k3"], tree["own"]
+    drawn, table = tree["drawn_k3"], tree["own"]
     assert drawn["labels"].dims == ("mixture", "p", "m", "design", "replicate", "search", "model", "sample")
     assert drawn["annotations"].dims == ("mixture", "p", "m", "design", "replicate", "annotation", "field")
     chunks = drawn["labels"].encoding["preferred_chunks"]
     assert chunks["search"] == 1
     assert chunks["model"] == 1
     assert drawn["unsupervised"]["status"].dims == ("mixture", "search")
-    assert own["ahead"]["status"].dims == (), "a method does not search"
-    assert own["feature"].values.tolist() == ["length", "width"]
-    assert own["sample"].values.tolist()[:2] == ["row 0", "row 1"]
+    assert table["ahead"]["status"].dims == (), "a method does not search"
+    assert table["feature"].values.tolist() == ["length", "width"]
+    assert table["sample"].values.tolist()[:2] == ["row 0", "row 1"]
     assert count_done(reference) == N_CELLS
-    found = own["unsupervised"]["log_likelihood"]
-    assert (found.sel(search="longer") >= found.sel(search="quick")).all(), "the same stream, for longer"
+    best = table["unsupervised"]["log_likelihood"]
+    assert (best.sel(search="longer") >= best.sel(search="quick")).all(), "the same stream, for longer"
     # of a design that asks, fewer annotations are the first of more; of one that draws they are others
-    found = own["annotations"].load()
-    asked = found.sel(design="active")
-    assert (asked.sel(m=20) >= 0).all()
-    assert (asked.sel(m=10)[..., 10:, :] == -1).all()
-    assert (asked.sel(m=10)[..., :10, :] == asked.sel(m=20)[..., :10, :]).all()
-    uniform = found.sel(design="uniform")
+    annotations = table["annotations"].load()
+    active = annotations.sel(design="active")
+    assert (active.sel(m=20) >= 0).all()
+    assert (active.sel(m=10)[..., 10:, :] == -1).all()
+    assert (active.sel(m=10)[..., :10, :] == active.sel(m=20)[..., :10, :]).all()
+    uniform = annotations.sel(design="uniform")
     assert not (uniform.sel(m=10)[..., :10, :] == uniform.sel(m=20)[..., :10, :]).all()
     # questions are about two samples, and those of a batch about different pairs
-    pairs = asked.sel(m=20).values[..., :8, :2].reshape(-1, 8, 2)
+    pairs = active.sel(m=20).values[..., :8, :2].reshape(-1, 8, 2)
     assert (pairs[..., 0] < pairs[..., 1]).all()
     assert all(len({tuple(pair) for pair in batch.tolist()}) == 8 for batch in pairs)
 
@@ -189,13 +189,13 @@ def test_questions_are_counted(reference: Path) -> None:
 
 
 def test_every_cell_and_path_is_verified(reference: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = verify(reference, sample=N_CELLS, run_methods=True)
-    assert found.good
-    assert len(found.checks) == N_CELLS
-    assert found.left_out == 0
-    assert found.paths
-    other = lambda rng, labels, pairs, p: answer_pairs(rng, labels, pairs, p=1.0)  # noqa: E731
-    monkeypatch.setattr("sweep_clustering.pipeline.asking.strategies.answer_pairs", other)
+    verification = verify(reference, sample=N_CELLS, run_methods=True)
+    assert verification.good
+    assert len(verification.checks) == N_CELLS
+    assert verification.left_out == 0
+    assert verification.paths
+    honest = lambda rng, labels, pairs, p: answer_pairs(rng, labels, pairs, p=1.0)  # noqa: E731
+    monkeypatch.setattr("sweep_clustering.pipeline.asking.strategies.answer_pairs", honest)
     changed = verify(reference, sample=10)
     assert {check.answer for check in changed.checks} == {"equal"}
     assert {check.answer for check in changed.paths} == {"different"}
@@ -214,17 +214,17 @@ def test_a_search_has_the_bits_scores_and_name_of_a_sweep_of_its_own(reference: 
             assert here[key].dims == there[key].dims
             assert here[key].values.tobytes() == there[key].values.tobytes(), (node.path, key)
     cells = cell_table(tree, read_manifest(reference).plans)
-    own = cell_table(single, read_manifest(alone).plans)
+    single_cells = cell_table(single, read_manifest(alone).plans)
     here = cells[(cells["search"] == "prior") | cells["search"].isna()]
     keys = ["dataset", "mixture", "p", "m", "design", "replicate", "model"]
-    both = here.merge(own, on=keys, suffixes=("", "_alone"))
-    assert len(both) == len(own) == len(here)
+    pairs = here.merge(single_cells, on=keys, suffixes=("", "_alone"))
+    assert len(pairs) == len(single_cells) == len(here)
     # the divergence depends on the prior, which is another one in each search
     for score in ("objective", "nmi", "goldberger_kl", "relative_nmi"):
-        np.testing.assert_array_equal(both[score], both[f"{score}_alone"])
-    found = write_comparison(alone, reference, tmp_path / "compared", ["nmi"])
-    assert set(found.pairs["search"].dropna()) == {"prior"}
-    assert (found.pairs["difference"].dropna() == 0).all()
+        np.testing.assert_array_equal(pairs[score], pairs[f"{score}_alone"])
+    comparison = write_comparison(alone, reference, tmp_path / "compared", ["nmi"])
+    assert set(comparison.pairs["search"].dropna()) == {"prior"}
+    assert (comparison.pairs["difference"].dropna() == 0).all()
 
 
 def test_workers_and_batches_of_another_length_give_the_same_bits(reference: Path, tmp_path: Path) -> None:
@@ -236,18 +236,18 @@ def test_workers_and_batches_of_another_length_give_the_same_bits(reference: Pat
 def test_grown_along_every_axis_without_its_run_folder(
     reference: Path, tmp_path: Path, computed: tuple[list[tuple[str, int]], list[str]]
 ) -> None:
-    """Annotations of the largest m that is written are then the beginning of the path."""
+    """The annotations of the largest written m are then the beginning of the path."""
     cube = tmp_path / "tiny.zarr"
     small = {"searches": ("quick", "longer"), "m": "10", "designs": '"uniform", "active"'}
     assert run(spec(tmp_path, **small, methods=METHODS[:1]), tmp_path) == 0  # type: ignore[arg-type]
     before = count_done(cube)
     shutil.rmtree(RunFolder(cube).path)
-    asked, solved = computed
-    asked.clear()
+    questions, solved = computed
+    questions.clear()
     solved.clear()
     assert run(spec(tmp_path), tmp_path) == 0
     assert_same_bits(reference, cube)
-    assert sorted(known for _, known in asked) == [8] * PATHS + [16] * PATHS
+    assert sorted(known for _, known in questions) == [8] * PATHS + [16] * PATHS
     assert len(set(solved)) == N_CELLS - before, "what is done is not done again"
     with pytest.raises(InputError, match="search: found one, expected also quick, longer, prior"):
         run(spec(tmp_path, searches=("quick",)), tmp_path)
@@ -256,7 +256,7 @@ def test_grown_along_every_axis_without_its_run_folder(
 def test_a_worker_and_then_the_driver_killed(
     reference: Path, tmp_path: Path, computed: tuple[list[tuple[str, int]], list[str]]
 ) -> None:
-    """What was journalled by then is neither asked nor solved again."""
+    """Journalled results are neither asked nor solved again."""
     cube, file = tmp_path / "tiny.zarr", spec(tmp_path)
     environment = sabotage.environment([("", "paced")], pace=0.02)
     process = start(file, tmp_path, "--workers", "2", environment=environment)
@@ -268,12 +268,12 @@ def test_a_worker_and_then_the_driver_killed(
     finally:
         kill_family(process.pid)
         process.communicate()
-    known, done = answers(cube), count_done(cube)
+    journalled, n_done = answers(cube), count_done(cube)
     assert run(file, tmp_path) == 0
     assert_same_bits(reference, cube)
-    asked, solved = computed
-    assert not known & set(asked)
-    assert len(set(solved)) <= N_CELLS - done
+    questions, solved = computed
+    assert not journalled & set(questions)
+    assert len(set(solved)) <= N_CELLS - n_done
 
 
 def test_a_path_that_fails_marks_its_cells_until_it_is_tried_again(
@@ -297,10 +297,10 @@ def test_a_path_that_fails_marks_its_cells_until_it_is_tried_again(
     assert set(map(tuple, failed[["m", "replicate"]].to_numpy().tolist())) == {(20, 0)}
     assert (node["status"].sel(m=10) == DONE).all()
     assert "nothing to ask with" in failed_causes(cube)[cell]
-    found = explain(cube, cell)
-    assert found.state == "failed"
-    assert [record.cell for record in found.failures] == [ACTIVE] * 2
-    assert f"answers of {ACTIVE}" in "\n".join(found.lines())
+    explanation = explain(cube, cell)
+    assert explanation.state == "failed"
+    assert [record.cell for record in explanation.failures] == [ACTIVE] * 2
+    assert f"answers of {ACTIVE}" in "\n".join(explanation.lines())
     assert len(read_failures(RunFolder(cube))) == 2
     assert run(file, tmp_path) == 3, "not tried again unless asked to"
     assert run(file, tmp_path, retry_failed=True) == 0

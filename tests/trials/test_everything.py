@@ -25,18 +25,18 @@ GROUPS = ("everything", "sibling", "answered")
 
 
 def recorded(group: str) -> dict[str, str]:
-    """Texts of a folder, by their path in `tests/golden`."""
+    """Return the texts of a folder by their path in `tests/golden`."""
     files = [path for path in (GOLDEN / group).rglob("*") if path.suffix in ENDS]
     return {str(path.relative_to(GOLDEN)): path.read_bytes().decode() for path in files}
 
 
 def fail(differing: list[str], *, of_bits: bool) -> None:
-    """Fail; but where nothing but bits may differ that are not promised here, say what does and skip."""
-    made, here = json.loads(BITS.read_text())["made with"], made_with()
-    here = {key: here[key] for key in made}  # what was not recorded then is not known to differ
+    """Fail, or skip with the differences if only bits differ that are not promised here."""
+    then, here = json.loads(BITS.read_text())["made with"], made_with()
+    here = {key: here[key] for key in then}  # what was not recorded then is not known to differ
     text = "\n".join([*differing, REWRITE])
-    if of_bits and made != here:
-        pytest.skip(f"made with {made}, here are {here}: bits are promised for the same alone\n{text}")
+    if of_bits and then != here:
+        pytest.skip(f"made with {then}, here are {here}: bits are promised for the same alone\n{text}")
     pytest.fail(text, pytrace=False)
 
 
@@ -45,37 +45,37 @@ def test_every_array_has_the_recorded_bits(everything: Everything, pytestconfig:
         document = {"made with": made_with(), "arrays": everything.bits}
         BITS.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n")
         return
-    found, expected = (_flat(bits) for bits in (everything.bits, json.loads(BITS.read_text())["arrays"]))
-    differing = sorted(path for path in expected | found if expected.get(path) != found.get(path))
+    bits_here, expected = (_flat(bits) for bits in (everything.bits, json.loads(BITS.read_text())["arrays"]))
+    differing = sorted(path for path in expected | bits_here if expected.get(path) != bits_here.get(path))
     if differing:
         lines = [f"{len(differing)} of {len(expected)} arrays differ, are new or gone", *differing]
-        fail(lines, of_bits=expected.keys() == found.keys())
+        fail(lines, of_bits=expected.keys() == bits_here.keys())
 
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_everything_shown_is_as_recorded(
     everything: Everything, group: str, pytestconfig: pytest.Config
 ) -> None:
-    found = {name: text for name, text in everything.texts.items() if name.startswith(f"{group}/")}
+    now = {name: text for name, text in everything.texts.items() if name.startswith(f"{group}/")}
     expected = recorded(group)
     if pytestconfig.getoption("golden"):
         for name in expected:
             (GOLDEN / name).unlink()
-        for name, text in found.items():
+        for name, text in now.items():
             (GOLDEN / name).parent.mkdir(parents=True, exist_ok=True)
             (GOLDEN / name).write_bytes(text.encode())
         return
-    names = sorted(name for name in found.keys() | expected.keys() if found.get(name) != expected.get(name))
+    names = sorted(name for name in now.keys() | expected.keys() if now.get(name) != expected.get(name))
     lines: list[str] = []
     for name in names:
-        here, there = (texts.get(name, "").splitlines() for texts in (expected, found))
+        here, there = (texts.get(name, "").splitlines() for texts in (expected, now))
         changed = list(difflib.unified_diff(here, there, "recorded", "now", n=0, lineterm=""))[2:]
         lines += [
             f"{name}: {len(changed)} lines of differences",
             *(f"  {line[:200]}" for line in changed[:MOST_LINES]),
         ]
     if names:
-        fail(lines, of_bits=expected.keys() == found.keys())
+        fail(lines, of_bits=expected.keys() == now.keys())
 
 
 def test_the_record_is_of_every_command_and_leaves_out_times_alone() -> None:
@@ -85,9 +85,9 @@ def test_the_record_is_of_every_command_and_leaves_out_times_alone() -> None:
     assert not any(place.is_dir() and place.name not in (*GROUPS, "sweeps") for place in GOLDEN.iterdir())
     arrays = json.loads(BITS.read_text())["arrays"]
     assert set(arrays) == {*SWEEPS, "everything.scores"}
-    kept = {path.rpartition("/")[2] for name in SWEEPS for path in arrays[name]}
-    assert {"labels", "annotations", "held_out", "unseen_mass", "covariance_shape", "X"} < kept
-    assert not kept & set(RUN_DEPENDENT)
+    arrays_kept = {path.rpartition("/")[2] for name in SWEEPS for path in arrays[name]}
+    assert {"labels", "annotations", "held_out", "unseen_mass", "covariance_shape", "X"} < arrays_kept
+    assert not arrays_kept & set(RUN_DEPENDENT)
 
 
 def _flat(bits: Mapping[str, Mapping[str, str]]) -> dict[str, str]:

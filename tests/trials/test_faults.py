@@ -23,7 +23,7 @@ def cell(p: int, replicate: int) -> str:
 
 
 def sabotaged(folder: Path, faults: list[tuple[str, str]], *arguments: str) -> tuple[int, str]:
-    """Submit in a process of its own whose workers have these faults."""
+    """Submit in another process whose workers have these faults."""
     (folder / "cluster.yaml").write_text(LIMITED)
     choices = ("--workers", "2", "--profile", "small", "--cluster", str(folder / "cluster.yaml"), *arguments)
     process = start(write_spec(folder, SPEC), folder, *choices, environment=sabotage.environment(faults))
@@ -32,7 +32,7 @@ def sabotaged(folder: Path, faults: list[tuple[str, str]], *arguments: str) -> t
 
 
 def unfinished(cube: Path) -> set[str]:
-    """Cells that are not done: all of them have failed."""
+    """Return the cells that are not done, and check that all of them have failed."""
     store, plans = BlockStore(cube, read_only=True), read_manifest(cube).plans.values()
     failed = {str(cell) for cell in store.cells(plans, FAILED)}
     assert len(failed) + sum(1 for _ in store.cells(plans, DONE)) == sum(plan.n_cells for plan in plans)
@@ -40,7 +40,7 @@ def unfinished(cube: Path) -> set[str]:
 
 
 def causes(cube: Path, name: str) -> list[str]:
-    """What is said of a cell that failed."""
+    """Return the causes of a cell that failed."""
     records = [record for record in read_failures(RunFolder(cube)) if record.cell == name]
     assert all(record.node for record in records)
     return [record.cause for record in records]
@@ -50,7 +50,7 @@ def causes(cube: Path, name: str) -> list[str]:
 def test_a_cell_that_never_ends_costs_itself_alone(
     tmp_path: Path, reference: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Its two processes are started again, or the run would hang: both workers are stuck in turn."""
+    """Both workers are stuck in turn and started again, or the run would hang."""
     broken = [cell(1, 0), cell(1, 1)]
     faults = [(name, "endless") for name in broken]
     code, log = sabotaged(tmp_path, [*faults, (cell(1, 2), "raises")], "--time-limit", "2")

@@ -45,18 +45,18 @@ def test_a_guide_prints_what_it_explains(
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     text, printed, names = (ROOT / "docs" / "guides" / name).read_text(encoding="utf-8"), "", {}
     for cell in re.findall(r"^```\{code-cell\} python\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL):
-        first, _, rest = cell.partition("\n")
+        first, _, code = cell.partition("\n")
         if first.startswith("%%writefile "):
-            Path(first.split()[1]).write_text(rest, encoding="utf-8")
+            Path(first.split()[1]).write_text(code, encoding="utf-8")
         elif first.startswith("! "):
             script = re.sub("^! ", "", cell, flags=re.MULTILINE)
-            done = subprocess.run(["/bin/sh", "-ec", script], capture_output=True, text=True, check=False)
-            assert done.returncode == 0, f"{script}\n{done.stdout}{done.stderr}"
-            printed += done.stdout
+            process = subprocess.run(["/bin/sh", "-ec", script], capture_output=True, text=True, check=False)
+            assert process.returncode == 0, f"{script}\n{process.stdout}{process.stderr}"
+            printed += process.stdout
         else:
             exec(compile(cell, name, "exec"), names)
             printed += capsys.readouterr().out
-    for said in SAYS[name]:
-        found = re.search(said, printed)
-        assert found, f"{said}\n{printed}"
-        printed = printed[found.end() :]
+    for pattern in SAYS[name]:
+        match = re.search(pattern, printed)
+        assert match, f"{pattern}\n{printed}"
+        printed = printed[match.end() :]

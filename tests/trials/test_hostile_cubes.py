@@ -43,8 +43,8 @@ def edit(cube: Path, change: Callable[[Document], object]) -> None:
 
 
 def entry(document: Document, path: str) -> Document:
-    found: Document = document["consolidated_metadata"]["metadata"][path]
-    return found
+    metadata: Document = document["consolidated_metadata"]["metadata"][path]
+    return metadata
 
 
 PICKLE = [{"name": "numcodecs.pickle", "configuration": {}}]
@@ -127,15 +127,15 @@ CHANGES: list[tuple[Callable[[Document], object], str]] = [
 
 def test_metadata_and_manifests_of_others_are_refused(cube: Path) -> None:
     good = (cube / ROOT_FILE).read_bytes()
-    for change, said in CHANGES:
+    for change, message in CHANGES:
         edit(cube, change)
-        with pytest.raises(InputError, match=said):
+        with pytest.raises(InputError, match=message):
             open_cube(cube)
         (cube / ROOT_FILE).write_bytes(good)
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (b"[" * 200_000, "not JSON"),
         (b'{"a":' * 200_000, "not JSON"),
@@ -143,9 +143,9 @@ def test_metadata_and_manifests_of_others_are_refused(cube: Path) -> None:
         (b" " * (2**26 + 1), "67,108,865 bytes, expected at most 67,108,864"),
     ],
 )
-def test_a_root_that_is_no_manifest_is_refused(cube: Path, content: bytes, said: str) -> None:
+def test_a_root_that_is_no_manifest_is_refused(cube: Path, content: bytes, message: str) -> None:
     (cube / ROOT_FILE).write_bytes(content)
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         read_manifest(cube)
 
 
@@ -169,9 +169,9 @@ def test_links_and_pipes_in_the_place_of_files_are_refused(cube: Path, tmp_path:
     labels = open_cube(cube)["a"]["labels"]
     replaced(cube / "a/labels/c.0.0.0.0.0", how, elsewhere)
     block = next(block for block in PLAN.blocks() if not block.node.baseline)
-    for read in (labels.load, lambda: BlockStore(cube).read(block)):
+    for reader in (labels.load, lambda: BlockStore(cube).read(block)):
         with pytest.raises(InputError, match=rf"c\.0\.0\.0\.0\.0: found a {how}"):
-            read()
+            reader()
     with pytest.raises(InputError, match="found a directory, expected a file"):
         read_regular(tmp_path)
 
@@ -229,7 +229,7 @@ def test_no_memory_is_taken_for_what_a_cube_claims_to_be(cube: Path, change: str
     edit(cube, claim)
     code = "import sys; from sweep_clustering.__main__ import main; main()"
     command = [sys.executable, "-c", code, "status", str(cube)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, preexec_fn=limited)
-    assert done.returncode == 2, done.stderr
-    assert str(HUGE) in done.stderr
-    assert "Traceback" not in done.stderr
+    process = subprocess.run(command, capture_output=True, text=True, timeout=60, preexec_fn=limited)
+    assert process.returncode == 2, process.stderr
+    assert str(HUGE) in process.stderr
+    assert "Traceback" not in process.stderr

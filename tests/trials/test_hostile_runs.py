@@ -27,7 +27,7 @@ COMMANDS = {
 
 
 def damage(cube: Path, how: str) -> None:
-    """Put into a cube what no run writes."""
+    """Put something into a cube that no run writes."""
     root = cube / ROOT_FILE
     if how == "codec":
         document = json.loads(root.read_bytes())
@@ -46,7 +46,7 @@ def damage(cube: Path, how: str) -> None:
 
 @pytest.fixture
 def cube(finished: Path, tmp_path: Path) -> Path:
-    """Copy of a finished cube, beside its sweep file."""
+    """Return a copy of a finished cube beside its sweep file."""
     shutil.copy(finished / "tiny.toml", tmp_path)
     return Path(shutil.copytree(finished / "tiny.zarr", tmp_path / "tiny.zarr"))
 

@@ -22,7 +22,7 @@ LONGEST = 0.8
 
 
 def killed(folder: Path, reference: Path, count: int, seed: int) -> tuple[dict[str, int], Site]:
-    """So many kills; each kind of victim in turn, in an order by chance."""
+    """Kill so many processes, each kind of victim in turn, in a random order."""
     rng = random.Random(seed)
     victims = [VICTIMS[number % len(VICTIMS)] for number in range(count)]
     rng.shuffle(victims)
@@ -66,17 +66,17 @@ def test_a_reader_sees_whole_cells_and_a_second_submit_is_refused(tmp_path: Path
 
 
 def whole_cells(tree: xr.DataTree, expected: xr.DataTree) -> int:
-    """How many cells are done; each is as it is in the end, and the others are as if never begun."""
+    """Return the number of done cells; they must equal the final ones, and others the fill value."""
     count = 0
     for node in tree.subtree:
         if "status" not in node:
             continue
-        done = node["status"] == DONE
-        count += int(done.sum())
+        is_done = node["status"] == DONE
+        count += int(is_done.sum())
         for name in ("log_likelihood", "labels", "centroids", "best_restart"):
-            found, final = node[name], expected[node.path][name]
-            fill = -1 if found.dtype.kind == "i" else np.nan
-            xr.testing.assert_equal(found, final.where(done, fill))
+            values, final = node[name], expected[node.path][name]
+            fill = -1 if values.dtype.kind == "i" else np.nan
+            xr.testing.assert_equal(values, final.where(is_done, fill))
     return count
 
 
@@ -93,7 +93,7 @@ def test_workers_that_end_of_themselves(tmp_path: Path, reference: Path, mode: s
 @pytest.mark.heavy
 @pytest.mark.timeout(3600)
 def test_a_hundred_kills(tmp_path: Path, reference: Path) -> None:
-    """Shown with -s: how many of each, and how many restarts were computed twice for them."""
+    """The option -s shows how many of each were killed, and how many restarts were computed twice."""
     counts, site = killed(tmp_path, reference, 120, seed=2)
     lines = [f"{victim:>10} {count:4d}" for victim, count in sorted(counts.items())]
     print("\n".join(["", *lines, f"{site.sweeps} sweeps, {site.repeated} restarts repeated"]))  # noqa: T201

@@ -144,7 +144,7 @@ def states_of(status: xr.DataArray) -> dict[str, set[int]]:
 
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Cube of all methods that answer, made in one process."""
+    """Return the cube of all methods that answer, made in one process."""
     folder = tmp_path_factory.mktemp("methods")
     assert run(write(folder, *GOOD), folder) == 0
     return folder / "tiny.zarr"

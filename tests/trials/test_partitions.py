@@ -35,7 +35,7 @@ ENOUGH = 5
 
 @contextmanager
 def trial(folder: Path, reference: Path) -> Iterator[Trial]:
-    """A sweep with some of its blocks written."""
+    """Yield a sweep with some of its blocks written."""
     with cluster() as place:
         with Trial(place, write_spec(folder, SPEC), folder / "results", reference) as sweep:
             sweep.wait_for_blocks(ENOUGH)
@@ -82,7 +82,7 @@ def cut_off(host: str, seconds: float) -> Callable[[Trial], AbstractContextManag
 
 @contextmanager
 def lost(sweep: Trial) -> Iterator[None]:
-    """The node of the head is gone for good."""
+    """Lose the node of the head for good."""
     node = sweep.head_node()
     node.lose()
     sweep.note(f"{node.name} lost")
@@ -91,7 +91,7 @@ def lost(sweep: Trial) -> Iterator[None]:
 
 @contextmanager
 def given_up(sweep: Trial) -> Iterator[None]:
-    """Its daemon was killed: the head there reaches everything, and is started elsewhere as well."""
+    """Kill the daemon of its node: the head reaches everything, and is started elsewhere as well."""
     node = sweep.head_node()
     assert node.kill("slurmd") > 0
     sweep.note(f"slurmd of {node.name} killed")
@@ -123,7 +123,7 @@ def test_a_sweep_ends_whatever_happens_to_a_host(event: str, tmp_path: Path, ref
 @pytest.mark.timeout(2400)
 @pytest.mark.parametrize("state", ["PENDING", "RUNNING"])
 def test_cancel_reaches_a_head_that_is_cut_off(state: str, tmp_path: Path, reference: Path) -> None:
-    """In the order of events: its job waits again, or runs on another node."""
+    """By the order of events, its job waits again or runs on another node."""
     with trial(tmp_path, reference) as sweep:
         node = sweep.head_node()
         with sweep.cut_off(node, LONG):
@@ -145,7 +145,7 @@ def test_cancel_reaches_a_head_that_is_cut_off(state: str, tmp_path: Path, refer
 
 @contextmanager
 def standing_still(sweep: Trial) -> Iterator[None]:
-    """The head, until the block ends; then the sweep goes to its end."""
+    """Stop the head until the block ends; then the sweep goes to its end."""
     (head,) = sweep.heads()
     os.kill(head.pid, signal.SIGSTOP)
     sweep.note("the head stopped")
@@ -172,7 +172,7 @@ def test_a_head_that_stands_still(tmp_path: Path, reference: Path) -> None:
 @pytest.mark.heavy
 @pytest.mark.timeout(2400)
 def test_another_submit_takes_over_from_a_head_that_stands_still(tmp_path: Path, reference: Path) -> None:
-    """Where users log in, past the queue; the first head wakes up amid the work of the second."""
+    """It starts where users log in, without the queue; the first head wakes up amid its work."""
     with trial(tmp_path, reference) as sweep, standing_still(sweep):
         deadline = time.monotonic() + 300
         while (second := sweep.submit("login")).returncode != 0:
@@ -184,6 +184,6 @@ def test_another_submit_takes_over_from_a_head_that_stands_still(tmp_path: Path,
 
 
 def moved(look: Look, state: str, node: str) -> bool:
-    """Whether the head's job was taken from a node, and is in some state now."""
+    """Return whether the head's job was taken from a node and is in some state now."""
     heads = [(now, place) for name, now, place in look.jobs.values() if name.endswith("-head")]
     return any(now == state and place != node for now, place in heads)

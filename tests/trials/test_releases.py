@@ -92,7 +92,7 @@ def release(name: str) -> Release:
 
 @pytest.fixture
 def folder(name: str, tmp_path: Path) -> Path:
-    """The unpacked archive: sweep file, table, cube, and run folder with a cell in its journal."""
+    """Unpack an archive: sweep file, table, cube, and run folder with a cell in its journal."""
     with tarfile.open(ROOT / "tests" / "fixtures" / f"{name}.tar.gz") as archive:
         archive.extractall(tmp_path, filter="data")
     return tmp_path
@@ -131,9 +131,9 @@ def test_it_opens_is_whole_and_is_shown(name: str, release: Release, folder: Pat
     assert report.page.is_file()
     assert len(report.cells) == release.pending + release.done
     assert report.cells["nmi"].count() == release.done
-    found = read_status(cube)
-    assert found.to_dict()["total"]["left"] == release.pending
-    assert found.lines()[-1] == "not running: submit again to resume"
+    status = read_status(cube)
+    assert status.to_dict()["total"]["left"] == release.pending
+    assert status.lines()[-1] == "not running: submit again to resume"
 
 
 @each_release
@@ -171,14 +171,14 @@ def test_it_grows_keeps_what_it_held_and_does_not_compute_what_its_journal_holds
     assert run(spec, folder) == 0
     assert result_files(cube).items() >= before.items()
     assert cell not in [call.args[1].unit for call in solve.call_args_list]
-    known = [len(call.args[2]) for call in ask.call_args_list if call.args[1] == AskedPath.of(cell)]
-    assert min(known, default=0) == release.answers
+    n_known = [len(call.args[2]) for call in ask.call_args_list if call.args[1] == AskedPath.of(cell)]
+    assert min(n_known, default=0) == release.answers
     node = open_cube(cube)["points"]
     where = ("p", "m", "design", "replicate", "search", "model")
-    kept = node.sel({name: getattr(cell, name) for name in where if name in node.dims})
+    cell_data = node.sel({name: getattr(cell, name) for name in where if name in node.dims})
     for partial in partials:
-        found = kept["log_likelihood"].values[partial.span.start : partial.span.stop]
-        assert found.tobytes() == partial.objectives.tobytes()
+        best = cell_data["log_likelihood"].values[partial.span.start : partial.span.stop]
+        assert best.tobytes() == partial.objectives.tobytes()
     assert (states(cube) == DONE).all()
     assert len(states(cube)) == release.cells
     assert read_manifest(cube).runs[-1].fingerprint.items() >= fingerprint(read_manifest(cube).spec).items()
@@ -205,7 +205,7 @@ def test_cells_of_another_solver_are_named_wherever_a_run_is_shown(
     assert words in " ".join(report.text.split())
     assert words in report.page.read_text()
     (path,) = write_export(cube, folder / "export", "raw")
-    assert [each.get("solver of conditional-any") for each in read_raw(path).head.made_with] == [
+    assert [software.get("solver of conditional-any") for software in read_raw(path).head.made_with] == [
         "1",
         str(version),
     ]
@@ -242,23 +242,23 @@ def test_the_old_keys_name_its_search_as_well(folder: Path) -> None:
 ORDERED = ("centroids", "covariances", *ROWS)
 
 
-def compare_winners(found: xr.Dataset, expected: xr.Dataset) -> None:
-    """Last bits name the best of equally good restarts: the order of its clusters may be another."""
+def compare_winners(rerun: xr.Dataset, expected: xr.Dataset) -> None:
+    """Compare winners: last bits name the best of equal restarts, whose clusters may have another order."""
     scores = expected["log_likelihood"]
-    best = [scores.isel(restart=each["best_restart"]).values for each in (found, expected)]
+    best = [scores.isel(restart=data["best_restart"]).values for data in (rerun, expected)]
     np.testing.assert_allclose(*best, rtol=1e-9)
-    together, wanted = (each["labels"] == each["labels"].rename(sample="other") for each in (found, expected))
-    assert together.equals(wanted)
-    is_same = found["best_restart"] == expected["best_restart"]
+    together, pairs = (data["labels"] == data["labels"].rename(sample="other") for data in (rerun, expected))
+    assert together.equals(pairs)
+    is_same = rerun["best_restart"] == expected["best_restart"]
     names = {"labels", *ORDERED} & set(expected.data_vars)
     for variable in names:
-        values = [each[variable].where(is_same).values for each in (found, expected)]
+        values = [data[variable].where(is_same).values for data in (rerun, expected)]
         # fits of several components a class take a few steps more than they did when releases were made
         np.testing.assert_allclose(*values, rtol=1e-5)
     for variable in names - {"labels"}:
-        values = [each[variable].where(~is_same).values for each in (found, expected)]
+        values = [data[variable].where(~is_same).values for data in (rerun, expected)]
         shape = (*is_same.shape, -1)
-        np.testing.assert_allclose(*(np.sort(each.reshape(shape)) for each in values), rtol=1e-9)
+        np.testing.assert_allclose(*(np.sort(data.reshape(shape)) for data in values), rtol=1e-9)
 
 
 @each_release
@@ -274,22 +274,22 @@ def test_a_new_run_finds_what_it_found(name: str, folder: Path) -> None:
     (first, *_) = read_manifest(folder / "release.zarr").made_with
     here = fingerprint()
     is_same = not software_differences([("there", first), ("here", here)]) and not unrecorded(first, here)
-    for node in (each.path for each in old.subtree if "status" in each.data_vars):
-        found, expected = (tree[node].to_dataset() for tree in (new, old))
+    for node in (data.path for data in old.subtree if "status" in data.data_vars):
+        rerun, expected = (tree[node].to_dataset() for tree in (new, old))
         if "p" in expected.dims:
-            found, expected = (each.sel(p=0.9) for each in (found, expected))
+            rerun, expected = (data.sel(p=0.9) for data in (rerun, expected))
         # another solver has fitted classes of any shape since releases were made
         models = [model for model in expected["model"].values if model != "conditional-any"]
-        found, expected = (each.sel(model=models) for each in (found, expected))
+        rerun, expected = (data.sel(model=models) for data in (rerun, expected))
         shared = {"log_likelihood", "annotations", "base_rate"} & set(expected.data_vars)
         winners = {"labels", "best_restart", *ORDERED} & set(expected.data_vars)
         if is_same:
             for variable in shared | winners:
-                assert found[variable].values.tobytes() == expected[variable].values.tobytes()
+                assert rerun[variable].values.tobytes() == expected[variable].values.tobytes()
         else:
             for variable in shared:
-                np.testing.assert_allclose(found[variable].values, expected[variable].values, rtol=1e-9)
-            compare_winners(found, expected)
+                np.testing.assert_allclose(rerun[variable].values, expected[variable].values, rtol=1e-9)
+            compare_winners(rerun, expected)
 
 
 @pytest.mark.parametrize("name", ["format-2"])
@@ -310,7 +310,7 @@ def test_it_grows_by_classes_of_any_shape_as_a_new_run_has_them(name: str, folde
     assert scan(cube).good
     grown, whole = (open_cube(place / "release.zarr").load() for place in (folder, elsewhere))
     for dataset in ("points", "mixtures_k2"):
-        found, expected = (tree[dataset].to_dataset().sel(model="conditional-any") for tree in (grown, whole))
-        assert (found["component_class"].isel(component=0) >= 0).all()
+        data, expected = (tree[dataset].to_dataset().sel(model="conditional-any") for tree in (grown, whole))
+        assert (data["component_class"].isel(component=0) >= 0).all()
         for variable in set(expected.data_vars) - set(UNPROMISED):
-            assert found[variable].values.tobytes() == expected[variable].values.tobytes(), variable
+            assert data[variable].values.tobytes() == expected[variable].values.tobytes(), variable

@@ -61,7 +61,7 @@ SEARCHES = {"search": ["quick, other", "quick, other, later"]}
 
 
 def spec_text(stages: dict[str, int], more: str = "") -> str:
-    """Sweep file at some stage of its growth."""
+    """Return the sweep file at some stage of its growth."""
     now = {key: (STAGES | SEARCHES)[key][stage] for key, stage in stages.items()}
     count = now.pop("COUNT")
     replicates = now.pop("replicates")
@@ -73,7 +73,7 @@ def spec_text(stages: dict[str, int], more: str = "") -> str:
 
 
 def stub_choice(science: Science, cell: Cell) -> Chosen:
-    """A choice, or scores, that take no time, a function of the coordinates of the cell."""
+    """Return a choice, or scores, that take no time and depend on the coordinates of the cell."""
     rng = np.random.default_rng(tasks.stream_of(science, cell, 1000))
     losses, shares = rng.random((2, len(SCORED if science.searches[0].held_out else CANDIDATES))).tolist()
     if is_any(cell.model):
@@ -83,12 +83,12 @@ def stub_choice(science: Science, cell: Cell) -> Chosen:
 
 
 def stub(science: Science, work: Span, source: Source) -> Solved:
-    """A solver that takes no time, as much a function of the coordinates as the real one."""
+    """Solve without any time, with results that depend on the coordinates alone."""
     X, _ = source.arrays(work.unit.mixture)
     streams = [tasks.stream_of(science, work.unit, r) for r in range(work.start, work.stop)]
     rngs = [np.random.default_rng(stream) for stream in streams]
-    asked = science.search(work.unit)  # streams do not tell searches apart
-    objectives = [float(rng.standard_normal()) + asked.population for rng in rngs]
+    search = science.search(work.unit)  # streams do not tell searches apart
+    objectives = [float(rng.standard_normal()) + search.population for rng in rngs]
     best = best_of(objectives)
     rng, k = rngs[best], science.n_clusters
     shape, chosen = shape_of(work.unit.model), work.chosen
@@ -99,7 +99,7 @@ def stub(science: Science, work: Span, source: Source) -> Solved:
         span=work,
         objectives=np.array(objectives),
         best_restart=work.start + best,
-        labels=((rng.integers(0, k, len(X)) + asked.population) % k).astype(np.int16),
+        labels=((rng.integers(0, k, len(X)) + search.population) % k).astype(np.int16),
         centroids=rng.standard_normal((k, X.shape[1])),
         covariances=rng.random((k, *[X.shape[1]] * len(DIMS[shape]))),
         seconds=1e-6,
@@ -128,7 +128,7 @@ class Solver:
 
 @contextmanager
 def quick(solver: Solver) -> Iterator[None]:
-    """Stub solver, nothing to compile, and every holder of a lease dead."""
+    """Use a stub solver, compile nothing, and take every holder of a lease for dead."""
     with (
         patch.object(tasks, "run_cell", solver),
         patch.object(executor, "load_kernels", lambda: None),
@@ -138,7 +138,7 @@ def quick(solver: Solver) -> Iterator[None]:
 
 
 def chunk_files(plan: DatasetPlan, block: Block, names: dict[str, str]) -> dict[str, str]:
-    """Those of some files that hold results of a block."""
+    """Return the files that hold results of a block."""
     places = [
         f"{block.node.path}/{name}/{chunk_name(block.chunk)}" for name in result_names(plan, block.models)
     ]
@@ -168,7 +168,7 @@ class Sweeping(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def grow(self, data: st.DataObject) -> None:
-        """The file asks for more; what it may not ask for is left out."""
+        """Let the file ask for more, without what it may not ask for."""
         key = data.draw(st.sampled_from(sorted(self.stages)))
         self.stages[key] = min(self.stages[key] + 1, len((STAGES | SEARCHES)[key]) - 1)
 
@@ -270,7 +270,7 @@ def test_any_long_order_of_events(machine: type[Sweeping]) -> None:
 
 
 def crash_at(number: int, folder: Path, undisturbed: Path) -> bool:
-    """Whether a run came to a change of this number; crashed before it, the next run ends all the same."""
+    """Return whether a run came to a change of this number; after a crash the next run still ends."""
     results = folder / str(number)
     spec = write_spec(folder, spec_text(dict.fromkeys(STAGES, 1)))
     with quick(Solver()):
@@ -308,7 +308,7 @@ def test_results_that_wait_for_a_cube_that_was_removed_are_not_those_of_the_next
     cube = tmp_path / "tiny.zarr"
     assert RunFolder(cube).last_run.journal.stat().st_size
     shutil.rmtree(cube)
-    other = iris.replace("seed = ", "seed = 1")
-    assert run(write_spec(tmp_path, other), tmp_path) == 0
-    assert run(write_spec(tmp_path, other), tmp_path / "new") == 0
+    reseeded = iris.replace("seed = ", "seed = 1")
+    assert run(write_spec(tmp_path, reseeded), tmp_path) == 0
+    assert run(write_spec(tmp_path, reseeded), tmp_path / "new") == 0
     assert_same_bits(tmp_path / "new" / "tiny.zarr", cube)

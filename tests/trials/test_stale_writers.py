@@ -30,14 +30,14 @@ FAILING = frozenset({"a/p=0.9/m=4/replicate=0/likelihood"})
 
 
 def promised(cube: Path) -> xr.DataTree:
-    """All of a cube but times: of a restart that two drivers ran both may count."""
+    """Return a cube without times, as a restart that two drivers ran has two times."""
     tree = read_whole(cube)
     return tree.map_over_datasets(lambda node: node.drop_vars(UNPROMISED, errors="ignore"))
 
 
 @cache
 def undisturbed() -> xr.DataTree:
-    """The cube of two drivers, one after the other."""
+    """Return the cube of two drivers, one after the other."""
     with tempfile.TemporaryDirectory() as folder:
         cube = Path(folder) / "tiny.zarr"
         Driver(cube, SMALL).finish()
@@ -124,7 +124,7 @@ def test_drivers_that_stand_still_and_wake_at_length() -> None:
 
 @pytest.mark.parametrize("which", range(1, 118, 15))
 def test_one_driver_stands_still_at_each_change(which: int, tmp_path: Path) -> None:
-    """Woken when another has finished, it changes nothing, and ends because it has lost the lease."""
+    """If it wakes when another has finished, it changes nothing and ends for want of the lease."""
     cube = tmp_path / "tiny.zarr"
     first = Driver(cube, SMALL, FAILING)
     first.step(which)

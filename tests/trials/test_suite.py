@@ -71,10 +71,10 @@ def test_a_sweep_of_groups(home: Path, tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_a_table_of_ones_own_has_another_name(tmp_path: Path) -> None:
     (tmp_path / "own.csv").write_text("1,2,a\n3,4,b\n5,6,a\n7,9,b\n")
-    own = {"name": "suite", "path": "own.csv", "label_column": 2}
-    path = write_spec(tmp_path, tiny(1, datasets=[own, "suite/nothing/*", "suite/uci/*", "suite/uci/wine"]))
-    done = sweep("plan", path)
-    assert done.exit_code == 2
-    assert "found 'suite', expected another name" in done.stderr
-    assert "found 'suite/nothing/*', expected one of diabetes, " in done.stderr
-    assert "found the name 'suite/uci/wine' again" in done.stderr
+    entry = {"name": "suite", "path": "own.csv", "label_column": 2}
+    path = write_spec(tmp_path, tiny(1, datasets=[entry, "suite/nothing/*", "suite/uci/*", "suite/uci/wine"]))
+    result = sweep("plan", path)
+    assert result.exit_code == 2
+    assert "found 'suite', expected another name" in result.stderr
+    assert "found 'suite/nothing/*', expected one of diabetes, " in result.stderr
+    assert "found the name 'suite/uci/wine' again" in result.stderr

@@ -226,7 +226,7 @@ def echo(X, n_clusters, must_link, cannot_link, *, weights, accuracy, random_sta
     if mode == "odd" and random_state % 2:
         raise NoSolution("odd")
     if mode == "links":
-        found = [must_link.tolist(), cannot_link.tolist(), [each.tolist() for each in weights], accuracy]
+        found = [must_link.tolist(), cannot_link.tolist(), [array.tolist() for array in weights], accuracy]
         raise ValueError(repr(found))
     if mode == "own":
         rest = np.full((n_clusters - 1, X.shape[1]), np.nan)
