@@ -226,8 +226,8 @@ def echo(X, n_clusters, must_link, cannot_link, *, weights, accuracy, random_sta
     if mode == "odd" and random_state % 2:
         raise NoSolution("odd")
     if mode == "links":
-        found = [must_link.tolist(), cannot_link.tolist(), [array.tolist() for array in weights], accuracy]
-        raise ValueError(repr(found))
+        values = [must_link.tolist(), cannot_link.tolist(), [array.tolist() for array in weights], accuracy]
+        raise ValueError(repr(values))
     if mode == "own":
         rest = np.full((n_clusters - 1, X.shape[1]), np.nan)
         return Solution(np.zeros(len(X)), centroids=np.vstack([X[:1], rest]))
@@ -251,7 +251,7 @@ def test_calls_of_a_method_become_restarts(tmp_path: Path) -> None:
         (result,) = tasks.run_task(task, RealSource(X, None))
         return result
 
-    seeds = [method_seed(3, "iris", **where(CALLED), method="mine", restart=each) for each in range(4)]
+    seeds = [method_seed(3, "iris", **where(CALLED), method="mine", restart=r) for r in range(4)]
     best = called(0, 4, mode="seed")
     assert best.objectives.tolist() == seeds
     assert best.best_restart == int(np.argmax(seeds))
