@@ -187,9 +187,7 @@ def test_the_map_of_the_design_has_every_module_in_its_room() -> None:
 
 
 MOST = {
-    "found": 0,
-    "each": 0,
-    "told, said": 0,
+    "vague names": 14,
     "descriptions with Of or What": 0,
     "docstring longer than body": 85,
     "tuples of three": 2,
