@@ -109,7 +109,7 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Everything:
 
 @pytest.fixture
 def page_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Figures of reports as they stand in the page, their PNG and PDF files empty: two thirds of the time.
+    """Write the figures of reports into the page alone, with empty PNG and PDF files, to save time.
 
     For tests of what a page says; `pipeline/report/test_page.py` looks at all files.
     """

@@ -1,4 +1,4 @@
-"""Packages of others: the recipe of conda-forge agrees with the project, and the image has its command."""
+"""The recipe of conda-forge agrees with the project, and the container image has its command."""
 
 import re
 import tomllib

@@ -1,4 +1,4 @@
-"""The shape of the repository: what stands where and what no file may say.
+"""The repository has a known shape, and some words are in no file.
 
 ruff, mypy and the contracts of imports are a step of `.ci/run`.
 """

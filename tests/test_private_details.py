@@ -1,4 +1,4 @@
-"""What the product rests on in libraries that do not document it: it is there, and has an upper bound.
+"""Undocumented details of libraries that the product needs are there, and have an upper bound.
 
 A release of a library may drop such a detail without a word. So the newest release that was tested bounds the
 library in pyproject.toml. Whoever raises the bound learns here what is gone, and which module needs it.

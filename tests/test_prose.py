@@ -1,4 +1,4 @@
-"""The linter of prose: each rule finds what it is for, and nothing in a good sentence or outside prose."""
+"""Each rule of the linter of prose finds its fault, and nothing in a good sentence or outside prose."""
 
 import importlib.util
 import sys

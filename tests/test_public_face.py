@@ -1,4 +1,4 @@
-"""The public names of the package: stable, documented, and loaded only when one is asked for."""
+"""The public names of the package are stable, documented, and loaded only on demand."""
 
 import doctest
 import inspect

@@ -188,7 +188,8 @@ def test_the_first_sweep_file_is_one(tmp_path: Path) -> None:
     (tmp_path / "mymethod.py").write_text("def cluster(*arguments, **more): ...\n", encoding="utf-8")
     path.write_text(example.replace("[grid]\n", f"[grid]\n{methods}"), encoding="utf-8")
     spec = load_sweep(path)
-    assert (spec.name, list(spec.grid.models)) == ("mine", tomllib.loads(example)["grid"]["models"])
+    assert spec.name == "mine"
+    assert list(spec.grid.models) == tomllib.loads(example)["grid"]["models"]
     assert [method.name for method in spec.grid.methods] == ["k-means", "mine"]
 
 

@@ -1,4 +1,4 @@
-"""Beliefs made up of draws, without a search."""
+"""Beliefs are made up of draws here, without a search."""
 
 import numpy as np
 from numpy.typing import ArrayLike

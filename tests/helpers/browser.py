@@ -1,4 +1,4 @@
-"""A headless Chromium for tests of pages; tests skip, saying so, where there is none."""
+"""Tests of pages use a headless Chromium, and skip with a reason where there is none."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""Where the checkout lies, and what some machines have beside it."""
+"""The place of the checkout, and of the files that some machines have beside it."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Tables of cells with given scores, for the tests of ranks and of what a report says of them."""
+"""Tables of cells with given scores serve the tests of ranks and of the report's words about them."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""Cells of made-up sweeps with several designs, for the tests of what choosing pairs gains."""
+"""Cells of made-up sweeps with several designs show what is gained by choosing pairs."""
 
 from collections.abc import Callable
 from itertools import product

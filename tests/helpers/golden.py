@@ -1,4 +1,4 @@
-"""Runs of the sweeps in `tests/golden/sweeps`, and everything that commands show of them, as text.
+"""The sweeps in `tests/golden/sweeps` run here, and everything that commands show of them is text.
 
 What differs from run to run is set to fixed values before anything is shown (`settle`), or replaced by a mark
 (`stable`). What people read is kept word by word. Columns of tables, and the data of figures, are kept as
@@ -90,7 +90,7 @@ Digests = dict[str, str]
 
 
 class Everything(NamedTuple):
-    """What the sweeps gave: digests of arrays by cube and array, and texts by name."""
+    """The digests of arrays by cube and array, and the texts by name, that sweeps gave."""
 
     bits: dict[str, Digests]
     texts: dict[str, str]

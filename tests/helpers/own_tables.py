@@ -1,4 +1,4 @@
-"""Files of a user: write and read them, and list the problems of a wrong one."""
+"""Files of a user are written and read here, and the problems of a wrong one are listed."""
 
 from pathlib import Path
 from typing import Any

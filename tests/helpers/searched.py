@@ -1,4 +1,4 @@
-"""Cells of made-up sweeps of several searches, for the tests of what is said of them."""
+"""Cells of made-up sweeps with several searches serve the tests of the words about them."""
 
 import pandas as pd
 from contests import cell, table

@@ -1,4 +1,4 @@
-"""Counts of what makes the code hard to read for an engineer from elsewhere."""
+"""The faults that make code hard to read for an engineer from elsewhere are counted here."""
 
 from __future__ import annotations
 

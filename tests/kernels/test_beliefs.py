@@ -1,4 +1,4 @@
-"""Classes of annotated rows, against sums over all partitions."""
+"""Classes of annotated rows equal sums over all partitions."""
 
 import itertools
 import math

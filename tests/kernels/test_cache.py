@@ -1,4 +1,4 @@
-"""Machine code on disk: fresh after an edit, made by one process at a time, never in the way."""
+"""Machine code on disk is fresh after an edit, made by one process at a time, and never in the way."""
 
 import errno
 import fcntl

@@ -1,4 +1,4 @@
-"""Held-out annotations: nothing leaks, and probabilities are those of the objective. Criteria by hand."""
+"""Held-out annotations do not leak, and their probabilities are those of the objective."""
 
 import math
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""How kernels are compiled: with the options of one place, in nobody else's way."""
+"""Kernels are compiled with the options of one place, and disturb nobody else."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Arithmetic on eight lanes: compiled, it has the bits of numpy."""
+"""Compiled arithmetic on eight lanes has the bits of numpy."""
 
 import numpy as np
 from solving.entries import plain

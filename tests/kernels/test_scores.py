@@ -1,4 +1,4 @@
-"""Scores against scikit-learn and hand cases."""
+"""Scores equal those of scikit-learn, and cases by hand."""
 
 import itertools
 from typing import Any

@@ -1,4 +1,4 @@
-"""The declarations of the settings, what tables can be fitted, and the doors that derive from both."""
+"""Settings are declared once, and all doors derive from the declarations and refuse the same tables."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""What classes are made of: in words, and as the codes of a cube."""
+"""Structures have names in words, and codes in a cube."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Cells of cubes and raw scores, computed again; damaged cubes, repaired and submitted."""
+"""Cells of cubes and raw scores are computed again, and damaged cubes are repaired and submitted."""
 
 import csv
 import hashlib

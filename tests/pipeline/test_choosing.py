@@ -1,4 +1,4 @@
-"""Several numbers of clusters: how they are written, which is taken and by what, and its figure."""
+"""Several numbers of clusters can be named, and one is chosen by a criterion with its figure."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -81,7 +81,8 @@ def test_bic_decides_within_one_standard_error_of_the_least_log_loss() -> None:
         [0.0, 0.25, 0.25 * np.sqrt(3 * 0.01 + 0.09), 0.0]
     )
     # 4 is 0.1 behind with an error of 0.087, 3 is 0.5 behind with one of 0.25
-    assert (choice.criterion, choice.chosen.n_clusters) == (HELD_OUT, 5)
+    assert choice.criterion == HELD_OUT
+    assert choice.chosen.n_clusters == 5
     assert [within.n_clusters for within in module.within(candidates, 1.2)] == [4, 5]
     assert [within.n_clusters for within in module.within(candidates, 2.1)] == [3, 4, 5]
     candidates[2] = candidate(4, 1.0, [-0.05, -0.1, -0.1, -0.3])
@@ -98,13 +99,15 @@ def test_table_and_json_have_every_candidate() -> None:
     assert choice.reason.startswith("3 of 3, 10 tried: the largest BIC among those that predict")
     assert choice.reason.endswith("; 3 is the smallest tried, and the best may lie beyond")
     document = choice.to_json()
-    assert (document["n_clusters"], document["criterion"]) == (3, HELD_OUT)
+    assert document["n_clusters"] == 3
+    assert document["criterion"] == HELD_OUT
     assert document["accuracy_held_out"] == pytest.approx(0.75, abs=0.01)
     assert [row["bic"] for row in document["candidates"]] == [5.0, 4.0]
     assert document["candidates"][0]["held_out_log_loss"] == pytest.approx(0.1)
     # BIC alone, the smaller number on ties
     choice = choose([candidate(2, -9.0), candidate(3, -7.0), candidate(4, -7.0)])
-    assert (choice.criterion, choice.chosen.n_clusters) == (BIC, 3)
+    assert choice.criterion == BIC
+    assert choice.chosen.n_clusters == 3
     assert choice.values.tolist() == [-9.0, -7.0, -7.0]
     assert choice.reason == f"3 of 2 to 4 tried: the largest BIC; {module.OVERLAP}"
     document = choice.to_json()
@@ -116,7 +119,8 @@ def test_of_classes_of_any_shape_the_fewest_within_one_standard_error_are_taken(
     logs = [[-1.0] * 4, [-0.05, -0.1, -0.1, -0.3], [-0.1, -0.1, -0.1, -0.1]]
     candidates = [candidate(k, 10.0 * k, values, solution=object()) for k, values in enumerate(logs, 2)]
     choice = choose(candidates)
-    assert (choice.criterion, choice.chosen.n_clusters) == (FEWEST, 3)
+    assert choice.criterion == FEWEST
+    assert choice.chosen.n_clusters == 3
     assert [line.split() for line in choice.lines()[:2]] == [["K", "log", "loss"], ["2", "1.0000"]]
     (axes,) = draw_choice(choice).axes
     assert axes.get_ylabel() == "log loss of an annotation, nats"

@@ -1,4 +1,4 @@
-"""Numbers and times in words, and lines of a log that are ours alone."""
+"""Numbers and times become words, and every line of a log is ours."""
 
 import logging
 import math

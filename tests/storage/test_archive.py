@@ -1,4 +1,4 @@
-"""Zips whose members are read where they stand, and zips that could do harm."""
+"""Members of zips are read where they stand, and zips that could do harm are refused."""
 
 import struct
 import warnings

@@ -1,4 +1,4 @@
-"""Damage of every kind, put right: blocks are computed again, inputs and coordinates made again."""
+"""Damage of every kind is repaired: blocks are computed again, inputs and coordinates made again."""
 
 import shutil
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Durable files, cubes behind an address, and what is said when the file system refuses."""
+"""Files are durable, cubes have addresses, and refusals of the file system are explained."""
 
 import errno
 import functools

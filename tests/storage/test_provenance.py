@@ -1,4 +1,4 @@
-"""Fingerprints of runs: what they say, what differs between them, and what older ones lack."""
+"""Fingerprints of runs name their software and their differences, also where older ones lack fields."""
 
 import os
 import subprocess

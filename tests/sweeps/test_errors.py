@@ -1,4 +1,4 @@
-"""Problems of an input: their text, and how they are collected."""
+"""Problems of an input are collected and have a text."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""Files that a user names: regular ones, and pipes where these can be read, and no more than is told."""
+"""Users may name regular files, and pipes where these can be read, and only so much is read."""
 
 import os
 import resource

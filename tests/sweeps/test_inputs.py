@@ -1,4 +1,4 @@
-"""Annotations of cells by their design: functions of coordinates, and none for a design that asks."""
+"""The annotations of a cell are a function of its coordinates by its design, unless it asks."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Cells and blocks of a grid."""
+"""A grid has cells and blocks."""
 
 import tomllib
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Seeds: a contract. A changed value here means that no old cube can be grown or checked any more."""
+"""Seeds are a contract: with a changed value here no old cube can be grown or checked any more."""
 
 from itertools import combinations
 

@@ -1,4 +1,4 @@
-"""Gaussians as rows of numbers: the same bits come back, and what is no such row is found."""
+"""Gaussians as rows of numbers give back the same bits, and rows that are none are found."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Names that cubes hold, a contract; forms of covariances, narrow and wide; versions of solvers."""
+"""Names in cubes are a contract, covariances have narrow and wide forms, and solvers have versions."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Bits that turn and files that vanish on a disk, in every kind of file with results: never another value."""
+"""Turned bits and lost files of every kind never give another value."""
 
 import shutil
 from collections.abc import Iterator

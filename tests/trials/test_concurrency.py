@@ -1,4 +1,4 @@
-"""A reader in a loop, beside a writer that grows the cube and fills it."""
+"""A reader in a loop works beside a writer that grows the cube and fills it."""
 
 import threading
 import time

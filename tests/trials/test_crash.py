@@ -1,4 +1,4 @@
-"""Every operation on the cube, crashed before and after every change it makes to files."""
+"""Every operation on the cube is crashed before and after every change it makes to files."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""A disk that is full, read-only or gone: stop cleanly, say what is needed, blame no cell, go on later."""
+"""A full, read-only or lost disk stops a run with its need named, blames no cell, and lets it go on."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""A sweep with every axis, whatever happens to it: the bits of one run in one process.
+"""A sweep with every axis has the bits of one run in one process, whatever happens to it.
 
 Designs that draw and one that asks, searches, methods, a chosen shape, mixtures, one's own table with names.
 """

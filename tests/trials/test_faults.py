@@ -1,4 +1,4 @@
-"""Faults inside real worker processes: what they cost, and what is said of them."""
+"""Faults inside real worker processes have a bounded cost and a clear message."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The whole evaluation in files: three cubes, made as they are shipped."""
+"""The whole evaluation is three cubes with few files, made as they are shipped."""
 
 from pathlib import Path
 

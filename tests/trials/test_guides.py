@@ -1,4 +1,4 @@
-"""Guides that use files of one's own, done as they are written: cells of Python share their names."""
+"""Guides with files of a user work as they are written: cells of Python share their names."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Cubes that were made to do harm: refused before anything is decoded, followed or waited for."""
+"""Cubes that were made to do harm are refused before anything is decoded, followed or waited for."""
 
 import json
 import os

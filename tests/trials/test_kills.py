@@ -1,4 +1,4 @@
-"""kill -9 of any process at any moment, submit again: the bits of an undisturbed run, little done twice."""
+"""After kill -9 of any process at any moment a new submit gives the same bits and repeats little."""
 
 import random
 import time

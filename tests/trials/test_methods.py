@@ -1,4 +1,4 @@
-"""Methods of one's own in a whole run: what they may do, and each way in which one can go wrong.
+"""Methods of a user in a whole run may do some things, and every way to go wrong is covered.
 
 `test_events.py` has runs of workers, kills and growth with methods.
 """

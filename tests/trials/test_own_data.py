@@ -1,4 +1,4 @@
-"""A table with names and a file of annotations, from the sweep file to a cube that grows and is repaired."""
+"""A table with names and a file of annotations become a cube that grows and is repaired."""
 
 import shutil
 from pathlib import Path

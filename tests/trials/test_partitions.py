@@ -1,4 +1,4 @@
-"""Hosts that are cut off from the network, or lost, under a detached sweep on a SLURM of several hosts.
+"""Hosts under a detached sweep on a SLURM of several hosts are cut off from the network, or lost.
 
 `pytest -m heavy -n 0 tests/trials/test_partitions.py -s` shows counts and times. All hosts share the file
 system, also while they are cut off: then a head that SLURM has given up still reads and writes the run.

@@ -1,4 +1,4 @@
-"""Cubes of every format that was released: opened, verified, reported and grown by this version."""
+"""Cubes of every released format are opened, verified, reported and grown by this version."""
 
 import tarfile
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Run some, crash, fail, grow, submit again in any order: what was done stays, and the end is the same."""
+"""Runs, crashes, failures and growth in any order keep what was done and give the same end."""
 
 import shutil
 import tempfile

@@ -1,4 +1,4 @@
-"""Drivers that stand still at any change of a file, wake when others have taken over, and go on."""
+"""Drivers stand still at any change of a file, wake when others have taken over, and go on."""
 
 import shutil
 import tempfile

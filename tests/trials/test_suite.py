@@ -1,4 +1,4 @@
-"""Data sets that stand in groups, as those of the clustering suite do: run, grown, scored and checked."""
+"""Data sets in groups, as in the clustering suite, are run, grown, scored and checked."""
 
 from pathlib import Path
 

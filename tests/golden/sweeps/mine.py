@@ -1,4 +1,4 @@
-"""Methods of one's own: one that finds no solution at times, and one that fails."""
+"""Two methods of a user: one finds no solution at times, and one fails."""
 
 import numpy as np
 

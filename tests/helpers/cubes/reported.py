@@ -1,4 +1,4 @@
-"""Cubes on disk for the tests of reports, and what reports show of cubes in memory."""
+"""Cubes for the tests of reports are made here on disk and in memory."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Damage to the files of a cube, of every kind."""
+"""Files of a cube are damaged here in every way."""
 
 from collections.abc import Iterator
 from pathlib import Path

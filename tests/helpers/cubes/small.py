@@ -1,4 +1,4 @@
-"""Tiny grids, inputs and results for the tests of the storage layer."""
+"""The tests of the storage layer use these tiny grids, inputs and results."""
 
 import hashlib
 import zlib

@@ -1,4 +1,4 @@
-"""Plans of a cube that grows in stages."""
+"""These are the plans of a cube that grows in stages."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""A small cube in memory, in the layout of the real one, with random but self-consistent results."""
+"""A small cube in memory has the layout of the real one, with random but self-consistent results."""
 
 from itertools import product
 from pathlib import Path

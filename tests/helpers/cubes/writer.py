@@ -1,4 +1,4 @@
-"""The right to write a cube, as the next holder of its lease has it."""
+"""The next holder of a lease writes a cube here."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Damage to bytes, texts, trees of values and archives, each a function of a random generator."""
+"""Bytes, texts, trees of values and archives are damaged here as a random generator says."""
 
 import io
 import json

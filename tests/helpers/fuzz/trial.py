@@ -1,4 +1,4 @@
-"""Good files of every kind, the damage that a trial does to them, and what a command must do with it."""
+"""A trial damages a good file, runs a command on it, and checks how the command ends."""
 
 import json
 import logging

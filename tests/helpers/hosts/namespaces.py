@@ -1,4 +1,4 @@
-"""Several machines made of one: each a set of Linux namespaces, on a network whose cables can be pulled.
+"""One machine acts as several: each is a set of Linux namespaces on a network with cables to pull.
 
 A host has its own processes, network, name, mounts and start id, so that a program on one sees those of
 another only through files and the network. Nothing has a name outside: the kernel removes all of it when the

@@ -1,4 +1,4 @@
-"""A SLURM on several hosts, each with daemons of its own: any of them may be cut off, or lost."""
+"""A SLURM runs on several hosts with separate daemons, and any host may be cut off or lost."""
 
 import subprocess
 from collections.abc import Iterator

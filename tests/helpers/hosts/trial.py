@@ -1,4 +1,4 @@
-"""One detached sweep on several hosts: what happens to it, what is said of it, and what it leaves."""
+"""A detached sweep runs on several hosts, and its events, its states and its files are recorded."""
 
 from __future__ import annotations
 

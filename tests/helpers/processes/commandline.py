@@ -1,4 +1,4 @@
-"""The command as a user types it."""
+"""A command runs here as a user types it."""
 
 from click.testing import CliRunner, Result
 

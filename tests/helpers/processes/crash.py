@@ -1,4 +1,4 @@
-"""Crash injection: stop code between any two changes it makes to files, as kill -9 would.
+"""Code is stopped here between any two changes it makes to files, as kill -9 would.
 
 An audit hook sees every opening for writing, rename, link, removal and the like, in any thread, before it
 happens. At the wanted one it raises; from then on every further change raises too, so no clean-up code can

@@ -1,4 +1,4 @@
-"""A Grid Engine of one host on this machine, for tests: in a folder of its own, on free ports of loopback."""
+"""A Grid Engine of one host runs on this machine, in a new folder and on free ports of loopback."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""A compute cluster of real processes, of which any may be killed at any moment.
+"""A compute cluster has real processes here, and any of them may be killed at any moment.
 
 Scheduler, nannies (each with its worker) and driver are processes of their own; what is dead is started
 again, as a queueing system and a patient user would.

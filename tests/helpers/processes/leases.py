@@ -1,4 +1,4 @@
-"""Leases as other processes left them."""
+"""Leases are written here as other processes leave them."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""A second user of the machine, for tests that run as root."""
+"""Tests that run as root act here as a second user of the machine."""
 
 import os
 import subprocess

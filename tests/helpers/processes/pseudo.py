@@ -1,4 +1,4 @@
-"""A command in a pseudo-terminal, for what it does with keys and with being closed."""
+"""A command runs in a pseudo-terminal, which sends it keys and may be closed."""
 
 import os
 import re

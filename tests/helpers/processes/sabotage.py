@@ -1,4 +1,4 @@
-"""Faults inside worker processes: dask preloads this file, and it breaks the solver as it is told.
+"""Dask preloads this file in worker processes, where it breaks the solver on request.
 
 `SABOTAGE` in the environment is a list of [text in the name of a cell, fault], and dask's own variable for
 preloads names this file.

@@ -1,4 +1,4 @@
-"""A SLURM of two small nodes on this machine, for tests: on free ports of loopback."""
+"""A SLURM of two small nodes runs on this machine, on free ports of loopback."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Drivers in processes of their own that take one step at a time: a step is one change of a file."""
+"""Drivers in other processes take one step at a time here: a step is one change of a file."""
 
 import multiprocessing
 import os

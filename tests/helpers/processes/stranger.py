@@ -1,4 +1,4 @@
-"""Somebody with an account on this machine, who looks for ports and tries to run code as their owner.
+"""A stranger with an account on this machine looks for ports and tries to run code as their owner.
 
 As a program, `stranger.py PORT ...`, it prints what it ran, as JSON: as this user, and as another one.
 """

@@ -1,4 +1,4 @@
-"""Small sweeps for tests, and the comparison of cubes bit by bit."""
+"""Small sweeps for tests run here, and cubes are compared bit by bit."""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""A tiny clustering problem with an obvious answer."""
+"""This tiny clustering problem has an obvious answer."""
 
 import numpy as np
 

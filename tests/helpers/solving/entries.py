@@ -1,4 +1,4 @@
-"""Ways into kernels that only other kernels call: one that is compiled and kept, and one without a compiler.
+"""Kernels that only other kernels call are called here, compiled or as plain Python.
 
 `collect`, `local_search`, `move`, `gains_of` and `exact` are one kernel, compiled once on a machine. `plain`
 gives any kernel as Python has it, for small operators with small input.

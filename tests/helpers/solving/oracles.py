@@ -1,4 +1,4 @@
-"""Slow, obvious twins of the kernels, written from docs/model.md with dense matrices and no state."""
+"""These slow, obvious twins of the kernels follow docs/model.md with dense matrices and no state."""
 
 import itertools
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Classes from answers alone beside a dense matrix; those of linear functions beside a slow likelihood."""
+"""Classes by answers alone equal a dense matrix, and by linear functions a slow likelihood."""
 
 import numpy as np
 import pytest
@@ -39,7 +39,7 @@ def drawn(labels: NDArray[np.int64], count: int, accuracy: float) -> list[Layer]
 
 @pytest.fixture(scope="module")
 def hidden() -> tuple[Floats, NDArray[np.int64]]:
-    """Three classes along two of thirty directions, all others with more variance."""
+    """Return three classes along two of thirty directions; all others have more variance."""
     rng = np.random.default_rng(0)
     labels = np.arange(600) % 3
     X = 3.0 * rng.normal(size=(600, 30))
@@ -138,7 +138,7 @@ def test_rows_of_a_cube_keep_the_fit(hidden: tuple[Floats, NDArray[np.int64]], s
 
 
 def right(labels: NDArray[np.int64], n_answers: int) -> Answers:
-    """Right answers about uniform pairs of rows, some of them more than once."""
+    """Return right answers about uniform pairs of rows, some of them more than once."""
     rng = np.random.default_rng(0)
     first, steps = rng.integers(len(labels), size=n_answers), rng.integers(1, len(labels), n_answers)
     pairs = np.stack([first, (first + steps) % len(labels)], axis=1)

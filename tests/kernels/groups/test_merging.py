@@ -1,4 +1,4 @@
-"""Trees of merges, and parts of clusters that are asked about, against means that are computed anew."""
+"""Trees of merges and parts of clusters in questions equal means that are computed anew."""
 
 from itertools import combinations
 

@@ -1,4 +1,4 @@
-"""A metric from answers, against numerical gradients and a slow search."""
+"""A metric from answers equals numerical gradients and a slow search."""
 
 import numpy as np
 import pytest

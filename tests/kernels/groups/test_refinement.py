@@ -1,4 +1,4 @@
-"""Soft partitions of merged groups, against sums over all groups and rows."""
+"""Soft partitions of merged groups equal sums over all groups and rows."""
 
 import itertools
 import math

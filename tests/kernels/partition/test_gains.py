@@ -1,4 +1,4 @@
-"""One walk over cases, models and shapes: every increment, and the objective, against the slow twins."""
+"""A walk over cases, models and shapes compares increments and objectives with the slow twins."""
 
 from dataclasses import replace
 from typing import Any

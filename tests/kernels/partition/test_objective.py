@@ -1,4 +1,4 @@
-"""The objective by published numbers, and its statistics: `test_gains` has the slow twins."""
+"""The objective equals published numbers; `test_gains` compares it with the slow twins."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Arrays that named tuples declare, whichever way a release of numpy spells their annotations."""
+"""Arrays of named tuples have their types in every spelling of numpy's annotations."""
 
 from typing import Annotated, Any, NamedTuple, TypeVar
 

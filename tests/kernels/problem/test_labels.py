@@ -1,4 +1,4 @@
-"""Labels of rows as pairs, against slow twins."""
+"""Labels of rows become pairs that equal slow twins."""
 
 import itertools
 import time

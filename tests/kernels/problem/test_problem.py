@@ -1,4 +1,4 @@
-"""A clustering problem: what is refused, what is left alone, and its annotations as kernels see them."""
+"""A clustering problem refuses bad input, leaves good input alone, and gives kernels its annotations."""
 
 from dataclasses import replace
 

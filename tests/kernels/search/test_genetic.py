@@ -1,4 +1,4 @@
-"""The whole search: its operators one by one, then against all partitions and without a compiler."""
+"""Operators of the search are tested one by one, and the whole against all partitions, compiled or not."""
 
 import os
 import subprocess

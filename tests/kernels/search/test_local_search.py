@@ -1,4 +1,4 @@
-"""Local search against its slow twin, and moves of whole must-link components."""
+"""Local search equals its slow twin, and moves whole must-link components."""
 
 import numpy as np
 import pytest

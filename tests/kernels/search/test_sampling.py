@@ -1,4 +1,4 @@
-"""Chains of partitions: what they draw against all partitions, one by one."""
+"""Chains of partitions draw with the probabilities that all partitions give, one by one."""
 
 import itertools
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Merged groups beside structures: predictions beside distance, and who is taken."""
+"""Merged groups compete with structures: predictions and distances decide who wins."""
 
 import math
 from concurrent.futures import ThreadPoolExecutor

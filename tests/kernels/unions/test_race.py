@@ -1,4 +1,4 @@
-"""Structures: candidates beside plain formulas, and what is chosen where the answer is known."""
+"""Candidate structures equal plain formulas, and the right one is chosen where the answer is known."""
 
 import math
 import tracemalloc

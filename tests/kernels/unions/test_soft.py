@@ -1,4 +1,4 @@
-"""Classes as unions of components: each step beside plain formulas, a bound that never falls."""
+"""Classes are unions of components: each step equals a plain formula, and the bound never falls."""
 
 import itertools
 import math

@@ -1,4 +1,4 @@
-"""The answers file: rows that are added and taken back, whatever else happens to it."""
+"""Rows are added to the answers file and taken back, whatever else happens to it."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""A session, key by key, with questions that are made up; the next questions, and what is said of them."""
+"""A session takes keys one by one about made-up questions, and the next questions are explained."""
 
 import itertools
 import os

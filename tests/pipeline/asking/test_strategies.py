@@ -1,4 +1,4 @@
-"""What is believed, against all partitions; strategies against slow ones, and what all of them keep."""
+"""Beliefs equal sums over all partitions, and strategies equal slow ones and keep common rules."""
 
 import math
 from dataclasses import replace

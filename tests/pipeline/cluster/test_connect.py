@@ -1,4 +1,4 @@
-"""Real compute clusters on this machine: worker processes, a running scheduler, TLS."""
+"""Real compute clusters run on this machine: worker processes, a running scheduler, and TLS."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Batches as tasks: how many at once, what becomes of their results, and of workers that are gone."""
+"""Batches become tasks, with limits, and survive workers that are gone."""
 
 import asyncio
 from collections.abc import Callable

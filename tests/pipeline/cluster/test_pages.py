@@ -1,4 +1,4 @@
-"""What the ports of http serve: everybody on the machine may read, and nothing changes the run."""
+"""Everybody on the machine may read the pages of the ports of http, and no page changes the run."""
 
 import http.client
 import logging

@@ -1,4 +1,4 @@
-"""cluster.yaml: where it is looked for, what it may say."""
+"""cluster.yaml is found in its places, and everything wrong with it is named."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""A run on this machine, and others who have an account there: none of them runs code as its owner."""
+"""No other user with an account on this machine runs code as the owner of a run."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Workers whose time is up: the batch under way is finished and handed in, and nothing is run twice."""
+"""Workers whose time is up finish and hand in their batch, and nothing runs twice."""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""The commands on one table: what `sweep fit` prints, questions that go to a file or are asked here."""
+"""`sweep fit` prints its result, and `sweep ask` writes questions to a file or asks them here."""
 
 import itertools
 import json

@@ -1,4 +1,4 @@
-"""The commands as a user types them: what they print, where they write, how they end, what starts nothing."""
+"""Commands run as a user types them: they print, write and end as promised, or start nothing."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""Alarms: each is raised by what it is for, has a remedy, and is silent on good fits."""
+"""Each alarm is raised by its cause, has a remedy, and is silent on good fits."""
 
 from __future__ import annotations
 

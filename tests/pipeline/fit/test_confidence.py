@@ -1,4 +1,4 @@
-"""What a fit says of its annotators: two accuracies with intervals, and who is below chance."""
+"""A fit gives each annotator two accuracies with intervals, and names those below chance."""
 
 from types import SimpleNamespace
 from typing import Any

@@ -1,4 +1,4 @@
-"""The estimator: scikit-learn's conventions, the numbers of `sweep fit`, links it takes, and their scorer."""
+"""The estimator keeps scikit-learn's conventions and gives the numbers of `sweep fit`."""
 
 import inspect
 import json

@@ -1,4 +1,4 @@
-"""Links as the estimator takes them: columns by their names, labels of any kind, and never by chance."""
+"""The estimator takes links with named columns and labels of any kind, and never by chance."""
 
 from collections.abc import Callable
 from pathlib import Path

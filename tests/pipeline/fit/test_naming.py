@@ -1,4 +1,4 @@
-"""Labels of rows in fits: of the estimator, and of `sweep fit`."""
+"""Labels of rows take part in fits of the estimator and of `sweep fit`."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Progress of fits: one total that does not grow, and a time left that is about right."""
+"""The progress of a fit has one total that does not grow, and a time left that is about right."""
 
 import io
 import re

@@ -1,4 +1,4 @@
-"""Fitting one data set: what it is given, the best of some restarts, scores, JSON, and what to know of it."""
+"""A fit of one data set keeps the best of some restarts, with scores, JSON and notes."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Fits of classes of any shape: what is chosen, what is refused, and what new samples get."""
+"""Fits of classes of any shape choose structures, refuse bad options, and predict new samples."""
 
 import json
 import math

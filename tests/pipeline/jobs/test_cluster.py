@@ -1,4 +1,4 @@
-"""Worker jobs on a real SLURM, and their scripts: credentials of their own, equal bits, clear ends."""
+"""Worker jobs on a real SLURM have private credentials, equal bits and clear ends."""
 
 import asyncio
 import json

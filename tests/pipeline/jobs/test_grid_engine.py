@@ -1,4 +1,4 @@
-"""Worker jobs and heads on Grid Engine: what its commands say, recorded, and a real one."""
+"""Worker jobs and heads run on Grid Engine, recorded and real."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Keys of queue profiles: what dask-jobqueue takes, what is refused, what the jobs are made of."""
+"""Keys of queue profiles are those of dask-jobqueue, bad ones are refused, and scripts contain the rest."""
 
 import re
 import signal

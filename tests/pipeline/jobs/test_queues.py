@@ -1,4 +1,4 @@
-"""SLURM's commands when they hang, fail for a while, or refuse: small programs stand in for them."""
+"""Small programs stand in for SLURM's commands, which hang, fail for a while, or refuse."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""The watch over worker jobs: what it replaces, waits for and excludes, and when it gives up."""
+"""The watch over worker jobs replaces some, waits for others, excludes nodes, and gives up in the end."""
 
 import asyncio
 import dataclasses

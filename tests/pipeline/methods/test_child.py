@@ -1,4 +1,4 @@
-"""Messages to and from a process of methods: what is said is heard, and all else is refused in time."""
+"""Messages of a process of methods arrive as they were sent, and all else is refused in time."""
 
 import socket
 import threading

@@ -1,4 +1,4 @@
-"""Methods run in processes of their own."""
+"""Methods run in separate processes."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Ending a run: what is ended, what is left alone, and what is said of it; the queue is made up."""
+"""Cancelling ends the right processes and jobs of a made-up queue, and says so."""
 
 import json
 import time

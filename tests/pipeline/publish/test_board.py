@@ -1,4 +1,4 @@
-"""The board: its lines, when two are one, which are ranked, what it writes, and that a browser shows it."""
+"""The board joins, ranks and writes its lines, and a browser shows it."""
 
 import json
 import re

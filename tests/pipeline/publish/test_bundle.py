@@ -1,4 +1,4 @@
-"""Bundles: what is in them, that they are the same everywhere, and what is refused."""
+"""Bundles have the same content everywhere, and bad ones are refused."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""What a cube is to be cited with, and how bundles describe themselves to people and programs."""
+"""A cube names its citations, and bundles describe themselves to people and programs."""
 
 import contextlib
 import io

@@ -1,4 +1,4 @@
-"""Cubes of several people, joined: the files of one run, and what does not belong together."""
+"""Merged cubes of several people have the files of one run, and foreign ones are refused."""
 
 import json
 import shutil

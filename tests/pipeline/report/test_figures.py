@@ -1,4 +1,4 @@
-"""How figures are finished: round ticks, labels that fit, curves that cover each other, and orders."""
+"""Finished figures have round ticks, labels that fit, and curves that do not cover each other."""
 
 from itertools import pairwise
 

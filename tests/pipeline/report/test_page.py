@@ -1,4 +1,4 @@
-"""The report page: what stands in it, that its parts are text, its figures, and that a browser shows it."""
+"""The report page has its parts as text and figures, and a browser shows it."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""A report as the source of a paper: LaTeX that is complete, and figures that a publisher takes."""
+"""A report is the source of a paper: its LaTeX is complete, and publishers take its figures."""
 
 import re
 import shutil

@@ -1,4 +1,4 @@
-"""What sections show of sweeps made by hand: words, tables, lines, files and figures, as in `shown`.
+"""Sections of sweeps made by hand show the words, tables, lines, files and figures in `shown`.
 
 `pytest tests/pipeline/report/test_shown.py -n 0 --golden` records them again; read the difference. Each case
 is one that the whole runs of `tests/golden` do not have.

@@ -1,4 +1,4 @@
-"""Figures of winners and designs by hand: costs, and names of few and many models, in any script."""
+"""Figures of winners and designs have costs, and names of few and many models in any script."""
 
 from itertools import combinations, permutations
 from pathlib import Path

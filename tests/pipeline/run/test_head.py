@@ -1,4 +1,4 @@
-"""A run: its head and how it ends; its driver, with any executor, batch length and interruption."""
+"""A run has a head that ends well, and a driver with any executor, batch length and interruption."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""The ledger on a tiny cube: what it asks for, journals, writes, and gives up, of cells and of paths."""
+"""The ledger of a tiny cube asks for work, journals and writes it, and gives up cells and paths."""
 
 import itertools
 from collections import Counter

@@ -1,4 +1,4 @@
-"""The command of a profile: what it hears, once for each event, whatever it does itself."""
+"""The command of a profile hears each event once, whatever it does itself."""
 
 import json
 import time

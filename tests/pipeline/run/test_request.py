@@ -1,4 +1,4 @@
-"""What a head is told of the choices that a user made."""
+"""A head gets the choices that a user made."""
 
 from dataclasses import fields, replace
 from pathlib import Path

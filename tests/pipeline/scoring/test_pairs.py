@@ -1,4 +1,4 @@
-"""The same cells in pairs: hand-made cells of two cubes, and of the searches and designs of a sweep."""
+"""The same cells are paired between two cubes, and between searches and designs of a sweep."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Which model wins, also on kinds of data: means over shared places, ranks and tests, against scipy."""
+"""Models are ranked, also on kinds of data: means over shared places, and tests that equal scipy's."""
 
 from itertools import combinations, product
 

@@ -1,4 +1,4 @@
-"""Scores: the declarations by hand, lazily over a cube against the array cores, and stored beside it."""
+"""Scores equal their declarations, lazily over a cube and stored beside it."""
 
 import math
 from itertools import product

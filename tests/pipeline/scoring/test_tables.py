@@ -1,4 +1,4 @@
-"""Tables of scores: hand-made cells, and a small cube."""
+"""Tables of scores are right for hand-made cells and for a small cube."""
 
 import math
 from itertools import permutations
@@ -182,7 +182,7 @@ def test_hits_are_within_a_millionth_of_a_nat() -> None:
 
 
 def test_the_chance_is_the_share_of_orders() -> None:
-    """Every order of n restarts, k of which found the best."""
+    """All orders of n restarts are counted, k of which found the best."""
     for n, k in ((1, 1), (4, 1), (5, 2), (5, 5), (6, 3)):
         orders = list(permutations(range(n)))
         expected = [np.mean([min(order[:r]) < k for order in orders]) for r in range(1, n + 1)]

@@ -1,4 +1,4 @@
-"""How much work a sweep is, and what memory its workers may take, counted before it runs."""
+"""The work of a sweep and the memory of its workers are counted before it runs."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The submit command up to the start of a run: what is checked, shown, and said."""
+"""The submit command checks its input and says what it does, up to the start of a run."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Cells of the design "crowd": annotators of different accuracy, some of them unsure."""
+"""Cells of the design "crowd" have annotators of different accuracy, some of them unsure."""
 
 import re
 from dataclasses import replace

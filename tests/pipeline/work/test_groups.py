@@ -1,4 +1,4 @@
-"""Merged groups in sweeps: a cell is a direct fit, and its Gaussians come back from the cube."""
+"""In sweeps of merged groups a cell is a direct fit, and its Gaussians come back from the cube."""
 
 import html
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Records of a journal with a right checksum: what a run wrote is read, anything else is refused."""
+"""A record of a journal that a run wrote is read, and any other with a right checksum is refused."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What comes back of a task: restarts become cells, cells blocks, in any order of any split."""
+"""Results of tasks become cells and blocks, in any order of any split."""
 
 import itertools
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What a worker does with a task: restarts of models and methods, questions, and the stop between them."""
+"""A worker's task runs restarts of models and methods and asks questions, until a rule stops it."""
 
 import signal
 from dataclasses import replace

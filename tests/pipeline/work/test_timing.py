@@ -1,4 +1,4 @@
-"""Measured seconds of restarts and questions, what they predict, and tasks of a sensible length."""
+"""Measured seconds of restarts and questions predict others, and give tasks of a sensible length."""
 
 import json
 from dataclasses import replace

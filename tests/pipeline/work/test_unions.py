@@ -1,4 +1,4 @@
-"""Classes of any shape in sweeps: what is chosen once, split, journalled, grown by and read back."""
+"""In sweeps, classes of any shape are chosen once, split, journalled, grown by and read back."""
 
 from dataclasses import replace
 from pathlib import Path

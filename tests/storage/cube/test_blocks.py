@@ -1,4 +1,4 @@
-"""Blocks: written whole, compared when done, never half; and the tree a cube opens as: lazy, masked."""
+"""Blocks are written whole and compared when done, and a cube opens as a lazy, masked tree."""
 
 import os
 import pickle

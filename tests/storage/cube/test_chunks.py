@@ -1,4 +1,4 @@
-"""Chunk files: which blocks they hold, what zarr makes of them, what is no chunk file."""
+"""Chunk files hold known blocks as zarr writes them, and no other file is one."""
 
 from pathlib import Path
 from unittest.mock import Mock

@@ -1,4 +1,4 @@
-"""The tree of a cube in a notebook: its data sets, and how much of them is done."""
+"""The tree of a cube in a notebook shows its data sets, and how much of them is done."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a cube takes in and what it refuses."""
+"""A cube takes in what fits, and refuses the rest."""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The layout of a cube, and its root file: what it holds, what is refused, how runs are recorded."""
+"""The root file of a cube holds its layout and its runs, and a wrong one is refused."""
 
 import json
 import re

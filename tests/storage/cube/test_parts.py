@@ -1,4 +1,4 @@
-"""Several cubes read as one: whole runs in parts against the same sweep in one run, and what is refused."""
+"""Several cubes are read as one, which equals the same sweep in one run."""
 
 import shutil
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The directory beside a cube, and its records: whole or absent, and of one format version."""
+"""Records in the directory beside a cube are whole or absent, and of one format version."""
 
 import json
 import os

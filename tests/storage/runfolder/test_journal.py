@@ -1,4 +1,4 @@
-"""The journal after every kind of end."""
+"""The journal is right after every kind of end."""
 
 import errno
 import hashlib

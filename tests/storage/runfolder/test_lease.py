@@ -1,4 +1,4 @@
-"""The lease has one holder when holders die and many want it. Whether a recorded process lives."""
+"""The lease has one holder when holders die and many want it, and living processes are known."""
 
 import errno
 import json

@@ -1,4 +1,4 @@
-"""Files of labels of rows."""
+"""Files hold labels of rows."""
 
 from contextlib import suppress
 from pathlib import Path

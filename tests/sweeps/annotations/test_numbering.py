@@ -1,4 +1,4 @@
-"""From where files count rows where they do not say it: the answers decide, or the user is asked."""
+"""Answers, or else the user, say from where files count rows that do not say it."""
 
 import zipfile
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Annotations read by their distinct cells, against the reader of single lines; and files of columns."""
+"""Annotations are read by their distinct cells, and equal those of the reader of single lines."""
 
 import io
 from collections.abc import Callable

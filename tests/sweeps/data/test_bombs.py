@@ -1,4 +1,4 @@
-"""Small files that are large once unpacked: a message, in bounded time and memory, whatever they say.
+"""Small files that are large once unpacked end with a message, in bounded time and memory.
 
 Each is read by a process of its own, forked from one that has loaded what reads tables.
 """

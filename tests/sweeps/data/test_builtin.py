@@ -1,4 +1,4 @@
-"""Built-in data sets: the same table from every source, and what is said when there is none."""
+"""Built-in data sets give the same table from every source, and a message if there is none."""
 
 import gzip
 import io

@@ -1,4 +1,4 @@
-"""Tables that are no text: the same samples as of one that is; files that are damaged or made to do harm."""
+"""Tables in other formats have the samples of the text, and damaged or harmful files are refused."""
 
 import struct
 import sys

@@ -1,4 +1,4 @@
-"""A user's own table: cells and numbers of text, what columns become, and what is said of a wrong one."""
+"""A table of a user in text becomes numbers and features, and everything wrong with it is named."""
 
 import csv
 import io

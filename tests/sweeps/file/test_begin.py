@@ -1,4 +1,4 @@
-"""A sweep file to begin with: what columns are is clear from their cells, or the user is asked."""
+"""A first sweep file describes columns that are clear from their cells, or asks the user."""
 
 from pathlib import Path
 
@@ -41,7 +41,8 @@ def test_clear_columns_are_described_and_the_file_passes_the_dry_run() -> None:
     assert "drop = [\"nr\", \"note\"]  # 'nr' tells rows apart; 'note' holds texts" in lines
     assert 'missing = "drop"  # rows with an empty cell are left out' in lines
     spec = load_sweep(Path("my plants.toml"))
-    assert (spec.name, [entry.name for entry in spec.grid.datasets]) == ("my-plants", ["my-plants"])
+    assert spec.name == "my-plants"
+    assert [entry.name for entry in spec.grid.datasets] == ["my-plants"]
     checked = sweep("submit", "my plants.toml", "--dry-run")
     assert checked.exit_code == 0, checked.output
 

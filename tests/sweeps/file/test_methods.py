@@ -1,4 +1,4 @@
-"""Methods of a sweep file: shipped and one's own, what a cube keeps of them, and every fault at once."""
+"""A sweep file names shipped methods and files of a user, and every fault is named at once."""
 
 from pathlib import Path
 

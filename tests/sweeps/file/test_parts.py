@@ -1,4 +1,4 @@
-"""Parts of a sweep: together they have each data set and each mixture once, and nothing else is other."""
+"""Parts of a sweep have each data set and each mixture once together, and nothing else differs."""
 
 import pytest
 

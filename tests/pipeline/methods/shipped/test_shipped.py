@@ -1,4 +1,4 @@
-"""Methods by name: hand cases, and objectives against their definitions."""
+"""Shipped methods equal cases by hand, and their objectives equal their definitions."""
 
 from collections import Counter
 from contextlib import suppress
