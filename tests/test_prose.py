@@ -123,7 +123,7 @@ BAD = {
     "The first line: found nothing, expected this key.": "found-nothing",
     "The folder is made anew.": "archaic",
     "No file is left, save for the log.": "archaic",
-    "Belike the run is over.": "archaism",  # by proselint itself
+    "Belike the run is over.": "archaism",  # proselint itself finds this
     "The two parts are merged together.": "redundancy.misc.after_the_deadline",
     "Where no K is named, 2 to 10 are tried.": "where-first",
     "Five restarts are enough, as they agree.": "as-because",

@@ -107,7 +107,7 @@ def test_output_is_what_the_command_prints(
     outputs.append((example[example.rindex("  # ") :], f"  # {run('-c', example, folder=printed[0])}"))
     assert len(outputs) == 3
     for old, new in outputs:
-        if old.endswith("...\n"):  # of a long output the first lines are shown
+        if old.endswith("...\n"):  # the README has the first lines of a long output
             new = "".join([*new.splitlines(keepends=True)[: old.count("\n") - 1], "...\n"])
         if not pytestconfig.getoption("golden"):
             assert old == new

@@ -25,7 +25,7 @@ SEEDS = {"sweep_file": (55, 4000), "cluster": (30, 3000), "text_table": (40, 300
 SEEDS |= {"annotations": (30, 3000), "journal": (5, 1000), "cube": (4, 1000), "chunks": (12, 1000)}
 SEEDS |= {"run_folder": (30, 1000)}
 
-PROCESSES = 10  # of the heavy trials of each kind, those that run as processes of their own
+PROCESSES = 10  # so many of the heavy trials of each kind run as other processes
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def test_damaged_files_end_with_a_message(kind: str, templates: Templates, tmp_p
 @pytest.mark.timeout(4 * 3600)
 @pytest.mark.parametrize("kind", SEEDS)
 def test_damaged_files_by_the_thousand(kind: str, tmp_path: Path) -> None:
-    # in parts: under its limit of memory a process that damages thousands of archives has no room in the end
+    # there are parts because a process that damages thousands of archives runs out of its memory
     parts = [(f"{start}:{start + 1000}", []) for start in range(0, SEEDS[kind][1], 1000)]
     for seeds, more in (*parts, (f"0:{PROCESSES}", ["--processes"])):
         command = [sys.executable, "-m", "tests.fuzz", kind, seeds, "--folder", str(tmp_path / seeds), *more]

@@ -47,7 +47,7 @@ UNSOLVED = "own/p=0.8/m=30/design=active/replicate=0/search=strong/nearest"
 COMMANDS: dict[str, tuple[str, ...]] = {
     "everything/status": ("status", "results/everything.zarr"),
     "everything/status-json": ("status", "everything.toml", "--json"),
-    # of a folder without a cube: predictions are then from sizes alone, and not from what was timed
+    # the folder has no cube: predictions come from sizes alone, and not from measured times
     "everything/plan": ("plan", "everything.toml", "--workers", "4", "--results", "none"),
     "everything/plan-json": ("plan", "everything.toml", "--workers", "4", "--results", "none", "--json"),
     "everything/plan-resolved": ("plan", "everything.toml", "--resolved"),

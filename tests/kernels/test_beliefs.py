@@ -68,7 +68,7 @@ def test_rows_on_the_wrong_side_of_their_links_change_together() -> None:
     classes = np.full((n, 2), [0.01, 0.99])  # the first half is wrong
     ways = both_ways(pairs, n)
     beliefs.settle(logs, ways, odds, classes)
-    assert classes.argmax(axis=1).tolist() != [0] * 10 + [1] * 10  # one row at a time does not get there
+    assert classes.argmax(axis=1).tolist() != [0] * 10 + [1] * 10  # single rows do not get there
     before = beliefs.bound_of_rows(logs, ways, odds, classes)
     gain = beliefs.escape(logs, ways, odds, classes)
     assert classes.argmax(axis=1).tolist() == [0] * 10 + [1] * 10

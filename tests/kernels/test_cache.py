@@ -52,7 +52,7 @@ def test_missing_folders_are_made_for_the_user_alone(tmp_path: Path, monkeypatch
     assert trusts(tmp_path / "a" / "b" / ".." / "b")
     assert [path.stat().st_mode & 0o777 for path in (tmp_path / "a", tmp_path / "a" / "b")] == [0o700] * 2
     assert trusts(Path("/"))
-    # who can write to the working directory can replace what lies in it
+    # whoever can write to the working directory can replace its entries
     monkeypatch.chdir(tmp_path)
     tmp_path.chmod(0o777)
     with pytest.raises(PermissionError, match="mode 0777"):
@@ -305,7 +305,7 @@ def test_damaged_code_is_compiled_and_kept_again(folder: OwnFolder, kernel: Call
     assert [hits(kernel()) for _ in range(2)] == [0, 1]
     (file,) = folder.path.glob("*.kernel")
     for size in (0, 100):
-        os.truncate(file, size)  # as a power cut may leave it
+        os.truncate(file, size)  # a power cut may leave it so
         assert [hits(kernel()) for _ in range(2)] == [0, 1]
     file.chmod(0o620)  # somebody else may have written it
     assert hits(kernel()) == 0
@@ -355,7 +355,7 @@ def test_wait_for_another_process_is_said_has_an_end_and_ends_with_the_code(
         assert compiling.endswith(str(folder.path))
         assert "waiting for another process" in waiting
         assert tired.endswith("compiling them here too")
-        assert hits(kernel()) == 1  # what it compiled is there for others, lock or not
+        assert hits(kernel()) == 1  # compiled code is there for others, lock or not
         assert len(caplog.messages) == 3
         # Waiting processes load the code as soon as it is there, though the lock is still held.
         (file,) = folder.path.glob("*.kernel")
@@ -411,7 +411,7 @@ def test_processes_share_code_until_a_source_changes(tmp_path: Path) -> None:
         return run(CALL, tmp_path / "copy", SWEEP_CACHE_DIR=str(cache_dir)).stdout.split()
 
     with ThreadPoolExecutor() as pool:
-        assert sorted(pool.map(call, range(2))) == [["20", "0"], ["20", "1"]]  # one alone compiles
+        assert sorted(pool.map(call, range(2))) == [["20", "0"], ["20", "1"]]  # only one of them compiles
     assert call() == ["20", "1"]
     (package / "inner.py").write_text(INNER.format(2))
     assert call() == ["30", "0"]

@@ -80,7 +80,7 @@ def choose(X: np.ndarray, layers: list[Layer], model: str = "conditional") -> Sh
 
 
 def test_the_shape_that_made_the_data_is_chosen() -> None:
-    # what is spherical is diagonal too, and so on: such a choice costs little
+    # a spherical shape is diagonal too, and so on: such a choice costs little
     more = {"spherical": "diagonal", "diagonal": "full", "tied": "full", "full": "full"}
     models = ("conditional", "posterior", "likelihood", "conditional")
     for shape, model in zip(CANDIDATES, models, strict=True):
@@ -279,7 +279,7 @@ def test_annotations_by_hand() -> None:
     layers = tuple(replace(layer, accuracy=None) for layer in layers)
     free = judged(layers, "conditional")
     assert free.classification - ALONE.classification == pytest.approx(3.0 * math.log(0.75) + math.log(0.25))
-    # one annotator with four annotations of two samples; the self pair says nothing of the accuracy
+    # there is one annotator with four annotations of two samples; a self pair says nothing of the accuracy
     assert free.parameters == 5
     assert free.penalty == pytest.approx(ALONE.penalty + 0.5 * math.log(4.0))
     two = (layers[0], replace(layers[1], annotator=1))

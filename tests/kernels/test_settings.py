@@ -115,7 +115,7 @@ def test_what_comes_to_the_same_values_has_the_same_name() -> None:
         ({"method": "published", **STRONG}, "strong", "", ""),
         ({"relocation": "all"}, "strong", "relocation", " with relocation all"),
         ({"generations": 99, "patience": 5}, "strong", "generations patience", ""),
-        # of methods that are equally close, the one of the same lengths is named
+        # the method of the same lengths is named if several are equally close
         (half, "strong", "mutation relocation", " with mutation 0.5, relocation annotated"),
         (other, "published", "crossover mutation", " with crossover labels, mutation 0.5"),
     ):

@@ -52,7 +52,7 @@ def test_all_that_is_damaged_is_found_at_once_and_mended(good: Path, cube: Path)
         (cube / key).unlink()
     problems = {damage.key: damage.problem for damage in scan(cube).damaged}
     assert sorted(key for key, words in problems.items() if words == CHANGED) == turned
-    # without its status, a block is pending: nothing of it is missed
+    # a block without its status is pending, so nothing of it is missed
     pending = {key.rpartition("/status/")[0] for key in lost if "/status/" in key}
     missed = {key for key in lost if "/status/" not in key and key.rsplit("/", 2)[0] not in pending}
     missing = {key for key, words in problems.items() if words == "is missing"}
@@ -80,7 +80,7 @@ def test_what_is_intact_is_compared_when_computed_again(cube: Path, caplog: pyte
         with pytest.raises(CellMismatch, match=message) as caught:
             store.write(block, changed)
         assert list(caught.value.values) == [name]
-    # what was lost, and times, may be anything; so may a cell that fails now
+    # lost values and times may be anything; so may a cell that fails now
     results["labels"][:] = 0
     results["seconds"] = results["seconds"] + 1
     results["status"][1] = 2

@@ -504,7 +504,7 @@ def test_why_a_bucket_refuses(in_memory: str, monkeypatch: pytest.MonkeyPatch) -
         open_cube("s3://bucket/toy.zarr")
 
 
-@pytest.mark.filterwarnings("default")  # of packages that are not this project's
+@pytest.mark.filterwarnings("default")  # these warnings are of other packages
 def test_a_cube_in_a_bucket(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reason = "a bucket needs pip install s3fs 'moto[server]'"
     s3fs = pytest.importorskip("s3fs", reason=reason)

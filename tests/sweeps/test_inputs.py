@@ -181,7 +181,7 @@ def test_a_messy_table_with_annotations_by_name_and_row(tmp_path: Path) -> None:
     assert inputs.notes["own"][-1].endswith("names row 5, the last")
     dump = sweep.dump()["grid"]["datasets"][0]
     assert {key: dump[key] for key in entry if key not in ("path", "annotations")}.items() <= entry.items()
-    assert not {"columns", "drop", "categories", "sheet"} & dump.keys()  # as older cubes have it
+    assert not {"columns", "drop", "categories", "sheet"} & dump.keys()  # older cubes lack them too
     (tmp_path / "answers.txt").write_text("Ann Bob must 3 ann\n")
     (problem,) = said(tmp_path, datasets=[entry])
     assert "line 1: found sample 'Bob', expected a row that is used" in problem

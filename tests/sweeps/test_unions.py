@@ -118,7 +118,7 @@ def test_whatever_may_be_chosen_has_room(n_samples: int, n_features: int) -> Non
     for subspace in (*range(1, min(30, n_features) + 1), "none"):
         n_dims = n_features if subspace == "none" else int(subspace)
         for shape in SHAPES:
-            # as of 4,000 rows, on which those of large tables are compared
+            # large tables are compared on 4,000 rows
             many = 4 * most_components(shape, min(n_samples, 4000), n_dims, 4)
             triangle = n_dims * (n_dims + 1) // 2
             numbers = {"full": many * triangle, "tied": (many > 0) * triangle}.get(shape, many * n_dims)

@@ -80,7 +80,7 @@ def test_every_lost_file_of_a_finished_cube_is_an_error(cube: Path, tmp_path: Pa
     for path in sorted(read_manifest(cube).metadata):
         array = root[path]
         if not isinstance(array, zarr.Array) or path.endswith("/status"):
-            continue  # without its status, a block is pending
+            continue  # a block without its status is pending
         for file in [file for file in (cube / path).iterdir() if chunk_position(file.name) is not None]:
             content = file.read_bytes()
             file.unlink()

@@ -167,7 +167,7 @@ def test_the_cube_has_every_axis(reference: Path) -> None:
     assert count_done(reference) == N_CELLS
     best = table["unsupervised"]["log_likelihood"]
     assert (best.sel(search="longer") >= best.sel(search="quick")).all(), "the same stream, for longer"
-    # of a design that asks, fewer annotations are the first of more; of one that draws they are others
+    # fewer annotations are the first of more if the design asks, and others if it draws
     annotations = table["annotations"].load()
     active = annotations.sel(design="active")
     assert (active.sel(m=20) >= 0).all()

@@ -33,7 +33,7 @@ def recorded(group: str) -> dict[str, str]:
 def fail(differing: list[str], *, of_bits: bool) -> None:
     """Fail, or skip with the differences if only bits differ that are not promised here."""
     then, here = json.loads(BITS.read_text())["made with"], made_with()
-    here = {key: here[key] for key in then}  # what was not recorded then is not known to differ
+    here = {key: here[key] for key in then}  # fields that were not recorded then are not known to differ
     text = "\n".join([*differing, REWRITE])
     if of_bits and then != here:
         pytest.skip(f"made with {then}, here are {here}: bits are promised for the same alone\n{text}")

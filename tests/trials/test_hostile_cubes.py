@@ -191,7 +191,7 @@ def test_a_node_that_is_a_link_is_refused(cube: Path, tmp_path: Path, name: str)
 def test_nothing_is_written_through_a_link(cube: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.write_text("mine")
-    (cube / f"{ROOT_FILE}.partial").symlink_to(elsewhere)  # where a writer without a lease makes its file
+    (cube / f"{ROOT_FILE}.partial").symlink_to(elsewhere)  # a writer without a lease makes its file there
     with pytest.raises(Exception, match=r"zarr\.json\.partial"):
         append_run(cube, RunRecord())
     assert elsewhere.read_text() == "mine"

@@ -101,7 +101,7 @@ def given_up(sweep: Trial) -> Iterator[None]:
 # SLURM drains every node after a long cut of its controller, until somebody resumes them.
 CUTS = (("worker", BRIEF), ("worker", LONG), ("head", BRIEF), ("head", LONG), ("controller", BRIEF))
 EVENTS: dict[str, Callable[[Trial], AbstractContextManager[None]]] = {
-    "nothing": lambda sweep: nullcontext(),  # what the others are measured against
+    "nothing": lambda sweep: nullcontext(),  # the others are compared with this
     **{f"{host} cut off for {seconds} s": cut_off(host, seconds) for host, seconds in CUTS},
     "node of the head lost": lost,
     "node given up that lives": given_up,

@@ -61,7 +61,7 @@ RELEASES = {
             ('[[search]]\nname = "published"', '[[search]]\nname = "long"\n\n[[search]]\nname = "published"'),
         ),
     ),
-    "format-2-any": Release(pending=24, done=27, cells=3 + 2 * 48),  # of cells that have no Gaussians
+    "format-2-any": Release(pending=24, done=27, cells=3 + 2 * 48),  # these cells have no Gaussians
     "format-3": Release(pending=24, done=27, cells=3 + 2 * 48),
     "format-3-named": Release(
         pending=48,
@@ -215,7 +215,7 @@ def contents(folder: Path) -> dict[Path, bytes]:
     return {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
-@pytest.mark.parametrize("name", ["format-2"])  # whose sweep file names no method of search
+@pytest.mark.parametrize("name", ["format-2"])  # its sweep file names no method of search
 def test_its_own_file_asks_for_another_search_now_and_is_refused(folder: Path) -> None:
     before = contents(folder)
     with pytest.raises(InputError) as caught:
@@ -224,12 +224,12 @@ def test_its_own_file_asks_for_another_search_now_and_is_refused(folder: Path) -
     assert problem.where.endswith("release.zarr: search.method")
     assert problem.value == "'strong'"
     assert problem.expected == "'published', as in the cube"
-    lengths = "population = 3, offspring = 2, generations = 2"  # of this file: with a method they are its own
+    lengths = "population = 3, offspring = 2, generations = 2"  # with a method, the file has these lengths
     assert f'write method = "published", {lengths} under [search]' in problem.hint
     assert contents(folder) == before
 
 
-@pytest.mark.parametrize("name", ["format-2"])  # whose sweep file names no method of search
+@pytest.mark.parametrize("name", ["format-2"])  # its sweep file names no method of search
 def test_the_old_keys_name_its_search_as_well(folder: Path) -> None:
     spec = folder / "release.toml"
     keys = 'patience = 0\ncrossover = "centroids"\nmutation = 1.0\nrelocation = "annotated"\n'

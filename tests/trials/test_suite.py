@@ -52,7 +52,7 @@ def test_a_sweep_of_groups(home: Path, tmp_path: Path, monkeypatch: pytest.Monke
     stored = xr.open_datatree(path, engine="zarr")
     assert np.array_equal(stored["suite/uci/wine"]["nmi"], scores(tree, "suite/uci/wine")["nmi"])
     assert "suite/uci/wine/unsupervised" in {node.path.strip("/") for node in stored.subtree}
-    # by the names of their cells
+    # the names of their cells are used
     cell = "suite/uci/wine/p=0.9/m=89/replicate=0/posterior"
     assert sweep("why", cube, cell).stdout.startswith(f"{cell}: done")
     wrong = sweep("why", cube, "suite/uci/win/p=0.9/m=89/replicate=0/posterior")

@@ -184,7 +184,7 @@ def sweep_file(rng: random.Random, good: Templates, scene: Scene) -> list[object
         tree = damage.damage_tree(rng, tomllib.loads(content.decode()))
         try:
             content = tomli_w.dumps(tree).encode(errors="surrogatepass")
-        except (TypeError, AttributeError, RecursionError, ValueError):  # what TOML cannot say, such as null
+        except (TypeError, AttributeError, RecursionError, ValueError):  # TOML has no null, for example
             content = str(tree).encode()
     path.write_bytes(content)
     results = ["--results", scene.results]
@@ -323,7 +323,7 @@ KINDS: dict[str, Kind] = {kind.__name__: kind for kind in ALL}
 
 # One trial.
 
-SECONDS = 20.0  # of processors, and so the same on a busy machine
+SECONDS = 20.0  # these are seconds of processors, and so the same on a busy machine
 PATIENCE = 180.0  # for whatever it waits for
 MOST_BYTES = 2**30
 lease.PATIENCE = 0.2  # for a heartbeat of a holder of another machine, which never comes here
@@ -368,7 +368,7 @@ def run_trial(
     memory, code, output = _memory("VmRSS"), 1, ""
     empty = folder / "here"
     empty.mkdir()
-    try:  # without the commands of a queue
+    try:  # the commands of a queue are hidden
         with chdir(empty), patch.dict(os.environ, PATH=str(empty)), _time_limit():
             code, output, fault = (run or in_this_process)(command)
     except TooSlow:

@@ -32,7 +32,7 @@ from sweep_clustering.sweeps.inputs import Inputs, RealSource
 from sweep_clustering.sweeps.plan import DatasetPlan
 
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["processes.stepping", "pytest"])  # what a process imports when it starts
+CONTEXT.set_forkserver_preload(["processes.stepping", "pytest"])  # a process imports these when it starts
 
 
 @cache

@@ -94,7 +94,7 @@ def test_a_clique_is_named_within_many_links() -> None:
     classes = rng.integers(4, size=3000)
     pairs = rng.integers(3000, size=(20_000, 2))
     is_must = classes[pairs[:, 0]] == classes[pairs[:, 1]]
-    # one must-link in two hundred, so that groups stay small
+    # there is one must-link in two hundred, so that groups stay small
     must, cannot = pairs[is_must][::200], pairs[~is_must][:6000]
     group_samples(layers_of(must, cannot), 4)
     clique = np.array([(a, b) for a in range(5) for b in range(a)]) + 1000

@@ -302,5 +302,5 @@ def test_a_start_is_improved_and_never_lost() -> None:
     for seed in range(10):
         assert restart_of(problem, seed, best.labels, **short).objective >= best.objective - 1e-9
         assert restart_of(problem, seed, poor, **short).objective > sum(objective_terms(problem, poor))
-    # without the start the short search does not always get there, or the test would say nothing
+    # the short search does not always get there without the start, or the test would say nothing
     assert min(restart_of(problem, seed, **short).objective for seed in range(10)) < best.objective - 1e-3

@@ -146,7 +146,7 @@ def test_samples_held_together_and_apart_move_together(term: str) -> None:
     chain = run_chain(case.problem(), start, start, LENGTH, np.random.default_rng(0))
     check(case, chain)
     pairs, _ = exact(case)
-    assert 0.2 < pairs.reshape(8, 8)[0, 4] < 0.8  # or a chain that stays where it is would do
+    assert 0.2 < pairs.reshape(8, 8)[0, 4] < 0.8  # otherwise a chain that stays where it is would pass
     assert pairs.reshape(8, 8)[0, 1] > 0.99
 
 

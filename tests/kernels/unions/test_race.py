@@ -183,7 +183,7 @@ def test_predictions_of_held_out_annotations_are_those_of_a_plain_loop(level: fl
     candidates = [Structure(NONE, 8, "spherical"), Structure(NONE, 1, "diagonal")]
     trials.add(candidates, 3, candidates)
     base, share = trials.base_rate.log_loss, float(np.average(trials.annotations.is_must))
-    # one answer for all folds, whichever side of one half their rates are on
+    # all folds have one answer, whichever side of one half their rates are on
     assert trials.base_rate.share_right == pytest.approx(max(share, 1.0 - share))
     for candidate in [candidate for candidate in candidates if (candidate, 3) in trials.scores]:
         assert trials.scores[candidate, 3].log_loss == pytest.approx(slow_log_loss(trials, candidate, layers))

@@ -107,7 +107,7 @@ def test_two_rows_side_by_side_those_that_differ_most_first() -> None:
         "width    1                       1.5",
         "flat     5                       5",
     ]
-    # in standard deviations: 110 against 100 is little
+    # differences are in standard deviations: 110 against 100 is little
     assert [line.split()[0] for line in question_lines(rows(), 1, 2)[1:]] == ["width", "height", "flat"]
     lines = question_lines(rows(text=["many words " * 40, "short", ""]), 0, 1, 80, 24)
     assert [line.split("  ")[0] for line in lines[1:5]] == ["text", "", "", "height"]
@@ -194,9 +194,9 @@ def test_keys_become_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert first[1] == "expected right: 83% (74% to 91%) of the labels, at 0 answers"
     assert first[-1].startswith("[y]es")
     run(tmp_path / "b", "yy")
-    assert len(answers(tmp_path / "b")) == 2  # where keys end
+    assert len(answers(tmp_path / "b")) == 2  # the session ends where keys end
     run(tmp_path / "c", "ynynynyn")
-    assert len(answers(tmp_path / "c")) == 6  # and where pairs do
+    assert len(answers(tmp_path / "c")) == 6  # and it ends where pairs do
     assert capsys.readouterr().out.splitlines()[-1].startswith("no pair is left")
 
 

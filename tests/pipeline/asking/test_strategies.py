@@ -158,8 +158,8 @@ def test_a_sample_of_many_pairs_has_doubtful_samples_often(monkeypatch: pytest.M
     assert len(distinct) == len(pairs) <= 402
     assert distinct >= {(3, 7), (150, 199)}
     assert (pairs[:, 0] < pairs[:, 1]).all()
-    assert (pairs < 5).any(axis=1).mean() > 0.3  # of all pairs it is one in twenty
-    assert len(np.unique(pairs)) > 100  # and sure samples come too
+    assert (pairs < 5).any(axis=1).mean() > 0.3  # the share is one in twenty of all pairs
+    assert len(np.unique(pairs)) > 100  # sure samples come too
 
 
 @pytest.mark.parametrize(("together", "p"), [(0.01, 0.6), (0.3, 0.8), (0.5, 1.0), (0.9, 0.8)])
@@ -256,7 +256,7 @@ def test_information_is_the_greedy_choice_by_remaining_variance(
         assert remaining[at] == pytest.approx(remaining.max(), abs=1e-9)
         assert score == pytest.approx(answer_information(remaining[[at]], accuracy)[0], abs=1e-9)
         before.append(at)
-    monkeypatch.setattr(strategies, "WIDEST", 1)  # of pairs of the largest variance alone
+    monkeypatch.setattr(strategies, "WIDEST", 1)  # only pairs of the largest variance take part
     widest = strategies.information(belief, ONE, 1, np.random.default_rng(0)).pairs[0]
     assert covariance[place[tuple(widest)], place[tuple(widest)]] == pytest.approx(np.diag(covariance).max())
 
@@ -287,7 +287,7 @@ def test_overall_decides_on_many_before_one() -> None:
     draws = np.zeros((40, 12), dtype=int)
     draws[:, 6:] = 1
     draws[::2, 3:6] = 1  # three that go together
-    draws[1::4, 0], draws[2::4, 0] = 1, 1  # and one by itself
+    draws[1::4, 0], draws[2::4, 0] = 1, 1  # and one goes by itself
     scored = strategies.overall(made_up(draws, accuracy=0.9), ONE, 1, np.random.default_rng(0))
     assert set(scored.pairs[0].tolist()) & {3, 4, 5}
     assert 0 not in scored.pairs[0]
@@ -371,7 +371,7 @@ def test_doubtful_samples_come_against_sure_ones_and_doubtful_answers_again() ->
     draws = np.repeat([[0, 0, 0, 1, 1, 1]], 10, axis=0)
     draws[:4, 2] = 1
     scored = STRATEGIES["anchors"](made_up(draws), NO_ANSWERS, 2, np.random.default_rng(0))
-    assert scored.pairs[0].tolist() in ([0, 2], [1, 2])  # of the cluster that 2 is most likely in
+    assert scored.pairs[0].tolist() in ([0, 2], [1, 2])  # the partner is of the likeliest cluster of 2
     answers = np.array([[0, 1, 0], [4, 2, 1], [3, 4, 0]])
     scored = STRATEGIES["again"](made_up(draws), answers, 3, np.random.default_rng(0))
     assert scored.pairs[0].tolist() == [2, 4]

@@ -86,7 +86,7 @@ class StandIn:
 def test_broken_connections(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     for name in {name for name, _ in connecting.LOSSES}:
         monkeypatch.setattr(logging.getLogger(name), "filters", [])
-    workers: list[Any] = [StandIn(), StandIn()]  # of one process
+    workers: list[Any] = [StandIn(), StandIn()]  # both are of one process
     for worker in workers:
         connecting.LossesInOneLine().setup(worker)
     assert len(logging.getLogger(WORKER).filters) == 1

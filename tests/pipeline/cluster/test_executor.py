@@ -90,7 +90,7 @@ def test_a_death_that_has_another_cause_is_nobodys_fault() -> None:
 def test_who_overran_is_lost_at_once_and_its_process_charged_to_nobody() -> None:
     site = Site()
     site.say("started", "worker", "nanny")
-    site.say("started", "worker", "nanny", QUEUED)  # in another thread of that process
+    site.say("started", "worker", "nanny", QUEUED)  # this is another thread of that process
     ((key, lost),) = site.say("overran", "worker", "nanny").items()
     assert key == RUNNING
     assert type(lost) is TimeLimitExceeded

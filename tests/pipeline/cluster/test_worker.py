@@ -136,7 +136,7 @@ def test_a_last_batch_is_handed_in_late(client: Client, monkeypatch: pytest.Monk
     last = client.submit(task, 0.1, 1.6, key=f"{BATCH}-last", workers=[0])
     queued = [client.submit(task, 0.1, 0.2, key=f"{BATCH}-{number}") for number in range(6)]
     assert last.result(timeout=PATIENCE) == "0"
-    last.release()  # as a driver does: the worker leaves when nobody needs its results
+    last.release()  # a driver does this too: the worker leaves when nobody needs its results
     assert {future.result(timeout=PATIENCE) for future in queued} == {"1"}
     assert len(started) == 7
     for future in queued:

@@ -219,7 +219,7 @@ def test_rows_are_counted_from_0_where_a_file_names_row_0() -> None:
     ):
         result = fit(*words)
         assert prefix + line in result.stdout.splitlines()
-        assert ("--first-row 0" in result.stderr) == (words[-1] == 0)  # of the command that comes next
+        assert ("--first-row 0" in result.stderr) == (words[-1] == 0)  # the next command has the option
     assert prefix not in fit().stdout
 
 
@@ -282,7 +282,7 @@ def test_the_result_is_short_and_says_what_to_do_next() -> None:
     assert lines[-1].startswith("more       -v ")
     assert result.stderr.startswith("next:\n  sweep ask x.data -k 3 ")
     assert "labels     in l.csv" in fit(*CONDITIONAL, "--out", "l.csv").stdout.splitlines()
-    # with many classes the largest are shown
+    # the largest of many classes are shown
     many = fit(*CONDITIONAL, "-k", "12").stdout.splitlines()
     assert len(many) <= 16
     assert re.fullmatch(r" {11}and 7 more with (1 row each|\d+ rows each|\d+ to \d+ rows)", many[7])

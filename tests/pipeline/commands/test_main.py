@@ -199,7 +199,7 @@ def test_data_sets_are_listed_checked_and_fetched(
         return SimpleNamespace(path="scikit-learn")
 
     monkeypatch.setattr("sweep_clustering.sweeps.data.builtin.find", find)
-    fetched = sweep("datasets", "fetch", "ecoli", "iris")  # one that cannot be keeps no other
+    fetched = sweep("datasets", "fetch", "ecoli", "iris")  # a data set that cannot be fetched keeps no other
     assert fetched.exit_code == 1
     assert fetched.stdout == "iris: scikit-learn\n"
     assert "\n  no mirror\n" in fetched.stderr
@@ -335,7 +335,7 @@ def test_a_cube_and_its_run_are_found_by_path_and_by_sweep_file(tmp_path: Path) 
         find_run(results / "tin", tmp_path)
     cube.mkdir()
     assert find_cube(spec, results) == find_cube(cube, tmp_path) == cube
-    (results / "tiny").mkdir()  # of exported tables
+    (results / "tiny").mkdir()  # this is a folder of exported tables
     assert find_cube(results / "tiny", tmp_path) == find_places([results / "tiny"], tmp_path)[0] == cube
 
 

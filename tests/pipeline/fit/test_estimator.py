@@ -44,7 +44,7 @@ BY_ANNOTATOR: dict[str, Any] = {
 }
 SMALL: dict[str, Any] = {"restarts": 2, "generations": 2, "random_state": 5}
 BLOBS = far_clusters()[0]
-# without clusters: the search finds different solutions from different seeds
+# the data have no clusters: the search finds different solutions from different seeds
 NOISE = np.random.default_rng(3).normal(size=(40, 3))
 ROWS = np.array([f"s{row}" for row in range(40)])
 
@@ -125,7 +125,7 @@ def test_same_bits_as_the_command(changes: dict[str, Any], tmp_path: Path) -> No
     ],
 )
 def test_transform_gives_the_share_of_each_cluster_in_the_density(changes: dict[str, Any]) -> None:
-    X = np.vstack([BLOBS, BLOBS.mean(axis=0) + 1e6])  # where all densities are 0 as floats
+    X = np.vstack([BLOBS, BLOBS.mean(axis=0) + 1e6])  # all densities are 0 as floats there
     estimator = small(**changes).fit(BLOBS)
     shares = estimator.transform(X)
     assert shares.shape == (len(X), 3)
@@ -300,7 +300,7 @@ def test_a_partial_fit_is_the_fit_of_all_annotations() -> None:
     assert stepwise.objective_ == pytest.approx(whole.objective_)
     for links in ("must_link_", "cannot_link_"):
         assert sorted(getattr(stepwise, links).tolist()) == sorted(getattr(whole, links).tolist())
-    # one restart of a search that does next to nothing: what is not kept is not found again
+    # one restart of a search that does next to nothing does not find a lost solution again
     search = {"restarts": 1, "generations": 1, "population": 2, "offspring": 1}
     gains, fresh_gains = [], []
     for seed in range(5):
@@ -629,7 +629,7 @@ def test_folds_by_hand_and_the_shape_that_annotations_speak_for() -> None:
         estimator = small(2, links_outside="error").fit(table.iloc[train], **inside)
         predicted = dict(zip(names[test], estimator.predict(table.iloc[test]), strict=True))
         clusters = dict(zip(names[train], estimator.labels_, strict=True)) | predicted
-        right = [  # one link at a time
+        right = [  # one link is judged at a time
             (clusters[i] == clusters[j]) == (name == "must_link")
             for name, rows_ in links.items()
             for i, j in rows_

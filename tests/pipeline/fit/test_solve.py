@@ -170,7 +170,7 @@ def test_r_hat_by_hand_and_of_chains_that_agree_disagree_and_stand_still() -> No
     halves = values.reshape(4, 2)
     within, between = halves.var(axis=1, ddof=1).mean(), 2 * halves.mean(axis=1).var(ddof=1)
     assert confidence.split_r_hat(values) == pytest.approx(math.sqrt((within / 2 + between / 2) / within))
-    # of an odd number of draws the middle one is left out
+    # the middle one of an odd number of draws is left out
     assert confidence.split_r_hat(np.insert(values, 2, 99.0, axis=1)) == confidence.split_r_hat(values)
     alike = np.random.default_rng(0).normal(size=(4, 1000))
     assert 0.99 < confidence.split_r_hat(alike) < 1.01

@@ -107,7 +107,7 @@ def test_a_head_that_is_to_end_leaves_no_job_behind(monkeypatch: pytest.MonkeyPa
         (0o1777, "open", "usual"),
         (0o1777, "link", "beside"),
         (0o1777, "of another user", "beside"),
-        (0o777, "nothing", "elsewhere"),  # where others may replace it
+        (0o777, "nothing", "elsewhere"),  # others may replace it there
         (0o770, "nothing", "elsewhere"),
         (0o1777, "place of another user", "elsewhere"),
     ],
@@ -477,7 +477,7 @@ def test_a_head_ended_and_one_after_its_walltime(cluster_file: Path, tmp_path: P
     report = status()
     assert report["complete"]
     assert report["head"]["restarts"] == 1
-    stopped, finished = notices.read_text().splitlines()  # and none of the head that was queued again
+    stopped, finished = notices.read_text().splitlines()  # the head that was queued again sends none
     assert stopped.startswith(("tiny: stopped by SIGTERM", "tiny: cancelled"))
     assert finished.startswith("tiny: finished; ")
     assert sweep("verify", cube, "--sample", 3).exit_code == 0

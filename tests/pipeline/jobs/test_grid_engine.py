@@ -199,7 +199,7 @@ def test_a_head_resumes_as_another_job_and_leaves_nothing_when_cancelled(
     assert job["workers"] == 2
     assert "distributed" in sweep("logs", cube, "--job", job["job"]).stdout
     state = lambda: read_run_state(cube)  # noqa: E731
-    os.kill(present(state().holder).process.pid, signal.SIGUSR1)  # as at the soft limit of its time
+    os.kill(present(state().holder).process.pid, signal.SIGUSR1)  # this happens at the soft limit of its time
     sweeping.wait_until(lambda: state().holder is not None and head() != number)
     sweeping.wait_until(lambda: status()["run"])
     assert status()["head"]["restarts"] == 1

@@ -200,7 +200,7 @@ POLICY = "Job violates accounting/QOS policy (job submit limit, user's size and/
         (f"sbatch: error: {POLICY}", queues.SITE_LIMIT),
         (f"sbatch: error: QOSMaxSubmitJobPerUserLimit sbatch: error: {POLICY}", queues.SITE_LIMIT),
         (f"sbatch: error: AssocGrpSubmitJobsLimit sbatch: error: {POLICY}", queues.SITE_LIMIT),
-        # one job less does not make it shorter
+        # one job less does not make the walltime shorter
         (f"sbatch: error: QOSMaxWallDurationPerJobLimit sbatch: error: {POLICY}", ""),
         ("job rejected: only 3 jobs are allowed per user (current job count: 3)", queues.SITE_LIMIT),
         ("qsub: would exceed queue workq's per-user limit", queues.SITE_LIMIT),
@@ -232,7 +232,7 @@ def test_who_waits_at_the_terminal_is_told(command: Command, caplog: pytest.LogC
         "Socket timed out on send/recv operation; attempt 2 of 12 follows in 0 s"
     )
     caplog.clear()
-    # what may be impossible is tried less often
+    # a command that may be impossible is tried less often
     sent = command("sbatch", "echo 'Requested node configuration is not available' >&2; exit 1")
     with pytest.raises(CommandFailed, match="Requested node configuration"):
         patient.submit("job.sh", "sweep-a-1")

@@ -208,7 +208,7 @@ def test_a_lost_job_is_replaced_at_once_and_once(make: MakeSite, caplog: pytest.
 
 
 def test_many_lost_jobs_are_replaced_before_all_ends_are_known(make: MakeSite) -> None:
-    for state, n_questions in (("NODE_FAIL", module.MOST_ENDS), ("", 1)):  # or the queue knows nothing
+    for state, n_questions in (("NODE_FAIL", module.MOST_ENDS), ("", 1)):  # the queue knows nothing of it
         site = make(n_jobs=50)
         for number in range(50):
             site.job(number).workers = 1
@@ -233,7 +233,7 @@ def test_one_answer_without_the_job_says_nothing(make: MakeSite) -> None:
         assert site.listed.jobs[0].state == "starting"
         site.job().workers = 1
         site.wait()
-    # one that is being cleaned up is waited for, but not for ever
+    # a job that is being cleaned up is waited for, but not for ever
     site = make()
     site.end(state="COMPLETING")
     site.wait(5)

@@ -237,7 +237,7 @@ def test_whatever_is_asked_is_answered_and_costs_a_line_at_most(
         for words in (b"", b"G", GET, GET + LOCAL, whole, whole * 50):
             say(address, words, reset=True)
         port = int(address.split("/")[2].partition(":")[2])
-        for _ in range(32):  # which stay silent
+        for _ in range(32):  # these connections stay silent
             stack.enter_context(socket.create_connection((LOOPBACK, port))).sendall(GET)
         assert ask(address, STATE)[0] == 200
         assert caplog.text == ""
@@ -309,7 +309,7 @@ def test_the_page_shows_the_cube_fits_and_asks_nothing_while_hidden(part: Path) 
         assert len({color for _, color, _ in tiles}) == 2  # finished, not begun
         reds = browser.run(REDS)
         assert [bool(red) for red in reds] == [False, False, True, False, False]
-        assert reds[2].startswith("linear-gradient(to top, rgb(198, 42, 47) 25%")  # one cell of four
+        assert reds[2].startswith("linear-gradient(to top, rgb(198, 42, 47) 25%")  # one of four cells failed
         assert [text for _, _, text in tiles if text] == ["×"]
         text = browser.run("return document.body.innerText")
         for word in ("12 done · 1 failed · 4 left", "not running", "4 of 5", str(replace(GONE, m=4))):
@@ -353,7 +353,7 @@ def test_the_page_shows_the_cube_fits_and_asks_nothing_while_hidden(part: Path) 
             browser.run("document.getElementById('theme').click()")
             assert browser.run(background) != paper
         browser.run("Object.defineProperty(document, 'hidden', {get: () => true, configurable: true})")
-        time.sleep(2.5)  # what was planned before is dropped
+        time.sleep(2.5)  # requests that were planned before are dropped
         browser.requests()
         time.sleep(4.5)
         assert browser.requests() == []
@@ -416,7 +416,7 @@ def test_scores_of_many_are_those_of_each() -> None:
         truth = rng.integers(0, k, n).astype(np.int16)
         labels = rng.integers(0, k + 2, (7, n)).astype(np.int16)
         labels[0], labels[1], labels[2] = truth, 0, (truth + 1) % k
-        truth[:] = truth if seed else 0  # one class
+        truth[:] = truth if seed else 0  # there is one class then
         expected = [[nmi(truth, row), adjusted_rand(truth, row)] for row in labels]
         np.testing.assert_allclose(scores_of_many(truth, labels), expected, rtol=0, atol=1e-12)
 
@@ -488,7 +488,7 @@ def test_counts_are_those_of_all_cells(seed: int) -> None:
             some = rng.sample(cells, rng.randint(0, len(cells)))  # draws of the block
             unknown = {cell for cell in some if cell not in waiting}
             written |= {cell: waiting.pop(cell, DONE) for cell in some}
-            # one that failed again, and was not among them, is taken for written: both say the same of it
+            # a cell that failed again without being drawn counts as written, as both say the same of it
             for cell in cells:
                 if written[cell] == waiting.get(cell) == FAILED:
                     del waiting[cell]
@@ -618,7 +618,7 @@ def test_the_board_of_a_run_is_that_of_its_files(
     assert board == shown(Follower(cube))
     run.solve(next(work))  # stays in the journal
     before = shown(run.feed)
-    work = run.start()  # what was done before is shown
+    work = run.start()  # earlier results are shown
     after = shown(run.feed)
     assert after[0] == before[0] == read_status(cube).datasets
     assert after[5] == before[5]
@@ -762,7 +762,7 @@ def test_numbers_and_words_are_those_of_status_and_failures_have_their_tile(
     assert workers["connected"] == 1000
     assert workers["busy"] == 996
     assert len(workers["rows"]) == MOST_WORKERS
-    assert workers["rows"][0] == ["w995", "n", "", "a", -995.0]  # who began first
+    assert workers["rows"][0] == ["w995", "n", "", "a", -995.0]  # the first row began first
     for key in ("at", "left"):  # these change from second to second
         del expected["run"][key]
     del expected["eta_seconds"]

@@ -43,7 +43,7 @@ CONTRACT = "(X, n_clusters, must_link, cannot_link, *, weights, accuracy, random
         (with_option, {"gamma": 2}, []),
         (lambda *arguments, **keywords: None, {"a": 1}, []),
         (NEEDY, {"gamma": 1}, []),
-        (iter, {}, []),  # whose signature is not known
+        (iter, {}, []),  # its signature is not known
         (KMeans, {"n_init": 5}, []),
         (
             SHORT,

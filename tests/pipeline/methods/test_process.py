@@ -60,7 +60,7 @@ def write(text):
 """
 X = np.arange(8.0).reshape(4, 2)
 HANG = "time.sleep(600)"
-HOLD = "ctypes.PyDLL(None).sleep(600)"  # without releasing the interpreter's lock
+HOLD = "ctypes.PyDLL(None).sleep(600)"  # the interpreter's lock is not released
 LATE = "longer than its time limit of 0.2 s"
 DAEMON = """
 if os.fork() == 0:
@@ -180,7 +180,7 @@ def test_what_is_no_answer_is_a_failure_with_a_traceback_of_its_own(methods: Met
         ("os._exit(7)", "its process ended with exit code 7"),
         ("os.kill(os.getpid(), 11)", "its process was ended by SIGSEGV"),
         ("os.fork() or time.sleep(600); os._exit(7)", "its process ended with exit code 7"),  # a copy lives
-        ("os.fork() and os._exit(5)", "its process ended with exit code 5"),  # where a copy goes on
+        ("os.fork() and os._exit(5)", "its process ended with exit code 5"),  # a copy goes on there
         (HANG, LATE),
         (HOLD, LATE),
         (f"write(b'\\x00swp\\xff\\x02'); {HANG}", LATE),
@@ -210,7 +210,7 @@ def test_only_the_process_that_was_called_answers(methods: MethodProcess, log: P
 
 def test_what_is_written_into_the_connection_is_no_answer(methods: MethodProcess) -> None:
     pid = int(ask(methods, PID))
-    # one of the huge ones has the number of the call
+    # one of the huge replies has the number of the call
     for text in ("b'hello'", *(f"reply({Kind.SOLVED:d}, {number}, b'[]', 2**40)" for number in range(3))):
         with pytest.raises(MethodFailed, match=f"^{SPOILT}$"):
             solve(methods, mine(f"write({text})"))
@@ -222,7 +222,7 @@ def test_what_is_written_into_the_connection_is_no_answer(methods: MethodProcess
     late = "threading.Thread(target=lambda: (time.sleep(0.2), write(b'too late'))).start()"
     solve(methods, mine(late))
     time.sleep(0.3)
-    assert ask(methods, SUM) == X.sum()  # what came after an answer spoils no other call
+    assert ask(methods, SUM) == X.sum()  # bytes that came after an answer spoil no other call
 
 
 @LINUX

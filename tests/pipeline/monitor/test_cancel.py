@@ -128,7 +128,7 @@ def test_a_head_that_waits_and_worker_jobs_are_ended_or_named(
     assert record is not None
     assert record.state == ENDED
     assert record.how == "cancelled"
-    run.job_logs.mkdir()  # as where worker jobs have been
+    run.job_logs.mkdir()  # there is such a folder where worker jobs have been
     prefix = job_prefix(run)
     queue = Queue(monkeypatch, f"{prefix}0b1c-0", f"{prefix}0b1c-1", "another job")
     with monkeypatch.context() as patched:

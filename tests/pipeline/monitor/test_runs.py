@@ -61,7 +61,7 @@ def test_a_head_that_waits_is_told_from_one_that_died(tmp_path: Path) -> None:
     stdout = sweep("status", cube).stdout
     for words in ("no cell yet", "its head waits in the queue, job 12", "head.log ends: head.sh: line 12: "):
         assert words in stdout
-    os.utime(run.head_log, (99.0, 99.0))  # of the run before
+    os.utime(run.head_log, (99.0, 99.0))  # this log is of the run before
     assert "head.log ends" not in sweep("status", cube).stdout
     died = records.HeadRecord(spec="s", job="12", node="n1", state=records.RUNNING, at=101.0)
     died.write(next_generation(cube).head)
@@ -95,7 +95,7 @@ def test_the_lease_tells_who_runs_and_the_newer_file_who_waits() -> None:
     (line,) = RunState(None, ended, None).lines()
     assert line.startswith("head: job 12 on n1, ended at ")
     assert line.endswith(", queued again 2 times: stopped by SIGTERM")
-    for at in (1e300, -1e300):  # beyond all clocks
+    for at in (1e300, -1e300):  # these times are beyond all clocks
         (line,) = RunState(None, HEAD.model_copy(update={"at": at}), None).lines()
         assert f"died, started at the time {at:g}" in line
 
@@ -113,7 +113,7 @@ def test_another_user_of_the_group_sees_the_cube_and_is_told_whose_the_run_is(fi
         for path in (run, *run.rglob("*")):
             os.chown(path, SOMEBODY, SOMEBODY)
         cell = next(iter(block.cells()))
-        State(cube, Follower(cube)).document()  # what is imported for it may lie where only this user reads
+        State(cube, Follower(cube)).document()  # this imports modules that may lie where only this user reads
         with user(STRANGER):
             results = {words: sweep(words, cube) for words in ("status", "why", "cancel", "repair", "logs")}
             results["why cell"] = sweep("why", cube, cell)
@@ -290,7 +290,7 @@ def test_a_run_in_progress_tells_its_pace_and_its_jobs(cube: Path) -> None:
     assert limited.to_dict()["jobs"]["refusal"] == words
     # The jobs of an ended run no longer exist.
     assert not any("worker jobs" in line for line in replace(status, run=RunState(None, HEAD, None)).lines())
-    # that of an earlier run is not shown
+    # the progress of an earlier run is not shown
     earlier = next_generation(cube)
     records.HeadRecord(spec="s", at=1.0).write(earlier.head)
     records.Progress(restarts=1, total=10, workers=2, left=5.0, at=time.time()).write(earlier.state)

@@ -268,7 +268,7 @@ def test_a_browser_sorts_and_filters_and_no_page_is_wider_than_its_screen(site: 
     assert (
         browser.run("return document.querySelector('#data input').ariaLabel;") == "Filter the rows of: Data"
     )
-    # without scripts a table is a table: nothing is offered that would do nothing
+    # a table is a table without scripts: no dead control is offered
     browser.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     browser.open(page)
     browser.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})

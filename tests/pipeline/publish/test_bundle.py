@@ -71,7 +71,7 @@ def test_xarray_alone_opens_the_cube_in_a_bundle_without_unpacking(bundle: Path)
 def test_the_same_cube_gives_the_same_bytes_without_a_trace_of_the_machine(
     cube: Path, bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shutil.copytree(cube, tmp_path / "other.zarr")  # without the folder of its run
+    shutil.copytree(cube, tmp_path / "other.zarr")  # the copy lacks the folder of its run
     (tmp_path / "other.zarr" / "private.txt").write_text("not of the cube")
     monkeypatch.chdir(tmp_path)
     Path("another-name.zip").touch()

@@ -205,7 +205,7 @@ def unpacked(bundle: Path) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")  # of the libraries that mlcroissant needs
+@pytest.mark.filterwarnings("ignore")  # these warnings are of the libraries that mlcroissant needs
 def test_the_description_is_croissant(unpacked: Path) -> None:
     mlcroissant = pytest.importorskip("mlcroissant")
     dataset = mlcroissant.Dataset(unpacked / "croissant.json")

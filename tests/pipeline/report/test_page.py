@@ -258,7 +258,7 @@ def test_the_browser_shows_every_figure_and_has_nothing_to_complain_of(report: R
     for width in (400, 1280):
         browser.resize(width)
         assert browser.run("return document.documentElement.scrollWidth") <= width
-        # what is cut off says so, and nothing else does
+        # a box that is cut off says so, and no other does
         cut_off = """return [...document.querySelectorAll(".wide")].filter((box) => box.offsetParent)
             .map((box) => [box.scrollWidth > box.clientWidth + 1, box.classList.contains("scrolls")]);"""
         boxes = browser.run(cut_off)
@@ -275,7 +275,7 @@ def test_the_browser_shows_every_figure_and_has_nothing_to_complain_of(report: R
 @pytest.mark.slow
 def test_a_page_is_sorted_copied_saved_and_printed(small: Path, browser: Page) -> None:
     browser.open(small)
-    # what would be copied or saved is kept instead
+    # texts that would be copied or saved are kept instead
     browser.run(
         """window.copied = []; window.saved = [];
         const clipboard = {writeText: async (text) => copied.push(text)};

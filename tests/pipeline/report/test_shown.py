@@ -201,7 +201,7 @@ def held_out() -> Iterator[str]:
                 rows[-1] |= {"predicted": share, "log_loss": loss}
     plans = {"iris": toy.plan("iris", held_out=True)}
     view = content(pd.DataFrame(rows), manifest=SimpleNamespace(plans=plans), written={("iris", 12): "0.5N"})
-    # in the order of these rows, and not in that of m
+    # the order is that of these rows, and not that of m
     choices = view.choices.set_index("m").loc[[12, 24, 5]].reset_index()
     view.__dict__.update(choices=choices, predictions=choices.assign(model="posterior"))
     yield from of("choices", view)

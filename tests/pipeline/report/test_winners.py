@@ -108,7 +108,7 @@ def test_no_name_is_cut_off_or_stands_on_another(n_models: int, n_datasets: int)
         ):
             assert figure is not None
             figure.draw_without_rendering()
-            boxes = [Text.get_window_extent(text) for text in figure.axes[0].texts]  # without arrows
+            boxes = [Text.get_window_extent(text) for text in figure.axes[0].texts]  # arrows do not count
             assert len(boxes) == n_models
             whole = figure.bbox.padded(1)
             assert all(whole.containsx(x) and whole.containsy(y) for box in boxes for x, y in box.corners())
@@ -174,7 +174,7 @@ def test_names_that_are_shortened_keep_both_ends_and_stay_unique() -> None:
     assert texts[1].startswith("b")
     assert texts[3].endswith("e")
     assert short("iris") == "iris"
-    # without the others there is nothing to number
+    # there is nothing to number without the others
     assert "·" not in short(MIDDLE)
 
 

@@ -173,7 +173,7 @@ def test_a_share_is_over_mixtures_each_over_its_redraws_first() -> None:
     assert row.score == "centroid_index"
     assert row.n == 3
     assert row.n_values == 6
-    assert row.mean == pytest.approx(0.5)  # of 1, 0.5 and 0
+    assert row.mean == pytest.approx(0.5)  # this is the mean of 1, 0.5 and 0
     assert row.se == pytest.approx(0.5 / np.sqrt(3))
     shares, _ = scores.index(content(cells, written={}))
     assert [value.text for value in shares.rows[0]] == ["mix", "posterior", "6", "50", "17", "17", "17"]

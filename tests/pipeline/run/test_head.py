@@ -140,7 +140,7 @@ def test_what_ends_a_run_early_is_said_recorded_and_an_exit_code(
     of: str, error: Any, requeue: Any, end: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code, state, how, words = end
-    if requeue is not None:  # as the head that a job of the queue is, at the end of its time
+    if requeue is not None:  # the head is a job of the queue at the end of its time
         requeue.reset_mock()
         monkeypatch.setenv("SLURM_JOB_ID", "5")
         monkeypatch.setenv("SLURM_RESTART_COUNT", "2")
@@ -295,7 +295,7 @@ def test_lines_and_states_come_now_and_then_and_at_the_end(
     clock: Any = SimpleNamespace(left=lambda: 5.0)
     # twelve restarts, of which two are done, and three of five cells
     work = Work(cells=5, cells_done=3, restarts=12, left=10, questions=48, questions_left=40)
-    # by the restarts that are left and the time, what the file says is done
+    # the keys are restarts that are left and the time, the values are the file's number of done restarts
     expected = {(9, 100.0): 3, (8, 101.0): 3, (7, 102.5): 5, (5, 111.0): 7, (0, 111.5): 12}
     with display(work, clock, Console(file=io.StringIO()), lease) as show:
         for (n_left, now[0]), n_done in expected.items():
@@ -544,7 +544,7 @@ def test_a_cell_that_keeps_failing_is_marked_and_the_rest_goes_on(
         assert open_cube(cube).attrs["failed"] == {str(broken): "FloatingPointError: no such luck"}
         assert [record.cell for record in read_failures(RunFolder(cube))] == [str(broken)] * 2
         state = present(Progress.read(RunFolder(cube).last_run.state))
-        assert state.restarts == state.total  # those of a cell that was given up are not waited for
+        assert state.restarts == state.total  # restarts of a cell that was given up are not waited for
         assert run(spec, tmp_path) == 3
         assert "nothing to run" in caplog.text
     assert run(spec, tmp_path, retry_failed=True) == 0

@@ -147,7 +147,7 @@ def test_a_block_is_written_when_its_last_cell_is_in(start: Start, cube: Path) -
     assert statuses(cube) == [PENDING, PENDING]
     assert collector.missing(FIRST) == []
     assert collector.missing(SECOND) == [Span(SECOND, 2, 3)]
-    # what the journal holds is not asked for again, by this driver or the next
+    # restarts in the journal are not asked for again, by this driver or the next
     for driver in (collector, start()):
         assert counted(driver) == {BASELINE: 3, SECOND: 1}
     collector = start()
@@ -163,7 +163,7 @@ def test_a_block_is_written_when_its_last_cell_is_in(start: Start, cube: Path) -
         assert np.array_equal(drawn, cell_annotations(7, cell, source, Crowd()))
     assert collector.seconds(FIRST) == 0.5
     assert collector.seconds(BASELINE) is None
-    collector.take([solved(FIRST)])  # of a block that is written: dropped
+    collector.take([solved(FIRST)])  # its block is written, so it is dropped
     assert collector.blocks_written == 1
     collector.close()
     assert list(records(cube)) == []
@@ -191,7 +191,7 @@ def test_a_block_whole_in_the_journal(start: Start, cube: Path, monkeypatch: pyt
 def test_a_cell_that_fails_twice(start: Start, cube: Path, caplog: pytest.LogCaptureFixture) -> None:
     collector = start()
     list(collector.left(PLAN))
-    # what was lost with others is charged to nobody
+    # work that was lost with other work is charged to nobody
     assert collector.take([replace(failed(FIRST), charged=False)] * 3) == [Span(FIRST, 0, 3)] * 3
     assert collector.take([solved(SECOND), failed(FIRST)]) == [Span(FIRST, 0, 3)]
     assert collector.take([failed(FIRST)]) == []
@@ -209,7 +209,7 @@ def test_a_cell_that_fails_twice(start: Start, cube: Path, caplog: pytest.LogCap
 
 def test_some_draws_of_a_block_are_written_before_the_others(start: Start, cube: Path) -> None:
     collector = start()
-    assert collector.open_cell(FIRST) == [Span(FIRST, 0, 3)]  # as a pilot does
+    assert collector.open_cell(FIRST) == [Span(FIRST, 0, 3)]  # a pilot does this
     assert list(collector.left(PLAN, range(1))) == [Span(BASELINE, 0, 3), Span(FIRST, 0, 3)]
     collector.take([solved(BASELINE), solved(FIRST)])
     assert collector.blocks_written == 1, "the baseline's is whole"
@@ -283,7 +283,7 @@ def test_batches_follow_each_other_and_make_cells_runnable(start: Start, cube: P
     collector.take([answered(TWO, start, start + 2) for start in range(0, 8, 2)])
     assert runnable(collector) == [*cells(3, 1), *cells(7, 1)]
     assert left(collector) == [(ONE, 4, 8)]
-    # what is journalled is there for the next driver, which drops nothing that a cell still needs
+    # journalled answers are there for the next driver, which drops nothing that a cell still needs
     collector = start(plan=ASKING_PLAN)
     assert runnable(collector) == [*cells(3, 0), *cells(3, 1), *cells(7, 1)]
     assert left(collector) == [(ONE, 4, 8)]

@@ -80,7 +80,7 @@ def test_a_settled_cube(tmp_path: Path) -> None:
             BlockStore(cube).write(part, draw_block(PLAN, part) | {"status": np.array(status, np.int8)})
         sweep = request.Sweep(Mock(), Inputs((PLAN,), {}, {}), cube)
         assert {selection: request.is_settled(sweep, selection) for selection in answers} == answers
-        # one that is missing or to be grown is not
+        # a cube that is missing or has to grow is not settled
         assert not request.is_settled(replace(sweep, cube=tmp_path / "none.zarr"), other_alone)
         for plans in ((PLAN, make_plan("b")), (replace(PLAN, p=(0.9, 0.8)),)):
             assert not request.is_settled(replace(sweep, inputs=Inputs(plans, {}, {})), other_alone)

@@ -121,7 +121,7 @@ def test_in_all_each_data_set_counts_alike_with_the_error_of_its_draws() -> None
     assert row.n == 4
     assert row.unit == f"{MIXTURES} and {REDRAWS}"
     assert (row.difference, row.se) == pytest.approx((0.3, np.sqrt(0.1**2 + 0.3**2) / 2))
-    # what nothing draws again has no error
+    # a data set that nothing draws again has no error
     pairs = pairs_of([0.7, 0.7], **BASELINE | {"dataset": ["iris", "wine"]})
     assert difference_table(pairs)["se"].isna().all()
     (row,) = total_table(pairs).itertuples()
@@ -152,7 +152,7 @@ def test_searches_are_paired_by_cell_and_costs_are_ratios() -> None:
     assert row["wins_b"] == 0.25
     assert row["wins_a"] == 0.25
     assert row["ties"] == 0.5
-    # of 1, -2, 0, 0: variance 1.5833
+    # the variance of 1, -2, 0 and 0 is 1.5833
     assert (row["difference"], row["se"]) == pytest.approx((-0.25, (4.75 / 3 / 4) ** 0.5))
     assert table.loc[("nmi", "a", "posterior"), "difference"] == pytest.approx(0.025)
     assert table.loc[("nmi", ALL, "posterior"), ["difference", "n_cells"]].tolist() == pytest.approx(
@@ -175,7 +175,7 @@ def test_other_objectives_do_not_compare() -> None:
     assert set(table["score"]) == {"nmi", "adjusted_rand"}
     assert costs["to_best"].isna().all()
     assert (costs["cpu"] == 1).all()
-    # nor do those of cells that chose another shape
+    # objectives of cells that chose another shape do not compare either
     table, _ = only(other_shapes())
     row = table.loc[("objective", "a", "posterior")]
     assert row["n_cells"] == 3
@@ -229,7 +229,7 @@ def test_differences_are_paired_by_redraw() -> None:
     assert uniform["se"].tolist() == pytest.approx([np.std(SPREAD, ddof=1) / 2] * 3)
     assert uniform[["difference", "difference_se", "worth", "ratio"]].isna().all(axis=None)
     assert active["difference"].tolist() == pytest.approx([0.03, 0.055, 0.08])
-    # of 0, 0.01, 0, 0.01 alone: what units have in common cancels
+    # the error is that of 0, 0.01, 0 and 0.01 alone: what units have in common cancels
     assert active["difference_se"].tolist() == pytest.approx([np.std([0, 0.01, 0, 0.01], ddof=1) / 2] * 3)
     uniform = of(designed(score, mixtures=3, draws=2)).loc[("a", "uniform")]
     assert uniform[["n", "unit"]].to_numpy().tolist() == [[3, "mixtures"]] * 3
@@ -324,7 +324,7 @@ def test_data_sets_count_alike_and_their_errors_are_those_of_draws() -> None:
     # data sets of other counts are not averaged with these
     counts = written("a") | {("b", m): text for m, text in ((50, "x"), (100, "y"), (150, "z"))}
     assert design_scores(cells, counts)["nmi"]["dataset"].unique().tolist() == ["a", "b"]
-    # of worths, the mean curves count
+    # worths are those of the mean curves
     cells = designed(level((0.2, 0.4, 0.6), (0.4, 0.5, 0.6)), datasets=("a", "b"))
     cells.loc[(cells["dataset"] == "b") & (cells["design"] == "active"), "nmi"] -= 0.1
     rows_of_designs = of(cells, "a", "b").reorder_levels(["design", "dataset"]).loc["active", "worth"]

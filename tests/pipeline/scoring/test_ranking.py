@@ -40,7 +40,7 @@ def test_a_mean_is_over_redraws_each_of_them_over_p_and_m_first() -> None:
     rows = [cell("iris", "posterior", value, p=p, m=m, replicate=k) for (p, m, k), value in posterior.items()]
     ranking = rank(table([cell("iris", "unsupervised", 0.45), *rows]), "nmi")
     ours, level = values(ranking, "posterior"), values(ranking, "unsupervised")
-    assert ours[MEANS].tolist() == pytest.approx([0.5, 0.1])  # of the two redraws: not of eight cells
+    assert ours[MEANS].tolist() == pytest.approx([0.5, 0.1])  # two redraws count, not eight cells
     assert ours[COUNTS].tolist() == [2, REDRAWS, 8, 8]
     assert level[MEANS].tolist() == pytest.approx([0.45, np.nan], nan_ok=True)  # nothing redraws it
     assert level[COUNTS].tolist() == [2, REDRAWS, 8, 1]
@@ -109,7 +109,7 @@ def test_a_mean_of_all_has_the_error_of_its_draws_over_the_data_sets_that_are_ra
     means = by_accuracy(rank(table(rows), "nmi"))
     assert means["dataset"].unique().tolist() == [*names, MEAN]
     whole = means[means["dataset"] == MEAN].set_index(["model", "p"])[["mean", "se", "n"]]
-    # of each data set 0.05 over two redraws, of their mean the root of two halved
+    # each data set has an error of 0.05 over two redraws, and their mean that over the root of two
     assert whole.loc[("posterior", 0.7)].tolist() == pytest.approx([0.55, 0.05 / np.sqrt(2), 2])
     assert whole.loc[("k-means", 1.0)].tolist() == pytest.approx([0.5, np.nan, 2], nan_ok=True)
 
@@ -154,7 +154,7 @@ def test_nobody_wins_or_is_marked_without_a_standard_error() -> None:
     assert ranking.judged_datasets == []
     assert pair(ranking, "a", "b")[["wins_a", "ties", "wins_b"]].isna().all()
     assert ranking.table()[["wins", "ties", "losses", "best"]].isna().all(axis=None)
-    # one data set of two has redraws: it alone is counted
+    # only one of two data sets has redraws and is counted
     rows = [cell("one", name, level, p=0.9) for name, level in (("a", 0.4), ("b", 0.5))]
     drawn = product((("a", 0.6), ("b", 0.5)), range(2))
     rows += [cell("two", name, level, p=0.9, replicate=draw) for (name, level), draw in drawn]
@@ -340,7 +340,7 @@ def test_ranks_are_at_each_p_and_m_and_on_each_kind() -> None:
     assert ranks.loc[("accuracy", "p = 1", 2)].to_dict() == {"a": 1, "b": 2, "k-means": 3}
     assert ranks.loc[("accuracy", "p = 0.8", 2)].to_dict() == {"a": 3, "b": 1, "k-means": 2}
     assert ranks.loc[("battery", "x", 1)].to_dict() == {"a": 2, "b": 1, "k-means": 3}
-    # one m, as the sweep file writes it, is no kind
+    # a single m of the sweep file is no kind
     assert "annotations" not in table_of_kinds["what"].tolist()
     best = table_of_kinds[(table_of_kinds["kind"] == "p = 1") & (table_of_kinds["model"] == "a")].iloc[0]
     assert best["mean"] == pytest.approx(0.9)

@@ -186,7 +186,7 @@ def test_plain_xarray_opens_scores_that_are_stored_until_they_are_stale(
     (path / "mine").touch()
     with pytest.raises(InputError, match="found something else, expected scores of a cube, or nothing"):
         room.store_scores(cube, tree)
-    (path / "mine").unlink()  # which was left as it was
+    (path / "mine").unlink()  # the file was left as it was
     path.rmdir()
     assert room.store_scores(cube, tree) == (path, True)
     stored = xr.open_datatree(path, engine="zarr")

@@ -70,7 +70,7 @@ def test_groups_come_as_in_the_file_baseline_first_and_pooling_counts_every_data
     assert row.m == "0.5N"
     assert row.n_datasets == 2
     assert row.mean == pytest.approx((0.3 + 0.9) / 2)
-    # of data sets, the error is that of their draws
+    # the error over data sets is that of their draws
     table = pd.DataFrame({"model": "a", "mean": [0.2, 0.4, 0.9], "se": [0.3, 0.4, np.nan]})
     (row,) = tables.over_datasets(table, ["model"]).itertuples()
     assert row.mean == pytest.approx(0.5)
@@ -106,7 +106,7 @@ def test_models_are_compared_in_uniform_pairs_and_in_the_first_search() -> None:
     cells["design"] = ["active", "uniform"] * (len(cells) // 2)
     assert tables.compared(cells) == {"design": "uniform", "search": "second"}
     assert tables.compared(cells[cells["design"] == "active"]) == {"design": "active", "search": "second"}
-    rows = tables.rows_of(searched(), {"search": "second"})  # what has none stays
+    rows = tables.rows_of(searched(), {"search": "second"})  # rows without a search stay
     assert set(rows["model"]) == {"posterior", "pckmeans", "unsupervised", "k-means"}
     assert set(rows["search"].dropna()) == {"second"}
     assert rows["search"].isna().sum() == 2
@@ -192,7 +192,7 @@ def test_the_chance_is_the_share_of_orders() -> None:
     np.testing.assert_allclose(together, [(0.5 + 0.2 + 0.5) / 3, (2 + 0.4) / 3, 2.6 / 3, 2.8 / 3, 1.0])
     cells = contests.table([contests.cell("d", "a", 0.5, hits=1, restarts_done=20)])
     (row,) = tables.restart_table(cells).itertuples()
-    # that all hold the best of all is no finding, and of one restart nothing is known
+    # if all restarts hit the best it is no finding, and nothing is known of a single restart
     assert row.hit_rate == 0.05
     assert row.once == 1
     assert row.most == 20

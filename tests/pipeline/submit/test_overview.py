@@ -83,7 +83,7 @@ def test_a_restart_by_hand() -> None:
     spherical, full = (guess(f"posterior{shape}", **short) for shape in ("", "-full"))
     chosen = full + spherical * (1 + overview.DIAGONAL) + 2 * full
     assert guess("posterior-auto", **short) == pytest.approx(chosen)
-    # one that holds annotations out has five folds of it alone, and nothing is held out of none
+    # a model that holds annotations out has five folds, and nothing is held out without annotations
     assert guess("posterior", **short, held_out=True) == pytest.approx(2 * spherical)
     assert guess("unsupervised", **short, held_out=True) == guess("unsupervised", **short)
 
@@ -224,7 +224,7 @@ def test_a_plan_counts_what_is_left_of_a_sweep_and_what_it_has_grown_by(tmp_path
 def test_a_plan_counts_restarts_of_the_journal_and_those_of_a_cell_that_is_asked_for(tmp_path: Path) -> None:
     spec = write_spec(tmp_path, tiny(99, **SMALL))
     cell = "iris/p=0.8/m=75/replicate=1/posterior"
-    assert run(spec, tmp_path, only=(cell,)) == 0  # in the journal, as its block is not complete
+    assert run(spec, tmp_path, only=(cell,)) == 0  # it stays in the journal, as its block is not complete
     check(planned(spec), cells_done=0, restarts_left=20)
     second = cell.replace("posterior", "likelihood")
     result = dry_run(spec, "--only", second)

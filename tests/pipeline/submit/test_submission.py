@@ -330,7 +330,7 @@ def test_the_limits_of_slurm(monkeypatch: pytest.MonkeyPatch) -> None:
     messages = warnings(partition="PartitionName=short State=UP MaxMemPerNode=2048 MaxCPUsPerNode=2")
     sizes = [f"{size} of a node of short" for size in ("2.00 GiB", 2)]
     assert [text.rpartition(" the ")[2] for text in messages] == sizes
-    # what a job books counts, and not what its workers use
+    # the resources that a job books count, and not those that its workers use
     messages = warnings(profile(4, "4GiB", **HOUR, job_mem="9 GiB", job_cpu=9), 1)
     assert [text.partition(" of a job")[0] for text in messages] == ["memory 9.00 GiB", "cores 9"]
     pair = f"{PARTITION}\nPartitionName=long Default=YES State=INACTIVE"

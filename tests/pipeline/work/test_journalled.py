@@ -94,9 +94,9 @@ def test_the_form_of_records_is_that_of_older_releases() -> None:
     header, arrays = to_record(OF_PATHS)
     assert header["paths"][0] == {"path": ["a", None, 0.9, 1, "active"], "start": 2, "stop": 6, **times}
     np.testing.assert_array_equal(arrays["answers"], ANSWERS)
-    del header["paths"][0]["cpu_seconds"]  # which older ones did not measure
+    del header["paths"][0]["cpu_seconds"]  # older releases did not measure it
     assert from_record(header, arrays)[0].cpu_seconds == 0.5
-    # as many arrays for a thousand cells as for one
+    # a thousand cells have as many arrays as one
     assert to_record(RECORDS["several shapes"] * 250)[1]["covariances"].shape == (1000, 2, 2, 2)
     assert to_record(RECORDS["choices"])[1]["covariance_shape"].tolist() == [3]
     assert to_record(RECORDS["scores of every model"])[1]["held_out"].shape == (1, 5)

@@ -109,7 +109,7 @@ def test_a_solution_has_the_objective_and_the_scores_that_are_reported(model: st
     assert scored.shape == shape
     assert 0 < scored.choosing < scored.seconds
     if covariance != "auto" and (term, covariance) != ("conditional", "full"):
-        return  # one shape of its own stands for the others
+        return  # one fixed shape stands for the others
     seed = choice_seed(SCIENCE.seed, "blobs", **where(cell), model=cell.model)
     annotations = list_annotations(layers, seed)
     options: dict[str, Any] = {"n_clusters": 3, "model": term, "settings": SEARCH, "seed": seed}
@@ -256,7 +256,7 @@ def test_calls_of_a_method_become_restarts(tmp_path: Path) -> None:
     assert best.objectives.tolist() == seeds
     assert best.best_restart == int(np.argmax(seeds))
     assert best.labels.tolist() == np.random.default_rng(max(seeds)).integers(3, size=12).tolist()
-    first = called(1, 4)  # without objectives the first is kept
+    first = called(1, 4)  # the first call is kept without objectives
     assert first.best_restart == 1
     assert first.labels.dtype == np.int16
     assert np.isnan(first.objectives).all()
@@ -279,7 +279,7 @@ def test_calls_of_a_method_become_restarts(tmp_path: Path) -> None:
     with_centroids = called(0, 1, mode="own")
     assert np.array_equal(with_centroids.centroids[0], X[0])
     assert np.isnan([*with_centroids.centroids[1:, 0], *with_centroids.covariances[1:]]).all()
-    # what cannot be called is said of all at once
+    # all methods that cannot be called are named at once
     (broken := tmp_path / "broken.py").write_text("import nothing_such")
     faulty = {"call": "broken.py:f", "path": str(broken), "code": checksum(broken.read_bytes())}
     changes: tuple[dict[str, object], ...] = {}, faulty, {"call": "mine.py:gone"}, {"options": {"speed": 1}}

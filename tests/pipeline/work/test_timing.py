@@ -139,13 +139,13 @@ def test_tasks_follow_the_length_of_each_cell_and_some_cells_are_never_split() -
     assert [task.spans for task in tasks] == [(work[0],), (work[1],), (work[2], work[3])]
     assert [task.predicted for task in tasks] == [2.0, 8.0, 8.0]
     assert len(list(make_batches(SCIENCE, work[1:2], choosing, seconds=0.5))) == 1
-    # one that holds annotations out does so once, whatever its shape; a baseline has none
+    # a cell that holds annotations out does so once, whatever its shape; a baseline has none
     holding = replace(SCIENCE, searches=(Search(held_out=True),))
     work = [Span(BASELINE, 0, 6), Span(posterior, 0, 5)]
     tasks = list(make_batches(holding, work, choosing, seconds=4.0))
     assert [[(s.start, s.stop) for s in task.spans] for task in tasks] == [[(0, 4)], [(4, 6)], [(0, 5)]]
     assert [task.predicted for task in tasks] == [4.0, 2.0, 8.0]
-    # with an adaptive stop the rule is tested in one task
+    # the rule of an adaptive stop is tested in one task
     stopping = replace(SCIENCE, stop=Stop(rule="boender-rinnooy-kan", risk=0.2, r_min=4, step=3))
     work = [Span(replace(CELL, replicate=r), 1, 12, (-1.0,)) for r in range(5)]
     for seconds in (1.0, 7.0, 25.0):

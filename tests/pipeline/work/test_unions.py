@@ -98,7 +98,7 @@ def test_restarts_of_any_split_have_the_same_bits_and_one_choice(monkeypatch: py
         damaged[name][at] = wrong
         with pytest.raises(ValueError, match="of Gaussians that cannot be"):
             from_record(header, damaged, plans)
-    older = replace(first, gaussians=None)  # of a version that kept none
+    older = replace(first, gaussians=None)  # a version that kept none wrote such records
     assert from_record(*to_record([older]), {"blobs": PLAN})[0].gaussians is None
     with pytest.raises(ValueError, match="without Gaussians"):
         from_record(*to_record([older]), plans)

@@ -281,7 +281,7 @@ def test_opening_computes_nothing_and_shows_the_moment_it_was(cube: Path) -> Non
     assert (tree["a"]["labels"].values == -1).all()
     again = open_cube(cube)
     assert set(tree["a"]["X"].__dask_graph__()).isdisjoint(again["a"]["X"].__dask_graph__())
-    assert pickle.loads(pickle.dumps(again)).load().identical(again.load())  # as on the way to a worker
+    assert pickle.loads(pickle.dumps(again)).load().identical(again.load())  # workers get it so
     coordinates = [again["a"][name].values.tolist() for name in ("p", "m", "m_over_n")]
     assert coordinates == [[0.8, 0.85, 0.9], [4, 5, 6], [0.8, 1.0, 1.2]]
     for block in (block for block in grown.blocks() if not block.node.baseline):

@@ -140,7 +140,7 @@ def test_longer_rows_have_no_room() -> None:
     old = with_unions(SHAPES)
     (union,) = old.unions
     longer = replace(old, unions=(replace(union, entries=union.entries + 1),))
-    # of what the cube has, a later release may want longer rows
+    # a later release may want longer rows for models of the cube
     assert refusals(old, longer) == []
     second = replace(longer.unions[0], search="other")
     (text,) = refusals(old, replace(longer, unions=(union, second)))
@@ -203,7 +203,7 @@ def test_every_difference_is_shown_at_once() -> None:
     stored = load("spec", json.loads(json.dumps(SPEC.dump())))
     assert stored == SPEC
     assert differences(manifest(OLD, spec=stored), SPEC, [OLD]) == []
-    # one that is only unavailable is not removed
+    # a data set that is only unavailable is not removed
     assert differences(manifest(OLD, MIXTURE), make_spec("ab"), [OLD]) == []
 
 
@@ -216,7 +216,7 @@ LENGTHS = {"population": 5, "offspring": 8, "generations": 20, "patience": 4}
     [
         ({}, STRONG | LENGTHS, ["found 'strong', expected 'pub", 'method = "published" under [search]']),
         (STRONG | LENGTHS | {"relocation": "all"}, {}, ['write method = "strong", relocation = "all" under']),
-        # what "strong" was before it had lengths of its own
+        # the method "strong" meant this before it had lengths
         (STRONG, STRONG | {"patience": 4}, ["patience: found 4, expected 0", "patience = 0 under"]),
         ({}, {"mutation": 0.9}, ["mutation: found 0.9, expected 1.0", "mutation = 1.0 under [search]"]),
         ({}, {"held_out": True}, ["held_out: found true, expected false", "held_out = false under"]),
@@ -237,7 +237,7 @@ def test_align_keeps_what_is_there_first() -> None:
     assert aligned == replace(old, p=(0.8, 0.9, 0.7), m=(4, 5, 3), replicates=4, models=models)
     assert align(manifest(OLD), [MIXTURE, OLD]) == [MIXTURE, OLD]
     new_plan = make_plan("c", replicates=6, models=("likelihood", "posterior"), designs=("active",))
-    assert align(manifest(BASELINE), [new_plan]) == [new_plan]  # with chunks of its own
+    assert align(manifest(BASELINE), [new_plan]) == [new_plan]  # it has other chunks
 
 
 WARD = {"name": "ward", "call": "ward", "uses": "nothing", "restarts": 1, "code": "scikit-learn 1"}
@@ -274,7 +274,7 @@ def test_methods_are_added_and_never_change(methods: list[dict[str, Any]], messa
 def test_a_plan_names_models_and_methods_of_its_sweep_alone() -> None:
     spec, plan = with_methods(WARD, MINE)
     assert plan_problems("cube", spec, "a", plan) == []
-    # of several designs there is a dimension, which this plan lacks
+    # a sweep of several designs has a dimension, which this plan lacks
     assert len(plan_problems("cube", designed("uniform", "active"), "a", make_plan("a"))) == 1
     pairs = (("theirs", "mine"), ("mine", "unsupervised"), ("mine", "ward"))
     wrong: list[dict[str, Any]] = [{"models": ("likelihood", *pair)} for pair in pairs]
@@ -377,7 +377,7 @@ def test_what_is_there_or_does_not_grow_is_refused_before_anything_is_written(cu
 def test_nothing_new_changes_nothing_but_leftovers_go_and_unavailable_sets_stay(cube: Path) -> None:
     append_run(cube, RunRecord(run=1))
     inodes = {name: (cube / name).stat().st_ino for name in files(cube)}
-    # what an interrupted growth left
+    # an interrupted growth left this file
     PLAIN.put_all(cube, [("z/X/c.0.0", b"1"), ("a/status/c.9.0.0.0", b"1"), ("a/X/c.5.0", b"1")])
     grow(cube, ALL, draw_inputs, SPEC)
     assert {name: (cube / name).stat().st_ino for name in files(cube)} == inodes

@@ -142,7 +142,7 @@ def test_a_packed_array_that_was_cut_or_unpacks_to_more_is_damage(path: Path) ->
     whole = path.read_bytes()
     body = whole[HEAD.size :]
     assert framed(body) == whole
-    for cut in (1, 4, 5, 1000, len(body) // 2):  # with a right checksum: somebody made it up
+    for cut in (1, 4, 5, 1000, len(body) // 2):  # its checksum is right, as somebody made it up
         path.write_bytes(framed(body[:-cut]))
         with pytest.raises(JournalDamaged, match="cannot be read"):
             list(replay(path))

@@ -209,7 +209,7 @@ def test_files_of_a_command_count_rows_from_one_number(tmp_path: Path) -> None:
         assert numbering.others == {at[name]: number for name, number in exceptions.items()}
         assert len(numbering.lines()) == 1 + len(exceptions)
     assert numbering_of([opened["names"]], "auto", Samples.of(3)).lines() == []
-    # where names of rows are numbers, no number is one of a row
+    # no number is that of a row where names of rows are numbers
     named = Samples(SampleRows(3, names=("0", "2.5", "1")))
     assert numbering_of([opened["from 0"]], "auto", named) == Numbering(1)
     # a row that says from where it counts is read so, however other rows are counted

@@ -103,7 +103,7 @@ def test_an_archive_is_not_trusted(tmp_path: Path) -> None:
     for code in (0x110000, 0xD800):
         classes = npy("<U1", "(3,)", struct.pack("<3I", 97, code, 98))
         (problem,) = problems(archive(path, ("X.npy", npy()), ("y.npy", classes)))
-        assert "code" in problem  # of Unicode, or its codec
+        assert "code" in problem  # it is a code of Unicode, or its codec
 
 
 def test_npz_with_and_without_classes(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ NAMED = TOLD | {"index_column": "name", "categories": "onehot"}
 # Numbers, texts, a class with blanks, and cells that are empty.
 RNG = np.random.default_rng(1)
 FRAME = pd.DataFrame({"name": [f"row {i}" for i in range(30)], "count": RNG.integers(9, size=30)})
-FRAME.insert(1, "a", RNG.normal(size=30).round(6))  # which a workbook keeps
+FRAME.insert(1, "a", RNG.normal(size=30).round(6))  # a workbook keeps these digits
 FRAME["is_new"] = RNG.random(30) < 0.5
 FRAME["colour"] = pd.Categorical(RNG.choice(["red", "blue"], 30))
 FRAME["kind"] = RNG.choice(["one kind", "another"], 30)

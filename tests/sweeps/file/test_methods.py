@@ -76,7 +76,7 @@ def test_a_file_beside_the_sweep_is_known_by_its_checksum(tmp_path: Path) -> Non
     assert method.uses == "links"
     assert method.restarts == 3
     assert method.time_limit == 600.0
-    # where it lies is no part of the science
+    # the place of the file is no part of the science
     moved = method.model_copy(update={"path": "/elsewhere/mine.py", "call": "../elsewhere/mine.py:cluster"})
     assert moved.science == method.science == method.model_copy(update={"time_limit": 1.0}).science
     for change in ({"code": "sha256:0"}, {"options": {"a": 1}}, {"restarts": 2}, {"uses": "nothing"}):

@@ -38,7 +38,7 @@ def test_parts_have_all_of_a_sweep_once_and_are_as_long_as_each_other(of: int) -
     assert max(lengths) - min(lengths) <= 1
     for number, part in enumerate(parts, 1):
         assert part_named(part.name) == Part("tiny", number, of)
-        assert load("spec", part.dump()) == part  # as a cube keeps it
+        assert load("spec", part.dump()) == part  # a cube keeps it so
         grid = part.grid.model_copy(update={"datasets": whole.grid.datasets})
         assert part.model_copy(update={"name": whole.name, "grid": grid}) == whole
 

@@ -227,7 +227,7 @@ def test_the_objective_of_pckmeans_is_minus_its_cost(penalty: float | None) -> N
     labels = solution.labels
     cost = 0.5 * float(X.var(axis=0).sum()) if penalty is None else penalty
     assert solution.objective == pytest.approx(-0.5 * inertia(labels) - cost * broken(labels, annotations))
-    if penalty is None:  # then units do not matter
+    if penalty is None:  # units do not matter then
         assert np.array_equal(labels, call("pckmeans", annotations, X=1000 * X).labels)
 
 
@@ -293,7 +293,7 @@ def test_vectors_are_the_leading_ones_of_the_published_matrix(monkeypatch: pytes
     values, vectors = np.linalg.eigh((affinity + np.diag(sums.max() - sums)) / sums.max())
     assert values[-3] - values[-4] > 1e-3
     theirs = vectors[:, -3:] @ vectors[:, -3:].T
-    for largest in (60, 59):  # of all pairs, and sparse
+    for largest in (60, 59):  # the matrix has all pairs, or is sparse
         monkeypatch.setattr(spectral, "LARGEST_DENSE", largest)
         leading = spectral._leading(csr_array(affinity), 3)
         assert leading @ leading.T == pytest.approx(theirs, abs=1e-6)
