@@ -159,8 +159,8 @@ def own_names(tree: ast.AST) -> set[str]:
 
 def test_no_other_private_name_of_a_library_is_used() -> None:
     ours = set().union(*map(own_names, sources().values()))
-    documented = {part for *_, path in NAMES for part in path.split(".")} | DOCUMENTED | OF_PYTHON | ours
-    documented |= {name for *_, text in TEXTS for name in re.findall(r"\b_\w+", text)}
+    known_names = {part for *_, path in NAMES for part in path.split(".")} | DOCUMENTED | OF_PYTHON | ours
+    known_names |= {name for *_, text in TEXTS for name in re.findall(r"\b_\w+", text)}
     strange = []
     for place, tree in sources().items():
         for node in ast.walk(tree):
@@ -169,7 +169,7 @@ def test_no_other_private_name_of_a_library_is_used() -> None:
                 names = [
                     part for alias in node.names for part in (*(node.module or "").split("."), alias.name)
                 ]
-            private = [name for name in names if re.fullmatch(r"_[a-z]\w*", name) and name not in documented]
+            private = [name for name in names if re.fullmatch(r"_[a-z]\w*", name) and name not in known_names]
             strange += [f"{place}:{node.lineno} {name}" for name in private]
     assert not strange, "private names of libraries: do without them, or add them to NAMES"
 

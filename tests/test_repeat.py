@@ -87,11 +87,11 @@ def test_gap_is_that_of_the_true_labels(build: Callable[[str], Any]) -> None:
     name, cells = "mixtures-p08", 50 * 17
     gaps = pd.DataFrame(islice(build("truth").gaps(name), cells))
     assert set(gaps["dataset"]) == {"mixtures_k2"}
-    published = pd.read_csv(KEPT / "scores" / "truth.csv")
-    published = published[(published["sweep"] == name) & (published["dataset"] == "mixtures_k2")]
+    expected = pd.read_csv(KEPT / "scores" / "truth.csv")
+    expected = expected[(expected["sweep"] == name) & (expected["dataset"] == "mixtures_k2")]
     means = gaps.groupby(["p", "m", "model"], dropna=False, sort=False)["gap"].mean().round(3)
-    assert len(means) == len(published)
-    assert means.to_list() == pytest.approx(published["mean_gap"].to_list(), abs=2e-3)
+    assert len(means) == len(expected)
+    assert means.to_list() == pytest.approx(expected["mean_gap"].to_list(), abs=2e-3)
 
 
 def test_bayes_error_is_what_a_large_sample_has(build: Callable[[str], Any]) -> None:

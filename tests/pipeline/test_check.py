@@ -317,8 +317,8 @@ def flip(path: Path, where: tuple[int, ...]) -> None:
     """Change a value of an array, a number by its last bit."""
     array = zarr.open_array(path, mode="r+")
     value = np.asarray(array[where])
-    flipped = np.nextafter(value, 9) if value.dtype.kind == "f" else (value + 1) % 3
-    array[where] = np.where(value == value, flipped, 0)
+    new_value = np.nextafter(value, 9) if value.dtype.kind == "f" else (value + 1) % 3
+    array[where] = np.where(value == value, new_value, 0)
 
 
 FLIPPED = {

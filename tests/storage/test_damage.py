@@ -75,10 +75,10 @@ def test_what_is_intact_is_compared_when_computed_again(cube: Path, caplog: pyte
     results, store = draw_block(PLANS[0], block), BlockStore(cube)
     centroids = r"replicate=1/likelihood: .*centroids\[0, 0\] stored"
     for name, where, message in (("centroids", (1, 0, 0), centroids), ("annotations", (0, 0), "annotations")):
-        changed = results | {name: results[name].copy()}
-        changed[name][where] = 0
+        wrong_results = results | {name: results[name].copy()}
+        wrong_results[name][where] = 0
         with pytest.raises(CellMismatch, match=message) as caught:
-            store.write(block, changed)
+            store.write(block, wrong_results)
         assert list(caught.value.values) == [name]
     # lost values and times may be anything; so may a cell that fails now
     results["labels"][:] = 0
@@ -121,11 +121,11 @@ def test_a_stopped_repair_is_repeated(good: Path, cube: Path, monkeypatch: pytes
 def test_files_of_no_finished_block_are_removed_and_inputs_without_their_data_stay(cube: Path) -> None:
     (cube / "a/status/c.0.0.0.0").unlink()
     turn_bit(cube / "a/labels/c.0.0.0.0.0")
-    repaired = mend(cube)
-    assert repaired.blocks == ()
-    assert repaired.remade == ()
-    assert repaired.removed == ("a/labels/c.0.0.0.0.0",)
-    assert repaired.lost == {}
+    repair_result = mend(cube)
+    assert repair_result.blocks == ()
+    assert repair_result.remade == ()
+    assert repair_result.removed == ("a/labels/c.0.0.0.0.0",)
+    assert repair_result.lost == {}
     assert not (cube / "a/labels/c.0.0.0.0.0").exists()
     assert scan(cube).damaged == ()
     keys = ("a/X/c.0.0", "b/X/c.1.0.0")

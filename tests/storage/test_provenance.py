@@ -75,14 +75,14 @@ def test_processors_that_round_differently_are_of_other_classes_until_commands_m
     """Every command begins with these variables; values that a user has set stay."""
     plain = class_in({})
     assert class_in({}) == plain
-    emulated = {name: class_in(environment) for name, environment in EMULATED.items()}
-    assert len({plain, *emulated.values()}) == 1 + len(EMULATED), emulated
+    classes = {name: class_in(environment) for name, environment in EMULATED.items()}
+    assert len({plain, *classes.values()}) == 1 + len(EMULATED), classes
     start = "from sweep_clustering.__main__ import main, sys; sys.argv[1:] = ['--version']"
     start += "\ntry: main()\nexcept SystemExit: pass\n0"
-    started = class_in({}, start).splitlines()[-1]
-    assert started == provenance.machine_class() == class_in(same_arithmetic())
-    chosen = class_in({"OPENBLAS_CORETYPE": "Nehalem"}, start)
-    assert "BLAS Nehalem" in chosen
+    with_start = class_in({}, start).splitlines()[-1]
+    assert with_start == provenance.machine_class() == class_in(same_arithmetic())
+    with_choice = class_in({"OPENBLAS_CORETYPE": "Nehalem"}, start)
+    assert "BLAS Nehalem" in with_choice
 
 
 def test_runs_in_a_row_that_are_alike_have_one_place() -> None:

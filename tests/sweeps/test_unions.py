@@ -53,10 +53,10 @@ def test_rows_give_back_the_same_bits(structure: Structure, room: Room | None) -
     assert [rows[name].dtype for name in ROWS] == [np.int16, np.float64, np.float64]
     if room is not None:
         assert [len(rows[name]) for name in ROWS] == [40, 40, 400]
-    restored = read(rows)
-    assert restored is not None
-    assert_same_gaussians(restored, gaussians)
-    assert restored.matrices.shape == (len(gaussians.means), *[gaussians.means.shape[1]] * 2)
+    copy = read(rows)
+    assert copy is not None
+    assert_same_gaussians(copy, gaussians)
+    assert copy.matrices.shape == (len(gaussians.means), *[gaussians.means.shape[1]] * 2)
 
 
 def test_rows_that_a_cube_has_no_room_for_are_named() -> None:

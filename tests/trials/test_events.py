@@ -268,11 +268,11 @@ def test_a_worker_and_then_the_driver_killed(
     finally:
         kill_family(process.pid)
         process.communicate()
-    journalled, n_done = answers(cube), count_done(cube)
+    questions_before, n_done = answers(cube), count_done(cube)
     assert run(file, tmp_path) == 0
     assert_same_bits(reference, cube)
     questions, solved = computed
-    assert not journalled & set(questions)
+    assert not questions_before & set(questions)
     assert len(set(solved)) <= N_CELLS - n_done
 
 

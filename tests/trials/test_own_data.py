@@ -73,7 +73,7 @@ def test_names_are_coordinates_and_cells_hold_what_their_coordinates_draw_from_t
 ) -> None:
     cube = finished / "results" / "tiny.zarr"
     tree = open_cube(cube)
-    named, answered = tree["named"], tree["asked"]
+    named, with_answers = tree["named"], tree["asked"]
     assert named["feature"].values.tolist() == ["width", "height"]
     assert named["sample"].values.tolist() == [f"row {n}" for n in range(20) if n != 4]
     assert named.attrs["class_names"] == ["a kind0", "a kind1"]
@@ -82,7 +82,7 @@ def test_names_are_coordinates_and_cells_hold_what_their_coordinates_draw_from_t
     drawn = read_cell(tree, cell)
     assert [drawn.feature(n) for n in range(2)] == ["width", "height"]
     assert drawn.class_names == ("a kind0", "a kind1")
-    pool = answered["annotation_pool"].values
+    pool = with_answers["annotation_pool"].values
     text = [line.split() for line in (finished / "answers.txt").read_text().splitlines()]
     counts = [int(w) // (2 if i == j else 1) for i, j, _, w, *_ in text]
     expected = [(int(i) - 1, int(j) - 1, int(kind == "cannot")) for i, j, kind, *_ in text]
@@ -91,11 +91,11 @@ def test_names_are_coordinates_and_cells_hold_what_their_coordinates_draw_from_t
         where = annotation_seed(3, "asked", mixture=None, p=None, m=m, replicate=replicate)
         rows = np.random.default_rng(where).choice(len(pool), size=m, replace=False)
         for p in (0.8, 1.0):
-            held = answered["annotations"].sel(p=p, m=m, replicate=replicate).values
+            held = with_answers["annotations"].sel(p=p, m=m, replicate=replicate).values
             assert np.array_equal(held[:m], pool[rows])
             assert (held[m:] == -1).all()
-    assert answered.attrs["annotations"] == "drawn without replacement from the 44 of a file"
-    assert "assume" in answered["p"].attrs["long_name"]
+    assert with_answers.attrs["annotations"] == "drawn without replacement from the 44 of a file"
+    assert "assume" in with_answers["p"].attrs["long_name"]
     assert verify(cube, sample=1000).good
     scores_of_file = scores(tree, "asked")
     assert set(scores_of_file) == {"annotation_agreement", "objective"}
@@ -112,7 +112,7 @@ def test_a_cube_grows_and_is_repaired_with_the_names_and_answers_that_it_began_w
         with pytest.raises(InputError, match=r"as in the cube .name them as the cube does"):
             made(folder, GROWN)
     write_names(folder)
-    answers.write_text(changed := same.replace("must", "cannot", 1))
+    answers.write_text(other_answers := same.replace("must", "cannot", 1))
     with pytest.raises(InputError, match=r"data set asked, annotations_checksum: found '") as caught:
         made(folder, GROWN)
     assert len(caught.value.problems) == 1
@@ -129,7 +129,7 @@ def test_a_cube_grows_and_is_repaired_with_the_names_and_answers_that_it_began_w
     whole = {file: file.read_bytes() for file in chunks.values()}
     for file in whole:
         turn_bit(file)
-    answers.write_text(changed)
+    answers.write_text(other_answers)
     (lost,) = repair_cube(cube, data_dir=None, dry_run=False).lost.items()
     assert lost[0] == "asked/annotation_pool/c.0.0"
     assert "annotations_checksum" in lost[1]

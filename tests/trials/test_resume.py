@@ -308,7 +308,7 @@ def test_results_that_wait_for_a_cube_that_was_removed_are_not_those_of_the_next
     cube = tmp_path / "tiny.zarr"
     assert RunFolder(cube).last_run.journal.stat().st_size
     shutil.rmtree(cube)
-    reseeded = iris.replace("seed = ", "seed = 1")
-    assert run(write_spec(tmp_path, reseeded), tmp_path) == 0
-    assert run(write_spec(tmp_path, reseeded), tmp_path / "new") == 0
+    other_seed = iris.replace("seed = ", "seed = 1")
+    assert run(write_spec(tmp_path, other_seed), tmp_path) == 0
+    assert run(write_spec(tmp_path, other_seed), tmp_path / "new") == 0
     assert_same_bits(tmp_path / "new" / "tiny.zarr", cube)

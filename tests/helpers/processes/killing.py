@@ -181,8 +181,8 @@ class Site:
     def _check(self) -> None:
         assert_same_bits(self.reference, self.cube)
         restarts = [[(cell, r) for r in range(first, stop)] for cell, first, stop in self.begun()]
-        for finished, count in self.snapshots:
-            assert finished.isdisjoint(chain(*restarts[count:])), "what was reported done is computed again"
+        for cells_done, count in self.snapshots:
+            assert cells_done.isdisjoint(chain(*restarts[count:])), "what was reported done is computed again"
         times = Counter(chain(*restarts))
         self.repeated += times.total() - len(times)
         self.snapshots.clear()

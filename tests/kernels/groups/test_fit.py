@@ -131,10 +131,10 @@ def test_rows_of_a_cube_keep_the_fit(hidden: tuple[Floats, NDArray[np.int64]], s
     X, labels = hidden
     structure = Structure(space, 1, LINEAR, first=Structure(space, 1, AVERAGE))
     fit = Table(X, 3, SeedSequence(0)).solve(structure, drawn(labels, 300, 0.9), np.random.default_rng(0))
-    restored = from_rows(to_rows(fit), X.shape[1], 3)
-    assert restored is not None
-    assert restored.structure == structure
-    assert restored.predict(restored.place(X)).tolist() == fit.predict(fit.place(X)).tolist()
+    fit_of_rows = from_rows(to_rows(fit), X.shape[1], 3)
+    assert fit_of_rows is not None
+    assert fit_of_rows.structure == structure
+    assert fit_of_rows.predict(fit_of_rows.place(X)).tolist() == fit.predict(fit.place(X)).tolist()
 
 
 def right(labels: NDArray[np.int64], n_answers: int) -> Answers:

@@ -131,11 +131,11 @@ def test_distances_to_a_draw_are_those_of_one_sample_at_a_time(n_samples: int) -
     for i, x in enumerate(X):
         weights[i] = min(distances[i], plain(genetic.squared_distance)(x, X[:1].T, 0))
         total += weights[i]
-    lowered = distances.copy()
-    assert plain(genetic.lower_weights)(X, 0, lowered, False) == total
-    assert np.array_equal(lowered, distances)
-    assert plain(genetic.lower_weights)(X, 0, lowered, True) == total
-    assert np.array_equal(lowered, weights)
+    result = distances.copy()
+    assert plain(genetic.lower_weights)(X, 0, result, False) == total
+    assert np.array_equal(result, distances)
+    assert plain(genetic.lower_weights)(X, 0, result, True) == total
+    assert np.array_equal(result, weights)
 
 
 def test_kmeans_agrees_with_oracle_and_keeps_empty_clusters() -> None:

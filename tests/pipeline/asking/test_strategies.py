@@ -184,9 +184,9 @@ def test_the_farthest_sample_is_asked_against_its_nearest_of_each_group() -> Non
     X = np.array([[0.0], [1.0], [10.0], [11.0], [30.0], [5.0]])
     answers = np.array([[0, 1, 0], [2, 3, 0], [1, 2, 1]])
     belief = made_up(np.tile([0, 0, 1, 1, 1, 0], (3, 1)), X=X)
-    scored = strategies.farthest_first(belief, answers, 3, np.random.default_rng(0))
+    choice = strategies.farthest_first(belief, answers, 3, np.random.default_rng(0))
     # 30 is the farthest: against 11 of one group, against 1 of the other; then 5, which is 4 away from 1
-    np.testing.assert_array_equal(scored.pairs, [[3, 4], [1, 4], [1, 5]])
+    np.testing.assert_array_equal(choice.pairs, [[3, 4], [1, 4], [1, 5]])
 
 
 def test_a_committee_asks_where_resampled_answers_divide_it() -> None:
@@ -194,8 +194,8 @@ def test_a_committee_asks_where_resampled_answers_divide_it() -> None:
     X = np.concatenate([rng.normal(-6.0, 0.5, (20, 1)), rng.normal(6.0, 0.5, (20, 1)), [[0.0]]])
     # the sample in the middle is said to be with either side once
     answers = np.array([[40, 1, 0], [40, 30, 0], [0, 1, 0], [20, 21, 0]])
-    scored = strategies.committee(made_up(np.tile([0] * 20 + [1] * 21, (3, 1)), X=X), answers, 10, rng)
-    assert (scored.pairs == 40).any(axis=1).all()
+    choice = strategies.committee(made_up(np.tile([0] * 20 + [1] * 21, (3, 1)), X=X), answers, 10, rng)
+    assert (choice.pairs == 40).any(axis=1).all()
 
 
 # Questions of a strategy, without those that were asked before.
@@ -214,9 +214,9 @@ def test_more_are_asked_for_until_enough_are_left(monkeypatch: pytest.MonkeyPatc
     how: Any = {"strategy": "in order", "count": 5, "seed": SEED}
     for last, expected in ((20, [20, 21, 22, 23, 24]), (38, [38, 39])):
         left_out = {(0, j) for j in range(10, last)}
-        scored = strategies.choose(random_belief(0), answers, left_out=left_out, **how)
-        assert scored.pairs[:, 1].tolist() == expected
-        assert scored.scores.tolist() == [1 - place for place in expected]
+        choice = strategies.choose(random_belief(0), answers, left_out=left_out, **how)
+        assert choice.pairs[:, 1].tolist() == expected
+        assert choice.scores.tolist() == [1 - place for place in expected]
     assert counts[:3] == [5, 15, 35]
 
 
@@ -228,11 +228,11 @@ ONE = np.array([[0, 1, 0]])  # so that it is no cold start
 @pytest.mark.parametrize("answers", [NO_ANSWERS, ANSWERS], ids=["cold", "answers"])
 def test_pairs_come_once_and_are_as_many_as_asked(strategy: str, answers: NDArray[np.int_]) -> None:
     for count in (1, 20, 100):
-        scored = STRATEGIES[strategy](random_belief(2), answers, count, np.random.default_rng(0))
-        assert len(scored.pairs) == len(scored.scores) == min(count, 66)  # 12 samples have 66 pairs
-        assert (scored.pairs[:, 0] < scored.pairs[:, 1]).all()
-        assert len({tuple(pair) for pair in scored.pairs.tolist()}) == len(scored.pairs)
-        assert (scored.scores >= 0).all()
+        choice = STRATEGIES[strategy](random_belief(2), answers, count, np.random.default_rng(0))
+        assert len(choice.pairs) == len(choice.scores) == min(count, 66)  # 12 samples have 66 pairs
+        assert (choice.pairs[:, 0] < choice.pairs[:, 1]).all()
+        assert len({tuple(pair) for pair in choice.pairs.tolist()}) == len(choice.pairs)
+        assert (choice.scores >= 0).all()
 
 
 @pytest.mark.parametrize(("seed", "accuracy"), [(0, 0.7), (1, 0.9), (2, 1.0)])
@@ -241,16 +241,16 @@ def test_information_is_the_greedy_choice_by_remaining_variance(
 ) -> None:
     belief = random_belief(seed, accuracy=accuracy)
     count, noise = 8, max(accuracy * (1 - accuracy) / (2 * accuracy - 1) ** 2, LEAST_NOISE)
-    scored = strategies.information(belief, ONE, count, np.random.default_rng(0))
+    choice = strategies.information(belief, ONE, count, np.random.default_rng(0))
     every = all_pairs(12)
     together = np.array([[draw[i] == draw[j] for i, j in every] for draw in belief.draws], dtype=float)
     covariance = np.cov(together, rowvar=False, bias=True)
     place = {tuple(pair): number for number, pair in enumerate(every.tolist())}
     before: list[int] = []
-    for pair, score in zip(scored.pairs.tolist(), scored.scores, strict=True):
+    for pair, score in zip(choice.pairs.tolist(), choice.scores, strict=True):
         inner = covariance[np.ix_(before, before)] + noise * np.eye(len(before))
-        explained = covariance[:, before] @ np.linalg.solve(inner, covariance[before])
-        remaining = np.diag(covariance - explained).copy()
+        reduction = covariance[:, before] @ np.linalg.solve(inner, covariance[before])
+        remaining = np.diag(covariance - reduction).copy()
         remaining[before] = -1.0
         at = place[tuple(pair)]
         assert remaining[at] == pytest.approx(remaining.max(), abs=1e-9)
@@ -265,13 +265,13 @@ def test_information_is_the_greedy_choice_by_remaining_variance(
 def test_overall_is_the_greedy_choice_by_what_is_left_of_all_pairs(seed: int, accuracy: float) -> None:
     belief = random_belief(seed, accuracy=accuracy)
     noise = max(accuracy * (1 - accuracy) / (2 * accuracy - 1) ** 2, LEAST_NOISE)
-    scored = strategies.overall(belief, ONE, 8, np.random.default_rng(0))
+    choice = strategies.overall(belief, ONE, 8, np.random.default_rng(0))
     every = all_pairs(12)
     together = np.array([[draw[i] == draw[j] for i, j in every] for draw in belief.draws], dtype=float)
     covariance = np.cov(together, rowvar=False, bias=True)
     place = {tuple(pair): number for number, pair in enumerate(every.tolist())}
     before: list[int] = []
-    for pair, score in zip(scored.pairs.tolist(), scored.scores, strict=True):
+    for pair, score in zip(choice.pairs.tolist(), choice.scores, strict=True):
         at = place[tuple(pair)]
         after = [
             np.trace(covariance - np.outer(column, column) / (column[number] + noise))
@@ -288,9 +288,9 @@ def test_overall_decides_on_many_before_one() -> None:
     draws[:, 6:] = 1
     draws[::2, 3:6] = 1  # three that go together
     draws[1::4, 0], draws[2::4, 0] = 1, 1  # and one goes by itself
-    scored = strategies.overall(made_up(draws, accuracy=0.9), ONE, 1, np.random.default_rng(0))
-    assert set(scored.pairs[0].tolist()) & {3, 4, 5}
-    assert 0 not in scored.pairs[0]
+    choice = strategies.overall(made_up(draws, accuracy=0.9), ONE, 1, np.random.default_rng(0))
+    assert set(choice.pairs[0].tolist()) & {3, 4, 5}
+    assert 0 not in choice.pairs[0]
 
 
 def test_beliefs_about_few_classes_are_those_without_merged_groups() -> None:
@@ -370,8 +370,8 @@ def test_many_classes_are_asked_for_merges_and_the_old_designs_never_compare_gro
 def test_doubtful_samples_come_against_sure_ones_and_doubtful_answers_again() -> None:
     draws = np.repeat([[0, 0, 0, 1, 1, 1]], 10, axis=0)
     draws[:4, 2] = 1
-    scored = STRATEGIES["anchors"](made_up(draws), NO_ANSWERS, 2, np.random.default_rng(0))
-    assert scored.pairs[0].tolist() in ([0, 2], [1, 2])  # the partner is of the likeliest cluster of 2
+    choice = STRATEGIES["anchors"](made_up(draws), NO_ANSWERS, 2, np.random.default_rng(0))
+    assert choice.pairs[0].tolist() in ([0, 2], [1, 2])  # the partner is of the likeliest cluster of 2
     answers = np.array([[0, 1, 0], [4, 2, 1], [3, 4, 0]])
-    scored = STRATEGIES["again"](made_up(draws), answers, 3, np.random.default_rng(0))
-    assert scored.pairs[0].tolist() == [2, 4]
+    choice = STRATEGIES["again"](made_up(draws), answers, 3, np.random.default_rng(0))
+    assert choice.pairs[0].tolist() == [2, 4]

@@ -286,8 +286,8 @@ def test_a_reader_that_leaves_is_no_fault_and_a_full_disk_is_said_in_one_line(
     monkeypatch.setenv("SWEEP_USER_CACHE", str(tmp_path))  # no data set is there, read or not
     reader, writer = os.pipe()
     os.close(reader)
-    with open(writer, "wb") as closed, open("/dev/full", "wb") as disk:
-        process = run(command, finished, tmp_path, stdout=disk if full else closed)
+    with open(writer, "wb") as closed_pipe, open("/dev/full", "wb") as disk:
+        process = run(command, finished, tmp_path, stdout=disk if full else closed_pipe)
     stderr = process.stderr
     assert process.returncode == code
     assert "Traceback" not in stderr
@@ -364,8 +364,8 @@ def some(**options: Any) -> None:
     ],
 )
 def test_a_command_gets_settings_and_is_shown_as_it_was_typed(line: str, changed: dict[str, object]) -> None:
-    printed, *lines = CliRunner().invoke(some, shlex.split(line)).stdout.splitlines()
-    assert printed == str(changed)
+    settings_line, *lines = CliRunner().invoke(some, shlex.split(line)).stdout.splitlines()
+    assert settings_line == str(changed)
     assert shlex.split("\n".join(lines).replace("\\\n", "")) == ["sweep", "some", *shlex.split(line)]
     assert all(len(line) <= 78 for line in lines)
     assert len(lines) == 1 + ("'a b'" in line)

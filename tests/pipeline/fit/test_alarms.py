@@ -153,10 +153,10 @@ def test_the_number_of_clusters_is_asked_about_if_rows_and_kinds_are_right() -> 
 
 def test_answers_that_contradict_each_other_or_the_number_of_clusters() -> None:
     pairs = np.array([[i, i + 60] for i in range(30)])
-    contradicting = [Layer(MUST, pairs[:12], None, 0.95), Layer(CANNOT, pairs, None, 0.95)]
-    assert any("have both answers" in text for text in found(layers=contradicting))
-    contradicting[0] = replace(contradicting[0], pairs=pairs[:2])
-    assert not any("have both answers" in text for text in found(layers=contradicting))
+    layers = [Layer(MUST, pairs[:12], None, 0.95), Layer(CANNOT, pairs, None, 0.95)]
+    assert any("have both answers" in text for text in found(layers=layers))
+    layers[0] = replace(layers[0], pairs=pairs[:2])
+    assert not any("have both answers" in text for text in found(layers=layers))
     apart = np.array(list(itertools.combinations(range(0, 150, 30), 2)))  # five samples
     layers = [Layer(CANNOT, apart, None, None)]
     assert any("5 samples are all said to be apart" in text for text in found(layers=layers))

@@ -390,14 +390,14 @@ def test_predict_and_score_are_those_of_the_densities(covariance: str, proportio
     X = np.column_stack([X, np.full(120, 7.0)])
     with pytest.warns(UserWarning, match="1 of 3 features is constant"):
         estimator = small(2, covariance=covariance, proportions=proportions).fit(X)
-    used = estimator.features_used_.tolist()
-    assert used == [0, 1, 2][: 3 if covariance in SPHERES else 2]  # shapes with a prior leave it out
+    axes = estimator.features_used_.tolist()
+    assert axes == [0, 1, 2][: 3 if covariance in SPHERES else 2]  # shapes with a prior leave it out
     matrices = [estimator.covariances_] * 2 if covariance == "tied" else estimator.covariances_
     whole = [np.asarray(matrix) * np.eye(3) if np.ndim(matrix) < 2 else matrix for matrix in matrices]
     samples = np.column_stack([rng.normal(2, 4, size=(200, 2)), np.full(200, 7.0)])
     pairs = zip(estimator.cluster_centers_, whole, strict=True)
-    densities = [multivariate_normal(mean[used], matrix[np.ix_(used, used)]) for mean, matrix in pairs]
-    logs = np.array([density.logpdf(samples[:, used]) for density in densities])
+    densities = [multivariate_normal(mean[axes], matrix[np.ix_(axes, axes)]) for mean, matrix in pairs]
+    logs = np.array([density.logpdf(samples[:, axes]) for density in densities])
     shares = estimator.sizes_ / 120 if proportions == "free" else np.full(2, 0.5)
     logs += np.log(shares)[:, None]
     assert estimator.predict(samples).tolist() == logs.argmax(axis=0).tolist()

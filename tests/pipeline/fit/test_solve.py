@@ -95,18 +95,18 @@ def test_costs_are_minus_log_densities(n_axes: int) -> None:
         covariances = covariances.diagonal(axis1=1, axis2=2).copy()
     if n_axes == 1:
         covariances = covariances.mean(axis=1)
-    X, used = rng.normal(size=(50, 40)) * units, np.arange(3, 40)
-    costs = fits.assignment_costs(X, centers, covariances, used)
+    X, axes = rng.normal(size=(50, 40)) * units, np.arange(3, 40)
+    costs = fits.assignment_costs(X, centers, covariances, axes)
     for k, covariance in enumerate(covariances):
         whole = covariance * np.eye(40) if n_axes < 3 else covariance
-        density = multivariate_normal(centers[k, used], whole[np.ix_(used, used)])
-        expected = -density.logpdf(X[:, used]) - len(used) / 2 * np.log(2 * np.pi)
+        density = multivariate_normal(centers[k, axes], whole[np.ix_(axes, axes)])
+        expected = -density.logpdf(X[:, axes]) - len(axes) / 2 * np.log(2 * np.pi)
         np.testing.assert_allclose(costs[:, k], expected, rtol=1e-8)
     # no bit depends on the other rows
     for rows in (slice(1), slice(7, 8), slice(0, 50, 3), slice(10, 31)):
-        np.testing.assert_array_equal(fits.assignment_costs(X[rows], centers, covariances, used), costs[rows])
+        np.testing.assert_array_equal(fits.assignment_costs(X[rows], centers, covariances, axes), costs[rows])
     covariances[1] = 0.0
-    assert np.isinf(fits.assignment_costs(X, centers, covariances, used)[:, 1]).all()
+    assert np.isinf(fits.assignment_costs(X, centers, covariances, axes)[:, 1]).all()
 
 
 # How sure a solution is of its labels: starts, membership, agreement of chains, pairs.

@@ -31,7 +31,7 @@ TIMES = {"12h": 43_200.0, "90 s": 90.0, 2.5: 2.5}
 
 
 @pytest.mark.parametrize(
-    ("check", "accepted", "refused"),
+    ("check", "values", "refused"),
     [
         (keys.size, SIZES, [*NO_NUMBERS, 1.5, 2e9, 64, "1kB", "GB", " GiB", "1e400GB"]),
         (keys.time_span, TIMES, [*NO_NUMBERS, "0s", "h", "1e400h", "nan", float("nan"), 1e300]),
@@ -45,8 +45,8 @@ TIMES = {"12h": 43_200.0, "90 s": 90.0, 2.5: 2.5}
         (keys.pairs, {}, [["a"], {"a": None}, {"a": "b\nc"}, {"": 1}]),
     ],
 )
-def test_values_one_by_one(check: Any, accepted: dict[Any, Any], refused: list[Any]) -> None:
-    for value, expected in accepted.items():
+def test_values_one_by_one(check: Any, values: dict[Any, Any], refused: list[Any]) -> None:
+    for value, expected in values.items():
         assert check(value) == expected
         assert type(check(value)) is type(expected)
     for value in refused:

@@ -492,8 +492,8 @@ def test_counts_are_those_of_all_cells(seed: int) -> None:
             for cell in cells:
                 if written[cell] == waiting.get(cell) == FAILED:
                     del waiting[cell]
-            changed = board.write(block, np.array([written[cell] for cell in block.cells()], np.int8))
-            assert set(compress(block.cells(), changed)) == unknown
+            is_changed = board.write(block, np.array([written[cell] for cell in block.cells()], np.int8))
+            assert set(compress(block.cells(), is_changed)) == unknown
             assert_same(board, written, waiting, {})
         if rng.random() < 0.5:  # a page does not see every state
             version, before = board.advance(), version

@@ -76,15 +76,15 @@ def submit(folder: Path) -> Any:
 
 
 def test_a_run_is_recorded_from_its_begin_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    recorded: list[HeadRecord] = []
+    records: list[HeadRecord] = []
 
     def run(request: Request, record: HeadRecord, *_: object) -> End:
-        recorded.extend((record, record_of(tmp_path)))
+        records.extend((record, record_of(tmp_path)))
         return End(COMPLETE, "finished")
 
     monkeypatch.setattr(head, "_run", run)
     assert submit(tmp_path).exit_code == 0
-    (record, record_on_disk), after = recorded, record_of(tmp_path)
+    (record, record_on_disk), after = records, record_of(tmp_path)
     assert record == record_on_disk
     assert record.state == RUNNING
     assert record.restarts == 0

@@ -197,10 +197,10 @@ def test_skipped_data_sets_are_said_loudly(tmp_path: Path, monkeypatch: pytest.M
 @pytest.fixture
 def requests(monkeypatch: pytest.MonkeyPatch) -> list[Request]:
     """Return the requests that would have been run or handed over."""
-    collected: list[Request] = []
-    monkeypatch.setattr(submission, "run_head", lambda request, console: collected.append(request) or 0)
-    monkeypatch.setattr(submission, "detach", lambda request: collected.append(request) or 0)
-    return collected
+    requests_made: list[Request] = []
+    monkeypatch.setattr(submission, "run_head", lambda request, console: requests_made.append(request) or 0)
+    monkeypatch.setattr(submission, "detach", lambda request: requests_made.append(request) or 0)
+    return requests_made
 
 
 def test_a_serial_run_needs_no_profile_and_has_its_cells(tmp_path: Path, requests: list[Request]) -> None:

@@ -92,10 +92,10 @@ def test_a_restart_computed_twice_must_give_the_same_bits() -> None:
     assert result.seconds == 3.0
     result.add(solved(1, 4))
     assert result.seconds == 3.0, "nothing new"
-    changed = OBJECTIVES.copy()
-    changed[2] = np.nextafter(changed[2], 0)
+    objectives = OBJECTIVES.copy()
+    objectives[2] = np.nextafter(objectives[2], 0)
     with pytest.raises(Mismatch, match=r"iris/p=0.9/m=75/replicate=1/posterior, restart 2"):
-        result.add(solved(1, 4, changed))
+        result.add(solved(1, 4, objectives))
     with pytest.raises(ArithmeticError):
         best_of([1.0, NAN])
 

@@ -133,8 +133,8 @@ def test_tasks_follow_the_length_of_each_cell_and_some_cells_are_never_split() -
     auto, posterior = replace(CELL, model="posterior-auto"), replace(CELL, model="posterior")
     choosing = timed({CELL: 1.0, BASELINE: 1.0})
     choosing.measured |= {Key.of(cell, 0): Times(1.0, 3.0) for cell in (auto, posterior)}
-    chosen = Span(replace(auto, replicate=1), 1, 5, chosen=CHOSEN)
-    work = [Span(CELL, 0, 2), Span(auto, 0, 5), chosen, Span(replace(auto, replicate=2), 0, 1)]
+    span_with_choice = Span(replace(auto, replicate=1), 1, 5, chosen=CHOSEN)
+    work = [Span(CELL, 0, 2), Span(auto, 0, 5), span_with_choice, Span(replace(auto, replicate=2), 0, 1)]
     tasks = list(make_batches(SCIENCE, work, choosing, seconds=8.0))
     assert [task.spans for task in tasks] == [(work[0],), (work[1],), (work[2], work[3])]
     assert [task.predicted for task in tasks] == [2.0, 8.0, 8.0]

@@ -89,10 +89,10 @@ def test_restarts_of_any_split_have_the_same_bits_and_one_choice(monkeypatch: py
     header, arrays = to_record([first])
     assert_same_gaussians(whole.gaussians, settled(ANY, SCIENCE, 4).bare.gaussians)
     plans = {"blobs": replace(PLAN, unions=unions_of([Search()], PLAN))}
-    (restored,) = from_record(header, arrays, plans)
-    assert restored.chosen.is_same(first.chosen)
-    assert np.isfinite(restored.chosen.base_rate)
-    assert_same_gaussians(restored.gaussians, first.gaussians)
+    (copy,) = from_record(header, arrays, plans)
+    assert copy.chosen.is_same(first.chosen)
+    assert np.isfinite(copy.chosen.base_rate)
+    assert_same_gaussians(copy.gaussians, first.gaussians)
     for name, at, wrong in (("component_class", 0, 3), ("component_values", 15, np.nan)):
         damaged = {**arrays, name: arrays[name].copy()}
         damaged[name][at] = wrong
@@ -129,8 +129,8 @@ def test_named_components_are_those_of_every_restart() -> None:
         assert len(named.gaussians.weights) == 9
         assert named.gaussians.means.shape == (9, 1)
         assert named.gaussians.structure == Structure(1, 3, cell.model.partition("-")[2] or "spherical")
-        (restored,) = from_record(*to_record([named]))
-        assert_same_gaussians(restored.gaussians, named.gaussians)
+        (copy,) = from_record(*to_record([named]))
+        assert_same_gaussians(copy.gaussians, named.gaussians)
         (scored,) = solve(Span(cell, 0, 2), science=Science(11, (replace(search, held_out=True),), 3))
         assert scored.objectives.tobytes() == named.objectives.tobytes()
         assert (scored.chosen is None) == model.startswith("unsupervised")

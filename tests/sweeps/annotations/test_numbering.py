@@ -73,11 +73,11 @@ def test_answers_that_are_not_clear_are_asked_about(tmp_path: Path) -> None:
 
 def test_rows_that_are_left_out_keep_their_numbers(tmp_path: Path) -> None:
     X, labels = table(2)
-    used = np.setdiff1d(np.arange(N), [3, 100, 101, 400])
+    used_rows = np.setdiff1d(np.arange(N), [3, 100, 101, 400])
     pairs = answers(2, labels, 400)
     for first in (0, 1):
         moved = pairs.assign(i=pairs["i"] + first, j=pairs["j"] + first)
-        assert numbered(tmp_path, moved, X[used], SampleRows(N, used)).first_row == first
+        assert numbered(tmp_path, moved, X[used_rows], SampleRows(N, used_rows)).first_row == first
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
@@ -118,9 +118,9 @@ def test_answers_never_speak_for_the_wrong_numbering(
 @pytest.mark.parametrize("count", [9, 300])
 def test_rows_that_are_added_to_a_file_do_not_count_as_its_others_say(tmp_path: Path, count: int) -> None:
     X, labels = table(4)
-    written, added = answers(4, labels, 20).assign(first_row=0), answers(5, labels, count)
+    question_rows, added = answers(4, labels, 20).assign(first_row=0), answers(5, labels, count)
     added[["i", "j"]] += 1
-    numbering = numbered(tmp_path, pd.concat([written, added]), X)
+    numbering = numbered(tmp_path, pd.concat([question_rows, added]), X)
     assert numbering.first_row == 1
     assert (numbering.problem is None) == (count == 300)
 

@@ -252,16 +252,16 @@ def test_table_agrees_with_published_statistics_from_raw_file_zip_and_cache(
     assert data.n_clusters == len(data.table.class_names) == len(counts)
     raw, zip_name = raw_data / published.file, Path(published.url).name
     zips = folder(tmp_path / "zips", {zip_name: zipped({f"some/where/{published.file}": raw.read_bytes()})})
-    filled = folder(tmp_path / "filled", {published.file: raw.read_bytes()})
+    full_cache = folder(tmp_path / "filled", {published.file: raw.read_bytes()})
     monkeypatch.setenv("SWEEP_DATA_DIR", str(zips))
     from_zip = builtin.find(name)
     monkeypatch.setenv("SWEEP_DATA_DIR", "")
-    monkeypatch.setenv("SWEEP_USER_CACHE", str(filled))
+    monkeypatch.setenv("SWEEP_USER_CACHE", str(full_cache))
     from_cache = builtin.find(name)
     assert {source.table.checksum() for source in (data, from_zip, from_cache)} == {entry.checksum}
     assert data.source == f"data directory {raw}"
     assert from_zip.source == f"data directory {zips / zip_name}"
-    assert from_cache.source == f"user cache {filled / published.file}"
+    assert from_cache.source == f"user cache {full_cache / published.file}"
 
 
 BUNDLED: dict[str, Callable[[], Any]] = {

@@ -41,8 +41,8 @@ def test_checksum_sees_values_shape_and_labels() -> None:
         (X, labels[::-1]),
         (np.nextafter(X, 9), labels),
     ]
-    first, *changed = [LabelledTable(*table, ()).checksum() for table in tables]
-    assert len({first, *changed}) == 5
+    first, *checksums = [LabelledTable(*table, ()).checksum() for table in tables]
+    assert len({first, *checksums}) == 5
     same = LabelledTable(np.asfortranarray(X).astype(">f8"), labels.astype(np.int64), ("a", "b"))
     assert same.checksum() == first
 
@@ -77,8 +77,8 @@ def test_what_seems_to_have_one_unit_is_left_alone_by_the_scale_auto() -> None:
         assert np.array_equal(reading.scale(X, "auto"), X), name
     assert np.array_equal(reading.scale(mixed, "auto"), reading.scale(mixed, "standard"))
     # beside columns of 0 and 1, numbers of one unit are not those of the words
-    scaled = reading.scale(np.column_stack([words, 10 * lengths]), "auto")
-    assert np.array_equal(scaled, np.column_stack([words, reading.scale(10 * lengths, "standard")]))
+    scaled_table = reading.scale(np.column_stack([words, 10 * lengths]), "auto")
+    assert np.array_equal(scaled_table, np.column_stack([words, reading.scale(10 * lengths, "standard")]))
 
 
 @pytest.mark.parametrize("how", ["none", "standard", "minmax", "auto"])
