@@ -1,7 +1,8 @@
 """Classes of any shape beside one Gaussian a class: `python -m benchmarks any_shape`.
 
-Four tables, standardised, with as many pairs as samples, one in ten of them wrong. Writes the picture of the
-guide too. Sonar is read from the clustering suite beside the checkout; without it the others are drawn.
+Four tables are standardised, with as many pairs as samples, one in ten of them wrong. The benchmark also
+draws the picture of the guide. Sonar is read from the clustering suite beside the checkout. Without the suite
+only the other tables are drawn.
 """
 
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from checkout import ROOT, SHARED
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
+from quality import match_classes
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_breast_cancer, make_circles
 from tables import Table
@@ -23,7 +24,8 @@ from sweep_clustering.pipeline.fit.solve import FitResult, fit
 from sweep_clustering.pipeline.report.cell import draw_ellipses, in_a_plane
 from sweep_clustering.sweeps.annotations.draw import draw_annotations
 
-ACCURACY, SEED = 0.9, 0
+ACCURACY = 0.9
+SEED = 0
 SONAR = SHARED / "data" / "suite" / "uci"
 PICTURE = ROOT / "docs" / "pictures" / "any-shape.png"
 RESULTS = Table(
@@ -36,7 +38,7 @@ Data = tuple[NDArray[np.float64], NDArray[np.int16]]
 
 
 def spiral(n: int = 400) -> Data:
-    """Two arms."""
+    """Draw two arms."""
     rng, arm = np.random.default_rng(1), np.arange(n) % 2
     turn = 0.6 + 2.6 * np.pi * np.sqrt(rng.random(n))
     angle = turn + np.pi * arm
@@ -45,10 +47,10 @@ def spiral(n: int = 400) -> Data:
 
 
 def every_table() -> Iterator[tuple[str, Data]]:
-    """Tables by name."""
+    """Yield the tables by name."""
     yield "spiral", spiral()
-    rings, of_ring = make_circles(400, factor=0.45, noise=0.08, random_state=0)
-    yield "rings", (rings, of_ring.astype(np.int16))
+    rings, ring = make_circles(400, factor=0.45, noise=0.08, random_state=0)
+    yield "rings", (rings, ring.astype(np.int16))
     cancer = load_breast_cancer()
     yield "breast cancer", (cancer.data, cancer.target.astype(np.int16))
     if SONAR.is_dir():
@@ -57,52 +59,47 @@ def every_table() -> Iterator[tuple[str, Data]]:
 
 
 def measure() -> dict[str, str]:
-    """Fit, draw, and say how well."""
-    rows, drawn = [], []
+    """Fit the tables, draw the fits, and score them."""
+    rows, pictures = [], []
     for name, (raw, truth) in every_table():
         X, n_clusters = (raw - raw.mean(axis=0)) / raw.std(axis=0), int(truth.max()) + 1
         pairs = draw_annotations(np.random.default_rng(SEED), truth, p=ACCURACY, m=len(X))
-        given: Any = {"n_clusters": n_clusters, "restarts": 10, "seed": SEED}
+        options: Any = {"n_clusters": n_clusters, "restarts": 10, "seed": SEED}
         layers = layers_from_annotations(pairs, ACCURACY)
         tuned = settings_of({"feature_weight": "effective", "proportions": "free"})
-        one = fit(X, layers, model="conditional", covariance="auto", settings=tuned, **given)
-        chosen = fit(X, layers, model="conditional-any", settings=settings_of({}), **given)
+        gaussian_fit = fit(X, layers, model="conditional", covariance="auto", settings=tuned, **options)
+        union_fit = fit(X, layers, model="conditional-any", settings=settings_of({}), **options)
         plain = KMeans(n_clusters, n_init=10, random_state=SEED).fit_predict(X)
         scores = [
-            f"{adjusted_rand(truth, labels):.2f}" for labels in (plain, one.best.labels, chosen.best.labels)
+            f"{adjusted_rand(truth, labels):.2f}"
+            for labels in (plain, gaussian_fit.best.labels, union_fit.best.labels)
         ]
-        rows.append((name, *X.shape, *scores, chosen.structure, f"{chosen.seconds:.1f}"))
-        drawn.append((name, X, truth, one, chosen, scores))
-    draw(drawn)
+        rows.append((name, *X.shape, *scores, union_fit.structure, f"{union_fit.seconds:.1f}"))
+        pictures.append((name, X, truth, gaussian_fit, union_fit, scores))
+    draw(pictures)
     return {RESULTS.name: RESULTS.markdown(rows)}
 
 
 def draw(
     fits: list[tuple[str, NDArray[np.float64], NDArray[np.int16], FitResult, FitResult, list[str]]],
 ) -> None:
-    """Classes, labels of one Gaussian a class, and labels of any shape with the components."""
+    """Draw classes, labels of one Gaussian a class, and labels of any shape with the components."""
     figure, grid = plt.subplots(len(fits), 3, figsize=(9, 2.9 * len(fits)), squeeze=False)
-    for row, (name, X, truth, one, chosen, scores) in zip(grid, fits, strict=True):
-        solution = chosen.solution
+    for row, (name, X, truth, gaussian_fit, union_fit, scores) in zip(grid, fits, strict=True):
+        solution = union_fit.solution
         assert solution is not None
         plane, ellipses = in_a_plane(X, solution)
         titles = (f"{name}: classes", f"one Gaussian a class, ARI {scores[1]}", f"any shape, ARI {scores[2]}")
         for axes, labels, title in zip(
-            row, (truth, one.best.labels, chosen.best.labels), titles, strict=True
+            row, (truth, gaussian_fit.best.labels, union_fit.best.labels), titles, strict=True
         ):
-            colours = [f"C{label}" for label in matched(labels, truth)[labels]]
+            colours = [f"C{label}" for label in match_classes(labels, truth)[labels]]
             axes.scatter(*plane.T, s=7, c=colours, alpha=0.6, linewidths=0)
             axes.set(title=title, xticks=[], yticks=[])
             axes.title.set_fontsize(9)
-        draw_ellipses(row[2], ellipses, [f"C{each}" for each in matched(chosen.best.labels, truth)])
+        draw_ellipses(
+            row[2], ellipses, [f"C{label}" for label in match_classes(union_fit.best.labels, truth)]
+        )
     figure.tight_layout()
     figure.savefig(PICTURE, dpi=110)
     plt.close(figure)
-
-
-def matched(labels: NDArray[np.int16], truth: NDArray[np.int16]) -> NDArray[np.int64]:
-    """Class of each cluster, one to one, by the samples that they share."""
-    n_classes = int(truth.max()) + 1
-    shared = np.zeros((n_classes, n_classes))
-    np.add.at(shared, (labels, truth), 1)
-    return np.asarray(linear_sum_assignment(shared, maximize=True)[1])

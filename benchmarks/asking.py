@@ -1,10 +1,10 @@
-"""Pairs chosen against pairs drawn: `python -m benchmarks asking`, an hour on two cores.
+"""Chosen pairs beside drawn ones: `python -m benchmarks asking`, an hour on two cores.
 
-Six real data sets, standardised, and a mixture of each of K = 3 and 5; five paths of questions for each
-and each accuracy, in batches of N / 8. What a path has asked by then is what the conditional model with the
-shape that the annotations choose, the effective weight of the features and free proportions is fitted to, the
-best of five restarts; so are as many uniform pairs. Standard errors are those of the means of the eight
-data sets. Draws asking.png of the documents.
+The data are six real data sets, standardised, and a mixture of each of K = 3 and 5. Each data set and
+accuracy has five paths of questions, in batches of N / 8. The conditional model is fitted to the answers of a
+path so far, and to as many uniform pairs. Annotations choose its shape, it has the effective weight of the
+features and free proportions, and the fit is the best of five restarts. Standard errors are those of the
+means of the eight data sets. The benchmark draws asking.png of the documents.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,8 +17,7 @@ import numpy as np
 from checkout import ROOT
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
-from quality import REAL, real_data
-from scipy.optimize import linear_sum_assignment
+from quality import REAL, match_classes, real_data
 from suite import SUITE, read
 from tables import Table, mean_error
 
@@ -37,7 +36,7 @@ ACCURACIES = (0.8, 0.9, 1.0)
 PATHS = 5
 MIXTURES = {f"mixture, K = {k}": k for k in (3, 5)}
 SETS = (*REAL, *MIXTURES)
-# Of the clustering suite, for `asking_any`.
+# Sets of the clustering suite, for `asking_any`.
 SUITE_SETS = (
     "uci/wine",
     "uci/ecoli",
@@ -89,8 +88,8 @@ Instance = tuple[NDArray[np.float64], NDArray[np.int16]]
 class Task(NamedTuple):
     """One path of questions, or uniform pairs.
 
-    `k_off` is added to the true number of clusters, `told` is the accuracy that the model is told, `batches`
-    the batches for every N questions, and `covariance` the shape, or "any".
+    `k_off` is added to the true number of clusters, `accuracy` is given to the model in place of `p`,
+    `batches` are the batches for every N questions, and `covariance` is the shape, or "any".
     """
 
     name: str
@@ -99,20 +98,20 @@ class Task(NamedTuple):
     strategy: str
     shares: tuple[float, ...] = SHARES
     k_off: int = 0
-    told: float | None = None
+    accuracy: float | None = None
     batches: int = BATCHES
     covariance: str = "auto"
 
 
-class Found(NamedTuple):
-    """Scores by share of N, and what was believed on the way: questions, mean, low, high, share right."""
+class Result(NamedTuple):
+    """Scores by share of N, and the beliefs on the way: questions, mean, low, high, share right."""
 
     scores: dict[float, tuple[float, float]]
     beliefs: list[tuple[float, float, float, float, float]]
 
 
 def instance(name: str) -> Instance:
-    """Features and classes."""
+    """Return features and classes."""
     if name in SUITE_SETS:
         return read(SUITE, name)
     if name in MIXTURES:
@@ -120,21 +119,21 @@ def instance(name: str) -> Instance:
     return real_data(name)
 
 
-def scored(
+def scores_of(
     X: NDArray[np.float64], truth: NDArray[np.int16], pairs: NDArray[np.int32], task: Task
 ) -> tuple[float, float]:
-    """NMI and ARI of a fit to annotations."""
-    labels = fitted(X, truth, pairs, task).best.labels
+    """Return NMI and ARI of a fit to annotations."""
+    labels = fit_task(X, truth, pairs, task).best.labels
     return nmi(truth, labels), adjusted_rand(truth, labels)
 
 
-def fitted(
+def fit_task(
     X: NDArray[np.float64], truth: NDArray[np.int16], pairs: NDArray[np.int32], task: Task
 ) -> FitResult:
-    """A fit to annotations."""
+    """Fit the annotations of a task."""
     return fit(
         X,
-        layers_from_annotations(pairs, task.told or task.p),
+        layers_from_annotations(pairs, task.accuracy or task.p),
         n_clusters=int(truth.max()) + 1 + task.k_off,
         model=MODEL,
         covariance=task.covariance,
@@ -145,50 +144,49 @@ def fitted(
 
 
 def share_right(labels: NDArray[np.int16], truth: NDArray[np.int16]) -> float:
-    """Share of the labels that are right, clusters matched to classes."""
-    size = int(max(labels.max(), truth.max())) + 1
-    table = np.zeros((size, size))
-    np.add.at(table, (labels, truth), 1)
-    return float(table[linear_sum_assignment(-table)].sum() / len(truth))
+    """Return the share of the labels that are right, if clusters are matched to classes."""
+    return float((match_classes(labels, truth)[labels] == truth).mean())
 
 
 def pairs_of(
     task: Task, X: NDArray[np.float64], truth: NDArray[np.int16], m: int
 ) -> tuple[NDArray[np.int32], list[tuple[float, float, float, float, float]]]:
-    """The first `m` pairs of a task, and what was believed on the way."""
+    """Return the first `m` pairs of a task, and the beliefs on the way."""
     n_samples, n_clusters = len(X), int(truth.max()) + 1 + task.k_off
     key = [(*SETS, *SUITE_SETS).index(task.name), int(100 * task.p), task.path]
     if task.strategy == UNIFORM:
         return draw_annotations(np.random.default_rng([1, *key, m]), truth, p=task.p, m=m), []
     path = np.empty((0, 3), dtype=np.int32)
-    told, beliefs = task.told or task.p, []
+    accuracy, beliefs = task.accuracy or task.p, []
     while len(path) < m:
         seed = np.random.SeedSequence([2, *key, len(path)])
-        layers = layers_from_annotations(path, told) if len(path) else []
-        given: Any = {"n_clusters": n_clusters, "accuracy": told, "covariance": task.covariance}
-        belief = believe(X, layers, seed=seed, **given)
+        layers = layers_from_annotations(path, accuracy) if len(path) else []
+        options: Any = {"n_clusters": n_clusters, "accuracy": accuracy, "covariance": task.covariance}
+        belief = believe(X, layers, seed=seed, **options)
         share = share_at(belief.claimed_wrong, n_samples, belief.lines)
         beliefs.append((len(path) / n_samples, *share, share_right(belief.labels, truth)))
         rng = np.random.default_rng([3, *key, len(path)])
         count = max(1, n_samples // task.batches)
-        chosen = STRATEGIES[task.strategy](belief, path, count, rng)
-        path = np.concatenate([path, answer_pairs(rng, truth, chosen.pairs, p=task.p)])
+        questions = STRATEGIES[task.strategy](belief, path, count, rng)
+        path = np.concatenate([path, answer_pairs(rng, truth, questions.pairs, p=task.p)])
     return path[:m], beliefs
 
 
-def run(task: Task) -> Found:
-    """Scores of a task."""
+def run(task: Task) -> Result:
+    """Return the scores of a task."""
     X, truth = instance(task.name)
     counts = {share: int(share * len(X)) for share in task.shares}
     if task.strategy == UNIFORM:
-        drawn = {share: pairs_of(task, X, truth, m)[0] for share, m in counts.items()}
-        return Found({share: scored(X, truth, pairs, task) for share, pairs in drawn.items()}, [])
+        pairs_by_share = {share: pairs_of(task, X, truth, m)[0] for share, m in counts.items()}
+        return Result(
+            {share: scores_of(X, truth, pairs, task) for share, pairs in pairs_by_share.items()}, []
+        )
     path, beliefs = pairs_of(task, X, truth, max(counts.values()))
-    return Found({share: scored(X, truth, path[:m], task) for share, m in counts.items()}, beliefs)
+    return Result({share: scores_of(X, truth, path[:m], task) for share, m in counts.items()}, beliefs)
 
 
-def run_all(tasks: Sequence[Task], workers: int) -> dict[Task, Found]:
-    """All tasks, on some processes."""
+def run_all(tasks: Sequence[Task], workers: int) -> dict[Task, Result]:
+    """Run all tasks, on several processes if there is more than one worker."""
     if workers == 1:
         return {task: run(task) for task in tasks}
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
@@ -196,30 +194,30 @@ def run_all(tasks: Sequence[Task], workers: int) -> dict[Task, Found]:
 
 
 def means(
-    found: dict[Task, Found],
+    results: dict[Task, Result],
     strategy: str,
     share: float,
     score: int,
     accuracies: Iterable[float],
     names: Sequence[str],
 ) -> NDArray[np.float64]:
-    """Mean over paths for each data set and accuracy, of shape (sets, accuracies)."""
+    """Return means over paths, with a row for each data set and a column for each accuracy."""
     values: dict[tuple[str, float], list[float]] = {}
-    for task, result in found.items():
+    for task, result in results.items():
         if task.strategy == strategy and share in result.scores:
             values.setdefault((task.name, task.p), []).append(result.scores[share][score])
     return np.array([[np.mean(values[name, p]) for p in accuracies] for name in names])
 
 
-def gain_rows(found: dict[Task, Found], names: Sequence[str]) -> Iterator[tuple[object, ...]]:
-    """Differences to uniform pairs."""
+def gain_rows(results: dict[Task, Result], names: Sequence[str]) -> Iterator[tuple[object, ...]]:
+    """Yield the differences to uniform pairs."""
     for strategy in (ACTIVE, *BASELINES):
         for p in ACCURACIES:
             cells = [
-                signed(
+                with_sign(
                     (
-                        means(found, strategy, share, score, [p], names)
-                        - means(found, UNIFORM, share, score, [p], names)
+                        means(results, strategy, share, score, [p], names)
+                        - means(results, UNIFORM, share, score, [p], names)
                     )[:, 0]
                 )
                 for score, share in product((0, 1), (0.5, 1.0, 1.5))
@@ -227,14 +225,14 @@ def gain_rows(found: dict[Task, Found], names: Sequence[str]) -> Iterator[tuple[
             yield strategy, f"{p:g}", *cells
 
 
-def set_rows(found: dict[Task, Found], names: Sequence[str]) -> Iterator[tuple[object, ...]]:
-    """NMI and ARI of uniform pairs and of chosen ones, at m = N."""
+def set_rows(results: dict[Task, Result], names: Sequence[str]) -> Iterator[tuple[object, ...]]:
+    """Yield NMI and ARI of uniform pairs and of chosen ones, at m = N."""
     for row, name in enumerate(names):
         cells = []
         for column in range(len(ACCURACIES)):
             nmis, aris = (
                 [
-                    means(found, strategy, 1.0, score, ACCURACIES, names)[row, column]
+                    means(results, strategy, 1.0, score, ACCURACIES, names)[row, column]
                     for strategy in (UNIFORM, ACTIVE)
                 ]
                 for score in (0, 1)
@@ -244,49 +242,52 @@ def set_rows(found: dict[Task, Found], names: Sequence[str]) -> Iterator[tuple[o
 
 
 def budget_rows(
-    found: dict[Task, Found],
+    results: dict[Task, Result],
     names: Sequence[str],
     accuracies: Sequence[float] = ACCURACIES,
     shares: Sequence[float] = (0.5, 0.75, 1.0),
     strategy: str = ACTIVE,
 ) -> Iterator[tuple[object, ...]]:
-    """Uniform pairs that reach the mean score of chosen ones."""
+    """Yield the number of uniform pairs that reach the mean score of chosen ones."""
     for p in accuracies:
         for share in shares:
             cells: list[str] = []
             for score in (0, 1):
-                reached = means(found, strategy, share, score, [p], names).mean()
-                curve = [means(found, UNIFORM, each, score, [p], names).mean() for each in LONG_UNIFORM]
-                cells += [f"{reached:.3f}", *ratio(share, reached, curve)]
+                goal = means(results, strategy, share, score, [p], names).mean()
+                curve = [
+                    means(results, UNIFORM, uniform_share, score, [p], names).mean()
+                    for uniform_share in LONG_UNIFORM
+                ]
+                cells += [f"{goal:.3f}", *ratio(share, goal, curve)]
             yield f"{p:g}", f"{share:g} N", *cells
 
 
-def ratio(share: float, reached: float, curve: Sequence[float]) -> tuple[str, str]:
-    """Share of N at which a curve, its best so far, reaches a score; and what `share` is of that."""
+def ratio(share: float, goal: float, curve: Sequence[float]) -> tuple[str, str]:
+    """Return the share of N at which a curve, its best so far, reaches a goal; and `share` over it."""
     best = np.maximum.accumulate(curve)
-    if reached > best[-1]:
+    if goal > best[-1]:
         return f"over {LONG_UNIFORM[-1]:g} N", f"under {share / LONG_UNIFORM[-1]:.2f}"
-    place = int(np.searchsorted(best, reached))
+    place = int(np.searchsorted(best, goal))
     needed = LONG_UNIFORM[0]
     if place > 0:
-        needed = float(np.interp(reached, best[place - 1 : place + 1], LONG_UNIFORM[place - 1 : place + 1]))
+        needed = float(np.interp(goal, best[place - 1 : place + 1], LONG_UNIFORM[place - 1 : place + 1]))
     return f"{needed:.2f} N", f"{share / needed:.2f}"
 
 
-def signed(values: NDArray[np.float64]) -> str:
-    """Mean and standard error of differences."""
+def with_sign(values: NDArray[np.float64]) -> str:
+    """Return the mean and standard error of differences, with a sign."""
     text = mean_error(values)
     return text if text.startswith("-") else f"+{text}"
 
 
-def ecoli_rows(found: dict[Task, Found]) -> Iterator[tuple[object, ...]]:
-    """At 3 N questions."""
+def ecoli_rows(results: dict[Task, Result]) -> Iterator[tuple[object, ...]]:
+    """Yield ARI at 3 N questions."""
     for p in ACCURACIES[1::-1]:
         cells = [
             np.array(
                 [
-                    each.scores[3.0][1]
-                    for task, each in found.items()
+                    result.scores[3.0][1]
+                    for task, result in results.items()
                     if (task.strategy, task.p) == (strategy, p)
                 ]
             )
@@ -295,14 +296,15 @@ def ecoli_rows(found: dict[Task, Found]) -> Iterator[tuple[object, ...]]:
         yield f"{p:g}", "3 N", *map(mean_error, cells)
 
 
+# Fields of a task at p = 0.9: conditions under which it may fail, and other strategies.
 FAILURES: dict[str, dict[str, Any]] = {
     "as it should be": {},
     "K one too small": {"k_off": -1},
     "K one too large": {"k_off": 1},
     "K too large by three": {"k_off": 3},
     "p = 0.6": {"p": 0.6},
-    "told 0.95, is 0.8": {"p": 0.8, "told": 0.95},
-    "told 0.7, is 0.9": {"told": 0.7},
+    "told 0.95, is 0.8": {"p": 0.8, "accuracy": 0.95},
+    "told 0.7, is 0.9": {"accuracy": 0.7},
     "one batch of N": {"batches": 1},
     "batches of N / 2": {"batches": 2},
     "batches of N / 32": {"batches": 32},
@@ -310,12 +312,11 @@ FAILURES: dict[str, dict[str, Any]] = {
     "anchors": {"strategy": "anchors"},
     "again": {"strategy": "again"},
 }
-"""Fields of a task at p = 0.9: what may make it fail, and other strategies."""
 FAILING = ("iris", "wine", "thyroid", "mixture, K = 3")
 
 
 def failure_tasks(paths: int, names: Sequence[str]) -> dict[str, tuple[list[Task], list[Task]]]:
-    """Tasks with chosen pairs and with uniform ones, by case."""
+    """Return tasks with chosen pairs and with uniform ones, by case."""
     return {
         case: (
             [_at_n(name, path, changes) for name, path in product(names, range(paths))],
@@ -333,44 +334,44 @@ def _at_n(name: str, path: int, changes: dict[str, Any]) -> Task:
 
 
 def failure_rows(
-    tasks: dict[str, tuple[list[Task], list[Task]]], found: dict[Task, Found]
+    tasks: dict[str, tuple[list[Task], list[Task]]], results: dict[Task, Result]
 ) -> Iterator[tuple[object, ...]]:
-    """Differences at m = N over data sets and paths."""
-    for case, both in tasks.items():
-        scores = [np.array([found[task].scores[1.0] for task in some]) for some in both]
+    """Yield the differences at m = N over data sets and paths."""
+    for case, groups in tasks.items():
+        scores = [np.array([results[task].scores[1.0] for task in group]) for group in groups]
         difference = scores[0] - scores[1]
-        yield case, signed(difference[:, 0]), signed(difference[:, 1]), f"{scores[0][:, 0].mean():.3f}"
+        yield case, with_sign(difference[:, 0]), with_sign(difference[:, 1]), f"{scores[0][:, 0].mean():.3f}"
 
 
-def share_rows(found: dict[Task, Found]) -> Iterator[tuple[object, ...]]:
-    """What is claimed of the share of right labels, by number of questions."""
-    paths = (result for task, result in found.items() if task.strategy == ACTIVE)
-    every = np.array([belief for result in paths for belief in result.beliefs])
+def share_rows(results: dict[Task, Result]) -> Iterator[tuple[object, ...]]:
+    """Yield the expected share of right labels beside the true one, by number of questions."""
+    paths = (result for task, result in results.items() if task.strategy == ACTIVE)
+    beliefs = np.array([belief for result in paths for belief in result.beliefs])
     for low, high, words in (
         (0, 0, "none"),
         (0.01, 0.5, "up to N / 2"),
         (0.51, 1, "N / 2 to N"),
         (1.01, 9, "more"),
     ):
-        some = every[(every[:, 0] >= low) & (every[:, 0] <= high)]
-        if len(some):
-            _, mean, least, most, right = some.T
-            held = ((least <= right) & (right <= most)).mean()
+        part = beliefs[(beliefs[:, 0] >= low) & (beliefs[:, 0] <= high)]
+        if len(part):
+            _, expected, low_ends, high_ends, right_shares = part.T
+            coverage = ((low_ends <= right_shares) & (right_shares <= high_ends)).mean()
             yield (
                 words,
-                len(some),
-                f"{mean.mean():.3f}",
-                f"{right.mean():.3f}",
-                f"{held:.0%}",
-                f"{(most - least).mean():.3f}",
+                len(part),
+                f"{expected.mean():.3f}",
+                f"{right_shares.mean():.3f}",
+                f"{coverage:.0%}",
+                f"{(high_ends - low_ends).mean():.3f}",
             )
 
 
-def draw(found: dict[Task, Found], names: Sequence[str]) -> Figure:
-    """NMI and ARI against m, by accuracy."""
+def draw(results: dict[Task, Result], names: Sequence[str]) -> Figure:
+    """Draw NMI and ARI against m, by accuracy."""
     figure = Figure(figsize=(8.4, 4.6), layout="constrained")
     axes = figure.subplots(2, len(ACCURACIES), sharex=True, sharey="row")
-    inks = {
+    styles = {
         ACTIVE: (BLUE, "o"),
         UNIFORM: (VERMILLION, "s"),
         "farthest-first": (GREY, "^"),
@@ -378,8 +379,8 @@ def draw(found: dict[Task, Found], names: Sequence[str]) -> Figure:
     }
     for (row, score), (column, p) in product(enumerate(("NMI", "ARI")), enumerate(ACCURACIES)):
         panel = axes[row, column]
-        for strategy, (color, marker) in inks.items():
-            values = np.array([means(found, strategy, share, row, [p], names)[:, 0] for share in SHARES])
+        for strategy, (color, marker) in styles.items():
+            values = np.array([means(results, strategy, share, row, [p], names)[:, 0] for share in SHARES])
             middle, error = values.mean(axis=1), values.std(axis=1, ddof=1) / np.sqrt(len(names))
             panel.plot(SHARES, middle, color=color, marker=marker, ms=4, lw=1.4, label=strategy)
             if strategy in (ACTIVE, UNIFORM):
@@ -402,7 +403,7 @@ def measure(
     workers: int | None = None,
     picture: Callable[[Figure], None] | None = None,
 ) -> dict[str, str]:
-    """All tables, and the figure."""
+    """Return all tables, and draw the figure."""
     workers = workers or core_count()
     main = [
         Task(name, p, path, strategy, LONG_UNIFORM if strategy == UNIFORM else SHARES)
@@ -413,19 +414,21 @@ def measure(
         for p, path, strategy in product(ACCURACIES[:2], range(paths), (ACTIVE, UNIFORM))
     ]
     failures = failure_tasks(max(2, paths - 2), failing)
-    found = run_all(main, workers)
-    far_found = run_all(long, workers)
-    failed = run_all(list({task: 0 for both in failures.values() for some in both for task in some}), workers)
+    results = run_all(main, workers)
+    far_results = run_all(long, workers)
+    failure_results = run_all(
+        list({task: 0 for groups in failures.values() for group in groups for task in group}), workers
+    )
     with house_style():
-        figure = draw(found, names)
+        figure = draw(results, names)
         (picture or _save)(figure)
     return {
-        GAIN.name: GAIN.markdown(gain_rows(found, names)),
-        EACH.name: EACH.markdown(set_rows(found, names)),
-        BUDGET.name: BUDGET.markdown(budget_rows(found, names)),
-        ECOLI.name: ECOLI.markdown(ecoli_rows(far_found)),
-        FAILS.name: FAILS.markdown(failure_rows(failures, failed)),
-        SHARE.name: SHARE.markdown(share_rows(found)),
+        GAIN.name: GAIN.markdown(gain_rows(results, names)),
+        EACH.name: EACH.markdown(set_rows(results, names)),
+        BUDGET.name: BUDGET.markdown(budget_rows(results, names)),
+        ECOLI.name: ECOLI.markdown(ecoli_rows(far_results)),
+        FAILS.name: FAILS.markdown(failure_rows(failures, failure_results)),
+        SHARE.name: SHARE.markdown(share_rows(results)),
     }
 
 

@@ -1,9 +1,10 @@
 """Chosen pairs and classes of any shape: `python -m benchmarks asking_any`, half an hour on one core.
 
-Paths of questions as in `asking`, by the strategy "overall". Sets of the clustering suite, standardised,
-p = 0.9, three paths each, beside COBRAS; the first seven are those that the strategy was made on, the others
-were not looked at before. Then the budget on the data sets of `asking`, with one Gaussian a class and with
-classes of any shape, three paths each. Without the suite beside the checkout it cannot run.
+Paths of questions are those of `asking`, by the strategy "overall". Sets of the clustering suite are
+standardised, with p = 0.9 and three paths each, and stand beside COBRAS. The strategy was made on the first
+seven, and the others were not looked at before. The budget is measured on the data sets of `asking`, with one
+Gaussian a class and with classes of any shape, three paths each. The clustering suite must be beside the
+checkout.
 """
 
 from collections import Counter
@@ -16,10 +17,10 @@ from asking import (
     SETS,
     SUITE_SETS,
     UNIFORM,
-    Found,
+    Result,
     Task,
     budget_rows,
-    fitted,
+    fit_task,
     instance,
     pairs_of,
     run_all,
@@ -35,7 +36,8 @@ ACCURACIES = (0.8, 0.9)
 SHARES = (0.5, 0.75, 1.0)
 SHAPES = {"auto": "one Gaussian", "any": "any shape"}
 NEIGHBOURS = 10
-SEVEN, OTHERS = SUITE_SETS[:7], SUITE_SETS[7:]
+SEVEN = SUITE_SETS[:7]
+OTHERS = SUITE_SETS[7:]
 
 # ARI after N / 2 and N questions at p = 0.9, from the code of its authors.
 COBRAS = {
@@ -80,62 +82,65 @@ SHARE = Table("asking_any/share", ("questions", "expected share right", "share r
 TABLES = (BESIDE, BUDGET, VERTEBRAL, SHARE)
 
 
-def beside_rows(found: dict[Task, Found]) -> Iterator[tuple[object, ...]]:
-    """Means over paths for each set, and over the seven sets and the others."""
+def beside_rows(results: dict[Task, Result]) -> Iterator[tuple[object, ...]]:
+    """Yield means over paths for each set, and over the seven sets and the others."""
     by_set = {
         name: np.array(
             [
-                [each.scores[share][1] for share in (0.5, 1.0)]
-                for task, each in found.items()
+                [result.scores[share][1] for share in (0.5, 1.0)]
+                for task, result in results.items()
                 if task.name == name
             ]
         )
         for name in SUITE_SETS
     }
     for name, values in by_set.items():
-        theirs = COBRAS.get(name)
-        yield name, *map(mean_error, values.T), *([f"{each:.2f}" for each in theirs] if theirs else ("", ""))
+        cobras = [f"{ari:.2f}" for ari in COBRAS.get(name, ())]
+        yield name, *map(mean_error, values.T), *(cobras or ("", ""))
     for words, names in (("mean of the first seven", SEVEN), ("mean of the others", OTHERS)):
         means_of = np.mean([by_set[name].mean(axis=0) for name in names], axis=0)
         variances = [by_set[name].var(axis=0, ddof=1) / len(by_set[name]) for name in names]
         errors = np.sqrt(np.sum(variances, axis=0)) / len(names)
-        theirs = np.mean([COBRAS[name] for name in names], axis=0) if set(names) <= set(COBRAS) else ()
-        ours = [f"{mean:.3f} ± {error:.3f}" for mean, error in zip(means_of, errors, strict=True)]
-        yield words, *ours, *([f"{each:.3f}" for each in theirs] or ("", ""))
+        cobras_means = np.mean([COBRAS[name] for name in names], axis=0) if set(names) <= set(COBRAS) else ()
+        texts = [f"{mean:.3f} ± {error:.3f}" for mean, error in zip(means_of, errors, strict=True)]
+        yield words, *texts, *([f"{mean:.3f}" for mean in cobras_means] or ("", ""))
 
 
-def share_rows(found: Sequence[Found]) -> Iterator[tuple[object, ...]]:
-    """What is claimed of the share of right labels, by number of questions."""
-    every = np.array([belief for each in found for belief in each.beliefs])
+def share_rows(results: Sequence[Result]) -> Iterator[tuple[object, ...]]:
+    """Yield the expected share of right labels beside the true one, by number of questions."""
+    beliefs = np.array([belief for result in results for belief in result.beliefs])
     for low, high, words in ((0, 0.0, "none"), (0.01, 0.5, "up to N / 2"), (0.51, 1.0, "N / 2 to N")):
-        _, mean, least, most, right = every[(every[:, 0] >= low) & (every[:, 0] <= high)].T
-        held = ((least <= right) & (right <= most)).mean()
-        yield words, f"{mean.mean():.3f}", f"{right.mean():.3f}", f"{held:.0%}"
+        _, expected, low_ends, high_ends, right_shares = beliefs[
+            (beliefs[:, 0] >= low) & (beliefs[:, 0] <= high)
+        ].T
+        coverage = ((low_ends <= right_shares) & (right_shares <= high_ends)).mean()
+        yield words, f"{expected.mean():.3f}", f"{right_shares.mean():.3f}", f"{coverage:.0%}"
 
 
 def vertebral_rows() -> Iterator[tuple[object, ...]]:
-    """Which pairs are asked of vertebral at p = 0.9, m = N, and what shapes make of them."""
+    """Yield which pairs are asked about vertebral at p = 0.9 and m = N, and how shapes fit them."""
     X, truth = instance("vertebral")
     near = NearestNeighbors(n_neighbors=NEIGHBOURS + 1).fit(X).kneighbors(X, return_distance=False)[:, 1:]
-    mixed = (truth[near] != truth[:, None]).mean(axis=1)
+    impurity = (truth[near] != truth[:, None]).mean(axis=1)
     for strategy in (UNIFORM, "information", STRATEGY):
         rows, shapes = [], Counter[str]()
         for path in range(PATHS):
             task = Task("vertebral", 0.9, path, strategy)
             pairs, _ = pairs_of(task, X, truth, len(X))
             fits = [
-                fitted(X, truth, pairs, task._replace(covariance=each)) for each in ("auto", "full", "any")
+                fit_task(X, truth, pairs, task._replace(covariance=shape))
+                for shape in ("auto", "full", "any")
             ]
             shapes[fits[0].covariance] += 1
-            nmis = [nmi(truth, each.best.labels) for each in fits]
-            rows.append((len(np.unique(pairs[:, :2])) / len(X), mixed[pairs[:, :2]].mean(), *nmis))
-        touched, *others = np.mean(rows, axis=0)
+            nmis = [nmi(truth, result.best.labels) for result in fits]
+            rows.append((len(np.unique(pairs[:, :2])) / len(X), impurity[pairs[:, :2]].mean(), *nmis))
+        row_share, *means = np.mean(rows, axis=0)
         chosen = ", ".join(f"{shape} {count}" for shape, count in shapes.most_common())
-        yield strategy, f"{touched:.0%}", *(f"{each:.2f}" for each in others), chosen
+        yield strategy, f"{row_share:.0%}", *(f"{mean:.2f}" for mean in means), chosen
 
 
 def measure(workers: int = 1) -> dict[str, str]:
-    """All tables."""
+    """Return all tables."""
     suite = [
         Task(name, 0.9, path, STRATEGY, (0.5, 1.0), covariance="any")
         for path, name in product(range(PATHS), SUITE_SETS)
@@ -147,14 +152,14 @@ def measure(workers: int = 1) -> dict[str, str]:
             Task(name, p, path, strategy, LONG_UNIFORM if strategy == UNIFORM else SHARES, covariance=shape)
             for path, p, name, strategy in product(range(PATHS), ACCURACIES, SETS, (UNIFORM, STRATEGY))
         ]
-        found = run_all(tasks, workers)
-        rows = budget_rows(found, SETS, ACCURACIES, SHARES, STRATEGY)
+        results = run_all(tasks, workers)
+        rows = budget_rows(results, SETS, ACCURACIES, SHARES, STRATEGY)
         budget += [(words, *row) for row in rows]
     return {
         BESIDE.name: BESIDE.markdown(beside_rows(beside)),
         BUDGET.name: BUDGET.markdown(budget),
         VERTEBRAL.name: VERTEBRAL.markdown(vertebral_rows()),
         SHARE.name: SHARE.markdown(
-            share_rows([each for task, each in beside.items() if task.name in OTHERS])
+            share_rows([result for task, result in beside.items() if task.name in OTHERS])
         ),
     }

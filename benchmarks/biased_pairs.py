@@ -1,7 +1,7 @@
-"""What models make of pairs that were not drawn uniformly: `python -m benchmarks biased_pairs`.
+"""Models on pairs that were not drawn uniformly: `python -m benchmarks biased_pairs`.
 
-Mixtures of docs/model.md, eq. (25); the objects of the first third of a random order are drawn five times as
-often.
+Mixtures are those of docs/model.md, eq. (25). The objects of the first third of a random order are drawn five
+times as often.
 """
 
 from collections.abc import Iterator
@@ -10,13 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from quality import PUBLISHED
+from quality import PUBLISHED, best_run
 from tables import Table, mean_error
 
 from sweep_clustering.kernels.partition.objective import objective_terms
 from sweep_clustering.kernels.problem.problem import SPHERES, build_problem, layers_from_annotations
 from sweep_clustering.kernels.scores import nmi
-from sweep_clustering.kernels.search.genetic import run_restart
 
 TABLE = Table(
     "biased_pairs",
@@ -26,13 +25,16 @@ TABLES = (TABLE,)
 
 MODELS = ("unsupervised", "likelihood", "posterior", "conditional")
 DRAWINGS = ("uniform", "biased")
-N_SAMPLES, N_FEATURES, ACCURACY, OFTEN = 200, 10, 0.8, 5.0
+N_SAMPLES = 200
+N_FEATURES = 10
+ACCURACY = 0.8
+OFTEN = 5.0
 
 Labels = NDArray[np.int64]
 
 
 class Fit(NamedTuple):
-    """NMI of one solution with the classes and with who was drawn often; its objective above the truth's."""
+    """NMI of one solution with the classes and with the often drawn objects; objective above the truth's."""
 
     nmi: float
     drawing: float
@@ -40,7 +42,7 @@ class Fit(NamedTuple):
 
 
 class Instance(NamedTuple):
-    """A mixture, and who is drawn often."""
+    """A mixture, and the objects that are drawn often."""
 
     X: NDArray[np.float64]
     truth: Labels
@@ -48,7 +50,7 @@ class Instance(NamedTuple):
 
 
 def draw_instance(rng: np.random.Generator, n_clusters: int) -> Instance:
-    """Mixture of docs/model.md, eq. (25); the first third of a random order is drawn often."""
+    """Draw a mixture of docs/model.md, eq. (25); the first third of a random order is drawn often."""
     means = rng.uniform(-1.0, 1.0, size=(n_clusters, N_FEATURES))
     deviations = np.sqrt(rng.uniform(0.0, 5.0, size=n_clusters))
     truth = rng.integers(0, n_clusters, size=N_SAMPLES)
@@ -58,13 +60,15 @@ def draw_instance(rng: np.random.Generator, n_clusters: int) -> Instance:
     return Instance(X, truth, often)
 
 
-def draw_pairs(rng: np.random.Generator, instance: Instance, m: int, drawing: str) -> NDArray[np.int64]:
-    """Annotations of shape (m, 3), each right with the accuracy."""
-    weights = np.where(instance.often == 1, OFTEN, 1.0) if drawing == "biased" else np.ones(N_SAMPLES)
-    ends = rng.choice(N_SAMPLES, size=(m, 2), p=weights / weights.sum())
-    apart = instance.truth[ends[:, 0]] != instance.truth[ends[:, 1]]
-    wrong = (rng.random(m) >= ACCURACY) & (ends[:, 0] != ends[:, 1])
-    return np.column_stack([ends, (apart ^ wrong).astype(np.int64)])
+def draw_pairs(
+    rng: np.random.Generator, truth: NDArray[np.integer], m: int, often: NDArray[np.generic] | None
+) -> Labels:
+    """Draw annotations of shape (m, 3), each right with the accuracy; some samples may be drawn often."""
+    weights = np.ones(len(truth)) if often is None else np.where(often, OFTEN, 1.0)
+    ends = rng.choice(len(truth), size=(m, 2), p=weights / weights.sum())
+    is_apart = truth[ends[:, 0]] != truth[ends[:, 1]]
+    is_wrong = (rng.random(m) >= ACCURACY) & (ends[:, 0] != ends[:, 1])
+    return np.column_stack([ends, (is_apart ^ is_wrong).astype(np.int64)])
 
 
 def fit(
@@ -75,55 +79,55 @@ def fit(
     covariance: str,
     restarts: int,
 ) -> Fit:
-    """Best of some restarts."""
+    """Return the best of some restarts."""
     layers = layers_from_annotations(annotations, ACCURACY)
     problem = build_problem(instance.X, layers, n_clusters=n_clusters, model=model, covariance=covariance)
-    runs = [run_restart(problem, PUBLISHED, np.random.default_rng(seed)) for seed in range(restarts)]
-    best = max(runs, key=lambda run: run.objective)
+    best = best_run(problem, PUBLISHED, restarts)
     truth = sum(objective_terms(problem, instance.truth))
     return Fit(nmi(instance.truth, best.labels), nmi(instance.often, best.labels), best.objective - truth)
 
 
 def scores(mixtures: int, m: int, restarts: int) -> dict[tuple[str, str, str], NDArray[np.float64]]:
-    """Scores of shape (mixtures, 3) by model, covariance and drawing."""
-    found: dict[tuple[str, str, str], list[Fit]] = {}
+    """Return scores of shape (mixtures, 3) by model, covariance and drawing."""
+    fits: dict[tuple[str, str, str], list[Fit]] = {}
     for number in range(mixtures):
         n_clusters = 3 + number % 2
         instance = draw_instance(np.random.default_rng([1, number]), n_clusters)
         for drawing in DRAWINGS:
-            annotations = draw_pairs(np.random.default_rng([2, number]), instance, m, drawing)
+            often = instance.often if drawing == "biased" else None
+            annotations = draw_pairs(np.random.default_rng([2, number]), instance.truth, m, often)
             for model, covariance in product(MODELS, SPHERES):
                 result = fit(instance, annotations, n_clusters, model, covariance, restarts)
-                found.setdefault((model, covariance, drawing), []).append(result)
-    return {key: np.array(fits) for key, fits in found.items()}
+                fits.setdefault((model, covariance, drawing), []).append(result)
+    return {key: np.array(group) for key, group in fits.items()}
 
 
-def rows(m: int, found: dict[tuple[str, str, str], NDArray[np.float64]]) -> Iterator[tuple[object, ...]]:
-    """A row per model; differences are paired."""
+def rows(m: int, tables: dict[tuple[str, str, str], NDArray[np.float64]]) -> Iterator[tuple[object, ...]]:
+    """Yield a row per model; differences are paired."""
     for covariance, model in product(SPHERES, MODELS):
-        uniform, biased = (found[model, covariance, drawing] for drawing in DRAWINGS)
+        uniform, biased = (tables[model, covariance, drawing] for drawing in DRAWINGS)
         name = model if covariance == "spherical" else f"{model}-common"
         levels = mean_error(uniform[:, 0]), mean_error(biased[:, 0])
         yield m, name, *levels, mean_error(biased[:, 0] - uniform[:, 0]), mean_error(biased[:, 1])
 
 
-def asides(m: int, found: dict[tuple[str, str, str], NDArray[np.float64]]) -> Iterator[str]:
-    """What the text below the table says beside it."""
+def asides(m: int, tables: dict[tuple[str, str, str], NDArray[np.float64]]) -> Iterator[str]:
+    """Yield lines with the figures that the text below the table quotes."""
     for covariance, model in product(SPHERES, MODELS):
-        uniform, biased = (found[model, covariance, drawing][:, 2].mean() for drawing in DRAWINGS)
+        uniform, biased = (tables[model, covariance, drawing][:, 2].mean() for drawing in DRAWINGS)
         above = f"nats above the true classes: uniform {uniform:.0f}, biased {biased:.0f}"
         yield f"m = {m}, {model}, covariance {covariance}: {above}"
     for covariance in SPHERES:
-        posterior, conditional = (found[model, covariance, "uniform"] for model in MODELS[2:])
+        posterior, conditional = (tables[model, covariance, "uniform"] for model in MODELS[2:])
         gain = mean_error(conditional[:, 0] - posterior[:, 0])
         yield f"m = {m}, uniform, covariance {covariance}: conditional - posterior = {gain}"
 
 
 def measure(mixtures: int = 40, counts: tuple[int, ...] = (400, 800), restarts: int = 2) -> dict[str, str]:
-    """NMI of every model under both drawings."""
-    found = {m: scores(mixtures, m, restarts) for m in counts}
-    lines = [line for m in counts for line in asides(m, found[m])]
+    """Measure NMI of every model under both drawings."""
+    tables = {m: scores(mixtures, m, restarts) for m in counts}
+    lines = [line for m in counts for line in asides(m, tables[m])]
     return {
-        TABLE.name: TABLE.markdown(row for m in counts for row in rows(m, found[m])),
+        TABLE.name: TABLE.markdown(row for m in counts for row in rows(m, tables[m])),
         "beside the table": "\n".join(lines),
     }

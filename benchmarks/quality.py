@@ -1,21 +1,23 @@
-"""What the settings of the search are worth: `python -m benchmarks quality`, five to ten minutes.
+"""How much the settings of the search gain: `python -m benchmarks quality`, five to ten minutes.
 
 Every setting runs the same restarts on the same instances: mixtures of two, four and six clusters, and the
-small real data sets if they are found below ../shared/data/raw beside the checkout. The best known solution
-of an instance is the best of all of them; a restart hits if it comes within 1e-6 nats of it. A second table
+small real data sets if they are below ../shared/data/raw beside the checkout. The best known solution of an
+instance is the best of all of them. A restart hits if it comes within 1e-6 nats of it. A second table
 compares the best of three restarts of 50 generations.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from checkout import SHARED
 from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
 from tables import Table
 
+from sweep_clustering.kernels.fits import Fit
 from sweep_clustering.kernels.problem.problem import Problem, build_problem, layers_from_annotations
 from sweep_clustering.kernels.search.genetic import SearchSettings, run_restart, warm_up
 from sweep_clustering.kernels.settings import settings_of
@@ -26,9 +28,9 @@ from sweep_clustering.sweeps.inputs import draw_mixture
 
 RAW = SHARED / "data" / "raw"
 REAL = ("diabetes", "iris", "wine", "thyroid", "vertebral", "ecoli")
-HIT = 1e-6
-HARD = 0.8
-SHORT = 1e-3
+HIT = 1e-6  # nats below the best known objective
+HARD = 0.8  # share of hits of the published search below which an instance is hard
+SHORT = 1e-3  # nats
 
 PUBLISHED = settings_of({"method": "published"})
 STRONG = settings_of({"method": "strong"})
@@ -62,14 +64,23 @@ COMPARED = ("published", "labels, mutation 0.2, all", "labels, mutation 0.2, com
 
 
 class Trial(NamedTuple):
-    """Restarts of one setting on one instance: objectives, and mean CPU seconds of one."""
+    """Restarts of one setting on one instance: objectives, and mean CPU seconds of a restart."""
 
     objectives: NDArray[np.float64]
     seconds: float
 
+    def hits(self, best: float) -> float:
+        """Return the share of restarts that reach the best known objective."""
+        return float((self.objectives >= best - HIT).mean())
+
+    def seconds_to_best(self, best: float) -> float:
+        """Return the expected CPU seconds until a hit. Half a hit is added, so that it is finite."""
+        restarts = len(self.objectives)
+        return self.seconds * (restarts + 0.5) / (restarts * self.hits(best) + 0.5)
+
 
 def instances(draw: int) -> Iterator[tuple[str, Problem]]:
-    """Mixtures by K, m, p, then real data, standardised; likelihood and posterior in turn."""
+    """Yield mixtures by K, m and p, then real data, standardised; likelihood and posterior take turns."""
     models = ("posterior", "likelihood")
     for n_clusters in (2, 4, 6):
         for number, (m, p) in enumerate((m, p) for m in (100, 400, 800) for p in (0.8, 0.9, 1.0)):
@@ -91,31 +102,56 @@ def instances(draw: int) -> Iterator[tuple[str, Problem]]:
 
 
 def real_data(name: str) -> tuple[NDArray[np.float64], NDArray[np.int16]]:
-    """Features, standardised, and classes of a real data set."""
+    """Return standardised features and classes of a real data set."""
     table = find(name, data_dir=RAW, download=False)
     assert table.labels_true is not None
     return scale(table.X, "standard"), table.labels_true
 
 
-def trial(problem: Problem, settings: SearchSettings, restarts: int) -> Trial:
+def match_classes(labels: NDArray[np.integer], truth: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Return the class of each cluster, one to one, that shares most samples in all."""
+    size = int(max(labels.max(), truth.max())) + 1
+    shared = np.zeros((size, size))
+    np.add.at(shared, (labels, truth), 1)
+    return np.asarray(linear_sum_assignment(shared, maximize=True)[1])
+
+
+def mixtures(count: int) -> list[tuple[NDArray[np.float64], NDArray[np.int16]]]:
+    """Draw mixtures of two, four and six clusters in turn."""
+    return [
+        draw_mixture(np.random.default_rng([7, number]), n_clusters=(2, 4, 6)[number % 3])
+        for number in range(count)
+    ]
+
+
+def best_run(problem: Problem, settings: SearchSettings, restarts: int) -> Fit:
+    """Return the best of some restarts."""
+    runs = [run_restart(problem, settings, np.random.default_rng(restart)) for restart in range(restarts)]
+    return max(runs, key=lambda run: run.objective)
+
+
+def run_trial(problem: Problem, settings: SearchSettings, restarts: int) -> Trial:
     """Run the restarts of one setting."""
     began = time.process_time()
-    found = [run_restart(problem, settings, np.random.default_rng(r)).objective for r in range(restarts)]
-    return Trial(np.array(found), (time.process_time() - began) / restarts)
+    objectives = [run_restart(problem, settings, np.random.default_rng(r)).objective for r in range(restarts)]
+    return Trial(np.array(objectives), (time.process_time() - began) / restarts)
 
 
 def rows(trials: dict[str, list[Trial]]) -> Iterator[tuple[object, ...]]:
-    """A row per setting: hits, time, their quotient, mean distance to the best known."""
-    best = [max(each.objectives.max() for each in every) for every in zip(*trials.values(), strict=True)]
-    hits = {name: np.array(list(map(_hits, of, best))) for name, of in trials.items()}
+    """Yield a row per setting: hits, time, their quotient, mean distance to the best known."""
+    best = best_objectives(trials)
+    hits = {
+        name: np.array([trial.hits(top) for trial, top in zip(row, best, strict=True)])
+        for name, row in trials.items()
+    }
     first = next(iter(trials))
-    paper = np.log(list(map(_seconds_to_best, trials[first], best)))
+    paper = log_seconds(trials[first], best)
     hard = hits[first] < HARD
-    for name, of in trials.items():
-        seconds = np.array([each.seconds for each in of])
-        logs = np.log(list(map(_seconds_to_best, of, best))) - paper
+    for name, row in trials.items():
+        seconds = np.array([trial.seconds for trial in row])
+        logs = log_seconds(row, best) - paper
         ratio, error = np.exp(logs.mean()), np.exp(logs.std(ddof=1) / np.sqrt(len(logs)))
-        gap = np.mean([top - each.objectives.mean() for each, top in zip(of, best, strict=True)])
+        gap = np.mean([top - trial.objectives.mean() for trial, top in zip(row, best, strict=True)])
         yield (
             name,
             f"{hits[name].mean():.2f}",
@@ -128,45 +164,47 @@ def rows(trials: dict[str, list[Trial]]) -> Iterator[tuple[object, ...]]:
         )
 
 
-def _hits(trial: Trial, best: float) -> float:
-    return float((trial.objectives >= best - HIT).mean())
+def best_objectives(trials: Mapping[str, Sequence[Trial]]) -> list[float]:
+    """Return the best known objective of each instance."""
+    return [max(trial.objectives.max() for trial in row) for row in zip(*trials.values(), strict=True)]
 
 
-def _seconds_to_best(trial: Trial, best: float) -> float:
-    """Expected CPU seconds until a hit; half a hit is added, so that none is not forever."""
-    restarts = len(trial.objectives)
-    return trial.seconds * (restarts + 0.5) / (restarts * _hits(trial, best) + 0.5)
+def log_seconds(trials: Sequence[Trial], best: Sequence[float]) -> NDArray[np.float64]:
+    """Return the logarithm of the seconds to the best known objective for each instance."""
+    return np.log([trial.seconds_to_best(top) for trial, top in zip(trials, best, strict=True)])
 
 
 def best_of_three(problem: Problem, settings: SearchSettings, stream: int) -> Trial:
-    """Three restarts of 50 generations, as one trial."""
+    """Return three restarts of 50 generations as one trial."""
     longer = replace(settings, generations=50)
     began = time.process_time()
-    found = [run_restart(problem, longer, np.random.default_rng([stream, r])).objective for r in range(3)]
-    return Trial(np.array([max(found)]), time.process_time() - began)
+    objectives = [
+        run_restart(problem, longer, np.random.default_rng([stream, r])).objective for r in range(3)
+    ]
+    return Trial(np.array([max(objectives)]), time.process_time() - began)
 
 
 def comparison(draw: int) -> Iterator[tuple[object, ...]]:
-    """How often the best of three falls short of, or exceeds, the published best of three."""
+    """Yield how often the best of three falls short of the published best of three, or exceeds it."""
     problems = [problem for _, problem in instances(draw)]
-    paper = [best_of_three(problem, PUBLISHED, 0) for problem in problems]
+    published = [best_of_three(problem, PUBLISHED, 0) for problem in problems]
     for stream, name in enumerate(COMPARED, start=1):
-        found = [best_of_three(problem, SETTINGS[name], stream) for problem in problems]
-        gains = np.array([a.objectives[0] - b.objectives[0] for a, b in zip(found, paper, strict=True)])
+        trials = [best_of_three(problem, SETTINGS[name], stream) for problem in problems]
+        gains = np.array([a.objectives[0] - b.objectives[0] for a, b in zip(trials, published, strict=True)])
         yield (
             name,
             f"{(gains < -SHORT).sum()} of {len(gains)}",
             (gains > SHORT).sum(),
             f"{gains.mean():+.2f}",
-            f"{sum(each.seconds for each in found):.1f}",
+            f"{sum(trial.seconds for trial in trials):.1f}",
         )
 
 
 def measure(restarts: int = 8, draw: int = 0) -> dict[str, str]:
-    """Run all settings: so many restarts of each, on one draw of the instances."""
+    """Run all settings on one draw of the instances."""
     warm_up()
     trials: dict[str, list[Trial]] = {name: [] for name in SETTINGS}
     for _, problem in instances(draw):
         for name, settings in SETTINGS.items():
-            trials[name].append(trial(problem, settings, restarts))
+            trials[name].append(run_trial(problem, settings, restarts))
     return {RATIO.name: RATIO.markdown(rows(trials)), BEST.name: BEST.markdown(comparison(draw))}
