@@ -1,10 +1,11 @@
-"""Measure what the documents say of speed and quality: `python -m benchmarks [NAME ...] [--write]`.
+"""Measure the figures of the documents on speed and quality: `python -m benchmarks [NAME ...] [--write]`.
 
-Without a name all that need nothing but time: half an hour. Prints the tables; with `--write` they replace
-those between the markers of README.md and docs/. `--check` measures nothing: every block of a document must
-have its benchmark, every table of a benchmark its block, and both the same columns. `stopping` needs
-`--cube`; `scale`, `suite`, `unseen`, `no_options`, `contest`, `people`, `texts`, `asking_many`,
-`unknown_accuracy` and `versions` have commands of their own: `python -m benchmarks scale --help`.
+Without a name, all benchmarks run that need no files: half an hour. The command prints the tables. With
+`--write` they replace those between the markers of README.md and docs/. `--check` measures nothing: every
+block of a document must have its benchmark, every table of a benchmark its block, and both the same columns.
+`stopping` needs `--cube`. `scale`, `suite`, `unseen`, `no_options`, `contest`, `people`, `texts`,
+`asking_many`, `unknown_accuracy` and `versions` have commands of their own: `python -m benchmarks scale
+--help`.
 """
 
 import importlib
@@ -14,7 +15,7 @@ from pathlib import Path
 import click
 
 HERE = Path(__file__).resolve().parent
-# As `pytest.ini` has it for what pytest measures: small sweeps and ways into kernels are those of the tests.
+# As in the settings of pytest: small sweeps and ways into kernels are those of the tests.
 sys.path[:0] = [str(HERE), str(HERE.parent / "tests" / "helpers"), str(HERE.parent)]
 
 from tables import Sentence, Table, blocks, documents, show  # noqa: E402
@@ -52,35 +53,37 @@ BENCHMARKS = (
     "machines",
 )
 FROM_CUBES = "stopping"
-BY_HAND = ("scale", "suite", "unseen", "no_options", "contest", "people", "texts", "asking_many")
-BY_HAND += ("unknown_accuracy", "versions")
-"""Their tables take hours, or join runs on quiet and busy machines; they have commands of their own."""
+# Tables that take hours, or join runs on quiet and busy machines; these benchmarks have their own commands.
+BY_HAND = (
+    *("scale", "suite", "unseen", "no_options", "contest", "people", "texts", "asking_many"),
+    *("unknown_accuracy", "versions"),
+)
 
 
 def problems() -> list[str]:
-    """What documents and benchmarks say differently."""
-    every = {each.name: each for name in (*BENCHMARKS, FROM_CUBES, *BY_HAND) for each in owned(name)}
-    found: list[str] = []
-    wrong = []
+    """Return the differences between documents and benchmarks."""
+    tables = {table.name: table for name in (*BENCHMARKS, FROM_CUBES, *BY_HAND) for table in tables_of(name)}
+    names: list[str] = []
+    messages = []
     for path in documents():
         text = path.read_text(encoding="utf-8")
         for name, block in blocks(text):
-            found.append(name)
-            if name not in every:
-                wrong.append(f"{path}: found a block of {name}, expected one of {', '.join(every)}")
-            elif not every[name].fits(block):
+            names.append(name)
+            if name not in tables:
+                messages.append(f"{path}: found a block of {name}, expected one of {', '.join(tables)}")
+            elif not tables[name].fits(block):
                 first = block.partition("\n")[0]
-                wrong.append(f"{path}, {name}: found {first}, expected {every[name].form}")
+                messages.append(f"{path}, {name}: found {first}, expected {tables[name].form}")
         if text.count("<!-- benchmark:") != len(list(blocks(text))):
-            wrong.append(f"{path}: found a marker without its end, expected <!-- /benchmark -->")
-    counts = {name: found.count(name) for name in every}
-    return wrong + [f"{name}: found {n} blocks, expected one" for name, n in counts.items() if n != 1]
+            messages.append(f"{path}: found a marker without its end, expected <!-- /benchmark -->")
+    counts = {name: names.count(name) for name in tables}
+    return messages + [f"{name}: found {n} blocks, expected one" for name, n in counts.items() if n != 1]
 
 
-def owned(name: str) -> tuple[Table | Sentence, ...]:
-    """What one benchmark writes."""
-    owners: tuple[Table | Sentence, ...] = importlib.import_module(name).TABLES
-    return owners
+def tables_of(name: str) -> tuple[Table | Sentence, ...]:
+    """Return the tables and sentences that one benchmark writes."""
+    tables: tuple[Table | Sentence, ...] = importlib.import_module(name).TABLES
+    return tables
 
 
 @click.command(help=__doc__)
@@ -92,13 +95,13 @@ def main(names: tuple[str, ...], write: bool, cubes: tuple[Path, ...], check: bo
     """See above."""
     if (FROM_CUBES in names) != bool(cubes):
         raise click.UsageError(f"--cube and {FROM_CUBES} need each other")
-    wrong = problems()
-    if wrong:
-        raise click.ClickException("\n".join(wrong))
+    messages = problems()
+    if messages:
+        raise click.ClickException("\n".join(messages))
     for name in () if check else names or BENCHMARKS:
         module = importlib.import_module(name)
-        measured = module.measure(cubes) if name == FROM_CUBES else module.measure()
-        show(measured, write=write)
+        texts = module.measure(cubes) if name == FROM_CUBES else module.measure()
+        show(texts, write=write)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """Questions about many classes: `python -m benchmarks asking_many [--write] [TABLE ...]`.
 
-Five batches of N / 10 questions each, nine of ten answers right, and that is told. Each path of questions is
-asked by `query` without options, and compared with random near pairs. "tweet" are texts; "drawn" has 77
-classes of 40 drawn short texts, whose words come partly from a class and partly from all. On one thread; each
-table takes four minutes of a core.
+There are five batches of N / 10 questions each. Nine of ten answers are right, and this accuracy is given.
+`query` without options asks each path of questions, which is compared with random near pairs. "tweet" are
+texts. "drawn" has 77 classes of 40 drawn short texts, whose words come partly from a class and partly from
+all. Each table takes four minutes on one thread.
 """
 
 import time
@@ -27,13 +27,16 @@ ACCURACY = 0.9
 BATCHES = 5
 SEED = 0
 
-# Drawn texts: words of a vocabulary, of a topic and of a class; topics; words of a text on average, and the
-# share of them that are of its class; numbers of classes, of their texts, and of singular vectors.
-WORDS, WORDS_OF_TOPIC, WORDS_OF_CLASS = 1500, 60, 20
+# Sizes of the drawn texts.
+WORDS = 1500
+WORDS_OF_TOPIC = 60
+WORDS_OF_CLASS = 20
 TOPICS = 25
-LENGTH, SHARE = 10, 0.29
-CLASSES, ROWS = 77, 40
-DIMS = 100
+LENGTH = 10  # mean number of words of a text
+SHARE = 0.29  # share of them that are words of its class
+CLASSES = 77
+ROWS = 40  # texts of a class
+DIMS = 100  # singular vectors
 
 COLUMNS = ("0", "N / 10", "N / 5", "3 N / 10", "2 N / 5", "N / 2", "seconds of a batch")
 RESULTS = {
@@ -42,7 +45,7 @@ RESULTS = {
 TABLES = tuple(RESULTS.values())
 
 
-def drawn(seed: int = 2) -> Data:
+def draw_texts(seed: int = 2) -> Data:
     """Draw short texts of classes that share words, as rows of length one along leading singular vectors."""
     rng = np.random.default_rng(seed)
     common = 1.0 / np.arange(1, WORDS + 1)
@@ -87,7 +90,7 @@ def path(X: NDArray[np.float64], labels: NDArray[np.int64], pairs: str) -> Itera
 
 def rows(name: str) -> Iterator[tuple[object, ...]]:
     """Score the paths on a table."""
-    X, labels = drawn() if name == "drawn" else read(name)
+    X, labels = draw_texts() if name == "drawn" else read(name)
     for pairs in ("asked", "near"):
         row = (pairs, *path(X, labels, pairs))
         click.echo(f"{name}: {row}", err=True)
@@ -95,7 +98,7 @@ def rows(name: str) -> Iterator[tuple[object, ...]]:
 
 
 @click.command()
-@click.option("--write", is_flag=True, help="Into the documents.")
+@click.option("--write", is_flag=True, help="Put the tables into the documents.")
 @click.argument("names", nargs=-1, type=click.Choice(list(RESULTS)))
 def main(write: bool, names: tuple[str, ...]) -> None:
     """Measure on some tables, or on all."""

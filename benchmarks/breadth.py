@@ -1,4 +1,4 @@
-"""What the order of cells costs and shows: a draw of every block first, or block after block."""
+"""Measure the cost of the order of cells: a draw of every block first, or block after block."""
 
 import tempfile
 import time
@@ -53,7 +53,7 @@ restarts = 10
 
 @dataclass
 class Watch:
-    """What a collector holds after each batch, and what of the grid a reader would see."""
+    """State of a collector after each batch, and the part of the grid that a reader would see."""
 
     done: int = 0
     open_cells: int = 0
@@ -61,19 +61,21 @@ class Watch:
     writes: int = 0
     write_seconds: float = 0.0
     blocks: set[Block] = field(default_factory=set)
-    seen: list[tuple[int, int]] = field(default_factory=list)
-    """Restarts done, and blocks that were written at least once, after each batch."""
+    # Restarts done, and blocks that were written at least once, after each batch.
+    progress: list[tuple[int, int]] = field(default_factory=list)
 
     def look(self, collector: Collector, results: Sequence[Solved | Failed]) -> None:
-        """Take down the state after a batch."""
-        self.done += sum(each.span.stop - each.span.start for each in results if isinstance(each, Solved))
+        """Note the state after a batch."""
+        self.done += sum(
+            result.span.stop - result.span.start for result in results if isinstance(result, Solved)
+        )
         self.open_cells = max(self.open_cells, len(collector._open))
         self.journal = max(self.journal, collector._journal.size)
-        self.seen.append((self.done, len(self.blocks)))
+        self.progress.append((self.done, len(self.blocks)))
 
 
 def measure() -> dict[str, str]:
-    """The table."""
+    """Return the table."""
     rows = [_row("a draw of every block first, then more", False), _row("block after block", True)]
     return {TABLE.name: TABLE.markdown(rows)}
 
@@ -82,38 +84,40 @@ def _row(name: str, depth_first: bool) -> tuple[str, ...]:
     watch = Watch()
     take, write = Collector.take, BlockStore.write
 
-    def taken(self: Collector, results: Sequence[Solved | Failed]) -> list[Span[Any]]:
-        again = take(self, results)
+    def take_and_look(self: Collector, results: Sequence[Solved | Failed]) -> list[Span[Any]]:
+        spans = take(self, results)
         watch.look(self, results)
-        return again
+        return spans
 
-    def written(self: BlockStore, block: Block, results: Any) -> None:
-        started = time.perf_counter()
+    def timed_write(self: BlockStore, block: Block, results: Any) -> None:
+        began = time.perf_counter()
         write(self, block, results)
-        watch.write_seconds += time.perf_counter() - started
+        watch.write_seconds += time.perf_counter() - began
         watch.writes += 1
         watch.blocks.add(block)
 
-    def whole(handed: int, draws: int, **_: Any) -> range:
+    def whole_cell(handed: int, draws: int, **_: Any) -> range:
         return range(handed, draws)
 
     with tempfile.TemporaryDirectory() as folder:
         spec = Path(folder) / "breadth.toml"
         spec.write_text(SWEEP)
-        started = time.perf_counter()
+        began = time.perf_counter()
         with (
-            patch.object(Collector, "take", taken),
-            patch.object(BlockStore, "write", written),
-            patch("sweep_clustering.pipeline.run.head.next_wave", whole) if depth_first else nullcontext(),
+            patch.object(Collector, "take", take_and_look),
+            patch.object(BlockStore, "write", timed_write),
+            patch("sweep_clustering.pipeline.run.head.next_wave", whole_cell)
+            if depth_first
+            else nullcontext(),
         ):
             options = Options(results=Path(folder) / "results", workers=2)
             assert submit(spec, options, Console(quiet=True)) == 0
-        seconds = time.perf_counter() - started
+        seconds = time.perf_counter() - began
         store = BlockStore(Path(folder) / "results" / "breadth.zarr", read_only=True)
         blocks = len(watch.blocks)
         assert not any((store.statuses(block) == PENDING).any() for block in watch.blocks)
-    counts, covered = np.array(watch.seen).T
-    shares = [covered[np.searchsorted(counts, share * counts[-1])] for share in SHARES]
+    counts, n_blocks = np.array(watch.progress).T
+    shares = [n_blocks[np.searchsorted(counts, share * counts[-1])] for share in SHARES]
     return (
         name,
         *(f"{share} of {blocks}" for share in shares),

@@ -1,4 +1,4 @@
-"""The inner loop of the local search alone: candidates evaluated, none accepted."""
+"""The inner loop of the local search alone: it evaluates candidates and accepts none."""
 
 from sweep_clustering.kernels.jit import jit
 from sweep_clustering.kernels.partition.gains import set_gains, set_links
@@ -8,7 +8,7 @@ from sweep_clustering.kernels.problem.data import IMPROVEMENT, Data
 
 @jit
 def sweep_candidates(data: Data, state: State, times: int) -> float:
-    """Evaluate all targets of all annotated samples, `times` over; the statistics must be set."""
+    """Evaluate all targets of all annotated samples `times` times; the statistics must be set."""
     total = 0.0
     for _ in range(times):
         for place in range(len(data.annotated)):

@@ -1,4 +1,4 @@
-"""What the checksums of a cube cost: the same cube with and without them."""
+"""Measure the cost of the checksums of a cube: the same cube with and without them."""
 
 import shutil
 import tempfile
@@ -32,15 +32,15 @@ TABLE = Table(
     ),
 )
 TABLES = (TABLE,)
+# Rounds of each measurement, which take turns; the quickest counts.
 ROUNDS = 7
-"""Of each, by turns; the quickest counts."""
 
+# Samples and replicates.
 SIZES = ((200, 20), (20_000, 20))
-"""Samples and replicates."""
 
 
 def measure() -> dict[str, str]:
-    """The table."""
+    """Return the table."""
     with tempfile.TemporaryDirectory() as folder:
         return {TABLE.name: TABLE.markdown(_row(Path(folder), *size) for size in SIZES)}
 
@@ -57,70 +57,70 @@ def _row(folder: Path, n_samples: int, replicates: int) -> tuple[str, ...]:
         models=("likelihood", "posterior"),
         restarts=restarts,
     )
-    drawn = {block: draw_block(plan, block) for block in plan.blocks()}
+    results = {block: draw_block(plan, block) for block in plan.blocks()}
     cube = folder / "cube.zarr"
 
     def write() -> None:
         shutil.rmtree(cube, ignore_errors=True)
         create(cube, [plan], draw_inputs, make_spec("a", restarts))
-        _fill(cube, drawn)
+        _fill(cube, results)
 
     times: dict[tuple[str, bool], list[float]] = {}
     sizes, rates = {}, []
     for _ in range(ROUNDS):
-        for summed in (True, False):
+        for has_checksums in (True, False):
             with ExitStack() as stack:
-                if not summed:
+                if not has_checksums:
                     stack.enter_context(_without())
-                times.setdefault(("write", summed), []).append(_cpu(write))
-                times.setdefault(("read", summed), []).append(_cpu(lambda: open_cube(cube).load()))
-                sizes[summed] = sum(file.stat().st_size for file in cube.rglob("*") if file.is_file())
-                if summed:
+                times.setdefault(("write", has_checksums), []).append(_cpu(write))
+                times.setdefault(("read", has_checksums), []).append(_cpu(lambda: open_cube(cube).load()))
+                sizes[has_checksums] = sum(file.stat().st_size for file in cube.rglob("*") if file.is_file())
+                if has_checksums:
                     rates.append(_rate(cube))
-    least = {key: 1000 * min(found) for key, found in times.items()}
+    shortest = {key: 1000 * min(seconds) for key, seconds in times.items()}
     return (
         f"{plan.n_cells:,}",
         f"{n_samples:,}",
         f"{sizes[True] / 1e6:.3f}, {sizes[False] / 1e6:.3f}",
         *(
-            f"{least[act, True]:.0f}, {least[act, False]:.0f} (× {least[act, True] / least[act, False]:.2f})"
+            f"{shortest[act, True]:.0f}, {shortest[act, False]:.0f} (× {shortest[act, True] / shortest[act, False]:.2f})"
             for act in ("write", "read")
         ),
         f"{max(rates):,.0f} MB/s",
     )
 
 
-def _fill(cube: Path, drawn: dict[Block, dict[str, np.ndarray]]) -> None:
+def _fill(cube: Path, results: dict[Block, dict[str, np.ndarray]]) -> None:
     store = BlockStore(cube)
-    for block, results in drawn.items():
-        store.write(block, results)
+    for block, arrays in results.items():
+        store.write(block, arrays)
 
 
 @contextmanager
 def _without() -> Iterator[None]:
-    """No checksum is written, looked for or expected."""
+    """Write and expect no checksums."""
     entry = manifest.array_entry
 
-    def plain(spec: ArraySpec) -> dict[str, Any]:
-        found = entry(spec)
-        return found | {"codecs": [each for each in found["codecs"] if each != manifest.CHECKSUM]}
+    def plain_entry(spec: ArraySpec) -> dict[str, Any]:
+        fields = entry(spec)
+        return fields | {"codecs": [codec for codec in fields["codecs"] if codec != manifest.CHECKSUM]}
 
     with (
-        patch("sweep_clustering.storage.cube.growth.array_entry", plain),
-        patch("sweep_clustering.storage.cube.manifest.array_entry", plain),
+        patch("sweep_clustering.storage.cube.growth.array_entry", plain_entry),
+        patch("sweep_clustering.storage.cube.manifest.array_entry", plain_entry),
         patch("sweep_clustering.storage.cube.chunks.CHECKSUM_BYTES", 0),
         patch("sweep_clustering.storage.cube.chunks.checksum", lambda packed: b""),
     ):
         yield
 
 
-def _cpu(act: Callable[[], object]) -> float:
-    started = time.process_time()
-    act()
-    return time.process_time() - started
+def _cpu(step: Callable[[], object]) -> float:
+    began = time.process_time()
+    step()
+    return time.process_time() - began
 
 
 def _rate(cube: Path) -> float:
-    started = time.perf_counter()
+    began = time.perf_counter()
     size = scan(cube).size
-    return size / 1e6 / (time.perf_counter() - started)
+    return size / 1e6 / (time.perf_counter() - began)

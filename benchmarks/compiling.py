@@ -17,8 +17,8 @@ STARTS = Table("compiling/starts", ("", "CPU s", "elapsed s"))
 FUNCTIONS = Table("compiling/functions", ("", "functions", "CPU s"))
 TABLES = (STARTS, FUNCTIONS)
 
-SHOWN = 6
-"""Functions that take longest, with a row of their own."""
+# Functions that take longest, with a row of their own.
+LONGEST = 6
 
 
 START = """
@@ -48,8 +48,8 @@ print(json.dumps([time.process_time() - cpu, time.perf_counter() - began, timer.
 
 
 def start(cache: Path) -> tuple[float, float, list[tuple[str, float]]]:
-    """CPU and elapsed seconds of one start, and CPU seconds of what it compiled, each without the others."""
-    done = subprocess.run(
+    """Return CPU and elapsed seconds of a start, and CPU seconds of each compiled function alone."""
+    process = subprocess.run(
         [sys.executable, "-c", START],
         cwd=ROOT,
         env=os.environ | {"SWEEP_CACHE_DIR": str(cache)},
@@ -57,19 +57,19 @@ def start(cache: Path) -> tuple[float, float, list[tuple[str, float]]]:
         text=True,
         check=True,
     )
-    cpu, elapsed, compiled = json.loads(done.stdout)
+    cpu, elapsed, compiled = json.loads(process.stdout)
     return cpu, elapsed, [(name, spent) for name, spent in compiled]
 
 
 def measure() -> dict[str, str]:
-    """Tables of both starts and of the functions compiled."""
+    """Return the tables of both starts and of the functions compiled."""
     with tempfile.TemporaryDirectory() as cache:
         starts = {name: start(Path(cache)) for name in ("first start", "later start")}
-    compiled = sorted(starts["first start"][2], key=lambda each: -each[1])
-    ours = [function for function in compiled if function[0].startswith("sweep_clustering.kernels.")]
-    foreign = [each for each in compiled if each not in ours]
-    rows = [_row(f"`{each[0].rpartition('.')[2]}`", [each]) for each in ours[:SHOWN]]
-    rows += [_row("other kernels", ours[SHOWN:]), _row("functions of numba", foreign)]
+    compiled = sorted(starts["first start"][2], key=lambda function: -function[1])
+    kernels = [function for function in compiled if function[0].startswith("sweep_clustering.kernels.")]
+    others = [function for function in compiled if function not in kernels]
+    rows = [_row(f"`{function[0].rpartition('.')[2]}`", [function]) for function in kernels[:LONGEST]]
+    rows += [_row("other kernels", kernels[LONGEST:]), _row("functions of numba", others)]
     return {
         STARTS.name: STARTS.markdown(
             (name, f"{cpu:.1f}", f"{elapsed:.1f}") for name, (cpu, elapsed, _) in starts.items()

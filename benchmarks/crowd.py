@@ -1,7 +1,7 @@
-"""Two accuracies of each annotator of a crowd, beside one for all: `python -m benchmarks crowd`.
+"""The gain of two accuracies for each annotator of a crowd: `python -m benchmarks crowd`.
 
 Answers of workers about three breeds of dogs are read from ../shared/data/crowd beside the checkout, if they
-are there; the others are drawn as the design "crowd" of a sweep draws them.
+are there. The other answers are drawn as the design "crowd" of a sweep draws them.
 """
 
 from collections.abc import Sequence
@@ -22,11 +22,11 @@ from sweep_clustering.sweeps.annotations.draw import draw_accuracies, draw_crowd
 from sweep_clustering.sweeps.file.spec import Crowd
 
 DOGS = Table("crowd/dogs", ("classes", "two accuracies each", "one for all"))
-DRAWN = Table(
+DESIGNED = Table(
     "crowd/drawn",
     ("table", "annotators", "two accuracies each", "one for all", "differences"),
 )
-TABLES = (DOGS, DRAWN)
+TABLES = (DOGS, DESIGNED)
 
 ANSWERS = ROOT.parent / "shared" / "data" / "crowd" / "dogs3.npz"
 STRUCTURES = ((1, "spherical"), (1, "tied"), (1, "full"), (4, "spherical"), (2, "diagonal"))
@@ -36,7 +36,7 @@ CROWD = Crowd()
 
 
 def layers_of(pairs: NDArray[np.integer], kinds: NDArray[np.integer], workers: Sequence[int]) -> list[Layer]:
-    """Two layers of each worker, whose accuracies are not given; unsure answers are left out."""
+    """Return two layers of each worker, whose accuracies are not given, without unsure answers."""
     numbers = np.asarray(workers)
     return [
         Layer(kind, pairs[is_used], None, None, annotator=worker)
@@ -46,13 +46,13 @@ def layers_of(pairs: NDArray[np.integer], kinds: NDArray[np.integer], workers: S
     ]
 
 
-def pooled(layers: Sequence[Layer]) -> list[Layer]:
-    """The same answers, all of one annotator."""
+def pool(layers: Sequence[Layer]) -> list[Layer]:
+    """Return the same answers as those of one annotator."""
     return [replace(layer, annotator=0) for layer in layers]
 
 
 def information_lost(labels: NDArray[np.integer], truth: NDArray[np.integer]) -> float:
-    """Variation of information of two partitions, nats."""
+    """Return the variation of information of two partitions in nats."""
     joint = np.zeros((labels.max() + 1, truth.max() + 1))
     np.add.at(joint, (labels, truth), 1.0 / len(labels))
 
@@ -62,14 +62,16 @@ def information_lost(labels: NDArray[np.integer], truth: NDArray[np.integer]) ->
     return 2.0 * entropy(joint.ravel()) - entropy(joint.sum(axis=0)) - entropy(joint.sum(axis=1))
 
 
-def best_labels(X: NDArray[np.float64], layers: Sequence[Layer], many: int, shape: str) -> NDArray[np.int64]:
-    """Labels of the fit with the largest bound, of some starts."""
+def best_labels(
+    X: NDArray[np.float64], layers: Sequence[Layer], n_components: int, shape: str
+) -> NDArray[np.int64]:
+    """Return the labels of the fit with the largest bound from several starts."""
     fits = [
         fit_components(
             X,
             layers,
             n_classes=3,
-            components=many,
+            components=n_components,
             covariance=shape,
             rng=np.random.default_rng(start),
         )
@@ -78,30 +80,31 @@ def best_labels(X: NDArray[np.float64], layers: Sequence[Layer], many: int, shap
     return np.asarray(max(fits, key=lambda union: union.bound).classes.argmax(axis=1))
 
 
-def standardised(X: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Each feature with mean 0 and standard deviation 1."""
+def standardise(X: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return each feature with mean 0 and standard deviation 1."""
     return np.asarray((X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-12))
 
 
-def dogs() -> str:
-    """Variation of information of the fits to the true breeds, by what classes are made of."""
+def dog_table() -> str:
+    """Return the variation of information of the fits to the true breeds for each structure."""
     data = np.load(ANSWERS)
     answers, truth = data["answers"].astype(np.int64), data["y"].astype(np.int64)
-    left, values, _ = np.linalg.svd(standardised(data["X"].astype(np.float64)), full_matrices=False)
-    X = left[:, :COMPONENTS] * values[:COMPONENTS]
+    directions, values, _ = np.linalg.svd(standardise(data["X"].astype(np.float64)), full_matrices=False)
+    X = directions[:, :COMPONENTS] * values[:COMPONENTS]
     kinds = np.where(answers[:, 2] == 1, MUST, CANNOT)
     layers = layers_of(answers[:, :2], kinds, answers[:, 3].tolist())
     rows = []
-    for many, shape in STRUCTURES:
+    for n_components, shape in STRUCTURES:
         losses = [
-            information_lost(best_labels(X, known, many, shape), truth) for known in (layers, pooled(layers))
+            information_lost(best_labels(X, crowd, n_components, shape), truth)
+            for crowd in (layers, pool(layers))
         ]
-        rows.append((f"{many} {shape}", *(f"{loss:.3f}" for loss in losses)))
-    chosen = [
+        rows.append((f"{n_components} {shape}", *(f"{loss:.3f}" for loss in losses)))
+    losses_of_choice = [
         information_lost(
             fit(
                 X,
-                known,
+                crowd,
                 n_clusters=3,
                 model="conditional-any",
                 covariance="any",
@@ -111,18 +114,18 @@ def dogs() -> str:
             ).best.labels.astype(np.int64),
             truth,
         )
-        for known in (layers, pooled(layers))
+        for crowd in (layers, pool(layers))
     ]
-    rows.append(("as held-out answers choose", *(f"{loss:.3f}" for loss in chosen)))
+    rows.append(("as held-out answers choose", *(f"{loss:.3f}" for loss in losses_of_choice)))
     return DOGS.markdown(rows)
 
 
-def drawn(draws: int) -> str:
-    """Mean adjusted Rand index of one tied Gaussian a class, over draws of a crowd."""
+def designed_table(draws: int) -> str:
+    """Return the mean adjusted Rand index of one tied Gaussian a class, over draws of a crowd."""
     rows = []
     for name, load in (("irises", load_iris), ("wines", load_wine)):
         X, truth = load(return_X_y=True)
-        X = standardised(X)
+        X = standardise(X)
         for count in (10, 30, 60):
             scores = np.empty((draws, 2))
             for draw in range(draws):
@@ -133,15 +136,15 @@ def drawn(draws: int) -> str:
                 m = count * CROWD.answers
                 table = draw_crowd(rng, truth, accuracies, answers=CROWD.answers, unsure=0.05, m=m)
                 layers = layers_of(table[:, :2], table[:, 2], (np.arange(m) // CROWD.answers).tolist())
-                for side, known in enumerate((layers, pooled(layers))):
-                    scores[draw, side] = adjusted_rand(truth, best_labels(X, known, 1, "tied"))
+                for side, crowd in enumerate((layers, pool(layers))):
+                    scores[draw, side] = adjusted_rand(truth, best_labels(X, crowd, 1, "tied"))
             gains = scores[:, 0] - scores[:, 1]
             means = (f"{mean:.3f}" for mean in scores.mean(axis=0))
             rows.append((name, count, *means, f"{gains.min():+.3f}, {gains.max():+.3f}"))
-    return DRAWN.markdown(rows)
+    return DESIGNED.markdown(rows)
 
 
 def measure(draws: int = 10) -> dict[str, str]:
-    """Both tables; that of the workers only where their answers are."""
-    measured = {DRAWN.name: drawn(draws)}
-    return measured | ({DOGS.name: dogs()} if ANSWERS.exists() else {})
+    """Return both tables, or one if the answers of the workers are not at hand."""
+    texts = {DESIGNED.name: designed_table(draws)}
+    return texts | ({DOGS.name: dog_table()} if ANSWERS.exists() else {})

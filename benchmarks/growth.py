@@ -1,7 +1,7 @@
-"""How the cost of a local search grows: `python -m benchmarks growth`, a few minutes.
+"""The growth of the cost of a local search: `python -m benchmarks growth`, a few minutes.
 
-Varies one of N, m, K, D at a time, measures CPU time per local search and per candidate with their slopes,
-draws growth.png of the documents, and measures the memory of a large problem (on Linux).
+The benchmark varies one of N, m, K, D at a time. It measures CPU time per local search and per candidate with
+their slopes, draws growth.png of the documents, and measures the memory of a large problem (on Linux).
 """
 
 import gc
@@ -39,7 +39,7 @@ from sweep_clustering.sweeps.inputs import draw_mixture
 
 
 def from_python(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """A way into a kernel that only other kernels call."""
+    """Return a way into a kernel that only other kernels call."""
 
     @numba.njit(error_model="numpy", _nrt=False)
     def call(*arguments: Any) -> Any:
@@ -84,7 +84,7 @@ LARGE = Size(N=100_000, m=100_000, K=16, D=16)
 
 @dataclass(frozen=True)
 class Cost:
-    """What was measured: CPU milliseconds a local search, nanoseconds a candidate, and their numbers."""
+    """CPU milliseconds a local search, nanoseconds a candidate in it and alone, and relocations a candidate."""
 
     search: float
     tried: float
@@ -93,7 +93,7 @@ class Cost:
 
 
 def problem(size: Size, model: str, covariance: str = "spherical") -> Data:
-    """A mixture with annotations of accuracy 0.9."""
+    """Return a mixture with annotations of accuracy 0.9."""
     rng = np.random.default_rng([size.N, size.m, size.K, size.D])
     X, labels = draw_mixture(rng, n_clusters=size.K, n_samples=size.N, n_features=size.D)
     annotations = draw_annotations(rng, labels, p=0.9, m=size.m)
@@ -102,7 +102,7 @@ def problem(size: Size, model: str, covariance: str = "spherical") -> Data:
 
 
 def start(data: Data, state: State, rng: np.random.Generator) -> None:
-    """Put a partition into `state` as an offspring's is made: every sample at the closest of K centroids."""
+    """Put a partition into `state` as for an offspring: every sample at the closest of K centroids."""
     centroids = np.zeros((data.X.shape[1], data.n_clusters))
     seed_centroids(data, state, rng, centroids, 1)
     assign_closest(data, state, centroids)
@@ -110,7 +110,7 @@ def start(data: Data, state: State, rng: np.random.Generator) -> None:
 
 
 def cost(size: Size, model: str) -> Cost:
-    """CPU time of local searches, one to five, and of the candidates of their last solution."""
+    """Return the CPU time of one to five local searches, and of the candidates of their last solution."""
     data = problem(size, model)
     state = new_state(data)
     rng = np.random.default_rng(0)
@@ -120,7 +120,7 @@ def cost(size: Size, model: str) -> Cost:
         began = time.process_time()
         local_search(data, state, rng)
         seconds.append(time.process_time() - began)
-    tried = int(state.counters[EVALUATIONS])
+    n_evaluated = int(state.counters[EVALUATIONS])
     collect(data, state)
     sweep_candidates(data, state, 1)
     n_candidates = len(data.annotated) * (data.n_clusters - 1)
@@ -130,14 +130,14 @@ def cost(size: Size, model: str) -> Cost:
     candidate = (time.process_time() - began) / (repeats * n_candidates)
     return Cost(
         1e3 * sum(seconds) / len(seconds),
-        1e9 * sum(seconds) / tried,
+        1e9 * sum(seconds) / n_evaluated,
         1e9 * candidate,
-        state.counters[RELOCATIONS] / tried,
+        state.counters[RELOCATIONS] / n_evaluated,
     )
 
 
 def shape_costs(model: str) -> NDArray[np.float64]:
-    """CPU nanoseconds of a candidate, of shape (shapes, dimensions): the least of rounds that take turns."""
+    """Return CPU nanoseconds of a candidate, of shape (shapes, dimensions): the least of several rounds."""
     states = {}
     for covariance, d in product(COVARIANCES, DIMENSIONS):
         data = problem(replace(BASE, D=d), model, covariance)
@@ -146,33 +146,33 @@ def shape_costs(model: str) -> NDArray[np.float64]:
         collect(data, state)
         sweep_candidates(data, state, 1)
         states[covariance, d] = data, state
-    found = np.full((len(states), ROUNDS), np.inf)
+    nanoseconds = np.full((len(states), ROUNDS), np.inf)
     for turn, (place, (data, state)) in product(range(ROUNDS), enumerate(states.values())):
         n_candidates = len(data.annotated) * (data.n_clusters - 1)
         repeats = max(1, 300_000 // n_candidates)
         began = time.process_time()
         sweep_candidates(data, state, repeats)
-        found[place, turn] = 1e9 * (time.process_time() - began) / (repeats * n_candidates)
-    return found.min(axis=1).reshape(len(COVARIANCES), len(DIMENSIONS))
+        nanoseconds[place, turn] = 1e9 * (time.process_time() - began) / (repeats * n_candidates)
+    return nanoseconds.min(axis=1).reshape(len(COVARIANCES), len(DIMENSIONS))
 
 
 def shape_rows(costs: dict[str, NDArray[np.float64]]) -> Iterator[tuple[str, ...]]:
-    """A row for each shape and model."""
+    """Yield a row for each shape and model."""
     x = np.array(DIMENSIONS[1:], dtype=np.float64)
-    for model, found in costs.items():
-        for covariance, cells in zip(COVARIANCES, found, strict=True):
+    for model, table in costs.items():
+        for covariance, cells in zip(COVARIANCES, table, strict=True):
             times = (f"{cell:.0f}" for cell in cells)
-            ratio = cells[1] / found[0, 1]
+            ratio = cells[1] / table[0, 1]
             yield f"{covariance}, {model}", *times, f"{ratio:.2f}", f"{slope(x, cells[1:]):.2f}"
 
 
 def slope(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
-    """Exponent of the power law through the points."""
+    """Return the exponent of the power law through the points."""
     return float(np.polyfit(np.log(x), np.log(y), 1)[0])
 
 
 def rows(costs: dict[tuple[str, str], list[Cost]]) -> Iterator[tuple[str, ...]]:
-    """CPU time of a candidate along each axis: at both ends, its slope over all and the upper two points."""
+    """Yield CPU time of a candidate along each axis: both ends, and slopes over all and the upper two points."""
     for axis, model in costs:
         x = np.array([getattr(size, axis) for size in AXES[axis]], dtype=np.float64)
         y = np.array([cost.candidate for cost in costs[axis, model]])
@@ -187,7 +187,7 @@ def rows(costs: dict[tuple[str, str], list[Cost]]) -> Iterator[tuple[str, ...]]:
 
 
 def searches(axis: str, model: str, costs: list[Cost]) -> Iterator[str]:
-    """Lines on whole local searches along one axis, which the text beside the table speaks of."""
+    """Yield lines on whole local searches along one axis, which the text beside the table quotes."""
     x = np.array([getattr(size, axis) for size in AXES[axis]], dtype=np.float64)
     for value, cost in zip(x, costs, strict=True):
         yield (
@@ -200,7 +200,7 @@ def searches(axis: str, model: str, costs: list[Cost]) -> Iterator[str]:
 
 
 def draw(costs: dict[tuple[str, str], list[Cost]], shapes: dict[str, NDArray[np.float64]]) -> None:
-    """Time per local search above, per candidate below, a column per axis; shapes in the last one."""
+    """Draw time per local search above and per candidate below, a column per axis; shapes in the last one."""
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
@@ -219,10 +219,10 @@ def draw(costs: dict[tuple[str, str], list[Cost]], shapes: dict[str, NDArray[np.
             panel.set_xticks(x, [f"{value:,.0f}" for value in x], fontsize=7, rotation=30)
             panel.minorticks_off()
         panels[1, column].set_xlabel(axis)
-    for place, (model, found) in enumerate(shapes.items()):
+    for place, (model, table) in enumerate(shapes.items()):
         panel = panels[1, -1] if place == 0 else panels[0, -1].inset_axes((0, 0, 1, 1))
         panel.set_title(f"ns per candidate, shapes, {model}", fontsize=8)
-        for covariance, cells, mark in zip(COVARIANCES, found, "osD^v", strict=True):
+        for covariance, cells, mark in zip(COVARIANCES, table, "osD^v", strict=True):
             label = f"{covariance}, slope {slope(np.array(DIMENSIONS[1:], dtype=float), cells[1:]):.2f}"
             panel.loglog(DIMENSIONS, cells, marker=mark, markersize=4, linewidth=1.2, label=label)
         panel.legend(fontsize=6, frameon=False, loc="upper left")
@@ -244,13 +244,13 @@ def draw(costs: dict[tuple[str, str], list[Cost]], shapes: dict[str, NDArray[np.
 
 
 def resident(key: str) -> float:
-    """Resident memory of this process, MiB: `VmRSS` now, `VmHWM` at most so far."""
+    """Return the resident memory of this process in MiB: `VmRSS` now, `VmHWM` at most so far."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(key)) / 1024
 
 
 def memory() -> str:
-    """Say how far a search of the large problem goes beyond a process that only holds its data."""
+    """Return how far a search of the large problem goes beyond a process that only holds its data."""
     warm_up()
     rng = np.random.default_rng(0)
     X, labels = draw_mixture(rng, n_clusters=LARGE.K, n_samples=LARGE.N, n_features=LARGE.D)
@@ -285,8 +285,8 @@ def measure() -> dict[str, str]:
     }
     shapes = {model: shape_costs(model) for model in ("posterior", "conditional")}
     draw(costs, shapes)
-    lines = [line for (axis, model), found in costs.items() for line in searches(axis, model, found)]
-    # A process of its own: memory that was once used here would hide what the large problem needs.
+    lines = [line for (axis, model), group in costs.items() for line in searches(axis, model, group)]
+    # A process of its own, because memory that was once used here would hide the need of the large problem.
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         lines.append(pool.submit(memory).result())
     return {

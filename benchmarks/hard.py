@@ -1,9 +1,9 @@
 """Soft partitions of components beside hard ones: `python -m benchmarks hard`, ten minutes.
 
-On the half of the clustering suite that constants were set on, with as many pairs as samples. The structure
-that annotations choose is fitted from the same ten starts by the soft steps, by hard ones, which move whole
-samples between components and whole components between classes, and by hard steps from where the soft ones
-end. Of each, the fit of the largest value of its own objective is taken.
+The sets are the half of the clustering suite that constants were set on, with as many pairs as samples. The
+structure that annotations choose is fitted from the same ten starts by the soft steps, by hard steps, and by
+hard steps from the ends of the soft ones. Hard steps move whole samples between components, and whole
+components between classes. The best fit counts, by the objective of its method.
 """
 
 from collections.abc import Iterator
@@ -37,25 +37,25 @@ TABLES = (RESULTS,)
 
 
 @jit_inner
-def move_samples(seen: Observed, fields: Fields, rounds: int) -> float:
-    """Move samples to their best components, those annotated in some rounds; the term of the features."""
+def move_samples(observed: Observed, fields: Fields, rounds: int) -> float:
+    """Move samples to their best components, annotated ones in some rounds; return the term of the features."""
     for turn in range(max(rounds, 1)):
-        for i in range(seen.Z.shape[0]):
-            is_annotated = rounds > 0 and seen.row_start[i] < seen.row_start[i + 1]
+        for i in range(observed.Z.shape[0]):
+            is_annotated = rounds > 0 and observed.row_start[i] < observed.row_start[i + 1]
             if turn > 0 and not is_annotated:
                 continue
-            components.set_field(seen, fields, i, is_annotated)
-            best, most = 0, -np.inf
+            components.set_field(observed, fields, i, is_annotated)
+            best, largest = 0, -np.inf
             for g in range(len(fields.sizes)):
                 value = fields.log_weights[g] + fields.densities[i, g] + fields.field[fields.class_of[g]]
-                if value > most:
-                    best, most = g, value
+                if value > largest:
+                    best, largest = g, value
             fields.shares[i] = 0.0
             fields.classes[i] = 0.0
             fields.shares[i, best] = 1.0
             fields.classes[i, fields.class_of[best]] = 1.0
     total = 0.0
-    for i in range(seen.Z.shape[0]):
+    for i in range(observed.Z.shape[0]):
         for g in range(len(fields.sizes)):
             if fields.shares[i, g] == 1.0:
                 total += fields.log_weights[g] + fields.densities[i, g]
@@ -63,54 +63,56 @@ def move_samples(seen: Observed, fields: Fields, rounds: int) -> float:
 
 
 @jit
-def search(seen: Observed, fields: Fields, rng: Generator, is_begun: bool) -> float:
-    """Hard steps until the objective rises no more; its value."""
-    components.set_pulls(seen, fields)
+def search(observed: Observed, fields: Fields, rng: Generator, is_begun: bool) -> float:
+    """Make hard steps until the objective rises no more, and return its value."""
+    components.set_pulls(observed, fields)
     if is_begun:
         components.set_classes(fields)
     else:
         for _ in range(WARM_STEPS):
-            components.set_parameters(seen, fields)
-            panels.set_densities(seen, fields)
-            move_samples(seen, fields, 0)
-        components.choose_classes(seen, fields, rng)
-    before = -np.inf
+            components.set_parameters(observed, fields)
+            panels.set_densities(observed, fields)
+            move_samples(observed, fields, 0)
+        components.choose_classes(observed, fields, rng)
+    previous = -np.inf
     for step in range(STEPS):
-        components.set_parameters(seen, fields)
-        panels.set_densities(seen, fields)
-        features = move_samples(seen, fields, ROUNDS)
+        components.set_parameters(observed, fields)
+        panels.set_densities(observed, fields)
+        features = move_samples(observed, fields, ROUNDS)
         if step % CLASS_STEPS == CLASS_STEPS - 1:
-            components.set_links(seen, fields)
+            components.set_links(observed, fields)
             if components.climb(fields) > 0:
                 components.set_classes(fields)
-        components.set_bound(seen, fields)
-        now = features + fields.bound[1] + fields.bound[2]
-        if now < before + ENOUGH and step > CLASS_STEPS:
-            return now
-        before = now
-    return before
+        components.set_bound(observed, fields)
+        objective = features + fields.bound[1] + fields.bound[2]
+        if objective < previous + ENOUGH and step > CLASS_STEPS:
+            return objective
+        previous = objective
+    return previous
 
 
-def hard(
+def fit_hard(
     X: NDArray[np.float64], layers: list[Layer], k: int, soft: Gaussians, stream: SeedSequence, is_begun: bool
 ) -> tuple[float, NDArray[np.int64]]:
-    """Objective and labels of hard steps in the coordinates of a soft fit, or from where it ended."""
-    Z, made, many = soft.place(X), soft.structure, len(soft.class_of)
-    given = {"n_classes": k, "n_components": many, "covariance": made.covariance}
-    seen = panels.observe(panels.samples_of(Z), link(layers, len(Z)), proportions=made.proportions, **given)
+    """Return objective and labels of hard steps in the coordinates of a soft fit, or from its end."""
+    Z, structure, n_components = soft.place(X), soft.structure, len(soft.class_of)
+    sizes = {"n_classes": k, "n_components": n_components, "covariance": structure.covariance}
+    observed = panels.observe(
+        panels.samples_of(Z), link(layers, len(Z)), proportions=structure.proportions, **sizes
+    )
     rng = np.random.default_rng(stream)
-    within = soft.log_densities(Z) - soft.class_densities(Z)[:, soft.class_of]
-    shares = np.exp(within) * soft.classes[:, soft.class_of]
-    labels = shares.argmax(axis=1) if is_begun else first_labels(Z, many, rng)
-    fields = panels.new_fields(seen, many)
+    log_shares = soft.log_densities(Z) - soft.class_densities(Z)[:, soft.class_of]
+    shares = np.exp(log_shares) * soft.classes[:, soft.class_of]
+    labels = shares.argmax(axis=1) if is_begun else first_labels(Z, n_components, rng)
+    fields = panels.new_fields(observed, n_components)
     fields.shares[np.arange(len(Z)), labels] = 1.0
     fields.class_of[:] = soft.class_of
-    objective = search(seen, fields, rng, is_begun)
+    objective = search(observed, fields, rng, is_begun)
     return objective, fields.class_of[fields.shares.argmax(axis=1)]
 
 
-def measured(task: tuple[float, str]) -> tuple[float, float, float]:
-    """ARI of the soft fit, the hard one, and the hard one that begins at the soft one."""
+def measure_set(task: tuple[float, str]) -> tuple[float, float, float]:
+    """Return ARI of the soft fit, of the hard one, and of the hard one from the end of the soft one."""
     p, name = task
     X, truth = read(SUITE, name)
     layers, k = draw_layers(truth, len(X), p), int(truth.max()) + 1
@@ -123,22 +125,22 @@ def measured(task: tuple[float, str]) -> tuple[float, float, float]:
     aris = []
     for is_begun in (False, True):
         fits = [
-            hard(X, layers, k, each, stream, is_begun)
-            for each, stream in zip(solutions, streams, strict=True)
+            fit_hard(X, layers, k, solution, stream, is_begun)
+            for solution, stream in zip(solutions, streams, strict=True)
         ]
         aris.append(adjusted_rand(truth, max(fits, key=lambda fit: fit[0])[1]))
     return soft, *aris
 
 
 def rows() -> Iterator[tuple[str, ...]]:
-    """Means at each accuracy."""
+    """Yield the means at each accuracy."""
     names = list(best_published(SUITE))[0::2]
     with ProcessPoolExecutor(2) as pool:
         for p in ACCURACIES:
-            found = np.array(list(pool.map(measured, product([p], names))))
-            yield f"{p:g}", str(len(names)), *(f"{mean:.3f}" for mean in found.mean(axis=0))
+            aris = np.array(list(pool.map(measure_set, product([p], names))))
+            yield f"{p:g}", str(len(names)), *(f"{mean:.3f}" for mean in aris.mean(axis=0))
 
 
 def measure() -> dict[str, str]:
-    """On the sets of the suite, which have to be at hand."""
+    """Measure on the sets of the suite, if they are at hand."""
     return {RESULTS.name: RESULTS.markdown(rows())} if SUITE.is_dir() else {}

@@ -1,10 +1,10 @@
 """Labels of some rows, some of them wrong, as pairs and as a field: `python -m benchmarks labels [--write]`.
 
-Labels are drawn for a share of the rows, and a share of them is another class. Three references know the
-classes of the labels without pairs: seeded k-means starts from the means of the labelled rows; constrained
-k-means never moves these rows; a mixture of one Gaussian a class has the exact log-likelihood of each label
-as a field, is told how many labels are right, and chooses its shape by labels of held-out rows. Here labels
-are pairs, and their accuracy is not told: it is assumed to be .9. Takes ten minutes.
+Labels are drawn for a share of the rows, and a share of them is another class. Three references take the
+labels without pairs. Seeded k-means starts from the means of the labelled rows. Constrained k-means never
+moves these rows. A mixture of one Gaussian a class has the exact log-likelihood of each label as a field: the
+share of right labels is given to it, and it chooses its shape by labels of held-out rows. Our fit takes
+labels as pairs and assumes that their accuracy is .9. The run takes ten minutes.
 """
 
 from collections.abc import Iterator
@@ -30,9 +30,9 @@ HALVES = {
     "not seen": ("ecoli", "glass", "ionosphere", "sonar", "wdbc", "digits"),
 }
 SHARES = (0.05, 0.2)
-WRONG = (0.0, 0.1, 0.2)
+WRONG_SHARES = (0.0, 0.1, 0.2)
 DRAWS = 1
-DIGITS = 600
+DIGITS = 600  # rows
 ASSUMED = 0.9
 
 METHODS = ("seeded k-means", "constrained k-means", "label field", "labels as pairs")
@@ -54,7 +54,7 @@ class Case(NamedTuple):
 
 
 def data(name: str) -> tuple[Floats, Labels]:
-    """Standardised features and classes."""
+    """Return standardised features and classes."""
     if name == "digits":
         table = datasets.load_digits()
         return table.data[:DIGITS], table.target[:DIGITS].astype(np.int64)
@@ -63,33 +63,33 @@ def data(name: str) -> tuple[Floats, Labels]:
     return X, np.unique(classes, return_inverse=True)[1].astype(np.int64)
 
 
-def some_labels(rng: Generator, classes: Labels, case: Case) -> Labels:
-    """Labels of random rows, -1 for the others; at least two for each class on average."""
+def draw_labels(rng: Generator, classes: Labels, case: Case) -> Labels:
+    """Draw labels of random rows, -1 for the others; at least two for each class on average."""
     n_classes = int(classes.max()) + 1
     rows = rng.choice(len(classes), max(round(case.share * len(classes)), 2 * n_classes), replace=False)
     labels = np.full(len(classes), -1)
     labels[rows] = classes[rows]
-    wrong = rows[rng.random(len(rows)) < case.wrong]
-    labels[wrong] = (labels[wrong] + rng.integers(1, n_classes, len(wrong))) % n_classes
+    wrong_rows = rows[rng.random(len(rows)) < case.wrong]
+    labels[wrong_rows] = (labels[wrong_rows] + rng.integers(1, n_classes, len(wrong_rows))) % n_classes
     return labels
 
 
-def seeded(X: Floats, labels: Labels, n_classes: int, rng: Generator, *, constrained: bool) -> Labels:
-    """K-means from the means of the labelled rows; classes without a label start at k-means++ draws."""
-    known = np.flatnonzero(labels >= 0)
-    named = np.unique(labels[known])
+def seeded_kmeans(X: Floats, labels: Labels, n_classes: int, rng: Generator, *, constrained: bool) -> Labels:
+    """Run k-means from the means of the labelled rows; classes without a label start at k-means++ draws."""
+    labelled = np.flatnonzero(labels >= 0)
+    classes = np.unique(labels[labelled])
     centers = np.zeros((n_classes, X.shape[1]))
-    centers[named] = [X[known[labels[known] == name]].mean(axis=0) for name in named]
-    used = list(named)
-    for empty in np.setdiff1d(np.arange(n_classes), named):
-        squares = np.square(X[:, None] - centers[used]).sum(axis=2).min(axis=1)
+    centers[classes] = [X[labelled[labels[labelled] == label]].mean(axis=0) for label in classes]
+    seeds = list(classes)
+    for empty in np.setdiff1d(np.arange(n_classes), classes):
+        squares = np.square(X[:, None] - centers[seeds]).sum(axis=2).min(axis=1)
         centers[empty] = X[rng.choice(len(X), p=squares / squares.sum())]
-        used.append(empty)
+        seeds.append(empty)
     clusters = np.full(len(X), -1)
     for _ in range(100):
         before, clusters = clusters, np.square(X[:, None] - centers).sum(axis=2).argmin(axis=1)
         if constrained:
-            clusters[known] = labels[known]
+            clusters[labelled] = labels[labelled]
         if np.array_equal(before, clusters):
             break
         for cluster in np.unique(clusters):
@@ -100,12 +100,12 @@ def seeded(X: Floats, labels: Labels, n_classes: int, rng: Generator, *, constra
 def mixture(
     X: Floats, labels: Labels, n_classes: int, accuracy: float, shape: str, rng: Generator
 ) -> tuple[Floats, Floats]:
-    """Posterior of the classes with the field of the labels, and by the features alone."""
-    (n, dims), known = X.shape, labels >= 0
+    """Return the posterior of the classes with the field of the labels, and by the features alone."""
+    (n, dims), is_labelled = X.shape, labels >= 0
     field = np.zeros((n, n_classes))
-    field[known] = np.log((1.0 - accuracy) / (n_classes - 1))
-    field[known, labels[known]] = np.log(accuracy)
-    shares = np.eye(n_classes)[seeded(X, labels, n_classes, rng, constrained=False)]
+    field[is_labelled] = np.log((1.0 - accuracy) / (n_classes - 1))
+    field[is_labelled, labels[is_labelled]] = np.log(accuracy)
+    shares = np.eye(n_classes)[seeded_kmeans(X, labels, n_classes, rng, constrained=False)]
     prior, strength = np.diag(X.var(axis=0)) / n_classes ** (2.0 / dims), 4.0
     strength = dims + 2.0 if shape in ("full", "tied") else strength
     densities = np.zeros((n, n_classes))
@@ -120,44 +120,44 @@ def mixture(
         else:
             covariances = (scatter + strength * prior) / (sizes + strength)[:, None, None]
         if shape == "spherical":
-            covariances = np.array([np.eye(dims) * np.trace(one) / dims for one in covariances])
+            covariances = np.array([np.eye(dims) * np.trace(covariance) / dims for covariance in covariances])
         if shape == "diagonal":
-            covariances = np.array([np.diag(np.diag(one)) for one in covariances])
+            covariances = np.array([np.diag(np.diag(covariance)) for covariance in covariances])
         for k in range(n_classes):
             root = np.linalg.cholesky(covariances[k] + 1e-9 * np.eye(dims))
             lengths = np.square(np.linalg.solve(root, (X - means[k]).T)).sum(axis=0)
             densities[:, k] = (
                 np.log((sizes[k] + 1.0) / (n + n_classes)) - np.log(np.diag(root)).sum() - lengths / 2
             )
-        before, logs = shares, densities + field
-        shares = np.exp(logs - logsumexp(logs, axis=1, keepdims=True))
-        if np.abs(shares - before).max() < 1e-4:
+        previous, log_weights = shares, densities + field
+        shares = np.exp(log_weights - logsumexp(log_weights, axis=1, keepdims=True))
+        if np.abs(shares - previous).max() < 1e-4:
             break
     return shares, np.exp(densities - logsumexp(densities, axis=1, keepdims=True))
 
 
-def by_field(X: Floats, labels: Labels, n_classes: int, accuracy: float, rng: Generator) -> Labels:
-    """Clusters of the mixture whose shape predicts the labels of held-out rows best."""
-    known, losses = np.flatnonzero(labels >= 0), dict[str, float]()
-    folds = rng.permutation(len(known)) % 5
+def cluster_by_field(X: Floats, labels: Labels, n_classes: int, accuracy: float, rng: Generator) -> Labels:
+    """Return the clusters of the mixture whose shape predicts the labels of held-out rows best."""
+    labelled, losses = np.flatnonzero(labels >= 0), dict[str, float]()
+    folds = rng.permutation(len(labelled)) % 5
     for shape in ("spherical", "diagonal", "tied", "full"):
         losses[shape] = 0.0
         for fold in range(5):
-            part, rows = labels.copy(), known[folds == fold]
+            part, rows = labels.copy(), labelled[folds == fold]
             part[rows] = -1
             shares = mixture(X, part, n_classes, accuracy, shape, rng)[1][rows, labels[rows]]
-            wrong = (1.0 - accuracy) / (n_classes - 1)
-            losses[shape] -= np.log(accuracy * shares + wrong * (1.0 - shares)).sum()
+            error = (1.0 - accuracy) / (n_classes - 1)
+            losses[shape] -= np.log(accuracy * shares + error * (1.0 - shares)).sum()
     best = min(losses, key=lambda shape: losses[shape])
     return np.asarray(mixture(X, labels, n_classes, accuracy, best, rng)[0].argmax(axis=1))
 
 
 def scores_of(case: Case) -> list[float]:
-    """ARI of each method on a case, over all rows."""
+    """Return ARI of each method on a case, over all rows."""
     X, classes = data(case.table)
     n_classes, entropy = int(classes.max()) + 1, [case.draw, round(100 * case.share), round(100 * case.wrong)]
     rng = np.random.default_rng(entropy)
-    labels = some_labels(rng, classes, case)
+    labels = draw_labels(rng, classes, case)
     accuracy = min(1.0 - case.wrong, 0.99)
     layers = label_layers(labels, ASSUMED, case.draw)
     result = fit(
@@ -171,32 +171,32 @@ def scores_of(case: Case) -> list[float]:
         seed=case.draw,
     )
     clusterings = (
-        seeded(X, labels, n_classes, rng, constrained=False),
-        seeded(X, labels, n_classes, rng, constrained=True),
-        by_field(X, labels, n_classes, accuracy, rng),
+        seeded_kmeans(X, labels, n_classes, rng, constrained=False),
+        seeded_kmeans(X, labels, n_classes, rng, constrained=True),
+        cluster_by_field(X, labels, n_classes, accuracy, rng),
         result.best.labels,
     )
     return [adjusted_rand(classes, clusters) for clusters in clusterings]
 
 
 def measure() -> dict[str, str]:
-    """Blocks of the documents."""
+    """Return the blocks of the documents."""
     names = [name for half in HALVES.values() for name in half]
-    cases = [Case(*values) for values in product(names, SHARES, WRONG, range(DRAWS))]
+    cases = [Case(*values) for values in product(names, SHARES, WRONG_SHARES, range(DRAWS))]
     with ProcessPoolExecutor(2) as pool:
         scores = dict(zip(cases, pool.map(scores_of, cases), strict=True))
 
     def mean(tables: tuple[str, ...], share: float, wrong: float) -> list[str]:
-        chosen = [scores[Case(*values)] for values in product(tables, (share,), (wrong,), range(DRAWS))]
-        return [f"{value:.3f}" for value in np.mean(chosen, axis=0)]
+        rows = [scores[Case(*values)] for values in product(tables, (share,), (wrong,), range(DRAWS))]
+        return [f"{value:.3f}" for value in np.mean(rows, axis=0)]
 
     def means() -> Iterator[tuple[object, ...]]:
-        for (share, wrong), (half, tables) in product(product(SHARES, WRONG), HALVES.items()):
+        for (share, wrong), (half, tables) in product(product(SHARES, WRONG_SHARES), HALVES.items()):
             yield f"{share:.0%}", f"{wrong:.0%}", f"{len(tables)} {half}", *mean(tables, share, wrong)
 
     def by_table() -> Iterator[tuple[object, ...]]:
         for name in names:
             X, classes = data(name)
-            yield name, len(X), int(classes.max()) + 1, *mean((name,), SHARES[1], WRONG[1])
+            yield name, len(X), int(classes.max()) + 1, *mean((name,), SHARES[1], WRONG_SHARES[1])
 
     return {MEANS.name: MEANS.markdown(means()), BY_TABLE.name: BY_TABLE.markdown(by_table())}

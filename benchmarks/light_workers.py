@@ -1,6 +1,6 @@
 """Many workers of dask on few processors: threads of a few processes, for work that only sleeps.
 
-To the scheduler each of them is a worker like any other, with connections, heartbeats and plugins of its own.
+The scheduler sees each of them as a worker with its own connections, heartbeats and plugins.
 """
 
 import asyncio
@@ -20,21 +20,21 @@ from distributed.security import Security
 from sweep_clustering.pipeline.cluster import connect
 from sweep_clustering.pipeline.cluster.connect import allow_open_files
 
+# Seconds until all workers must have come.
 PATIENCE = 900.0
-"""Seconds for all workers to come."""
 
+# Workers observe themselves many times a second: hundreds on two processors would do little else.
 QUIET = {
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "10s",
     "distributed.admin.system-monitor.interval": "60s",
 }
-"""What workers look at in themselves many times a second: hundreds on two processors would do little else."""
 
 
 @contextmanager
 def light_cluster(processes: int) -> Iterator[None]:
-    """Let every local cluster have light workers, divided among so many processes, in place of its own."""
-    spawned: list[Any] = []
+    """Give every local cluster light workers, divided among so many processes, in place of its own."""
+    hosts: list[Any] = []
 
     def start(n_workers: int, **options: Any) -> LocalCluster:
         cluster = LocalCluster(n_workers=0, **options)
@@ -45,26 +45,26 @@ def light_cluster(processes: int) -> Iterator[None]:
             arguments = (cluster.scheduler_address, options["security"], name, share, dask.config.config)
             process = get_context("spawn").Process(target=_host, args=arguments, daemon=True)
             process.start()
-            spawned.append(process)
+            hosts.append(process)
         deadline = time.monotonic() + PATIENCE
         while len(cluster.scheduler.workers) < n_workers:
-            if time.monotonic() > deadline or not all(process.is_alive() for process in spawned):
+            if time.monotonic() > deadline or not all(process.is_alive() for process in hosts):
                 raise RuntimeError(f"{len(cluster.scheduler.workers)} of {n_workers} workers came")
             time.sleep(0.1)
         return cluster
 
     try:
-        # threads share the memory of a process, so that a plan would refuse so many workers
+        # Threads share the memory of a process, and a plan would refuse so many workers.
         with patch.object(connect, "LocalCluster", start), patch.object(system, "MEMORY_LIMIT", sys.maxsize):
             yield
     finally:
-        for process in spawned:
+        for process in hosts:
             process.kill()
             process.join()
 
 
 def _host(address: str, security: Security, name: str, count: int, config: dict[str, Any]) -> None:
-    """The life of a process: it holds `count` workers until the scheduler ends them."""
+    """Hold `count` workers in this process until the scheduler ends them."""
     allow_open_files(count)
     logging.getLogger("distributed").setLevel(logging.ERROR)
     with dask.config.set(config | QUIET):
@@ -76,14 +76,14 @@ async def _workers(address: str, security: Security, name: str, count: int) -> N
         Worker(
             address,
             nthreads=1,
-            name=f"{name}-{each}",
+            name=f"{name}-{number}",
             security=security,
             memory_limit=0,
             dashboard=False,
             host="127.0.0.1",
         )
-        for each in range(count)
+        for number in range(count)
     ]
-    for worker in workers:  # one after the other: a scheduler has only so long a queue of those that knock
+    for worker in workers:  # One after the other, because the scheduler's queue of new connections is short.
         await worker
     await asyncio.gather(*(worker.finished() for worker in workers))

@@ -1,7 +1,7 @@
 """Files of many links: `python -m benchmarks links [--write]`, ten minutes.
 
-A table of 60,000 rows has up to 5,000,000 links, of which nine in ten are right, as text, CSV, parquet and
-npz. Every run is a process of its own: one reads the file, and another is `sweep fit` of the table with it.
+A table of 60,000 rows has up to 5,000,000 links as text, CSV, parquet and npz, and nine of ten links are
+right. Every run is a process of its own. One reads the file, and another is `sweep fit` of the table with it.
 The table of passes has local searches of one problem with more and more pairs.
 """
 
@@ -46,13 +46,13 @@ WRITERS: dict[str, Callable[[pd.DataFrame, Path], None]] = {
         path, i=links["i"], j=links["j"], kind=(links["kind"] == "must").astype(np.int8)
     ),
 }
-FITTED = "parquet"
+FORMAT = "parquet"
 # A local search of ten features and clusters, where pairs are most of the work.
-SEARCHED = tuple(Size(60_000, m, 10, 10) for m in (500_000, 1_000_000, 2_000_000, 4_000_000))
+SEARCHES = tuple(Size(60_000, m, 10, 10) for m in (500_000, 1_000_000, 2_000_000, 4_000_000))
 
 
 def links_of(labels: NDArray[np.int64], count: int) -> pd.DataFrame:
-    """Random pairs of different rows with answers."""
+    """Draw random pairs of different rows with answers."""
     rng = np.random.default_rng(count)
     n = len(labels)
     i = rng.integers(0, n, count)
@@ -61,72 +61,72 @@ def links_of(labels: NDArray[np.int64], count: int) -> pd.DataFrame:
     return pd.DataFrame({"i": i, "j": j, "kind": np.where(same, "must", "cannot")})
 
 
-def apart(run: Callable[..., None], *given: Any) -> tuple[float, float, float]:
-    """Seconds, seconds of CPU and GiB of a run in a process of its own."""
+def run_alone(run: Callable[..., None], *arguments: Any) -> tuple[float, float, float]:
+    """Return seconds, seconds of CPU and GiB of a run in a process of its own."""
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
-        return pool.submit(_measured, run, *given).result()
+        return pool.submit(_run, run, *arguments).result()
 
 
-def _measured(run: Callable[..., None], *given: Any) -> tuple[float, float, float]:
-    begun, before = time.perf_counter(), time.process_time()
-    run(*given)
+def _run(run: Callable[..., None], *arguments: Any) -> tuple[float, float, float]:
+    began, before = time.perf_counter(), time.process_time()
+    run(*arguments)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    return time.perf_counter() - begun, time.process_time() - before, peak
+    return time.perf_counter() - began, time.process_time() - before, peak
 
 
 def read(path: Path, n_samples: int) -> None:
-    """What a fit does with a file of annotations first."""
+    """Read a file of annotations as a fit does."""
     file = PairFile.of(path)
-    file.mentions  # noqa: B018  # whether rows are counted from 0
+    file.mentions  # noqa: B018  # the fit asks first whether rows are counted from 0
     file.table(Samples.of(n_samples).counted_from(0))
 
 
 def fit(folder: Path, path: Path) -> None:
-    """The command, with everything chosen."""
+    """Run the command, with everything chosen."""
     out = ("--out", str(folder / "labels.csv"), "--force")
     settings = ("-k", str(MIXTURE.n_classes), "--first-row", "0", "--seed", "0")
     sweep(["fit", str(folder / "x.npy"), "--annotations", str(path), *settings, *out], standalone_mode=False)
 
 
 def passes() -> list[tuple[str, ...]]:
-    """Two local searches of each number of pairs."""
+    """Return the cost of two local searches for each number of pairs."""
     spent = []
-    for size in SEARCHED:
+    for size in SEARCHES:
         data = problem(size, "posterior")
         state, seconds = new_state(data), 0.0
         for seed in range(2):
             rng = np.random.default_rng(seed)
             start(data, state, rng)
-            begun = time.process_time()
+            began = time.process_time()
             local_search(data, state, rng)
-            seconds += time.process_time() - begun
+            seconds += time.process_time() - began
         spent.append(seconds / 2)
-    least = SEARCHED[0].m
+    fewest = SEARCHES[0].m
     return [
-        (f"{size.m:,}", f"{each:.1f}", f"{each / spent[0]:.1f}", f"{size.m / least:.0f}")
-        for size, each in zip(SEARCHED, spent, strict=True)
+        (f"{size.m:,}", f"{cpu:.1f}", f"{cpu / spent[0]:.1f}", f"{size.m / fewest:.0f}")
+        for size, cpu in zip(SEARCHES, spent, strict=True)
     ]
 
 
 def measure() -> dict[str, str]:
-    """Tables for the documents."""
+    """Return the tables of the documents."""
     reads: list[tuple[str, ...]] = []
     fits: list[tuple[str, ...]] = []
-    made = problem_of(MIXTURE)
+    mixture = problem_of(MIXTURE)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        np.save(folder / "x.npy", made.X)
+        np.save(folder / "x.npy", mixture.X)
         for count in COUNTS:
-            links = links_of(made.labels, count)
+            links = links_of(mixture.labels, count)
             for ending, write in WRITERS.items():
                 path = folder / f"links.{ending}"
                 write(links, path)
-                _, cpu, size = apart(read, path, len(made.X))
+                _, cpu, size = run_alone(read, path, len(mixture.X))
                 megabytes = path.stat().st_size / 1e6
                 reads.append((ending, f"{count:,}", f"{megabytes:.0f}", f"{cpu:.1f}", f"{size:.2f}"))
-            spent = apart(fit, folder, folder / f"links.{FITTED}")
+            spent = run_alone(fit, folder, folder / f"links.{FORMAT}")
             labels = pd.read_csv(folder / "labels.csv")["label"].to_numpy()
-            score = f"{adjusted_rand(made.labels, labels):.3f}"
+            score = f"{adjusted_rand(mixture.labels, labels):.3f}"
             fits.append((f"{count:,}", f"{spent[0]:.0f}", f"{spent[1]:.0f}", f"{spent[2]:.2f}", score))
     warm_up()
     tables = ((READ, reads), (FITS, fits), (PASSES, passes()))

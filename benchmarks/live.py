@@ -1,4 +1,4 @@
-"""What the page of a run costs the process of scheduler and driver, at the rates of 1,000 workers."""
+"""Measure the cost of the page of a run for scheduler and driver, at the rates of 1,000 workers."""
 
 import asyncio
 import http.client
@@ -39,12 +39,13 @@ COLUMNS = (
 )
 COST = Table("live", COLUMNS)
 TABLES = (COST,)
+# Seconds of each run.
 SECONDS = 12.0
-"""Of each run."""
 
-WORKERS, RESTARTS = 1000, 50
+WORKERS = 1000
+RESTARTS = 50
+# The mean of the published evaluation repeated (docs/repeat.md: 3.3 core-hours), and much less than that.
 RESTART_SECONDS = (0.068, 0.02)
-"""The mean of the published evaluation repeated (docs/repeat.md: 3.3 core-hours), and much less than that."""
 
 VIEWERS = (0, 1, 5)
 POLL_SECONDS = 2.0
@@ -52,7 +53,7 @@ TICK = 0.05
 
 
 def measure() -> dict[str, str]:
-    """The table: shares of a core."""
+    """Return the table with shares of a core."""
     rows = [_row(seconds, viewers) for seconds in RESTART_SECONDS for viewers in VIEWERS]
     return {COST.name: COST.markdown(rows)}
 
@@ -78,12 +79,12 @@ def _row(restart: float, viewers: int) -> tuple[object, ...]:
         progress.write(lease.generation.state, lease.files)
         RunFolder(cube).log.write_text("a line of a log that is neither short nor long\n" * 2000)
         shares = _shares(cube, plan, cells, viewers)
-    named = f"{1000 * restart:.0f} ms", f"{cells:.0f}", viewers
-    return (*named, *(f"{100 * share:.2f} %" for share in (*shares, sum(shares))))
+    labels = f"{1000 * restart:.0f} ms", f"{cells:.0f}", viewers
+    return (*labels, *(f"{100 * share:.2f} %" for share in (*shares, sum(shares))))
 
 
 class Timed(Feed):
-    """A feed that knows what its thread has spent."""
+    """A feed that notes the CPU time of its thread."""
 
     cpu_seconds = 0.0
 
@@ -94,25 +95,25 @@ class Timed(Feed):
 
 
 def _shares(cube: Path, plan: DatasetPlan, rate: float, viewers: int) -> tuple[float, float, float]:
-    """Of a core: what the driver's thread, the page's thread, and all that answers spend."""
+    """Return the shares of a core for the driver's thread, the page's thread, and all answers."""
     busy = [
         (f"10.0.0.{n % 250}:{n}", f"node{n}", "17", f"a/p=0.9/m=60/replicate=3/posterior {n}", float(n))
         for n in range(WORKERS)
     ]
     with Timed(cube) as feed, ExitStack() as stack:
         site = Site(State(cube, feed, crew=lambda: (WORKERS, busy)))
-        port = stack.enter_context(_served(site))
-        looking = [Viewer(port) for _ in range(viewers)]
-        begun = time.monotonic()
-        mine, driver = time.thread_time(), 0.0
+        port = stack.enter_context(_serve_page(site))
+        pages = [Viewer(port) for _ in range(viewers)]
+        began = time.monotonic()
+        main_cpu, driver = time.thread_time(), 0.0
         all_before = time.process_time()
-        for viewer in looking:
+        for viewer in pages:
             viewer.start()
-        told = 0
+        n_events = 0
         events = _events(plan)
-        while (passed := time.monotonic() - begun) < SECONDS:
-            due = [next(events) for _ in range(int(rate * passed) - told)]
-            told += len(due)
+        while (passed := time.monotonic() - began) < SECONDS:
+            due = [next(events) for _ in range(int(rate * passed) - n_events)]
+            n_events += len(due)
             before = time.thread_time()
             for result, block in due:
                 feed.settled(result)
@@ -120,19 +121,19 @@ def _shares(cube: Path, plan: DatasetPlan, rate: float, viewers: int) -> tuple[f
                     feed.written(*block)
             driver += time.thread_time() - before
             time.sleep(TICK)
-        for viewer in looking:
+        for viewer in pages:
             viewer.stop.set()
-        for viewer in looking:
+        for viewer in pages:
             viewer.join()
-        used = time.process_time() - all_before
-        mine = time.thread_time() - mine
-        answers = used - mine - feed.cpu_seconds - sum(viewer.cpu for viewer in looking)
-    seconds = time.monotonic() - begun
+        cpu = time.process_time() - all_before
+        main_cpu = time.thread_time() - main_cpu
+        answers = cpu - main_cpu - feed.cpu_seconds - sum(viewer.cpu for viewer in pages)
+    seconds = time.monotonic() - began
     return driver / seconds, feed.cpu_seconds / seconds, max(0.0, answers) / seconds
 
 
 def _events(plan: DatasetPlan) -> Iterator[tuple[CellResult, tuple[Block, Statuses] | None]]:
-    """Cells that end, block after block; with the last of a block what is written."""
+    """Yield cells that end, block after block, and with the last cell of a block its new statuses."""
     rng = np.random.default_rng(1)
     while True:
         for block in plan.blocks():
@@ -140,7 +141,7 @@ def _events(plan: DatasetPlan) -> Iterator[tuple[CellResult, tuple[Block, Status
             for number, cell in enumerate(cells, 1):
                 result = CellResult(cell, RESTARTS)
                 labels = rng.integers(0, 3, plan.n_samples).astype(np.int16)
-                best = Solved(
+                solution = Solved(
                     Span(cell, 0, RESTARTS),
                     rng.random(RESTARTS),
                     0,
@@ -150,13 +151,13 @@ def _events(plan: DatasetPlan) -> Iterator[tuple[CellResult, tuple[Block, Status
                     5.0,
                     5.0,
                 )
-                result.add(best)
-                after = np.full(len(cells), DONE, np.int8)
-                yield result, (block, after) if number == len(cells) else None
+                result.add(solution)
+                statuses = np.full(len(cells), DONE, np.int8)
+                yield result, (block, statuses) if number == len(cells) else None
 
 
 class Viewer(threading.Thread):
-    """A page that is open: it asks what has changed since it asked last."""
+    """An open page, which asks for the changes since its last request."""
 
     def __init__(self, port: int) -> None:
         super().__init__(daemon=True)
@@ -176,14 +177,14 @@ class Viewer(threading.Thread):
 
 
 @contextmanager
-def _served(site: Site) -> Iterator[int]:
-    """The handler of the dashboard on a server of tornado's, in a loop of its own."""
+def _serve_page(site: Site) -> Iterator[int]:
+    """Serve the handler of the dashboard on a server of tornado, in a loop of its own."""
     ready, ports = threading.Event(), list[int]()
     loop = asyncio.new_event_loop()
 
     async def serve() -> None:
-        own = {"dask_server": SimpleNamespace(**{NAME: site})}
-        server = HTTPServer(Application([(r"/sweep/state\.json", OwnPage, own)]))
+        options = {"dask_server": SimpleNamespace(**{NAME: site})}
+        server = HTTPServer(Application([(r"/sweep/state\.json", OwnPage, options)]))
         server.listen(0, "127.0.0.1")
         ports.extend(socket.getsockname()[1] for socket in server._sockets.values())
         ready.set()

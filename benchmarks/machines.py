@@ -1,7 +1,7 @@
 """Last bits on other processors: `python -m benchmarks machines`, a quarter of an hour.
 
-Two sweeps are computed again with the code that libraries have for other processors. `sweep` chooses one
-code for all processors since 2013; the rows say which cells differ from these where another one is forced.
+Two sweeps are computed again with the code that libraries have for other processors. `sweep` chooses one code
+for all processors since 2013. The rows count the cells that differ from these if another code is forced.
 """
 
 import os
@@ -61,7 +61,7 @@ scale = "standard"
 NARROW = (
     "X86_V3 X86_V4 AVX512_ICL" if "X86_V4" in same_arithmetic().get("NPY_DISABLE_CPU_FEATURES", "") else ""
 )
-# Code by the variables that make libraries choose it.
+# Variables that make libraries choose a code.
 CODES: dict[str, dict[str, str]] = {
     "all alike (`sweep`)": {},
     "this processor": {"OPENBLAS_CORETYPE": "", "NPY_DISABLE_CPU_FEATURES": ""},
@@ -75,25 +75,25 @@ CODES: dict[str, dict[str, str]] = {
 
 
 def cells_of(cube: Path) -> dict[str, dict[str, Any]]:
-    """Results of each cell, by name."""
+    """Return the results of each cell by its name."""
     store = BlockStore(cube, read_only=True)
     cells = {}
     for block in (block for plan in read_manifest(cube).plans.values() for block in plan.blocks()):
         arrays = store.read(block)
-        for at, cell in enumerate(block.cells()):
-            rows = {name: at // (block.per_graph if name == "annotations" else 1) for name in arrays}
+        for number, cell in enumerate(block.cells()):
+            rows = {name: number // (block.per_graph if name == "annotations" else 1) for name in arrays}
             cells[str(cell)] = {name: arrays[name][row : row + 1] for name, row in rows.items()}
     return cells
 
 
-def computed(variables: dict[str, str], folder: Path) -> dict[str, dict[str, Any]]:
-    """Results of all cells of both sweeps, computed with some code."""
+def compute(variables: dict[str, str], folder: Path) -> dict[str, dict[str, Any]]:
+    """Compute all cells of both sweeps with some code, and return their results."""
     cells = {}
     for name, text in SWEEPS.items():
         (folder / f"{name}.toml").write_text(text)
         command = ["-m", "sweep_clustering", "submit", f"{name}.toml", "--workers", "0", "--results", "."]
-        without = {key: value for key, value in os.environ.items() if key not in same_arithmetic()}
-        environment = without | {"PYTHONPATH": str(ROOT)} | variables
+        inherited = {key: value for key, value in os.environ.items() if key not in same_arithmetic()}
+        environment = inherited | {"PYTHONPATH": str(ROOT)} | variables
         subprocess.run(
             [sys.executable, *command], cwd=folder, env=environment, check=True, capture_output=True
         )
@@ -102,33 +102,33 @@ def computed(variables: dict[str, str], folder: Path) -> dict[str, dict[str, Any
 
 
 def kind_of(cell: str) -> str:
-    """The column of a cell."""
+    """Return the column of a cell."""
     sweep, model = cell.partition("/")[0], cell.rpartition("/")[2]
     if sweep == "questions":
         return "questions"
     shape = model.partition("-")[2]
     special = {"conditional-auto": "chosen shape", "conditional-any": "any shape"}
     special |= {"conditional-groups": "merged groups"}
-    is_one = model.partition("-")[0] in ("unsupervised", "posterior", "conditional")
-    return special.get(model, "one Gaussian" if is_one and shape != "links" else "methods")
+    is_gaussian = model.partition("-")[0] in ("unsupervised", "posterior", "conditional")
+    return special.get(model, "one Gaussian" if is_gaussian and shape != "links" else "methods")
 
 
 def measure() -> dict[str, str]:
-    """Table of the cells with other bits, by kind."""
+    """Return the table of the cells with other bits, by kind."""
     rows, results = [], {}
     for code, variables in CODES.items():
         with tempfile.TemporaryDirectory() as folder:
-            results[code] = computed(variables, Path(folder))
-    first, *_ = results.values()
-    totals = Counter(map(kind_of, first))
+            results[code] = compute(variables, Path(folder))
+    reference, *_ = results.values()
+    totals = Counter(map(kind_of, reference))
     seconds = {
         code: sum(np.nansum(rows["cpu_seconds"]) for rows in cells.values())
         for code, cells in results.items()
     }
     for code, cells in results.items():
-        unequal = [cell for cell in first if differing(first[cell], cells[cell])]
-        other = Counter(map(kind_of, unequal))
-        n_different = sum(not is_rounded(first[cell], cells[cell]) for cell in unequal)
-        shares = [f"{other[kind]} of {totals[kind]}" for kind in KINDS]
+        unequal = [cell for cell in reference if differing(reference[cell], cells[cell])]
+        n_unequal = Counter(map(kind_of, unequal))
+        n_different = sum(not is_rounded(reference[cell], cells[cell]) for cell in unequal)
+        shares = [f"{n_unequal[kind]} of {totals[kind]}" for kind in KINDS]
         rows.append((code, *shares, n_different, f"{seconds[code] / seconds['this processor']:.2f}"))
     return {CELLS.name: CELLS.markdown(rows)}

@@ -1,7 +1,7 @@
-"""Peak memory of a worker's process that runs one cell, beside what `sweep plan` predicts.
+"""Peak memory of a worker's process that runs one cell, beside the prediction of `sweep plan`.
 
-`python -m benchmarks memory [--write]`, four minutes: tables of mixtures, one worker of dask each, one cell
-with the most annotations. Searches are short, as memory does not grow with their length.
+`python -m benchmarks memory [--write]` takes four minutes. Each table is a mixture, with one worker of dask
+and one cell with the most annotations. Searches are short because memory does not grow with their length.
 """
 
 import json
@@ -46,13 +46,13 @@ CASES = (
 
 
 def high_water() -> int:
-    """Most bytes that this process has held."""
+    """Return the peak memory of this process in bytes."""
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) * 2**10
 
 
 def run(case: Case, folder: Path) -> tuple[int, int]:
-    """Measured and predicted bytes."""
+    """Return measured and predicted bytes."""
     problem = problem_of(case.size)
     np.savez(folder / "table.npz", X=problem.X, y=problem.labels)
     grid = {"datasets": [{"name": "table", "path": str(folder / "table.npz")}], "p": [0.9], "replicates": 1}
@@ -67,20 +67,20 @@ def run(case: Case, folder: Path) -> tuple[int, int]:
         LocalCluster(n_workers=1, threads_per_worker=1, memory_limit=0, dashboard_address=None) as cluster,
         Client(cluster) as client,
     ):
-        left = [task]
-        ended = DaskExecutor(client, prepared.inputs.sources).results(lambda: left.pop() if left else None)
+        tasks = [task]
+        ended = DaskExecutor(client, prepared.inputs.sources).results(lambda: tasks.pop() if tasks else None)
         for results in ended:
             for _, outcome in results:
                 if isinstance(outcome, Exception):
                     raise outcome
-                if any(isinstance(each, Failed) for each in outcome):
+                if any(isinstance(result, Failed) for result in outcome):
                     raise RuntimeError(outcome)
         (measured,) = client.run(high_water).values()
     return measured, worker_bytes(prepared, plan)
 
 
 def _toml(sweep: dict[str, object]) -> str:
-    """Keys and tables; values of both as JSON has them, tables in lists inline."""
+    """Return keys and tables as TOML; values are as in JSON, and tables in lists are inline."""
     plain = [f"{key} = {json.dumps(value)}" for key, value in sweep.items() if not isinstance(value, dict)]
     for name, table in sweep.items():
         if isinstance(table, dict):
@@ -90,17 +90,17 @@ def _toml(sweep: dict[str, object]) -> str:
 
 def _inline(value: object) -> str:
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{key} = {json.dumps(each)}" for key, each in value.items()) + "}"
+        return "{" + ", ".join(f"{key} = {json.dumps(part)}" for key, part in value.items()) + "}"
     return "[" + ", ".join(map(_inline, value)) + "]" if isinstance(value, list) else json.dumps(value)
 
 
 def measure() -> dict[str, str]:
-    """The table of docs/explanation/scale.md."""
+    """Return the table of docs/explanation/scale.md."""
     rows = []
     for case in CASES:
         with tempfile.TemporaryDirectory() as folder:
-            found, predicted = run(case, Path(folder))
+            peak, predicted = run(case, Path(folder))
         m = f"{round(case.size.pairs * case.size.n_samples):,}"
-        of_both = (f"{found / 2**20:,.0f}", f"{predicted / 2**20:,.0f}", f"{predicted / found:.2f}")
-        rows.append((case.size, case.model, m, *of_both))
+        figures = (f"{peak / 2**20:,.0f}", f"{predicted / 2**20:,.0f}", f"{predicted / peak:.2f}")
+        rows.append((case.size, case.model, m, *figures))
     return {MEASURED.name: MEASURED.markdown(rows)}

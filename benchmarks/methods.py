@@ -1,4 +1,4 @@
-"""What it costs to call a method in a process of its own: one that does nothing."""
+"""Measure the cost to call a method in a process of its own: the method does nothing."""
 
 import time
 from itertools import count
@@ -16,12 +16,12 @@ TABLE = Table(
 )
 TABLES = (TABLE,)
 
+# Samples, features and annotations.
 SIZES = ((150, 4, 225), (1000, 10, 1500), (5000, 50, 7500))
-"""Samples, features and annotations."""
 
 CALLS = 300
+# Rounds of each measurement; the quickest counts.
 ROUNDS = 5
-"""Of each; the quickest counts."""
 
 EMPTY = """
 import numpy as np
@@ -32,7 +32,7 @@ def cluster(X, n_clusters, must_link, cannot_link, *, weights, accuracy, random_
 
 
 def measure() -> dict[str, str]:
-    """The table."""
+    """Return the table."""
     with MethodProcess() as methods:
         return {TABLE.name: TABLE.markdown(_row(methods, *size) for size in SIZES)}
 
@@ -43,29 +43,29 @@ def _row(methods: MethodProcess, n_samples: int, n_features: int, m: int) -> tup
     annotations = np.column_stack([rng.integers(n_samples, size=(m, 2)), rng.integers(2, size=m)])
     links = merged_links(annotations)
     call = MethodCall("empty", "empty.py:cluster", EMPTY)
-    fresh = count()
+    numbers = count()
 
     def milliseconds(*, new: bool) -> tuple[float, float]:
-        started, cpu_started = time.perf_counter(), time.process_time()
+        began, cpu_began = time.perf_counter(), time.process_time()
         for _ in range(CALLS):
             methods.solve(
                 call,
-                (n_samples, next(fresh) if new else -1),
+                (n_samples, next(numbers) if new else -1),
                 X,
                 n_clusters=3,
                 links=links,
                 accuracy=0.9,
                 random_state=0,
             )
-        passed, cpu_passed = time.perf_counter() - started, time.process_time() - cpu_started
-        return 1000 * passed / CALLS, 1000 * cpu_passed / CALLS
+        seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - cpu_began
+        return 1000 * seconds / CALLS, 1000 * cpu_seconds / CALLS
 
     same = [milliseconds(new=False) for _ in range(ROUNDS)]
     new = [milliseconds(new=True) for _ in range(ROUNDS)]
     return (
         f"{n_samples:,} × {n_features}",
         f"{len(links.must_link) + len(links.cannot_link):,}",
-        f"{min(each[0] for each in same):.2f}",
-        f"{min(each[1] for each in same):.2f}",
-        f"{min(each[0] for each in new):.2f}",
+        f"{min(times[0] for times in same):.2f}",
+        f"{min(times[1] for times in same):.2f}",
+        f"{min(times[0] for times in new):.2f}",
     )

@@ -1,7 +1,8 @@
-"""From where annotation files count rows: `python -m benchmarks numbering [--write]`, three minutes of CPU.
+"""The number of the first row, as annotation files have it: `python -m benchmarks numbering [--write]`, three
+minutes of CPU.
 
-Every file is one whose answers alone can decide: it names neither row 0 nor row N. Half of the files count
-from 0 and half from 1. What is read is right, refused or wrong.
+Every file names neither row 0 nor row N, so that its answers alone can decide. Half of the files count from 0
+and half from 1. A file is read rightly, refused, or read wrongly.
 """
 
 from collections.abc import Iterator
@@ -14,13 +15,15 @@ from tables import Table
 from sweep_clustering.sweeps.annotations.numbering import verdict
 
 ACCURACIES = (1.0, 0.9, 0.8, 0.7)
-TABLE = Table("numbering", ("rows", "answers", "table", *(f"accuracy {each:g}" for each in ACCURACIES)))
+TABLE = Table(
+    "numbering", ("rows", "answers", "table", *(f"accuracy {accuracy:g}" for accuracy in ACCURACIES))
+)
 TABLES = (TABLE,)
 
 # Rows, answers, and files of each kind and accuracy.
 SIZES = ((500, 300, 50), (30_000, 6_000, 4))
 
-# Rows that pairs are with where annotators compare all others with a few.
+# Number of rows with which annotators compare all others, if pairs are anchored.
 ANCHORS = 4
 
 Floats = NDArray[np.float64]
@@ -29,20 +32,20 @@ Labels = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of table, and of the pairs that are asked about.
+    """A kind of table, and of the pairs of its questions.
 
     Parameters
     ----------
     n_clusters, n_features : int
         Sizes of the mixture.
     distance : float
-        Deviation of the centres, in those of a cluster; 0 where no feature shows the classes.
+        Deviation of the centres, in units of that of a cluster; 0 if no feature shows the classes.
     order : str
-        "random", "sorted" by classes, or "walk" where a row is near the one before it.
+        "random", "sorted" by classes, or "walk" if a row is near the one before it.
     is_anchored : bool
-        Whether pairs are with a few rows only.
+        True if pairs are with a few rows only.
     is_must : bool
-        Whether files have must-links alone.
+        True if files have must-links alone.
     """
 
     n_clusters: int = 3
@@ -53,7 +56,7 @@ class Kind:
     is_must: bool = False
 
     def draw(self, rng: np.random.Generator, n_rows: int) -> tuple[Floats, Labels]:
-        """Features and classes."""
+        """Draw features and classes."""
         centers = rng.normal(size=(self.n_clusters, self.n_features)) * self.distance
         labels = rng.integers(self.n_clusters, size=n_rows)
         if self.order == "sorted":
@@ -65,7 +68,7 @@ class Kind:
         return X, labels
 
     def pairs(self, rng: np.random.Generator, n_rows: int, count: int) -> NDArray[np.int64]:
-        """Pairs of different rows, without the first and the last one."""
+        """Draw pairs of different rows, without the first and the last one."""
         first, second = rng.integers(1, n_rows - 1, size=(2, count))
         if self.is_anchored:
             second = second[rng.integers(ANCHORS, size=count)]
@@ -89,7 +92,7 @@ KINDS = {
 
 
 def outcome(kind: Kind, n_rows: int, count: int, accuracy: float, seed: int) -> int:
-    """Say what becomes of a file: 0 if it is read rightly, 1 if it is refused, 2 if wrong rows are taken."""
+    """Return 0 if a file is read rightly, 1 if it is refused, and 2 if it is read wrongly."""
     rng = np.random.default_rng([seed, n_rows, count])
     X, labels = kind.draw(rng, n_rows)
     rows, first = kind.pairs(rng, n_rows, count), seed % 2
@@ -103,7 +106,7 @@ def outcome(kind: Kind, n_rows: int, count: int, accuracy: float, seed: int) -> 
 
 
 def rows() -> Iterator[tuple[object, ...]]:
-    """A row for each size and kind."""
+    """Yield a row for each size and kind."""
     for n_rows, count, files in SIZES:
         for name, kind in KINDS.items():
             cells = []
@@ -115,5 +118,5 @@ def rows() -> Iterator[tuple[object, ...]]:
 
 
 def measure() -> dict[str, str]:
-    """Shares of files that are read rightly, refused, and read wrongly, in percent."""
+    """Measure the shares of files that are read rightly, refused, and read wrongly, in percent."""
     return {TABLE.name: TABLE.markdown(rows())}

@@ -1,7 +1,7 @@
-"""Fit one mixture without options, and print what it cost as JSON: `python one_fit.py N D K APART THREADS`.
+"""Fit one mixture without options, and print the cost as JSON: `python one_fit.py N D K APART THREADS`.
 
-`versions` runs it with the package of another commit in `PYTHONPATH`, so it needs nothing but the estimator.
-The costs are those of the fit alone: a small one before it loads what is compiled.
+`versions` runs it with the package of another commit in `PYTHONPATH`, so it needs only the estimator. The
+costs are those of the fit alone, because a small fit goes first and loads the compiled code.
 """
 
 import json
@@ -20,8 +20,8 @@ from sweep_clustering import AnnotatedClustering
 PAGE = resource.getpagesize()
 
 
-def fitted(n: int, d: int, k: int, apart: float, threads: int) -> dict[str, Any]:
-    """CPU seconds, memory above the start in copies of the table, and the ARI of a fit to a mixture."""
+def measure_fit(n: int, d: int, k: int, apart: float, threads: int) -> dict[str, Any]:
+    """Return CPU seconds, memory above the start in copies of the table, and ARI of a fit to a mixture."""
     rng = np.random.default_rng(0)
     labels, centers = rng.integers(k, size=n), apart * rng.standard_normal((k, d))
     X = rng.standard_normal((n, d)) + centers[labels]
@@ -29,10 +29,10 @@ def fitted(n: int, d: int, k: int, apart: float, threads: int) -> dict[str, Any]
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
     together = (labels[pairs[:, 0]] == labels[pairs[:, 1]]) ^ (rng.random(len(pairs)) > 0.9)
     resident = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * PAGE
-    begun = time.process_time()
+    began = time.process_time()
     estimator = AnnotatedClustering(k, random_state=0, n_jobs=threads)
     estimator.fit(X, must_link=pairs[together], cannot_link=pairs[~together])
-    seconds = time.process_time() - begun
+    seconds = time.process_time() - began
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     ari = adjusted_rand_score(labels, estimator.labels_)
     return {"seconds": seconds, "tables": (peak - resident) / X.nbytes, "ari": ari}
@@ -40,6 +40,6 @@ def fitted(n: int, d: int, k: int, apart: float, threads: int) -> dict[str, Any]
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    fitted(300, 3, 3, 2.0, 1)
+    measure_fit(300, 3, 3, 2.0, 1)
     size, apart, threads = sys.argv[1:4], *sys.argv[4:6]
-    print(json.dumps(fitted(*map(int, size), float(apart), int(threads))))  # noqa: T201
+    print(json.dumps(measure_fit(*map(int, size), float(apart), int(threads))))  # noqa: T201

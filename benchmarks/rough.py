@@ -1,6 +1,6 @@
-"""How far `sweep plan` guesses off without a pilot: CPU time of restarts, guessed and measured.
+"""Measure the error of `sweep plan` without a pilot: CPU time of restarts, guessed and measured.
 
-Real data sets that do not come with scikit-learn are looked for below ../shared/data/raw beside it.
+Real data sets that do not come with scikit-learn are read from ../shared/data/raw beside the checkout.
 """
 
 import tempfile
@@ -24,12 +24,12 @@ SETS = (
     *("vertebral", "ecoli", "breast-cancer", "pendigits-389"),
     *("wdbc", "digits-389"),
 )
+# N, D and K, around those of the benchmark `growth`.
 MIXTURES = (
     *((200, 16, 8), (1000, 16, 8), (4883, 10, 3)),
     *((2000, 16, 2), (2000, 16, 8), (1000, 16, 16)),
     *((1000, 2, 8), (1000, 64, 8)),
 )
-"""N, D and K: around those of the benchmark `growth`."""
 
 METHODS = ("published", "strong")
 MODELS = ("unsupervised", "likelihood", "posterior", "conditional-full")
@@ -55,16 +55,16 @@ scale = "standard"
 
 
 def measure() -> dict[str, str]:
-    """The table: means over the corners of the grid and over models."""
+    """Return the table of means over the corners of the grid and over models."""
     warm_up()
-    found: dict[str, list[object]] = {}
+    rows: dict[str, list[object]] = {}
     mixtures = [
         f'{{ name = "mixture-{n}-{d}-{k}", mixture = {{ n_clusters = [{k}], count = 1, '
         f"n_samples = {n}, n_features = {d} }} }}"
         for n, d, k in MIXTURES
     ]
     for method in METHODS:
-        names, models = ([f'"{name}"' for name in each] for each in (SETS, MODELS))
+        names, models = ([f'"{word}"' for word in words] for words in (SETS, MODELS))
         datasets = ", ".join([*names, *mixtures])
         text = SWEEP.format(datasets=datasets, models=", ".join(models), method=method)
         with tempfile.TemporaryDirectory() as folder:
@@ -75,9 +75,12 @@ def measure() -> dict[str, str]:
             science = Science(1, prepared.spec.search, plan.n_clusters)
             work = [Span(cell, 0, RESTARTS) for cell in pilot_cells(plan)]
             results = run_task(Task(science, plan.name, tuple(work), 0.0), prepared.inputs.sources[plan.name])
-            measured = sum(each.cpu_seconds for each in results if isinstance(each, Solved))
-            guessed = sum(rough_seconds(prepared.spec.search[0], plan, each) for each in work)
-            each = 1000 / (RESTARTS * len(work))
-            row = found.setdefault(plan.name, [plan.name, plan.n_samples, plan.n_features, plan.n_clusters])
-            row += [f"{measured * each:.1f}", f"{guessed * each:.1f} (× {guessed / measured:.2f})"]
-    return {TABLE.name: TABLE.markdown(found.values())}
+            cpu_seconds = sum(result.cpu_seconds for result in results if isinstance(result, Solved))
+            rough = sum(rough_seconds(prepared.spec.search[0], plan, span) for span in work)
+            per_restart = 1000 / (RESTARTS * len(work))
+            row = rows.setdefault(plan.name, [plan.name, plan.n_samples, plan.n_features, plan.n_clusters])
+            row += [
+                f"{cpu_seconds * per_restart:.1f}",
+                f"{rough * per_restart:.1f} (× {rough / cpu_seconds:.2f})",
+            ]
+    return {TABLE.name: TABLE.markdown(rows.values())}

@@ -1,10 +1,10 @@
 """Shapes of covariance and the choice among them, on real data: `python -m benchmarks shapes`.
 
-Six real data sets, standardised; uniform pairs, N / 2 to 3 N / 2 of them; the accuracy is given to the models
-that take one. Every model sees the same annotations. "auto" is the conditional model with the shape that the
-annotations choose, the effective weight of the features and free proportions; so are the shapes below it.
-"any" chooses components and subspace, too. The others are as they ship, and a full Gaussian mixture of
-scikit-learn sees no annotations.
+Six real data sets are standardised, with N / 2 to 3 N / 2 uniform pairs. The accuracy is given to the models
+that take one, and every model sees the same annotations. "auto" is the conditional model with the shape that
+the annotations choose, the effective weight of the features and free proportions. The shapes below it have
+the same settings. "any" also chooses components and a subspace. The others have the shipped settings, and a
+full Gaussian mixture of scikit-learn sees no annotations.
 """
 
 import time
@@ -27,7 +27,8 @@ from sweep_clustering.sweeps.words import split_model
 
 ACCURACIES = (0.8, 0.9, 1.0)
 SHARES = (0.5, 1.0, 1.5)
-DRAWS, RESTARTS = 3, 10
+DRAWS = 3
+RESTARTS = 10
 SKLEARN = "full mixture of scikit-learn"
 TUNED = {"feature_weight": "effective", "proportions": "free"}
 SHIPPED = tuple(
@@ -48,8 +49,10 @@ Instance = tuple[NDArray[np.float64], NDArray[np.int16]]
 Scores = tuple[float, float, float]
 
 
-def scored(instance: Instance, layers: list[Layer], model: str, tuned: dict[str, Any]) -> tuple[Scores, str]:
-    """NMI, ARI and CPU seconds of a fit, and its shape."""
+def scores_of(
+    instance: Instance, layers: list[Layer], model: str, tuned: dict[str, Any]
+) -> tuple[Scores, str]:
+    """Return NMI, ARI and CPU seconds of a fit, and its shape."""
     X, truth = instance
     began = time.process_time()
     if model == SKLEARN:
@@ -72,62 +75,62 @@ def scored(instance: Instance, layers: list[Layer], model: str, tuned: dict[str,
     return (nmi(truth, labels), adjusted_rand(truth, labels), seconds), shape
 
 
-def measured(
+def measure_models(
     data: dict[str, Instance],
 ) -> tuple[dict[str, NDArray[np.float64]], dict[tuple[str, float], list[str]]]:
-    """Scores of shape (sets, accuracies, shares, draws, 3) by model, and the shapes chosen at m = N."""
+    """Return scores of shape (sets, accuracies, shares, draws, 3) by model, and the shapes chosen at m = N."""
     models = {SKLEARN: {}, **{model: {} for model in SHIPPED}, **{f"{model} *": TUNED for model in CHOSEN}}
     models["conditional-any"] = {}
     shape = (len(data), len(ACCURACIES), len(SHARES), DRAWS, 3)
-    found = {model: np.zeros(shape) for model in models}
-    chosen: dict[tuple[str, float], list[str]] = {}
+    table = {model: np.zeros(shape) for model in models}
+    choices: dict[tuple[str, float], list[str]] = {}
     grid = product(enumerate(data), enumerate(ACCURACIES), enumerate(SHARES), range(DRAWS))
-    for (at, name), (place, p), (column, share), draw in grid:
+    for (row, name), (level, p), (column, share), draw in grid:
         X, truth = data[name]
-        rng = np.random.default_rng([2026, at, place, column, draw])
+        rng = np.random.default_rng([2026, row, level, column, draw])
         layers = layers_from_annotations(draw_annotations(rng, truth, p=p, m=int(share * len(X))), p)
         for model, tuned in models.items():
-            scores, covariance = scored((X, truth), layers, model.removesuffix(" *"), tuned)
-            found[model][at, place, column, draw] = scores
+            scores, covariance = scores_of((X, truth), layers, model.removesuffix(" *"), tuned)
+            table[model][row, level, column, draw] = scores
             if model == "conditional-auto *" and share == 1.0:
-                chosen.setdefault((name, p), []).append(covariance)
-    return found, chosen
+                choices.setdefault((name, p), []).append(covariance)
+    return table, choices
 
 
 def pair(scores: NDArray[np.float64]) -> str:
-    """Mean NMI and ARI."""
+    """Return the mean NMI and ARI as text."""
     first, second = scores[..., :2].reshape(-1, 2).mean(axis=0)
     return f"{first:.3f} / {second:.3f}"
 
 
-def rows(found: dict[str, NDArray[np.float64]]) -> Iterator[tuple[str, ...]]:
-    """A row for each model."""
-    for model, scores in found.items():
-        of_accuracies = (pair(scores[:, place, 1]) for place in range(len(ACCURACIES)))
-        cells = pair(scores[:, :, 0]), *of_accuracies, pair(scores[:, :, 1]), pair(scores[:, :, 2])
+def rows(table: dict[str, NDArray[np.float64]]) -> Iterator[tuple[str, ...]]:
+    """Yield a row for each model."""
+    for model, scores in table.items():
+        levels = (pair(scores[:, level, 1]) for level in range(len(ACCURACIES)))
+        cells = pair(scores[:, :, 0]), *levels, pair(scores[:, :, 1]), pair(scores[:, :, 2])
         yield model, *cells, f"{scores[..., 2].mean():.2f}"
 
 
 def set_rows(
-    names: list[str], found: dict[str, NDArray[np.float64]], chosen: dict[tuple[str, float], list[str]]
+    names: list[str], table: dict[str, NDArray[np.float64]], choices: dict[tuple[str, float], list[str]]
 ) -> Iterator[tuple[str, ...]]:
-    """NMI of the sets at m = N."""
+    """Yield NMI of the sets at m = N."""
     models = (
         SKLEARN,
         "posterior",
         *(f"conditional-{shape} *" for shape in ("diagonal", "tied", "full", "auto")),
     )
-    for (at, name), (place, p) in product(enumerate(names), enumerate(ACCURACIES)):
-        cells = (mean_error(found[model][at, place, 1, :, 0]) for model in models)
-        yield name, f"{p:g}", *cells, ", ".join(chosen[name, p])
+    for (row, name), (level, p) in product(enumerate(names), enumerate(ACCURACIES)):
+        cells = (mean_error(table[model][row, level, 1, :, 0]) for model in models)
+        yield name, f"{p:g}", *cells, ", ".join(choices[name, p])
 
 
 def measure() -> dict[str, str]:
-    """On the real data sets, which have to be at hand."""
+    """Measure on the real data sets, if they are at hand."""
     if not RAW.is_dir():
         return {}
-    found, chosen = measured({name: real_data(name) for name in REAL})
+    table, choices = measure_models({name: real_data(name) for name in REAL})
     return {
-        OVERALL.name: OVERALL.markdown(rows(found)),
-        EACH.name: EACH.markdown(set_rows(list(REAL), found, chosen)),
+        OVERALL.name: OVERALL.markdown(rows(table)),
+        EACH.name: EACH.markdown(set_rows(list(REAL), table, choices)),
     }

@@ -1,8 +1,8 @@
-"""The solver's speed: `python -m benchmarks speed`, half a minute.
+"""The speed of the solver: `python -m benchmarks speed`, half a minute.
 
-CPU time per local search of whole restarts, everything included, and per candidate relocation. Its ratios are
-of times of one run; another program is compared by running both in turns. Real data are looked for below
-../shared/data beside the checkout.
+The benchmark measures CPU time per local search of whole restarts, with everything, and per candidate
+relocation. Its ratios compare times of one run. Another program can be compared if both run in turns. Real
+data are read from ../shared/data beside the checkout.
 """
 
 import time
@@ -47,13 +47,14 @@ CLOCK = Sentence(
 TABLES = (SEARCH, CANDIDATE, SENTENCE, CLOCK)
 
 SHARED = BESIDE / "data"
-MODELS, COUNTS = ("likelihood", "posterior"), (400, 800)
-"""Of the instances whose candidates are timed."""
+# Models and numbers of annotations of the instances whose candidates are timed.
+MODELS = ("likelihood", "posterior")
+COUNTS = (400, 800)
 MIXTURES = 5
 
 
 def mixture(n_clusters: int, m: int, model: str, draw: int = 0) -> tuple[Problem, np.ndarray]:
-    """N = 200, D = 10, annotations of accuracy 0.9; and its classes."""
+    """Return an instance with N = 200, D = 10 and annotations of accuracy 0.9, and its classes."""
     rng = np.random.default_rng([n_clusters, m, draw])
     X, labels = draw_mixture(rng, n_clusters=n_clusters)
     layers = layers_from_annotations(draw_annotations(rng, labels, p=0.9, m=m), 0.9)
@@ -61,7 +62,7 @@ def mixture(n_clusters: int, m: int, model: str, draw: int = 0) -> tuple[Problem
 
 
 def vertebral(folder: Path) -> Problem:
-    """The published instance, unscaled."""
+    """Return the published instance, unscaled."""
     layers = []
     for kind, name in ((MUST, "must"), (CANNOT, "cannot")):
         table = np.loadtxt(folder / f"vertebral-{name}.link", ndmin=2)
@@ -73,7 +74,7 @@ def vertebral(folder: Path) -> Problem:
 
 
 def pendigits(folder: Path) -> Problem:
-    """Unscaled, m = N annotations of accuracy 0.9."""
+    """Return the data, unscaled, with m = N annotations of accuracy 0.9."""
     table = find("pendigits-389", data_dir=folder, download=False)
     assert table.labels_true is not None
     rng = np.random.default_rng(0)
@@ -83,32 +84,32 @@ def pendigits(folder: Path) -> Problem:
 
 
 def search_row(name: str, problems: list[Problem], restarts: int) -> tuple[str, ...]:
-    """The row of some instances: whole restarts of ten generations.
+    """Return the row of some instances for whole restarts of ten generations.
 
     The published search and the strong one take turns, so that both meet the same machine.
     """
     seconds = dict.fromkeys((PUBLISHED, STRONG), 0.0)
-    searches = tried = 0
+    searches = candidates = 0
     for problem, restart, settings in product(problems, range(restarts), seconds):
         began = time.process_time()
-        found = run_restart(problem, settings, np.random.default_rng(restart))
+        solution = run_restart(problem, settings, np.random.default_rng(restart))
         seconds[settings] += time.process_time() - began
         if settings is PUBLISHED:
-            searches += found.local_searches
-            tried += found.evaluations
-    own = seconds[PUBLISHED]
-    ratio = seconds[STRONG] / own
+            searches += solution.local_searches
+            candidates += solution.evaluations
+    published = seconds[PUBLISHED]
+    ratio = seconds[STRONG] / published
     return (
         name,
-        f"{1e3 * own / searches:.2f}",
-        f"{tried / searches:,.0f}",
-        f"{1e9 * own / tried:.0f}",
+        f"{1e3 * published / searches:.2f}",
+        f"{candidates / searches:,.0f}",
+        f"{1e9 * published / candidates:.0f}",
         f"{ratio:.2f}",
     )
 
 
 def candidate_time(problem: Problem) -> float:
-    """CPU nanoseconds per candidate at a good solution: the least of several sweeps."""
+    """Return CPU nanoseconds per candidate at a good solution: the least of several sweeps."""
     data: Data = problem.data
     state = new_state(data)
     state.labels[:] = run_restart(problem, SearchSettings(3, 3, 1), np.random.default_rng(0)).labels
@@ -132,7 +133,7 @@ def dependent_steps(count: int, addend: int, mask: int) -> int:
 
 
 def clock() -> float:
-    """Measure the speed of the core in GHz, as each of the dependent operations takes one cycle."""
+    """Return the speed of the core in GHz: each of the dependent operations takes one cycle."""
     count, seconds = 20_000_000, []
     dependent_steps(1, 3, 5)
     for _ in range(10):
@@ -143,16 +144,16 @@ def clock() -> float:
 
 
 def measure(mixtures: int = MIXTURES, restarts: int = 2, real: bool = True) -> dict[str, str]:
-    """Tables of whole restarts and of single candidates.
+    """Measure whole restarts and single candidates.
 
     Parameters
     ----------
     mixtures : int
-        Of each number of clusters.
+        Number of mixtures for each number of clusters.
     restarts : int
-        Of each instance.
+        Number of restarts of each instance.
     real : bool
-        Whether the real data that are there are searched, too.
+        True if the real data at hand are searched, too.
     """
     warm_up()
     cases = {

@@ -1,4 +1,4 @@
-"""What the adaptive stop spares and misses, on cells whose restarts were all run.
+"""The savings and misses of the adaptive stop, on cells whose restarts were all run.
 
     python -m benchmarks stopping --cube results/uci.zarr ...
 
@@ -51,21 +51,21 @@ class Full:
 
 
 def full_cells(path: Path) -> Iterator[Full]:
-    """Done cells of a cube that was made without an adaptive stop."""
+    """Yield the cells of a cube that was made without an adaptive stop."""
     for node in open_cube(path).subtree:
         cells = node.to_dataset(inherit=False)
         if "log_likelihood" not in cells:
             continue
         group = f"{path.stem} {node.path.split('/')[1]}"
         objectives = cells["log_likelihood"].values
-        done = cells["status"].values.ravel() == DONE
-        rows = objectives.reshape(-1, objectives.shape[-1])[done]
-        for restarts, seconds in zip(rows, cells["seconds"].values.ravel()[done], strict=True):
+        is_done = cells["status"].values.ravel() == DONE
+        rows = objectives.reshape(-1, objectives.shape[-1])[is_done]
+        for restarts, seconds in zip(rows, cells["seconds"].values.ravel()[is_done], strict=True):
             yield Full(group, restarts, float(seconds))
 
 
 class Effect(NamedTuple):
-    """What a rule does to some cells: numbers of cells, mean restarts, the share of work that is spared."""
+    """Effect of a rule on some cells: numbers of cells, mean restarts, the share of work that is spared."""
 
     cells: int
     early: int
@@ -75,34 +75,34 @@ class Effect(NamedTuple):
     estimate_new_better: tuple[str, ...]
 
     def rule_row(self, name: str) -> tuple[str, ...]:
-        """Row of the table of rules."""
+        """Return the row of the table of rules."""
         missed = f"{100 * self.missed / self.cells:.2f} %", f"{100 * self.missed / max(self.early, 1):.2f} %"
-        return (*self._ended(name), *missed, f"{100 * self.spared:.1f} %", *self.estimate_new_better)
+        return (*self._counts(name), *missed, f"{100 * self.spared:.1f} %", *self.estimate_new_better)
 
     def group_row(self, name: str) -> tuple[str, ...]:
-        """Row of the table of data sets."""
-        return (*self._ended(name), f"{self.missed} of {self.cells}", f"{100 * self.spared:.0f} %")
+        """Return the row of the table of data sets."""
+        return (*self._counts(name), f"{self.missed} of {self.cells}", f"{100 * self.spared:.0f} %")
 
-    def _ended(self, name: str) -> tuple[str, str, str]:
+    def _counts(self, name: str) -> tuple[str, str, str]:
         return name, f"{100 * self.early / self.cells:.1f} %", f"{self.mean:.1f}"
 
 
 def effect(cells: list[Full], stop: Stop) -> Effect:
-    """Ends, misses and work spared under one rule; the estimate where cells ended, and the truth.
+    """Return ends, misses and spared work under one rule, and the estimate at the ends beside the truth.
 
-    The truth is the share of the restarts after the end whose optimum none before it had found, and of those
-    that were better than all before.
+    The truth is the share of the restarts after the end with a new optimum, and of those that are better than
+    all before.
     """
     ends = [restarts_enough(cell.objectives, stop, len(cell.objectives)) or 0 for cell in cells]
     missed, estimate, new, better, spared = 0, [], [], [], 0.0
     for cell, end in zip(cells, ends, strict=True):
-        some, rest = cell.objectives[:end], cell.objectives[end:]
-        missed += int(cell.objectives.max() - some.max() > SAME_OPTIMUM)
+        objectives, rest = cell.objectives[:end], cell.objectives[end:]
+        missed += int(cell.objectives.max() - objectives.max() > SAME_OPTIMUM)
         spared += cell.seconds * len(rest) / len(cell.objectives)
         if len(rest):
-            estimate.append(unseen_mass(some, stop.rule))
-            new.append(np.mean([np.abs(some - value).min() > SAME_OPTIMUM for value in rest]))
-            better.append(np.mean(rest > some.max() + SAME_OPTIMUM))
+            estimate.append(unseen_mass(objectives, stop.rule))
+            new.append(np.mean([np.abs(objectives - value).min() > SAME_OPTIMUM for value in rest]))
+            better.append(np.mean(rest > objectives.max() + SAME_OPTIMUM))
     total = sum(cell.seconds for cell in cells)
     early = len(estimate)
     means = tuple(f"{np.mean(values):.4f}" if early else "-" for values in (estimate, new, better))
@@ -123,8 +123,8 @@ def measure(paths: Sequence[Path]) -> dict[str, str]:
         rules.append(effect(cells, stop).rule_row(f"{RULES[0]}, 0.05, r_min {r_min}, step {step}"))
     groups = []
     for group in dict.fromkeys(cell.group for cell in cells):
-        of_it = [cell for cell in cells if cell.group == group]
-        groups.append(effect(of_it, Stop(risk=0.05)).group_row(group))
+        group_cells = [cell for cell in cells if cell.group == group]
+        groups.append(effect(group_cells, Stop(risk=0.05)).group_row(group))
     optima = f"{len(cells)} cells; distinct optima: median {np.median(distinct):.0f}, most {max(distinct)}"
     return {
         RULE.name: RULE.markdown(rules),

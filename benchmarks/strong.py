@@ -1,19 +1,18 @@
-"""What the method "strong" gains on every shape: `python -m benchmarks strong`, ten minutes.
+"""The gain of the method "strong" on every shape: `python -m benchmarks strong`, ten minutes.
 
-Mixtures of two, four and six clusters and the small real data sets (../shared/data/raw beside the checkout),
-each shape of covariances with the annotation terms. Every setting runs the same restarts, in turns. The draws
-are held out: the settings were chosen on others.
+The instances are mixtures of two, four and six clusters and the small real data sets (../shared/data/raw
+beside the checkout), with each shape of covariances and the annotation terms. Every setting runs the same
+restarts, in turns. The draws are held out: the settings were chosen on others.
 """
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from quality import COMPONENTS, HIT, PUBLISHED, RAW, REAL, STRONG, real_data
+from quality import COMPONENTS, HIT, PUBLISHED, RAW, REAL, STRONG, Trial, best_objectives, real_data
 from speed import SHARED, mixture, vertebral
 from tables import Table
 
@@ -24,11 +23,11 @@ from sweep_clustering.sweeps.annotations.draw import draw_annotations
 from sweep_clustering.sweeps.inputs import draw_mixture
 
 TERMS = ("posterior", "likelihood", "conditional")
+# Draws of the instances; 1, 2 and 3 chose the settings.
 HELD_OUT = (4, 5)
-"""Draws of the instances; 1, 2 and 3 chose the settings."""
 
+# The method "strong" before it was tuned on shapes of covariances.
 BEFORE = COMPONENTS
-"""The method "strong" as it was before shapes of covariances were among what it was tuned on."""
 SETTINGS = {
     "published": PUBLISHED,
     "published, other streams": PUBLISHED,
@@ -56,36 +55,19 @@ PARTS = Table(
     "strong/parts",
     ("strong on", "instances", "hits", "of published", "CPU, ratio", "seconds to the best, ratio", "worse"),
 )
+# Ratio of the CPU time of the published code to that of "strong" before, for a whole restart.
 EARLIER = {"K = 2": 109, "K = 4": 86, "K = 6": 86, "Vertebral": 138}
-"""How many times as much CPU the published code took for a whole restart as "strong" did before."""
 FOLD = Table(
     "strong/fold",
     ("", "measured before", "CPU ms before", "CPU ms now", "CPU, ratio", "so now", "best before", "best now"),
 )
 TABLES = (ALL, PARTS, FOLD)
 
-
-class Trial(NamedTuple):
-    """Restarts of one setting on one instance."""
-
-    objectives: NDArray[np.float64]
-    seconds: float  # CPU of one restart, the mean
-
-    def hits(self, best: float) -> float:
-        """Share of restarts at the best known."""
-        return float((self.objectives >= best - HIT).mean())
-
-    def seconds_to_best(self, best: float) -> float:
-        """Expected CPU seconds until a hit; half a hit is added, so that none is not forever."""
-        restarts = len(self.objectives)
-        return self.seconds * (restarts + 0.5) / (restarts * self.hits(best) + 0.5)
-
-
 Trials = Mapping[str, Sequence[Trial]]
 
 
 def instances(draw: int, real: bool = True) -> Iterator[tuple[dict[str, str], Problem]]:
-    """Every shape with every term on mixtures of each K, and with the terms in turn on real data."""
+    """Yield every shape with every term on mixtures of each K, and with the terms in turn on real data."""
     for n_clusters, (s, shape), (t, term) in product((2, 4, 6), enumerate(COVARIANCES), enumerate(TERMS)):
         m = (100, 400, 800)[(t + s + n_clusters // 2) % 3]
         p = (0.8, 0.9, 1.0)[(t + 2 * s + n_clusters) % 3]
@@ -108,117 +90,126 @@ def instances(draw: int, real: bool = True) -> Iterator[tuple[dict[str, str], Pr
 
 
 def in_turns(problem: Problem, settings: Mapping[str, SearchSettings], restarts: int) -> dict[str, Trial]:
-    """So many restarts of each; the streams go by the restart, those of "other streams" are their own."""
+    """Run some restarts of each setting. Streams go by the restart; "other streams" have their own."""
     seconds = dict.fromkeys(settings, 0.0)
-    found: dict[str, list[float]] = {name: [] for name in settings}
-    for restart, (name, chosen) in product(range(restarts), settings.items()):
+    objectives: dict[str, list[float]] = {name: [] for name in settings}
+    for restart, (name, setting) in product(range(restarts), settings.items()):
         rng = np.random.default_rng([int(name.endswith("other streams")), restart])
         began = time.process_time()
-        found[name].append(run_restart(problem, chosen, rng).objective)
+        objectives[name].append(run_restart(problem, setting, rng).objective)
         seconds[name] += time.process_time() - began
-    return {name: Trial(np.array(found[name]), seconds[name] / restarts) for name in settings}
+    return {name: Trial(np.array(objectives[name]), seconds[name] / restarts) for name in settings}
 
 
-def ratio(of: Sequence[Trial], to: Sequence[Trial], best: Sequence[float]) -> str:
-    """Geometric mean over instances of the time to the best known, with its standard error as a factor."""
-    pairs = zip(of, to, best, strict=True)
+def ratio(trials: Sequence[Trial], others: Sequence[Trial], best: Sequence[float]) -> str:
+    """Return the geometric mean ratio of the times to the best known, and its standard error as a factor."""
+    pairs = zip(trials, others, best, strict=True)
     logs = np.log([a.seconds_to_best(top) / b.seconds_to_best(top) for a, b, top in pairs])
     return f"{np.exp(logs.mean()):.3f} ×/÷ {np.exp(logs.std(ddof=1) / np.sqrt(len(logs))):.2f}"
 
 
-def cpu_ratio(of: Sequence[Trial], to: Sequence[Trial]) -> str:
-    """Geometric mean over instances of the CPU time of a restart."""
-    return f"{np.exp(np.mean([np.log(a.seconds / b.seconds) for a, b in zip(of, to, strict=True)])):.2f}"
+def cpu_ratio(trials: Sequence[Trial], others: Sequence[Trial]) -> str:
+    """Return the geometric mean over instances of the ratio of CPU times of a restart."""
+    return (
+        f"{np.exp(np.mean([np.log(a.seconds / b.seconds) for a, b in zip(trials, others, strict=True)])):.2f}"
+    )
 
 
-def falls_short(of: Sequence[Trial], to: Sequence[Trial]) -> NDArray[np.float64]:
-    """By how many nats the best of all restarts falls short of that of others, where it does."""
-    gaps = np.array([b.objectives.max() - a.objectives.max() for a, b in zip(of, to, strict=True)])
+def falls_short(trials: Sequence[Trial], others: Sequence[Trial]) -> NDArray[np.float64]:
+    """Return by how many nats the best restart is worse than the best of others, if it is."""
+    gaps = np.array([b.objectives.max() - a.objectives.max() for a, b in zip(trials, others, strict=True)])
     return np.asarray(gaps[gaps > HIT])
 
 
 def rows(trials: Trials, best: Sequence[float]) -> Iterator[tuple[object, ...]]:
-    """A row for each setting."""
+    """Yield a row for each setting."""
     published = trials["published"]
-    for name, of in trials.items():
-        hits = np.array([each.hits(top) for each, top in zip(of, best, strict=True)])
-        worse = falls_short(of, published)
+    for name, group in trials.items():
+        hits = np.array([trial.hits(top) for trial, top in zip(group, best, strict=True)])
+        losses = falls_short(group, published)
         yield (
             name,
             f"{hits.mean():.2f}",
             (hits == 0).sum(),
-            f"{1e3 * np.mean([each.seconds for each in of]):.1f}",
-            cpu_ratio(of, trials["strong before"]),
-            ratio(of, published, best),
-            f"{len(worse)} of {len(of)}",
-            f"{worse.max():.2f}" if len(worse) else "",
+            f"{1e3 * np.mean([trial.seconds for trial in group]):.1f}",
+            cpu_ratio(group, trials["strong before"]),
+            ratio(group, published, best),
+            f"{len(losses)} of {len(group)}",
+            f"{losses.max():.2f}" if len(losses) else "",
         )
 
 
 def parts(
     trials: Trials, best: Sequence[float], marks: Sequence[Mapping[str, str]]
 ) -> Iterator[tuple[object, ...]]:
-    """A row for each kind of data, shape and term."""
+    """Yield a row for each kind of data, shape and term."""
     for key in ("data", "shape", "term"):
         for value in dict.fromkeys(mark[key] for mark in marks):
-            chosen = [place for place, mark in enumerate(marks) if mark[key] == value]
-            tops = [best[place] for place in chosen]
-            of, before, paper = (
-                [trials[name][place] for place in chosen] for name in ("strong", "strong before", "published")
+            places = [place for place, mark in enumerate(marks) if mark[key] == value]
+            tops = [best[place] for place in places]
+            strong, before, published = (
+                [trials[name][place] for place in places] for name in ("strong", "strong before", "published")
             )
-            hits, others = (
-                np.mean([each.hits(top) for each, top in zip(every, tops, strict=True)])
-                for every in (of, paper)
+            hits, published_hits = (
+                np.mean([trial.hits(top) for trial, top in zip(group, tops, strict=True)])
+                for group in (strong, published)
             )
-            worse = len(falls_short(of, paper))
-            shares = f"{hits:.2f}", f"{others:.2f}"
-            yield value, len(chosen), *shares, cpu_ratio(of, before), ratio(of, paper, tops), worse
+            n_losses = len(falls_short(strong, published))
+            shares = f"{hits:.2f}", f"{published_hits:.2f}"
+            yield (
+                value,
+                len(places),
+                *shares,
+                cpu_ratio(strong, before),
+                ratio(strong, published, tops),
+                n_losses,
+            )
 
 
 def folds(mixtures: int, restarts: int, real: bool) -> Iterator[tuple[object, ...]]:
-    """How many times as much CPU the published code takes: as measured before, by what "strong" saves."""
+    """Yield the ratio of CPU times to the published code: as measured before, by the savings of "strong"."""
     cases = {
         f"K = {k}": [mixture(k, 400, "posterior", draw)[0] for draw in range(mixtures)] for k in (2, 4, 6)
     }
     if real and (SHARED / "reference-vertebral").is_dir():
         cases["Vertebral"] = [vertebral(SHARED / "reference-vertebral")] * mixtures
     for name, problems in cases.items():
-        taken = [in_turns(problem, {"before": BEFORE, "now": STRONG}, restarts) for problem in problems]
-        before, now = (1e3 * np.mean([each[key].seconds for each in taken]) for key in ("before", "now"))
-        tops = [np.mean([each[key].objectives.max() for each in taken]) for key in ("before", "now")]
-        saved = now / before
-        # rounded down: what is said is reached
-        fold = f"{np.floor(EARLIER[name] / saved):.0f}"
+        costs = [in_turns(problem, {"before": BEFORE, "now": STRONG}, restarts) for problem in problems]
+        before, now = (1e3 * np.mean([trials[key].seconds for trials in costs]) for key in ("before", "now"))
+        tops = [np.mean([trials[key].objectives.max() for trials in costs]) for key in ("before", "now")]
+        share = now / before
+        # The ratio is rounded down, so that it is reached.
+        fold = f"{np.floor(EARLIER[name] / share):.0f}"
         objectives = [f"{top:.2f}" for top in tops]
-        yield name, EARLIER[name], f"{before:.1f}", f"{now:.1f}", f"{saved:.2f}", fold, *objectives
+        yield name, EARLIER[name], f"{before:.1f}", f"{now:.1f}", f"{share:.2f}", fold, *objectives
 
 
 def measure(
     draws: Sequence[int] = HELD_OUT, restarts: int = 10, mixtures: int = 10, every: int = 1, real: bool = True
 ) -> dict[str, str]:
-    """Run all settings, so many restarts of each.
+    """Run some restarts of all settings.
 
     Parameters
     ----------
     draws : sequence of int
-        Of the instances.
+        Draws of the instances.
     restarts : int
-        Of each setting on each instance.
+        Number of restarts of each setting on each instance.
     mixtures : int
-        Of each number of clusters, for the ratios to the published code.
+        Number of mixtures for each number of clusters, for the ratios to the published code.
     every : int
-        Takes one instance in so many.
+        Step from one instance to the next.
     real : bool
-        Whether the real data that are there are searched, too.
+        True if the real data at hand are searched, too.
     """
     warm_up()
     marks, trials = [], {name: list[Trial]() for name in SETTINGS}
     for draw in draws:
         for mark, problem in list(instances(draw, real))[::every]:
             marks.append(mark)
-            for name, found in in_turns(problem, SETTINGS, restarts).items():
-                trials[name].append(found)
-    best = [max(each.objectives.max() for each in of) for of in zip(*trials.values(), strict=True)]
+            for name, trial in in_turns(problem, SETTINGS, restarts).items():
+                trials[name].append(trial)
+    best = best_objectives(trials)
     return {
         ALL.name: ALL.markdown(rows(trials, best)),
         PARTS.name: PARTS.markdown(parts(trials, best, marks)),

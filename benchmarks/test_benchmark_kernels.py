@@ -1,6 +1,6 @@
-"""Speed of the kernels: `pytest benchmarks`.
+"""Measure the speed of the kernels: `pytest benchmarks`.
 
-A candidate is one relocation tried. The mixtures are those of the table in the documents.
+A candidate is a relocation that the search evaluates. The mixtures are those of the table in the documents.
 """
 
 from collections.abc import Callable
@@ -74,8 +74,8 @@ def test_goldberger_kl(benchmark: Benchmark) -> None:
     problem, labels = mixture(6, 400, "posterior")
     X = problem.data.X
     truth = cluster_gaussians(X, labels, 6)
-    found = cluster_gaussians(X, np.roll(labels, 3), 6)
-    benchmark(goldberger_kl, *found, *truth, total_variance(X))
+    gaussians = cluster_gaussians(X, np.roll(labels, 3), 6)
+    benchmark(goldberger_kl, *gaussians, *truth, total_variance(X))
 
 
 def test_centroid_index(benchmark: Benchmark) -> None:

@@ -1,8 +1,8 @@
 """Merged groups on embeddings of texts: `python -m benchmarks texts [--write]`.
 
-Tables of 100 leading singular vectors, rows of length one; N or 4 N pairs, 9 of 10 answers right, and that
-is told. Uniform pairs, or near ones: a row and one of its 20 nearest neighbours. On one thread; takes a
-quarter of an hour on a quiet core.
+Tables have 100 leading singular vectors, and rows of length one. There are N or 4 N pairs, nine of ten
+answers are right, and this accuracy is given. Pairs are uniform, or near: a row and one of its 20 nearest
+neighbours. The run takes a quarter of an hour on one quiet core.
 """
 
 import time
@@ -46,7 +46,7 @@ def read(name: str) -> Data:
         return data["X"].astype(np.float64), data["y"].astype(np.int64)
 
 
-def drawn(X: NDArray[np.float64], labels: NDArray[np.int64], design: str, m: int) -> list[Layer]:
+def draw_layers(X: NDArray[np.float64], labels: NDArray[np.int64], design: str, m: int) -> list[Layer]:
     """Return answers about pairs of a design."""
     rng = np.random.default_rng(SEED)
     first = rng.integers(len(X), size=m)
@@ -66,10 +66,10 @@ def rows() -> Iterator[Row]:
         X, labels = read(name)
         n_classes = int(labels.max()) + 1
         plain = KMeans(n_classes, n_init=10, random_state=0).fit(X).labels_.astype(np.int64)
-        for design, times in product(("uniform", "near"), (1, 4)):
-            layers = drawn(X, labels, design, times * len(X))
+        for design, factor in product(("uniform", "near"), (1, 4)):
+            layers = draw_layers(X, labels, design, factor * len(X))
 
-            def fitted(
+            def fit_with(
                 n_clusters: int, layers: list[Layer] = layers, X: NDArray[np.float64] = X
             ) -> FitResult:
                 return fit(
@@ -84,9 +84,9 @@ def rows() -> Iterator[Row]:
                 )
 
             began = time.process_time()
-            result = fitted(n_classes)
+            result = fit_with(n_classes)
             seconds = time.process_time() - began
-            pairs = f"{'' if times == 1 else f'{times} '}N {design}"
+            pairs = f"{'' if factor == 1 else f'{factor} '}N {design}"
             yield (
                 name,
                 len(X),
@@ -95,21 +95,23 @@ def rows() -> Iterator[Row]:
                 f"{adjusted_rand(labels, plain):.3f}",
                 f"{adjusted_rand(labels, result.best.labels):.3f}",
                 f"{seconds:.0f}",
-                *(free(X, labels, layers, fitted) if n_classes > MANY else ("", "", "")),
+                *(score_without_k(X, labels, layers, fit_with) if n_classes > MANY else ("", "", "")),
             )
 
 
-def free(X: NDArray[np.float64], labels: NDArray[np.int64], layers: list[Layer], fitted: Fit) -> Row:
-    """Score a fit that is not told K, with its K and its seconds; of few classes it takes minutes."""
+def score_without_k(
+    X: NDArray[np.float64], labels: NDArray[np.int64], layers: list[Layer], fit_with: Fit
+) -> Row:
+    """Score a fit without K, with its K and its seconds. If there are few classes, it takes minutes."""
     began = time.process_time()
     counts, cut, _ = open_counts(X, layers, covariance="any", seed=0, run=map)
-    chosen = choose_clusters(counts, fitted, cut).chosen
+    chosen = choose_clusters(counts, fit_with, cut).chosen
     seconds = time.process_time() - began
     return f"{adjusted_rand(labels, chosen.result.best.labels):.3f}", chosen.n_clusters, f"{seconds:.0f}"
 
 
 @click.command()
-@click.option("--write", is_flag=True, help="Into the documents.")
+@click.option("--write", is_flag=True, help="Put the table into the documents.")
 def main(write: bool) -> None:
     """Measure on the tables of a folder."""
     if not TEXTS.is_dir():

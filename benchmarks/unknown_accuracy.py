@@ -1,8 +1,8 @@
-"""Fits that know the accuracy of answers or not: `python -m benchmarks unknown_accuracy [--write]`.
+"""Fits with and without the accuracy of answers: `python -m benchmarks unknown_accuracy [--write]`.
 
-Answers about all pairs of 5, 10 and 20 % of the rows in number, drawn from all pairs, and all of them right.
-Six tables have the pairs of the benchmark of PCCC; what the choice tries was set on these. The pairs of the
-others are drawn here. On one thread; takes three minutes on a quiet core.
+Answers are about all pairs of 5, 10 and 20 % of the rows in number, drawn from all pairs, and all of them are
+right. Six tables have the pairs of the benchmark of PCCC, and the candidates of the choice were set on these.
+The pairs of the other tables are drawn here. The run takes three minutes on one quiet core.
 """
 
 from collections.abc import Iterator
@@ -20,10 +20,11 @@ from sweep_clustering.kernels.settings import settings_of
 from sweep_clustering.pipeline.fit.solve import fit
 
 PAIRS = SHARED / "data" / "pairs"
-SET_ON = ("bupa", "hayes-roth", "movement_libras", "saheart", "tae", "zoo")
+TUNED = ("bupa", "hayes-roth", "movement_libras", "saheart", "tae", "zoo")
 OTHERS = ("uci/glass", "uci/sonar", "uci/wine", "fcps/wingnut", "sipu/spiral")
 SHARES = (5, 10, 20)
-SEED, RESTARTS = 7, 10
+SEED = 7
+RESTARTS = 10
 
 RIGHT = Table("unknown_accuracy", ("table", "N", "K", *(f"{share} %" for share in SHARES)))
 TABLES = (RIGHT,)
@@ -33,16 +34,18 @@ Numbers = NDArray[np.int64]
 
 
 def rows_of(name: str, share: int) -> tuple[Values, Numbers, Numbers]:
-    """Return features, classes, and pairs with whether they are together."""
-    if name in SET_ON:
+    """Return features and classes, and pairs with a column that says if they are together."""
+    if name in TUNED:
         with np.load(PAIRS / f"{name}.npz") as data:
             X, classes, pairs = data["X"].astype(float), data["y"], data[f"pairs_{share:02d}"]
         deviations = X.std(axis=0)
         X = (X - X.mean(axis=0)) / np.where(deviations > 0.0, deviations, 1.0)
         return X, np.unique(classes, return_inverse=True)[1], pairs.astype(np.int64)
     X, truth = read(SUITE, name)
-    some, first, second = -(-len(X) * share // 100), *np.triu_indices(len(X), 1)
-    places = np.random.default_rng(SEED + share).choice(len(first), some * (some - 1) // 2, replace=False)
+    n_annotated, first, second = -(-len(X) * share // 100), *np.triu_indices(len(X), 1)
+    places = np.random.default_rng(SEED + share).choice(
+        len(first), n_annotated * (n_annotated - 1) // 2, replace=False
+    )
     i, j = first[places], second[places]
     return X, truth.astype(np.int64), np.column_stack([i, j, truth[i] == truth[j]])
 
@@ -62,24 +65,24 @@ def score(X: Values, labels: Numbers, layers: list[Layer]) -> float:
     return adjusted_rand(labels, result.best.labels)
 
 
-def both(name: str, share: int) -> tuple[float, float]:
-    """Return the ARI of the fit that is told that all answers are right, and of the one that is not."""
+def score_both(name: str, share: int) -> tuple[float, float]:
+    """Return the ARI of the fit with the accuracy, and of the fit without it."""
     X, labels, table = rows_of(name, share)
     must, cannot = (table[table[:, 2] == kind, :2] for kind in (1, 0))
-    given, unknown = (
+    with_accuracy, without = (
         score(X, labels, [Layer(MUST, must, accuracy=p), Layer(CANNOT, cannot, accuracy=p)])
         for p in (1.0, None)
     )
-    return given, unknown
+    return with_accuracy, without
 
 
 def rows() -> Iterator[tuple[object, ...]]:
     """Measure each table, and the means of both halves."""
-    for words, names in (("set on these", SET_ON), ("not looked at", OTHERS)):
+    for words, names in (("set on these", TUNED), ("not looked at", OTHERS)):
         scores = np.empty((len(names), len(SHARES), 2))
         for place, name in enumerate(names):
             X, labels, _ = rows_of(name, SHARES[0])
-            scores[place] = [both(name, share) for share in SHARES]
+            scores[place] = [score_both(name, share) for share in SHARES]
             yield name, len(X), int(labels.max()) + 1, *map(cell, scores[place])
         yield f"mean, {words}", "", "", *map(cell, scores.mean(axis=0))
 
@@ -90,7 +93,7 @@ def cell(scores: Values) -> str:
 
 
 @click.command()
-@click.option("--write", is_flag=True, help="Into the documents.")
+@click.option("--write", is_flag=True, help="Put the table into the documents.")
 def main(write: bool) -> None:
     """Measure on the tables of two folders."""
     if missing := [path for path in (PAIRS, SUITE) if not path.is_dir()]:

@@ -1,6 +1,6 @@
-"""Looks at a run from the inside: what is handed out and taken, who uses the processor, how much memory.
+"""Watch a run from the inside: the batches it hands out and takes, CPU time by process, and memory.
 
-In place of the solver there may be a sleep.
+A sleep may take the place of the solver.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ if TYPE_CHECKING:  # the memory of a driver is measured, which loads no kernels
     from sweep_clustering.kernels.fits import Fit
     from sweep_clustering.kernels.problem.problem import Problem
 
+# Readings of the memory in a run, evenly spread over its restarts.
 SAMPLES = 400
-"""Readings of the memory in a run, evenly spread over its restarts."""
 
+# CPU time is counted for the thread that drives, for all others of its process, and for the workers.
 WHO = ("driver", "scheduler", "workers")
-"""Whose CPU time is counted: the thread that drives, all others of its process, the worker processes."""
 
 Results = Callable[[NextTask], Iterator[Ended]]
 
 
 class NoWork(WorkerPlugin):  # type: ignore[misc]
-    """Puts a sleep in place of the solver; its solutions are random and of the right shape."""
+    """Put a sleep in place of the solver, with random solutions of the right shape."""
 
     name = "no-work"
 
@@ -52,7 +52,7 @@ class NoWork(WorkerPlugin):  # type: ignore[misc]
 
 
 def sleep(seconds: float, problem: Problem, settings: object, rng: np.random.Generator) -> Fit:
-    """In place of a restart."""
+    """Sleep in place of a restart."""
     from sweep_clustering.kernels.fits import Fit
 
     if seconds:
@@ -61,18 +61,18 @@ def sleep(seconds: float, problem: Problem, settings: object, rng: np.random.Gen
     k = problem.data.n_clusters
     labels = (np.arange(n_samples) % k).astype(np.int16)
     objective = rng.random()
-    found = (np.bincount(labels), np.zeros((k, n_features)), np.ones(k))
-    return Fit(labels, objective, objective, 0.0, 0.0, *found, 0, 0, 0, 0)
+    solution = (np.bincount(labels), np.zeros((k, n_features)), np.ones(k))
+    return Fit(labels, objective, objective, 0.0, 0.0, *solution, 0, 0, 0, 0)
 
 
 @dataclass
 class Watch:
-    """Looks at an executor from the first batch handed out to the last one taken.
+    """Look at an executor from the first batch handed out to the last one taken.
 
     Parameters
     ----------
     restarts : int
-        Of the sweep.
+        Number of restarts of the sweep.
     run : Path
         Directory of the run.
     """
@@ -92,11 +92,11 @@ class Watch:
 
     @property
     def wall(self) -> float:
-        """Seconds from the first batch handed out to the last one taken."""
+        """Return the seconds from the first batch handed out to the last one taken."""
         return self.times[-1] - self.times[0]
 
     def results(self, inner: Results, next_batch: NextTask) -> Iterator[Ended]:
-        """Results of an executor, timed."""
+        """Yield the results of an executor, and note their times."""
         self.times.append(time.perf_counter())
         self.cpu.append(cpu_seconds())
         for ended in inner(partial(self._make, next_batch)):
@@ -109,11 +109,11 @@ class Watch:
         self.cpu.append(cpu_seconds())
 
     def used(self, who: str) -> float:
-        """CPU seconds of one of `cpu_seconds`."""
+        """Return the CPU seconds of one of `WHO`."""
         return self.cpu[-1][who] - self.cpu[0][who]
 
     def slope(self) -> float:
-        """Growth of the driver's and scheduler's memory over the second half, in bytes per restart."""
+        """Return the growth of the memory of driver and scheduler in the second half, in bytes per restart."""
         half = np.array(self.samples[len(self.samples) // 2 :], dtype=float)
         return float(np.polyfit(half[:, 0], half[:, 1], 1)[0]) if len(half) > 2 else 0.0
 
@@ -136,24 +136,24 @@ class Watch:
         self.journal_bytes = max(self.journal_bytes, sum(journals))
         if self.done >= len(self.samples) * self.restarts / SAMPLES:
             self.samples.append((self.done, psutil.Process().memory_info().rss))
-            if len(self.samples) % (SAMPLES // 4) == 1:  # it takes as long as a batch where there are many
+            if len(self.samples) % (SAMPLES // 4) == 1:  # It takes as long as a batch if many files are open.
                 self.open_files = max(self.open_files, psutil.Process().num_fds())
 
 
 def cpu_seconds() -> dict[str, float]:
-    """CPU seconds so far of each of `WHO`."""
-    me = psutil.Process()
-    threads = {thread.id: thread.user_time + thread.system_time for thread in me.threads()}
+    """Return the CPU seconds so far of each of `WHO`."""
+    process = psutil.Process()
+    threads = {thread.id: thread.user_time + thread.system_time for thread in process.threads()}
     driver = threads.pop(threading.main_thread().native_id, 0.0)
-    workers = sum(sum(child.cpu_times()[:2]) for child in me.children(recursive=True))
+    workers = sum(sum(child.cpu_times()[:2]) for child in process.children(recursive=True))
     return dict(zip(WHO, (driver, sum(threads.values()), workers), strict=True))
 
 
 @contextmanager
 def watching(watch: Watch, seconds: float | None) -> Iterator[None]:
-    """Watch every executor; with `seconds`, its restarts sleep so long in place of the solver."""
+    """Watch every executor. If `seconds` are given, restarts sleep so long in place of the solver."""
 
-    def watched(results: Any) -> Any:
+    def wrap(results: Any) -> Any:
         def replacement(executor: Any, next_batch: NextTask) -> Iterator[Ended]:
             if seconds is not None:
                 client = getattr(executor, "_client", None)
@@ -163,7 +163,7 @@ def watching(watch: Watch, seconds: float | None) -> Iterator[None]:
         return replacement
 
     with (
-        patch.object(SerialExecutor, "results", watched(SerialExecutor.results)),
-        patch.object(DaskExecutor, "results", watched(DaskExecutor.results)),
+        patch.object(SerialExecutor, "results", wrap(SerialExecutor.results)),
+        patch.object(DaskExecutor, "results", wrap(DaskExecutor.results)),
     ):
         yield
