@@ -53,7 +53,7 @@ restarts = 10
 
 @dataclass
 class Watch:
-    """State of a collector after each batch, and the part of the grid that a reader would see."""
+    """State of a collector after each batch, and the written part of the grid."""
 
     done: int = 0
     open_cells: int = 0

@@ -82,12 +82,13 @@ def _row(folder: Path, n_samples: int, replicates: int) -> tuple[str, ...]:
         f"{plan.n_cells:,}",
         f"{n_samples:,}",
         f"{sizes[True] / 1e6:.3f}, {sizes[False] / 1e6:.3f}",
-        *(
-            f"{shortest[act, True]:.0f}, {shortest[act, False]:.0f} (× {shortest[act, True] / shortest[act, False]:.2f})"
-            for act in ("write", "read")
-        ),
+        *(_pair(shortest[step, True], shortest[step, False]) for step in ("write", "read")),
         f"{max(rates):,.0f} MB/s",
     )
+
+
+def _pair(with_sums: float, without: float) -> str:
+    return f"{with_sums:.0f}, {without:.0f} (× {with_sums / without:.2f})"
 
 
 def _fill(cube: Path, results: dict[Block, dict[str, np.ndarray]]) -> None:

@@ -1,4 +1,4 @@
-"""How often a criterion finds the number of clusters: `python -m benchmarks clusters`.
+"""Criteria for the number of clusters and how often they find it: `python -m benchmarks clusters`.
 
 Mixtures have K = 2 to 6 spherical Gaussians, N = 200 and D = 10. Those of docs/model.md, eq. (25), overlap
 heavily, and others are far apart. K = 2 to 8 are fitted each, with the model "conditional" and an unknown

@@ -84,7 +84,7 @@ LARGE = Size(N=100_000, m=100_000, K=16, D=16)
 
 @dataclass(frozen=True)
 class Cost:
-    """CPU milliseconds a local search, nanoseconds a candidate in it and alone, and relocations a candidate."""
+    """CPU milliseconds a local search, nanoseconds a candidate in it and alone, and share relocated."""
 
     search: float
     tried: float
@@ -137,7 +137,7 @@ def cost(size: Size, model: str) -> Cost:
 
 
 def shape_costs(model: str) -> NDArray[np.float64]:
-    """Return CPU nanoseconds of a candidate, of shape (shapes, dimensions): the least of several rounds."""
+    """Return CPU nanoseconds of a candidate by shape and dimension: the least of several rounds."""
     states = {}
     for covariance, d in product(COVARIANCES, DIMENSIONS):
         data = problem(replace(BASE, D=d), model, covariance)
@@ -172,7 +172,7 @@ def slope(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
 
 
 def rows(costs: dict[tuple[str, str], list[Cost]]) -> Iterator[tuple[str, ...]]:
-    """Yield CPU time of a candidate along each axis: both ends, and slopes over all and the upper two points."""
+    """Yield CPU time of a candidate along each axis, with slopes over all and the upper two points."""
     for axis, model in costs:
         x = np.array([getattr(size, axis) for size in AXES[axis]], dtype=np.float64)
         y = np.array([cost.candidate for cost in costs[axis, model]])

@@ -38,7 +38,7 @@ TABLES = (RESULTS,)
 
 @jit_inner
 def move_samples(observed: Observed, fields: Fields, rounds: int) -> float:
-    """Move samples to their best components, annotated ones in some rounds; return the term of the features."""
+    """Move samples to their best components in some rounds, and return the term of the features."""
     for turn in range(max(rounds, 1)):
         for i in range(observed.Z.shape[0]):
             is_annotated = rounds > 0 and observed.row_start[i] < observed.row_start[i + 1]
@@ -112,7 +112,7 @@ def fit_hard(
 
 
 def measure_set(task: tuple[float, str]) -> tuple[float, float, float]:
-    """Return ARI of the soft fit, of the hard one, and of the hard one from the end of the soft one."""
+    """Return ARI of the soft fit, the hard one, and the hard one that begins at the soft one."""
     p, name = task
     X, truth = read(SUITE, name)
     layers, k = draw_layers(truth, len(X), p), int(truth.max()) + 1

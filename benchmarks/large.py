@@ -106,7 +106,7 @@ def problem_of(source: Size | str) -> Problem:
     return Problem(X, labels, pairs[together], pairs[~together])
 
 
-# Methods return the labels of a problem, and what was chosen.
+# Methods return the labels of a problem, and the choice.
 
 
 def fit_ours(problem: Problem, **settings: Any) -> tuple[NDArray[np.integer], str]:

@@ -197,7 +197,7 @@ def empty(
             f"{1e6 * watch.wall / total:.0f}",
             f"{100 * seconds * total / max(count, 1) / watch.wall:.1f}",
             f"{blocks / watch.wall:.1f}",
-            *(f"{1e3 * spent / watch.batches:.2f}" for spent in (watch.wall, *map(watch.used, WHO))),
+            *(f"{1e3 * spent / watch.batches:.2f}" for spent in (watch.wall, *map(watch.cpu_of, WHO))),
         )
         sizes = [size / 1e6 for _, size in watch.samples]
         click.echo(
@@ -226,13 +226,13 @@ def many(workers: tuple[int, ...], processes: int, seconds: float, batch: int, r
         with tempfile.TemporaryDirectory() as folder, light_cluster(processes):
             spec = write_sweep(Path(folder), '["iris"]', (5, 5, replicates), 50)
             watch = run(spec, total, seconds, workers=count, batch=batch)
-        head = watch.used("driver") + watch.used("scheduler")
+        head = watch.cpu_of("driver") + watch.cpu_of("scheduler")
         print_row(
             count,
             watch.batches,
             f"{watch.wall:.1f}",
             f"{watch.batches / watch.wall:.1f}",
-            *(f"{1e3 * spent / watch.batches:.2f}" for spent in (watch.wall, *map(watch.used, WHO))),
+            *(f"{1e3 * spent / watch.batches:.2f}" for spent in (watch.wall, *map(watch.cpu_of, WHO))),
             f"{100 * head / watch.wall:.0f}",
             f"{max(size for _, size in watch.samples) / 1e6:.0f}",
             watch.open_files,
@@ -327,7 +327,7 @@ def head(
     with light_cluster(processes):
         watch = run(spec, total, seconds, batch=batch, workers=workers, part=part)
     figures: Figures = {"batches": watch.batches, "wall": watch.wall, "files": watch.open_files}
-    figures |= {who: watch.used(who) for who in WHO}
+    figures |= {who: watch.cpu_of(who) for who in WHO}
     queue.put(figures | {"memory": max(size for _, size in watch.samples)})
 
 
@@ -397,7 +397,7 @@ def busy(spec: Path, restarts: int, workers: int, data_dir: Path | None) -> None
         plans = prepare(path, results=Path(folder), data_dir=data_dir).inputs.plans
         total = restarts * sum(plan.n_cells for plan in plans)
         watch = run(path, total, None, workers=workers, data_dir=data_dir)
-    used = {who: watch.used(who) for who in WHO}
+    used = {who: watch.cpu_of(who) for who in WHO}
     click.echo(f"{total:,} restarts in {watch.batches} batches, {watch.wall:.1f} s on {workers} workers")
     click.echo(f"in the solver: {100 * watch.kernel / (workers * watch.wall):.1f} % of workers x wall")
     words = ", ".join(f"{who} {seconds:.1f}" for who, seconds in used.items())

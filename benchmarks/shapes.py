@@ -78,7 +78,7 @@ def scores_of(
 def measure_models(
     data: dict[str, Instance],
 ) -> tuple[dict[str, NDArray[np.float64]], dict[tuple[str, float], list[str]]]:
-    """Return scores of shape (sets, accuracies, shares, draws, 3) by model, and the shapes chosen at m = N."""
+    """Return scores of shape (sets, accuracies, shares, draws, 3) by model, and shapes at m = N."""
     models = {SKLEARN: {}, **{model: {} for model in SHIPPED}, **{f"{model} *": TUNED for model in CHOSEN}}
     models["conditional-any"] = {}
     shape = (len(data), len(ACCURACIES), len(SHARES), DRAWS, 3)

@@ -31,7 +31,7 @@ TABLES = (TABLE,)
 
 
 def cell(n_clusters: int, p: float) -> tuple[NDArray[np.float64], int]:
-    """Return mean NMI over counts of annotations, of shape (models, mixtures), and choices of spherical."""
+    """Return mean NMI over counts of annotations by model and mixture, and choices of spherical."""
     nmis = np.zeros((len(SHAPES) + 1, DRAWS, len(COUNTS)))
     spherical = 0
     for draw, (column, m) in product(range(DRAWS), enumerate(COUNTS)):

@@ -108,12 +108,12 @@ class Watch:
             self.taking += self.times[-1] - began
         self.cpu.append(cpu_seconds())
 
-    def used(self, who: str) -> float:
+    def cpu_of(self, who: str) -> float:
         """Return the CPU seconds of one of `WHO`."""
         return self.cpu[-1][who] - self.cpu[0][who]
 
     def slope(self) -> float:
-        """Return the growth of the memory of driver and scheduler in the second half, in bytes per restart."""
+        """Return the growth of the memory of this process in the second half, in bytes per restart."""
         half = np.array(self.samples[len(self.samples) // 2 :], dtype=float)
         return float(np.polyfit(half[:, 0], half[:, 1], 1)[0]) if len(half) > 2 else 0.0
 

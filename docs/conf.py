@@ -1,7 +1,7 @@
-"""How the documentation is built: `python .ci/docs docs/_build/html`.
+"""Configuration of the documentation: `python .ci/docs docs/_build/html` builds it.
 
-Nothing is fetched from elsewhere, neither by the build nor by the pages it makes: no intersphinx, no CDN, no
-web font. Code cells are executed, and a warning of any kind is an error.
+Neither the build nor its pages load anything from elsewhere: no intersphinx, no CDN, no web font. Code cells
+are executed, and a warning of any kind is an error.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 # `! sweep ...` in a code cell is the command of the environment that builds, activated or not.
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-# What they print is text, not the progress bar of a terminal.
+# Commands print text, not the progress bar of a terminal.
 os.environ |= {"TTY_COMPATIBLE": "0", "NO_COLOR": "1", "COLUMNS": "100"}
 
 # A command that fails ends the build, unless its line ends in `|| true`.

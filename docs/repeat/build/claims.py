@@ -10,31 +10,31 @@ MODELS = ("likelihood", "posterior")
 
 
 def few_wrong_centroids(cells: pd.DataFrame, p: float, n_clusters: int, m: int) -> dict[str, str]:
-    """Number of mixtures with a centroid index of at most one, by model, and its binomial error (claim 2)."""
+    """Count mixtures with a centroid index of at most one by model, with a binomial error (claim 2)."""
     rows = cells[cells["n_clusters"] == n_clusters]
     rows = rows[rows["p"].isna() | ((rows["p"] == p) & (rows["m"] == m))]
-    found = {}
+    texts = {}
     for model, index in rows.groupby("model")["centroid_index"]:
         count, n = int((index <= 1).sum()), len(index)
-        found[str(model)] = f"{count} ± {(count * (n - count) / n) ** 0.5:.1f} of {n}"
-    return found
+        texts[str(model)] = f"{count} ± {(count * (n - count) / n) ** 0.5:.1f} of {n}"
+    return texts
 
 
 def mean(rows: pd.DataFrame, score: str) -> str:
-    """Mean and standard error of a score."""
+    """Return the mean and standard error of a score."""
     values = rows[score].dropna()
     return f"{round(values.mean(), 4) + 0.0:.4f} ± {values.sem():.4f}" if len(values) > 1 else "-"
 
 
 def pick(cells: pd.DataFrame, **where: object) -> pd.DataFrame:
-    """Rows with these values."""
+    """Return the rows with these values."""
     for key, value in where.items():
         cells = cells[cells[key] == value]
     return cells
 
 
-def pooled(cells: pd.DataFrame, p: float, share: float, model: str) -> str:
-    """Mean NMI over data sets and replicates at m = share · N (claim 4); error over replicates."""
+def pool(cells: pd.DataFrame, p: float, share: float, model: str) -> str:
+    """Return mean NMI over data sets and replicates at m = share · N (claim 4); error over replicates."""
     rows = pick(cells, p=p, model=model)
     rows = rows[(rows["m_over_n"] - share).abs() < 0.01]
     by_replicate = rows.groupby("replicate")["nmi"].mean()
@@ -44,11 +44,11 @@ def pooled(cells: pd.DataFrame, p: float, share: float, model: str) -> str:
 
 
 def gains(cells: pd.DataFrame, p: float) -> list[dict[str, Any]]:
-    """Median relative NMI by data set and model at the three m, and graphs above 0 (claims 5 to 7)."""
-    found = []
+    """Return median relative NMI by data set and model at the three m, and graphs above 0 (claims 5 to 7)."""
+    entries = []
     for (dataset, model), rows in pick(cells, p=p).groupby(["dataset", "model"], sort=False):
         by_m = [group for _, group in rows.groupby("m")["relative_nmi"]]
-        found.append(
+        entries.append(
             {
                 "dataset": dataset,
                 "model": model,
@@ -56,27 +56,27 @@ def gains(cells: pd.DataFrame, p: float) -> list[dict[str, Any]]:
                 "above": [f"{(values > 0).sum()}/{len(values)}" for values in by_m],
             }
         )
-    return found
+    return entries
 
 
 def positive(cells: pd.DataFrame, p: float) -> str:
-    """How many medians of relative NMI are positive, over data sets, models and m."""
+    """Count the medians of relative NMI that are positive, over data sets, models and m."""
     medians = pick(cells, p=p).groupby(["dataset", "model", "m"])["relative_nmi"].median()
     return f"{(medians > 0).sum()} of {len(medians)}"
 
 
 def with_gain(cells: pd.DataFrame, p: float, model: str) -> list[str]:
-    """Data sets where at most one graph of ten has no gain at any m."""
-    found = []
+    """Return the data sets in which at most one graph of ten has no gain at any m."""
+    names = []
     for dataset, rows in pick(cells, p=p, model=model).groupby("dataset", sort=False):
         shares = (rows["relative_nmi"] > 0).groupby(rows["m"]).mean()
         if (shares >= 0.9).all():
-            found.append(str(dataset))
-    return found
+            names.append(str(dataset))
+    return names
 
 
 def margins(cells: pd.DataFrame, p: float) -> list[dict[str, Any]]:
-    """NMI with priors less NMI without, on the same annotations, by data set at the three m (claim 6)."""
+    """Return NMI with priors less NMI without, on the same annotations, by data set and m (claim 6)."""
     keys = ["dataset", "m", "replicate"]
     rows = pick(cells, p=p, model="posterior").merge(pick(cells, p=p, model="likelihood"), on=keys)
     rows["margin"] = rows["nmi_x"] - rows["nmi_y"]
@@ -87,7 +87,7 @@ def margins(cells: pd.DataFrame, p: float) -> list[dict[str, Any]]:
 
 
 def indices(cells: pd.DataFrame, dataset: str, p: float, share: float) -> dict[str, str]:
-    """Centroid indices of a real data set, by model (claim 8)."""
+    """Return centroid indices of a real data set, by model (claim 8)."""
     rows = pick(cells, dataset=dataset)
     rows = rows[rows["p"].isna() | ((rows["p"] == p) & ((rows["m_over_n"] - share).abs() < 0.01))]
     return {
@@ -100,19 +100,19 @@ def indices(cells: pd.DataFrame, dataset: str, p: float, share: float) -> dict[s
 
 
 def agreements(cells: pd.DataFrame, n_clusters: int) -> list[dict[str, Any]]:
-    """Share of annotations the solutions take for correct, by p and m (claim 3)."""
+    """Return the share of annotations that the solutions take for correct, by p and m (claim 3)."""
     rows = cells[(cells["n_clusters"] == n_clusters) & cells["p"].notna()]
-    found = []
+    entries = []
     for (p, m), group in rows.groupby(["p", "m"]):
         texts = {model: mean(pick(group, model=model), "annotation_agreement") for model in MODELS}
-        found.append({"p": p, "m": int(m), **texts})
-    return found
+        entries.append({"p": p, "m": int(m), **texts})
+    return entries
 
 
 FUNCTIONS = {
     function.__name__: function
     for function in (
-        *(few_wrong_centroids, mean, pick, pooled),
+        *(few_wrong_centroids, mean, pick, pool),
         *(gains, positive, with_gain, margins, indices, agreements),
     )
 }

@@ -1,4 +1,4 @@
-"""Where the sweep files, scores and figures of the repeat stand."""
+"""Paths of the sweep files, scores and figures of the repeat."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from pathlib import Path
 REPEAT = Path(__file__).resolve().parents[1]
 CHECKOUT = REPEAT.parents[1]
 SCORES = REPEAT / "scores"
+# Predicted and measured costs of each sweep by its name.
 COSTS = SCORES / "costs.json"
-"""What each sweep was predicted to cost, and did, by its name."""
 
 
 def sweep_file(name: str) -> Path:
-    """The sweep file of that name."""
+    """Return the path of the sweep file of that name."""
     return REPEAT / "sweeps" / _data(name) / f"{name}.toml"
 
 
 def cells_file(name: str) -> Path:
-    """Scores of the cells of a sweep."""
+    """Return the path of the scores of the cells of a sweep."""
     return SCORES / _data(name) / f"{name}.csv"
 
 
-def kept(pattern: str) -> list[str]:
-    """Sweeps of such a name whose scores are kept."""
+def sweeps_with_scores(pattern: str) -> list[str]:
+    """Return the names of the sweeps of this pattern that have scores."""
     return sorted(path.stem for path in SCORES.glob(f"*/{pattern}.csv"))
 
 

@@ -1,8 +1,8 @@
-"""Build `docs/repeat.md` from the scores that are kept: `python docs/repeat/build/page.py [TABLE.csv]`.
+"""Build `docs/repeat.md` from the scores in the repository: `python docs/repeat/build/page.py [TABLE.csv]`.
 
-Takes what `run.py`, `truth.py` and `direction.py` have kept. With a table of published means (columns p,
-n_clusters, m, model, metric, value) it sets them beside the repeated ones and keeps the comparison in
-`against.csv`, which later calls take.
+The scores come from `run.py`, `truth.py` and `direction.py`. If a table of published means is given (columns
+p, n_clusters, m, model, metric, value), the program sets them beside the repeated ones, and writes the
+comparison to `against.csv`, which later calls read.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import Any
 import jinja2
 import pandas as pd
 from claims import FUNCTIONS, MODELS
-from files import COSTS, REPEAT, SCORES, cells_file, kept
+from files import COSTS, REPEAT, SCORES, cells_file, sweeps_with_scores
 from reweighting import reweigh
 from scaling import PUBLISHED as PUBLISHED_NMI
-from scaling import near, some_ways, ways_to_scale
-from why import beaten_by_truth, by_direction, changes, draw_indices, draw_searches, elsewhere, three_ways
+from scaling import near, ways_to_scale, ways_to_show
+from why import by_direction, changes, draw_indices, draw_searches, elsewhere, three_ways, wins_of_truth
 
 from sweep_clustering.pipeline.report.figures import house_style, save
 from sweep_clustering.pipeline.report.scores import (
@@ -37,17 +37,17 @@ from sweep_clustering.sweeps.errors import InputError
 ACCURACIES = ("p08", "p09", "p10")
 EVALUATIONS = ("mixtures", "uci", "uci-unscaled", "stronger")
 OTHERS = ("others-k2", "others-k4", "others-k6")
+# Sweeps that are no part of the evaluation, but may explain its results.
 TESTS = (*OTHERS, "one-restart", "uci-one-restart", "uci-minmax", "uci-stronger")
-"""Sweeps that are no part of the evaluation, but may explain what it gives."""
 
 
 def load(evaluation: str) -> pd.DataFrame:
-    """Cells of one evaluation, over all accuracies there are; baselines once."""
+    """Return the cells of one evaluation over all accuracies at hand, with baselines once."""
     return together(f"{evaluation}-{accuracy}" for accuracy in ACCURACIES)
 
 
 def together(names: Iterable[str]) -> pd.DataFrame:
-    """Cells of the sweeps that have been run; what several have stands once."""
+    """Return the cells of the sweeps that have been run, with common cells once."""
     paths = [cells_file(name) for name in names]
     cells = pd.concat([pd.read_csv(path) for path in paths if path.exists()], ignore_index=True)
     whole = ("n_clusters", "mixture", "m", "replicate", "restarts_done", "best_restart", "hits")
@@ -55,16 +55,16 @@ def together(names: Iterable[str]) -> pd.DataFrame:
 
 
 def costs() -> Iterator[dict[str, Any]]:
-    """What each sweep was predicted to cost, and did."""
+    """Yield the predicted and the measured cost of each sweep."""
     parts = [f"{evaluation}-{accuracy}" for evaluation in EVALUATIONS for accuracy in ACCURACIES]
-    known = json.loads(COSTS.read_text(encoding="utf-8"))
+    records = json.loads(COSTS.read_text(encoding="utf-8"))
     for name in (*parts, *TESTS):
-        if name in known:
+        if name in records:
             cells = pd.read_csv(cells_file(name))
             yield {
                 "sweep": name,
                 "note": "",
-                **known[name],
+                **records[name],
                 "core_hours": cells["seconds"].sum() / 3600,
                 "restarts": int(cells["restarts_done"].sum()),
                 "early": (cells["restarts_done"] < cells["restarts_done"].max()).mean(),
@@ -72,8 +72,8 @@ def costs() -> Iterator[dict[str, Any]]:
             }
 
 
-def compared(mixtures: pd.DataFrame, summary: pd.DataFrame, table: str | None) -> pd.DataFrame:
-    """Published means beside the repeated ones, of a table given now or as kept by an earlier call."""
+def compare_published(mixtures: pd.DataFrame, summary: pd.DataFrame, table: str | None) -> pd.DataFrame:
+    """Return published means beside the repeated ones, from a table or from the file of an earlier call."""
     path = SCORES / "against.csv"
     if table is None:
         return pd.read_csv(path)
@@ -81,13 +81,13 @@ def compared(mixtures: pd.DataFrame, summary: pd.DataFrame, table: str | None) -
         name: SimpleNamespace(name=name, mixtures=50, n_clusters=int(rows["n_clusters"].iloc[0]))
         for name, rows in mixtures.groupby("dataset")
     }
-    found = compare(summary, plans, read_published(Path(table))).round(5)
-    found.to_csv(path, index=False)
-    return found
+    comparison = compare(summary, plans, read_published(Path(table))).round(5)
+    comparison.to_csv(path, index=False)
+    return comparison
 
 
 def draw(cells: dict[str, pd.DataFrame], summaries: dict[str, pd.DataFrame], against: pd.DataFrame) -> None:
-    """Figures of the page, as PNG."""
+    """Draw the figures of the page, as PNG."""
     mixtures, uci, summary = cells["mixtures"], cells["uci"], summaries["mixtures"]
     six = sorted(mixtures.loc[mixtures["n_clusters"] == 6, "dataset"].unique())
     figures: dict[str, Any] = {
@@ -98,14 +98,14 @@ def draw(cells: dict[str, pd.DataFrame], summaries: dict[str, pd.DataFrame], aga
         "searches": draw_searches(summary, summaries["stronger"], against),
     }
     for p in sorted(uci["p"].dropna().unique()):
-        figures[f"relative-nmi-p{p:g}"] = draw_boxes(uci, p, written(uci))
+        figures[f"relative-nmi-p{p:g}"] = draw_boxes(uci, p, written_counts(uci))
     for name, figure in figures.items():
         save(figure, REPEAT / "figures", name, "", ("svg", "png"))
         (REPEAT / "figures" / f"{name}.svg").unlink()
 
 
-def written(cells: pd.DataFrame) -> dict[tuple[str, int], str]:
-    """Numbers of annotations as the sweep files of the real data write them."""
+def written_counts(cells: pd.DataFrame) -> dict[tuple[str, int], str]:
+    """Return numbers of annotations as the sweep files of the real data write them."""
     rows = cells[cells["m"].notna()].drop_duplicates(["dataset", "m"])
     shares = (2 * rows["m_over_n"] + 0.05).floordiv(1) / 2
     return {
@@ -121,7 +121,7 @@ def main(table: str | None = None) -> None:
     for name, summary in summaries.items():
         summary.round(5).to_csv(SCORES / f"{name}-summary.csv", index=False)
     mixtures = cells["mixtures"]
-    against = compared(mixtures, summaries["mixtures"], table)
+    against = compare_published(mixtures, summaries["mixtures"], table)
     with house_style():
         draw(cells, summaries, against)
     harder = reweigh(against, {"mixtures-p10": mixtures, "others-k2": together(["others-k2"])})
@@ -137,16 +137,19 @@ def main(table: str | None = None) -> None:
         unscaled=cells["uci-unscaled"],
         minmax=minmax,
         published_nmi=PUBLISHED_NMI,
-        some_ways=some_ways(ways),
+        some_ways=ways_to_show(ways),
         near=near(ways),
         harder=harder,
         uci_stronger=uci_stronger,
         against=against,
         costs=list(costs()),
         models=MODELS,
-        beaten=list(beaten_by_truth(pd.read_csv(SCORES / "truth.csv"))),
+        beaten=list(wins_of_truth(pd.read_csv(SCORES / "truth.csv"))),
         stronger_changes={
-            **{name: list(changes(mixtures, together([name]))) for name in kept("stronger-p[01][0-9]")},
+            **{
+                name: list(changes(mixtures, together([name])))
+                for name in sweeps_with_scores("stronger-p[01][0-9]")
+            },
             "uci-stronger": list(changes(cells["uci"], uci_stronger)),
         },
         direction=by_direction(against, pd.read_csv(SCORES / "direction.csv")),

@@ -1,7 +1,7 @@
-"""Were the published mixtures of two clusters harder? The mixtures at hand, weighted by their Bayes error.
+"""The mixtures at hand, weighted by their Bayes error: were the published mixtures of two clusters harder?
 
-The weight of a mixture is exp(tilt · Bayes error). The tilt is fitted to what was published of p = 0.8,
-p = 0.9 and m = 0; what was published of p = 1.0 the fit does not see. `page.py` does it, in seconds.
+The weight of a mixture is exp(tilt · Bayes error). The tilt is fitted to the published values of p = 0.8, p =
+0.9 and m = 0. The fit does not see those of p = 1.0. `page.py` does it, in seconds.
 """
 
 from __future__ import annotations
@@ -24,29 +24,28 @@ from sweep_clustering.sweeps.seeds import data_seed
 
 Floats = NDArray[np.float64]
 
-CLUSTERS, PUBLISHED = 2, 50
-"""Clusters of a mixture, and mixtures behind a published mean."""
-STEEPEST = 50.0
-"""Tilt beyond which a handful of mixtures would have all the weight."""
-LAW, DRAWS = 200_000, 100_000
-"""Mixtures that stand for their law, and draws of fifty."""
+CLUSTERS = 2  # clusters of a mixture
+PUBLISHED = 50  # mixtures behind a published mean
+STEEPEST = 50.0  # tilt beyond which a handful of mixtures would have all the weight
+LAW = 200_000  # mixtures that stand for their law
+DRAWS = 100_000  # draws of fifty mixtures
 
 
 @dataclass(frozen=True)
 class Reweighting:
-    """What the fit gives.
+    """Results of the fit.
 
     Parameters
     ----------
     errors : array of shape (n_mixtures,)
         Bayes error of each mixture at hand.
     weights : array of shape (n_mixtures,)
-        Of the mixtures, with sum 1.
+        Weights of the mixtures, with sum 1.
     law : float
         Mean Bayes error of the law that mixtures are drawn from.
     chance, chance_of_law : float
-        Of fifty mixtures at least as hard in the mean as the weighted ones, drawn from those at hand and from
-        their law.
+        Probability that fifty mixtures are at least as hard in the mean as the weighted ones. They are drawn
+        from those at hand, or from their law.
     values : pandas.DataFrame
         A row per published value: `p` (NaN at m = 0), `m`, `model`, `score`, `fitted` (whether the fit saw
         it), `published`, `mean` and `weighted` mean of the mixtures at hand, and for both the difference from
@@ -62,16 +61,16 @@ class Reweighting:
 
     @property
     def mean_error(self) -> float:
-        """Bayes error in the mean of the weighted mixtures."""
+        """Return the mean Bayes error of the weighted mixtures."""
         return float(self.weights @ self.errors)
 
     @property
     def effective(self) -> float:
-        """How many mixtures of equal weight have a mean as certain."""
+        """Return the number of mixtures of equal weight whose mean is as certain."""
         return float(1 / (self.weights**2).sum())
 
     def squares(self) -> Iterator[dict[str, Any]]:
-        """Mean z² before and after by p and score, then of all together: seen by the fit, then not."""
+        """Yield mean z² before and after by p and score, then of all together: fitted values first."""
         for fitted in (True, False):
             rows = self.values[self.values["fitted"] == fitted]
             for (p, score), group in rows.groupby(["p", "score"], dropna=False, sort=False):
@@ -79,10 +78,10 @@ class Reweighting:
             yield {"fitted": fitted, "p": np.nan, "score": "all", **_mean_squares(rows)}
 
     def unseen(self, own_error: bool = False) -> tuple[float, float]:
-        """Mean z² of what the fit did not see, before and after; the error of our means counted or not."""
-        found = _mean_squares(self.values[~self.values["fitted"]])
+        """Return mean z² outside the fit, before and after, with or without the error of our means."""
+        squares = _mean_squares(self.values[~self.values["fitted"]])
         sizes = (len(self.errors), self.effective) if own_error else (np.inf, np.inf)
-        return found["before"] / (1 + PUBLISHED / sizes[0]), found["after"] / (1 + PUBLISHED / sizes[1])
+        return squares["before"] / (1 + PUBLISHED / sizes[0]), squares["after"] / (1 + PUBLISHED / sizes[1])
 
 
 def bayes_error(centers: Floats, variances: Floats) -> Floats:
@@ -112,38 +111,38 @@ def bayes_error(centers: Floats, variances: Floats) -> Floats:
     from_inner = apart * (narrow / (wide - narrow)) ** 2
     from_outer = apart * (wide / (wide - narrow)) ** 2
     radius = (n_features * np.log(wide / narrow) + apart / (wide - narrow)) / (1 / narrow - 1 / wide)
-    missed = ncx2.sf(radius / narrow, n_features, from_inner / narrow)
-    taken = ncx2.cdf(radius / wide, n_features, from_outer / wide)
-    return np.asarray((missed + taken) / 2)
+    misses = ncx2.sf(radius / narrow, n_features, from_inner / narrow)
+    intrusions = ncx2.cdf(radius / wide, n_features, from_outer / wide)
+    return np.asarray((misses + intrusions) / 2)
 
 
 def parameters(rng: np.random.Generator, recipe: Mixtures, *count: int) -> tuple[Floats, Floats]:
-    """Centres and variances of a mixture, or of `count` of them.
+    """Draw the centres and variances of a mixture, or of `count` mixtures.
 
-    Those of one are the first two draws of `sweeps.inputs.draw_mixture`.
+    For one mixture they are the first two draws of `sweeps.inputs.draw_mixture`.
     """
     centers = rng.uniform(*recipe.center, size=(*count, recipe.n_clusters, recipe.n_features))
     return centers, rng.uniform(*recipe.variance, size=(*count, recipe.n_clusters))
 
 
 def errors_of(sweep: str) -> tuple[Floats, Mixtures]:
-    """Bayes errors of the mixtures of two clusters of a sweep, redrawn from their seeds; and their recipe."""
+    """Redraw the mixtures of two clusters of a sweep, and return their Bayes errors and their recipe."""
     spec = load_sweep(sweep_file(sweep))
     recipes = [entry for entry in spec.grid.datasets if isinstance(entry, Mixtures)]
     recipe = next(entry for entry in recipes if entry.n_clusters == CLUSTERS)
     streams = (data_seed(spec.seed, recipe.name, mixture) for mixture in range(recipe.count))
-    drawn = [parameters(np.random.default_rng(stream), recipe) for stream in streams]
-    return np.array([bayes_error(*each) for each in drawn]), recipe
+    mixtures = [parameters(np.random.default_rng(stream), recipe) for stream in streams]
+    return np.array([bayes_error(*mixture) for mixture in mixtures]), recipe
 
 
 def weights(errors: Floats, tilt: float) -> Floats:
-    """Weights of the mixtures, with sum 1."""
-    found = np.exp(tilt * (errors - errors.mean()))
-    return np.asarray(found / found.sum())
+    """Return the weights of the mixtures, with sum 1."""
+    powers = np.exp(tilt * (errors - errors.mean()))
+    return np.asarray(powers / powers.sum())
 
 
 def z(scores: Floats, published: Floats, weights: Floats) -> Floats:
-    """Differences of published means from weighted ones, in standard errors of a mean of fifty.
+    """Return the differences of published means from weighted ones, in standard errors of a mean of fifty.
 
     Parameters
     ----------
@@ -152,7 +151,7 @@ def z(scores: Floats, published: Floats, weights: Floats) -> Floats:
     published : array of shape (n_values,)
         Published means.
     weights : array of shape (n_mixtures,)
-        With sum 1.
+        Weights with sum 1.
 
     Returns
     -------
@@ -165,7 +164,7 @@ def z(scores: Floats, published: Floats, weights: Floats) -> Floats:
 
 
 def best_tilt(errors: Floats, scores: Floats, published: Floats) -> float:
-    """The tilt of least Σ z²; arguments as those of `z`."""
+    """Return the tilt of least Σ z²; the arguments are those of `z`."""
 
     def misfit(tilt: float) -> float:
         return float((z(scores, published, weights(errors, tilt)) ** 2).sum())
@@ -174,7 +173,7 @@ def best_tilt(errors: Floats, scores: Floats, published: Floats) -> float:
 
 
 def reweigh(against: pd.DataFrame, cells: dict[str, pd.DataFrame]) -> Reweighting:
-    """Fit the tilt, and see what it gives where the fit did not look.
+    """Fit the tilt, and apply it to the values outside the fit.
 
     Parameters
     ----------
@@ -183,14 +182,14 @@ def reweigh(against: pd.DataFrame, cells: dict[str, pd.DataFrame]) -> Reweightin
     cells : dict of str to pandas.DataFrame
         Cells of several sets of mixtures, by a sweep that draws them.
     """
-    found = [errors_of(sweep) for sweep in cells]
-    errors = np.concatenate([each for each, _ in found])
-    values, scores = gathered(against, list(cells.values()))
+    sets = [errors_of(sweep) for sweep in cells]
+    errors = np.concatenate([errors for errors, _ in sets])
+    values, scores = gather(against, list(cells.values()))
     published, fitted = values["published"].to_numpy(), values["fitted"].to_numpy()
     tilted = weights(errors, best_tilt(errors, scores[fitted], published[fitted]))
     flat = np.full(len(errors), 1 / len(errors))
     rng = np.random.default_rng(0)
-    law = bayes_error(*parameters(rng, found[0][1], LAW))
+    law = bayes_error(*parameters(rng, sets[0][1], LAW))
     return Reweighting(
         errors,
         tilted,
@@ -206,13 +205,13 @@ def reweigh(against: pd.DataFrame, cells: dict[str, pd.DataFrame]) -> Reweightin
     )
 
 
-def gathered(against: pd.DataFrame, cells: list[pd.DataFrame]) -> tuple[pd.DataFrame, Floats]:
-    """Published values of two clusters that all sets of mixtures have cells for, and scores behind them."""
+def gather(against: pd.DataFrame, cells: list[pd.DataFrame]) -> tuple[pd.DataFrame, Floats]:
+    """Return the published values of two clusters for which all sets of mixtures have cells, and scores."""
     values, scores = [], []
     for row in against[against["n_clusters"] == CLUSTERS].itertuples():
-        parts = [by_mixture(each, row) for each in cells]
-        again = not row.m and any(value["m"] == 0 and value["score"] == row.score for value in values)
-        if again or not all(map(len, parts)):  # the tables repeat the baseline
+        parts = [by_mixture(table, row) for table in cells]
+        is_repeated = not row.m and any(value["m"] == 0 and value["score"] == row.score for value in values)
+        if is_repeated or not all(map(len, parts)):  # the tables repeat the baseline
             continue
         fitted = not row.m or row.p < 1.0
         p = row.p if row.m else np.nan
@@ -223,7 +222,7 @@ def gathered(against: pd.DataFrame, cells: list[pd.DataFrame]) -> tuple[pd.DataF
 
 
 def chance(rng: np.random.Generator, errors: Floats, least: float) -> float:
-    """Share of draws of fifty mixtures whose mean Bayes error is at least this."""
+    """Return the share of draws of fifty mixtures whose mean Bayes error is at least this."""
     means = rng.choice(errors, size=(DRAWS, PUBLISHED)).mean(axis=1)
     return float((means >= least).mean())
 

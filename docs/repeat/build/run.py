@@ -1,8 +1,8 @@
 """Repeat the published evaluation: `python docs/repeat/build/run.py [NAME ...]`, hours.
 
-Runs sweep files of the repeat and keeps of each its cells' scores (`NAME.csv`) and what it cost
-(`costs.json`): those named, or else those that have no scores yet. A sweep that was interrupted resumes
-where it stopped. Cubes land in `results`; real data are looked for as `sweep submit` does.
+The program runs the named sweep files of the repeat, or those that have no scores yet. It writes the scores
+of the cells of each (`NAME.csv`) and its cost (`costs.json`). A sweep that was interrupted resumes where it
+stopped. Cubes are in `results`, and real data are read as by `sweep submit`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ORDER = (
     "uci-p09",
     "uci-p08",
     "mixtures-p08",
-    # What may explain its differences.
+    # Sweeps that may explain its differences.
     "uci-one-restart",
     "one-restart",
     "stronger-p10",
@@ -45,16 +45,16 @@ ORDER = (
 
 
 def sweep(*arguments: str) -> str:
-    """Run the command, its progress shown; returns its standard output. Ends as it does when it fails."""
+    """Run the command with its progress on the terminal, and return its output. If it fails, so does this."""
     command = [sys.executable, "-m", "sweep_clustering", *arguments]
-    done = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True, cwd=CHECKOUT)
-    if done.returncode:
-        sys.exit(done.returncode)
-    return done.stdout
+    process = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True, cwd=CHECKOUT)
+    if process.returncode:
+        sys.exit(process.returncode)
+    return process.stdout
 
 
 def repeat(name: str) -> None:
-    """Run one sweep, and keep its scores and its cost."""
+    """Run one sweep, and write its scores and its cost."""
     spec = str(sweep_file(name))
     plan = json.loads(sweep("plan", spec, "--pilot", "--json"))
     started = time.time()
@@ -75,7 +75,7 @@ def repeat(name: str) -> None:
 
 
 def main(names: list[str]) -> None:
-    """Run what is named, or what is not there yet."""
+    """Run the named sweeps, or those without scores."""
     unknown = [name for name in names if name not in ORDER]
     if unknown:
         sys.stderr.write(f"found {', '.join(unknown)}, expected some of {', '.join(ORDER)}\n")

@@ -1,7 +1,7 @@
-"""How the true labels do on the objectives of the evaluation: `python docs/repeat/build/truth.py`, a minute.
+"""The true labels on the objectives of the evaluation: `python docs/repeat/build/truth.py`, a minute.
 
-Takes the scores that `run.py` keeps and writes `truth.csv`. Where a solution beats the true labels, no better
-search would bring it nearer to them; where they beat it, the search has missed the optimum for certain.
+The program reads the scores of `run.py` and writes `truth.csv`. If a solution beats the true labels, no
+better search would bring it nearer to them. If they beat it, the search has missed the optimum for certain.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pandas as pd
-from files import SCORES, cells_file, kept, sweep_file
+from files import SCORES, cells_file, sweep_file, sweeps_with_scores
 
 from sweep_clustering.kernels.partition.objective import objective_terms
 from sweep_clustering.kernels.problem.problem import build_problem, layers_from_annotations
@@ -21,7 +21,7 @@ from sweep_clustering.sweeps.inputs import cell_annotations, load_inputs
 
 
 def gaps(name: str) -> Iterator[dict[str, Any]]:
-    """Objective of each solution of a sweep less that of the true labels, nats."""
+    """Yield the objective of each solution of a sweep less that of the true labels, in nats."""
     spec = load_sweep(sweep_file(name))
     sources = load_inputs(spec, sweep_file(name).name).sources
     whole = dict.fromkeys(("mixture", "m", "replicate"), "Int64")
@@ -47,8 +47,8 @@ def gaps(name: str) -> Iterator[dict[str, Any]]:
 
 
 def main() -> None:
-    """Write what the sweeps that were run give."""
-    names = [*kept("*-p[01][0-9]"), *kept("uci-stronger")]
+    """Write the summary of the sweeps that were run."""
+    names = [*sweeps_with_scores("*-p[01][0-9]"), *sweeps_with_scores("uci-stronger")]
     table = pd.DataFrame(row for name in names for row in gaps(name))
     groups = table.groupby(["sweep", "dataset", "p", "m", "model"], dropna=False, sort=False)["gap"]
     summary = groups.agg(

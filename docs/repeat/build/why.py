@@ -1,4 +1,4 @@
-"""What may explain a difference from a published value: other mixtures, fewer restarts, another scaling."""
+"""Explain differences from published values: other mixtures, fewer restarts, another scaling."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from sweep_clustering.pipeline.report.figures import legend, panels
 from sweep_clustering.pipeline.report.scores import LIMIT
 from sweep_clustering.pipeline.scoring.tables import KEYS, over_units, unit_of
 
+# Draws of fifty mixtures among those at hand, which show how far a mean of fifty may lie.
 DRAWS = 10_000
-"""Of fifty mixtures among those at hand, to see how far a mean of fifty may lie."""
 
 
 def same_cells(cells: pd.DataFrame, row: Any) -> pd.DataFrame:
-    """Cells of the group that a compared value is the mean of; a baseline has neither p nor m."""
+    """Return the cells whose mean is a compared value; a baseline has neither p nor m."""
     rows = cells[(cells["n_clusters"] == row.n_clusters) & (cells["model"] == row.model)]
     return rows[rows["p"].isna() | ((rows["p"] == row.p) & (rows["m"] == row.m))]
 
 
 def elsewhere(against: pd.DataFrame, others: pd.DataFrame, single: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """Values that differ, of mixtures drawn anew and of single restarts.
+    """Yield the values that differ, with those of other mixtures and of single restarts.
 
     Parameters
     ----------
@@ -44,61 +44,61 @@ def elsewhere(against: pd.DataFrame, others: pd.DataFrame, single: pd.DataFrame)
     dict
         The compared value; mean and standard error over `n` other mixtures; `share` of draws of fifty of them
         with a mean at least as far on the published side, and `given`, the same among draws that are as hard
-        as the published mixtures without annotations; the mean of single restarts. What is not known is NaN.
+        as the published mixtures without annotations; the mean of single restarts. Unknown values are NaN.
     """
-    seen = set()
+    keys = set()
     for row in against[against["verdict"].isin(["above", "below"])].itertuples():
         p = row.p if row.m else None  # the tables repeat the baseline
         values = by_mixture(others, row)
-        if not len(values) or (key := (row.score, row.n_clusters, p, row.m, row.model)) in seen:
+        if not len(values) or (key := (row.score, row.n_clusters, p, row.m, row.model)) in keys:
             continue
-        seen.add(key)
-        drawn = np.random.default_rng(0).integers(0, len(values), (DRAWS, 50))
+        keys.add(key)
+        draws = np.random.default_rng(0).integers(0, len(values), (DRAWS, 50))
         sign = np.sign(row.published - row.mean)
-        beyond = sign * (values[drawn].mean(axis=1) - row.published) >= 0
-        hard = hard_draws(against, others, row.n_clusters, drawn)
+        is_beyond = sign * (values[draws].mean(axis=1) - row.published) >= 0
+        is_hard = hard_draws(against, others, row.n_clusters, draws)
         yield {
             **row._asdict(),
             "p": p,
             "n": len(values),
             "elsewhere": values.mean(),
             "elsewhere_se": values.std(ddof=1) / np.sqrt(len(values)),
-            "share": beyond.mean(),
-            "given": beyond[hard].mean() if hard.any() and p else np.nan,
+            "share": is_beyond.mean(),
+            "given": is_beyond[is_hard].mean() if is_hard.any() and p else np.nan,
             "single": same_cells(single, row)[row.score].mean(),
         }
 
 
 def by_mixture(cells: pd.DataFrame, row: Any) -> NDArray[np.float64]:
-    """Scores behind a compared value, in the order of mixtures."""
+    """Return the scores behind a compared value, in the order of mixtures."""
     return same_cells(cells, row).sort_values("mixture")[row.score].to_numpy(dtype=float)
 
 
 def hard_draws(
-    against: pd.DataFrame, others: pd.DataFrame, n_clusters: int, drawn: NDArray[np.int64]
+    against: pd.DataFrame, others: pd.DataFrame, n_clusters: int, draws: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Draws of mixtures whose KL without annotations is at least the published one."""
+    """Return which draws have a KL without annotations of at least the published one."""
     rows = against[(against["n_clusters"] == n_clusters) & (against["m"] == 0)]
     row = next(rows[rows["score"] == "goldberger_kl"].itertuples())
     values = by_mixture(others, row)
     if not len(values):
-        return np.zeros(len(drawn), dtype=bool)
-    return np.asarray(values[drawn].mean(axis=1) >= row.published)
+        return np.zeros(len(draws), dtype=bool)
+    return np.asarray(values[draws].mean(axis=1) >= row.published)
 
 
 def by_direction(against: pd.DataFrame, direction: pd.DataFrame) -> dict[str, int]:
-    """Number of published KL values within 2√2 standard errors, by the direction of the divergence."""
-    theirs = against[(against["score"] == "goldberger_kl") & (against["m"] > 0)]
-    rows = theirs.merge(direction, on=["n_clusters", "p", "m", "model"])
-    found = {"all": len(rows)}
+    """Count the published KL values within 2√2 standard errors by the direction of the divergence."""
+    published = against[(against["score"] == "goldberger_kl") & (against["m"] > 0)]
+    rows = published.merge(direction, on=["n_clusters", "p", "m", "model"])
+    counts = {"all": len(rows)}
     for name in ("of_solution", "of_truth"):
         distance = (rows[f"{name}_mean"] - rows["published"]).abs()
-        found[name] = int((distance <= LIMIT * rows[f"{name}_sem"]).sum())
-    return found
+        counts[name] = int((distance <= LIMIT * rows[f"{name}_sem"]).sum())
+    return counts
 
 
 def changes(cells: pd.DataFrame, other: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """What another search changes, cell by cell.
+    """Yield the changes by another search, cell by cell.
 
     Parameters
     ----------
@@ -109,31 +109,31 @@ def changes(cells: pd.DataFrame, other: pd.DataFrame) -> Iterator[dict[str, Any]
     ------
     dict
         `dataset`, `model`, number of `cells`, in how many the other objective is `better` or `worse` by more
-        than `SAME_OPTIMUM`, its mean change, that of each score with its standard error over mixtures, or
-        redraws, and the ratio of times.
+        than `SAME_OPTIMUM`, its mean change, the change of each score with its standard error over mixtures
+        or redraws, and the ratio of times.
     """
     pairs = cells.merge(other, on=list(KEYS), suffixes=("", "_other"))
     for (dataset, model), rows in pairs.groupby(["dataset", "model"], sort=False):
         if len(rows) == 1:  # the baseline of a real data set
             continue
         gain = rows["objective_other"] - rows["objective"]
-        found: dict[str, Any] = {"dataset": dataset, "model": model, "cells": len(rows)}
-        found |= {
+        entry: dict[str, Any] = {"dataset": dataset, "model": model, "cells": len(rows)}
+        entry |= {
             "better": (gain > SAME_OPTIMUM).sum(),
             "worse": (gain < -SAME_OPTIMUM).sum(),
             "gain": gain.mean(),
         }
-        found["time"] = rows["seconds_other"].sum() / rows["seconds"].sum()
+        entry["time"] = rows["seconds_other"].sum() / rows["seconds"].sum()
         for score in ("nmi", "goldberger_kl"):
             change = (rows[f"{score}_other"] - rows[score]).rename(score).to_frame()
             means = over_units(change, pd.Series(0, rows.index), unit_of(rows))
             mean, error = means.mean[score].item(), means.se[score].item()
-            found[score] = f"{round(mean, 4) + 0.0:+.4f} ± {error:.4f}"
-        yield found
+            entry[score] = f"{round(mean, 4) + 0.0:+.4f} ± {error:.4f}"
+        yield entry
 
 
 def three_ways(against: pd.DataFrame, stronger: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """Mean NMI at p = 1.0 as published, of the same search, and of a stronger one.
+    """Yield mean NMI at p = 1.0 as published, by the same search, and by a stronger one.
 
     Parameters
     ----------
@@ -149,30 +149,30 @@ def three_ways(against: pd.DataFrame, stronger: pd.DataFrame) -> Iterator[dict[s
     """
     rows = against[(against["score"] == "nmi") & (against["p"] == 1.0) & (against["m"] > 0)]
     for (k, m), group in rows.groupby(["n_clusters", "m"]):
-        found: dict[str, Any] = {"k": k, "m": m}
+        entry: dict[str, Any] = {"k": k, "m": m}
         for row in group.itertuples():
             values = same_cells(stronger, row)["nmi"]
-            found[row.model] = (
+            entry[row.model] = (
                 f"{row.published:.4f}",
                 f"{row.mean:.4f} ± {row.se:.4f}",
                 f"{values.mean():.4f} ± {values.sem():.4f}",
             )
-        yield found
+        yield entry
 
 
-def beaten_by_truth(truth: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """In how many cells the true labels have the larger objective.
+def wins_of_truth(truth: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """Count the cells in which the true labels have the larger objective.
 
     Parameters
     ----------
     truth : pandas.DataFrame
-        From `truth.py`.
+        The table that `truth.py` writes.
 
     Yields
     ------
     dict
         `data` (mixtures of one K, or an evaluation of real data), `p`, and by model, for the `published` and
-        the `stronger` search, the number of cells in which the true labels have the larger objective, of all.
+        the `stronger` search, "n of m": the true labels have the larger objective in n of m cells.
     """
     rows = truth[truth["p"].notna()].copy()
     stronger = rows["sweep"].str.contains("stronger")
@@ -180,12 +180,12 @@ def beaten_by_truth(truth: pd.DataFrame) -> Iterator[dict[str, Any]]:
     scaling = rows["sweep"].str.replace(r"-(stronger|p\d+)$", "", regex=True)
     rows["data"] = rows["dataset"].where(rows["dataset"].str.startswith("mixtures"), scaling)
     for (data, p), group in rows.groupby(["data", "p"], sort=False):
-        found: dict[str, Any] = {"data": data, "p": p}
+        entry: dict[str, Any] = {"data": data, "p": p}
         for search in ("published", "stronger"):
             counts = group[group["search"] == search].groupby("model")[["truth_is_better", "cells"]].sum()
             texts = {model: f"{count.truth_is_better} of {count.cells}" for model, count in counts.iterrows()}
-            found[search] = {model: texts.get(model, "") for model in MODELS}
-        yield found
+            entry[search] = {model: texts.get(model, "") for model in MODELS}
+        yield entry
 
 
 def draw_searches(repeated: pd.DataFrame, stronger: pd.DataFrame, against: pd.DataFrame) -> Figure:
@@ -198,8 +198,8 @@ def draw_searches(repeated: pd.DataFrame, stronger: pd.DataFrame, against: pd.Da
     against : pandas.DataFrame
         Published means beside the repeated ones.
     """
-    theirs = against[(against["p"] == 1.0) & (against["score"] == "nmi")]
-    clusters = sorted(theirs["n_clusters"].unique())
+    published = against[(against["p"] == 1.0) & (against["score"] == "nmi")]
+    clusters = sorted(published["n_clusters"].unique())
     figure, grid = panels(len(MODELS), len(clusters), (2.6, 1.9), share="col")
     for line, model in zip(grid, MODELS, strict=True):
         for axes, k in zip(line, clusters, strict=True):
@@ -212,7 +212,7 @@ def draw_searches(repeated: pd.DataFrame, stronger: pd.DataFrame, against: pd.Da
                 m, mean, error = (rows[key].to_numpy(dtype=float) for key in ("m", "mean", "se"))
                 axes.plot(m, mean, color=color, marker=marker, markersize=4.5, label=name)
                 axes.fill_between(m, mean - error, mean + error, color=color, alpha=0.22, linewidth=0)
-            crosses = theirs[(theirs["model"] == model) & (theirs["n_clusters"] == k)]
+            crosses = published[(published["model"] == model) & (published["n_clusters"] == k)]
             axes.plot(
                 crosses["m"], crosses["published"], "x", color=INK, markeredgewidth=1.5, label="published"
             )
@@ -226,12 +226,12 @@ def draw_searches(repeated: pd.DataFrame, stronger: pd.DataFrame, against: pd.Da
 
 
 def draw_indices(cells: pd.DataFrame, p: float) -> Figure:
-    """Draw histograms of the centroid index as they were published: a panel for each of four m.
+    """Draw histograms of the centroid index like the published ones: a panel for each of four m.
 
     Parameters
     ----------
     cells : pandas.DataFrame
-        Of the mixtures of one K.
+        Cells of the mixtures of one K.
     p : float
         Accuracy of the annotations.
     """
@@ -243,9 +243,9 @@ def draw_indices(cells: pd.DataFrame, p: float) -> Figure:
         width = 0.8 / len(names)
         for position, model in enumerate(names):
             look = mark(model)
-            found = np.bincount(rows.loc[rows["model"] == model, "centroid_index"].to_numpy(dtype=np.int64))
-            places = np.arange(len(found)) + (position - (len(names) - 1) / 2) * width
-            axes.bar(places, found, width * 0.9, color=look.area, edgecolor=look.color, label=model)
+            heights = np.bincount(rows.loc[rows["model"] == model, "centroid_index"].to_numpy(dtype=np.int64))
+            places = np.arange(len(heights)) + (position - (len(names) - 1) / 2) * width
+            axes.bar(places, heights, width * 0.9, color=look.area, edgecolor=look.color, label=model)
         axes.set_title(f"m = {m}" + (", no annotations" if m == 0 else ""))
         axes.set_xlabel("centroid index")
         axes.grid(axis="y")
