@@ -89,7 +89,7 @@ def test_docstrings_comments_and_names_are_checked_in_plain_rooms() -> None:
 
 
 def test_docstrings_comments_and_names_of_other_rooms_are_not_checked() -> None:
-    assert prose.check_text(CODE, "benchmarks/example.py") == []
+    assert prose.check_text(CODE, "tests/example.py") == []
 
 
 def test_a_room_is_a_folder_without_the_folders_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,7 +208,7 @@ def example(name):
 def fit():
     """Fit a table whose rows are told apart by what is said of them in a file."""
 '''
-    findings = prose.check_text(code, "benchmarks/example.py")
+    findings = prose.check_text(code, "tests/example.py")
     assert [(finding.line, finding.rule) for finding in findings] == [
         (12, "told"), (12, "told"), (12, "of-without-noun"), (6, "told")
     ]  # fmt: skip

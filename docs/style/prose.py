@@ -2,8 +2,8 @@
 
 The linter is proselint. `rules.toml` beside this file names its checks that are of use here, and adds the
 rules of this project. In pages only sentences are checked, in tables the cells with several: code, formulas,
-addresses and the blocks that benchmarks write are left out. In code the messages are checked, and in the
-rooms that `rules.toml` lists also docstrings, comments and names. The exit code is 0, and nothing is printed,
+addresses and the blocks that benchmarks write are left out. In the packages the messages are checked, and in
+the rooms that `rules.toml` lists docstrings, comments and names. The exit code is 0, and nothing is printed,
 if there is no finding.
 """
 
@@ -208,7 +208,8 @@ def prose_of(text: str, file: str) -> Iterator[tuple[str, Iterator[tuple[int, st
     if not file.endswith(".py"):
         yield file, paragraphs(text)
         return
-    yield file, messages(text)
+    if Path(file).parts[0] not in RULES["code"]["titles"]:
+        yield file, messages(text)
     if is_plain(file):
         yield "docstring", docstrings(ast.parse(text))
         # As items of a list, which need not begin with a whole sentence.
@@ -251,7 +252,11 @@ def files() -> list[str]:
     return sorted(
         {
             str(path.relative_to(ROOT))
-            for pattern in (*RULES["pages"]["check"], *RULES["code"]["check"])
+            for pattern in (
+                *RULES["pages"]["check"],
+                *RULES["code"]["check"],
+                *(f"{room}/*.py" for room in RULES["plain"]["rooms"]),
+            )
             for path in ROOT.glob(pattern)
         }
     )
