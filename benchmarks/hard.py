@@ -18,7 +18,7 @@ from tables import Table
 
 from sweep_clustering.kernels.fits import Gaussians
 from sweep_clustering.kernels.jit import jit, jit_inner
-from sweep_clustering.kernels.problem.data import link
+from sweep_clustering.kernels.problem.data import Floats, link
 from sweep_clustering.kernels.problem.problem import Layer
 from sweep_clustering.kernels.scores import adjusted_rand
 from sweep_clustering.kernels.settings import Settings
@@ -37,17 +37,30 @@ TABLES = (RESULTS,)
 
 
 @jit_inner
-def move_samples(observed: Observed, fields: Fields, rounds: int) -> float:
+def set_densities(observed: Observed, fields: Fields, densities: Floats) -> None:
+    """Set the log-density of each sample in each component, with its weight."""
+    for panel in range(len(observed.panels)):
+        panels.set_densities(observed, fields, panel)
+        start = panel * panels.PANEL
+        for i in range(start, min(start + panels.PANEL, len(densities))):
+            for g in range(len(fields.sizes)):
+                densities[i, g] = fields.densities[g, i - start]
+
+
+@jit_inner
+def move_samples(observed: Observed, fields: Fields, densities: Floats, rounds: int) -> float:
     """Move samples to their best components in some rounds, and return the term of the features."""
     for turn in range(max(rounds, 1)):
         for i in range(observed.Z.shape[0]):
             is_annotated = rounds > 0 and observed.row_start[i] < observed.row_start[i + 1]
             if turn > 0 and not is_annotated:
                 continue
-            components.set_field(observed, fields, i, is_annotated)
+            fields.field[:] = 0.0
+            if is_annotated:
+                components.set_field(observed, fields, i)
             best, largest = 0, -np.inf
             for g in range(len(fields.sizes)):
-                value = fields.log_weights[g] + fields.densities[i, g] + fields.field[fields.class_of[g]]
+                value = densities[i, g] + fields.field[fields.class_of[g]]
                 if value > largest:
                     best, largest = g, value
             fields.shares[i] = 0.0
@@ -58,12 +71,12 @@ def move_samples(observed: Observed, fields: Fields, rounds: int) -> float:
     for i in range(observed.Z.shape[0]):
         for g in range(len(fields.sizes)):
             if fields.shares[i, g] == 1.0:
-                total += fields.log_weights[g] + fields.densities[i, g]
+                total += densities[i, g]
     return total
 
 
 @jit
-def search(observed: Observed, fields: Fields, rng: Generator, is_begun: bool) -> float:
+def search(observed: Observed, fields: Fields, densities: Floats, rng: Generator, is_begun: bool) -> float:
     """Make hard steps until the objective rises no more, and return its value."""
     components.set_pulls(observed, fields)
     if is_begun:
@@ -71,14 +84,14 @@ def search(observed: Observed, fields: Fields, rng: Generator, is_begun: bool) -
     else:
         for _ in range(WARM_STEPS):
             components.set_parameters(observed, fields)
-            panels.set_densities(observed, fields)
-            move_samples(observed, fields, 0)
+            set_densities(observed, fields, densities)
+            move_samples(observed, fields, densities, 0)
         components.choose_classes(observed, fields, rng)
     previous = -np.inf
     for step in range(STEPS):
         components.set_parameters(observed, fields)
-        panels.set_densities(observed, fields)
-        features = move_samples(observed, fields, ROUNDS)
+        set_densities(observed, fields, densities)
+        features = move_samples(observed, fields, densities, ROUNDS)
         if step % CLASS_STEPS == CLASS_STEPS - 1:
             components.set_links(observed, fields)
             if components.climb(fields) > 0:
@@ -107,7 +120,7 @@ def fit_hard(
     fields = panels.new_fields(observed, n_components)
     fields.shares[np.arange(len(Z)), labels] = 1.0
     fields.class_of[:] = soft.class_of
-    objective = search(observed, fields, rng, is_begun)
+    objective = search(observed, fields, np.empty_like(fields.shares), rng, is_begun)
     return objective, fields.class_of[fields.shares.argmax(axis=1)]
 
 

@@ -51,7 +51,9 @@ class NoWork(WorkerPlugin):  # type: ignore[misc]
         sweep_clustering.kernels.search.genetic.run_restart = partial(sleep, self.seconds)
 
 
-def sleep(seconds: float, problem: Problem, settings: object, rng: np.random.Generator) -> Fit:
+def sleep(
+    seconds: float, problem: Problem, settings: object, rng: np.random.Generator, start: object = None
+) -> Fit:
     """Sleep in place of a restart."""
     from sweep_clustering.kernels.fits import Fit
 
@@ -62,7 +64,7 @@ def sleep(seconds: float, problem: Problem, settings: object, rng: np.random.Gen
     labels = (np.arange(n_samples) % k).astype(np.int16)
     objective = rng.random()
     solution = (np.bincount(labels), np.zeros((k, n_features)), np.ones(k))
-    return Fit(labels, objective, objective, 0.0, 0.0, *solution, 0, 0, 0, 0)
+    return Fit(labels, objective, objective, 0.0, 0.0, *solution, 0, 0, 0)
 
 
 @dataclass
