@@ -135,8 +135,8 @@ def vertebral_rows() -> Iterator[tuple[object, ...]]:
             nmis = [nmi(truth, result.best.labels) for result in fits]
             rows.append((len(np.unique(pairs[:, :2])) / len(X), impurity[pairs[:, :2]].mean(), *nmis))
         row_share, *means = np.mean(rows, axis=0)
-        chosen = ", ".join(f"{shape} {count}" for shape, count in shapes.most_common())
-        yield strategy, f"{row_share:.0%}", *(f"{mean:.2f}" for mean in means), chosen
+        choices = ", ".join(f"{shape} {count}" for shape, count in shapes.most_common())
+        yield strategy, f"{row_share:.0%}", *(f"{mean:.2f}" for mean in means), choices
 
 
 def measure(workers: int = 1) -> dict[str, str]:

@@ -84,10 +84,10 @@ def instance(kind: str, n_clusters: int, draw: int, m: int, p: float) -> Differe
 def accuracies(true: Candidate) -> tuple[float, float]:
     """Return the share of annotations that a solution agrees with, and the estimate from held-out ones."""
     assert true.held_out is not None
-    estimate, agreeing = estimated_accuracy(true.held_out), true.result.scores["annotation_agreement"]
+    estimate, agreement = estimated_accuracy(true.held_out), true.result.scores["annotation_agreement"]
     assert estimate is not None
-    assert agreeing is not None
-    return agreeing, estimate.value
+    assert agreement is not None
+    return agreement, estimate.value
 
 
 def rows() -> Iterator[tuple[tuple[str, ...], tuple[str, ...] | None]]:
@@ -99,11 +99,11 @@ def rows() -> Iterator[tuple[tuple[str, ...], tuple[str, ...] | None]]:
         blank = ["-"] * (len(CRITERIA) - len(hits) + 1) if m == 0 else []
         labels = (kind, str(m), f"{p:g}" if m else "-")
         row = (*labels, *hits[:2], *blank[:-1], *hits[2:], mean_error(errors[-1].astype(float)))
-        agreeing, estimate = (
+        agreement, estimate = (
             np.array([getattr(differences, name) for differences in instances])
             for name in Differences._fields[1:]
         )
-        shares = [agreeing, estimate, 0.5 * (agreeing + estimate)]
+        shares = [agreement, estimate, 0.5 * (agreement + estimate)]
         squares = ", ".join(map(root, shares))
         yield row, (*labels, *map(mean_error, shares), squares) if m else None
 

@@ -57,17 +57,17 @@ def start(cache: Path) -> tuple[float, float, list[tuple[str, float]]]:
         text=True,
         check=True,
     )
-    cpu, elapsed, compiled = json.loads(process.stdout)
-    return cpu, elapsed, [(name, spent) for name, spent in compiled]
+    cpu, elapsed, functions = json.loads(process.stdout)
+    return cpu, elapsed, [(name, seconds) for name, seconds in functions]
 
 
 def measure() -> dict[str, str]:
     """Return the tables of both starts and of the functions compiled."""
     with tempfile.TemporaryDirectory() as cache:
         starts = {name: start(Path(cache)) for name in ("first start", "later start")}
-    compiled = sorted(starts["first start"][2], key=lambda function: -function[1])
-    kernels = [function for function in compiled if function[0].startswith("sweep_clustering.kernels.")]
-    others = [function for function in compiled if function not in kernels]
+    functions = sorted(starts["first start"][2], key=lambda function: -function[1])
+    kernels = [function for function in functions if function[0].startswith("sweep_clustering.kernels.")]
+    others = [function for function in functions if function not in kernels]
     rows = [_row(f"`{function[0].rpartition('.')[2]}`", [function]) for function in kernels[:LONGEST]]
     rows += [_row("other kernels", kernels[LONGEST:]), _row("functions of numba", others)]
     return {
@@ -78,5 +78,5 @@ def measure() -> dict[str, str]:
     }
 
 
-def _row(name: str, compiled: list[tuple[str, float]]) -> tuple[str, int, str]:
-    return name, len(compiled), f"{sum(spent for _, spent in compiled):.2f}"
+def _row(name: str, functions: list[tuple[str, float]]) -> tuple[str, int, str]:
+    return name, len(functions), f"{sum(seconds for _, seconds in functions):.2f}"

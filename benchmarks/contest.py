@@ -163,8 +163,8 @@ def main(cube: Path, published: Path, write: bool, commit: str) -> None:
         save_picture(rank_published(pd.read_csv(cube, comment="#"), read_published(published)).ranking)
         return
     tree, manifest = open_cube(cube), read_manifest(cube)
-    measured, beside = tables(tree, manifest, published)
-    show(measured, write=write, commit=commit)
+    texts, beside = tables(tree, manifest, published)
+    show(texts, write=write, commit=commit)
     if not write:
         return
     raw = raw_text(raw_table(tree, manifest.plans), manifest.spec, manifest.plans, manifest.made_with)

@@ -61,9 +61,9 @@ def rows(name: str, tables: list[list[list[tuple[float, float]]]]) -> Iterator[t
     for number, model in enumerate(MODELS):
         plain, effective = table[:, number, 0], table[:, number, 1]
         change = effective - plain
-        more, less = (change[:, 0] > 1e-9).sum(), (change[:, 0] < -1e-9).sum()
+        n_larger, n_smaller = (change[:, 0] > 1e-9).sum(), (change[:, 0] < -1e-9).sum()
         columns = [text for k in (0, 1) for text in (f"{plain[:, k].mean():.3f}", mean_error(change[:, k]))]
-        yield name, model, *columns, f"{more}, {less} of {len(change)}"
+        yield name, model, *columns, f"{n_larger}, {n_smaller} of {len(change)}"
 
 
 def measure() -> dict[str, str]:

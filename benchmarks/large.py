@@ -175,10 +175,10 @@ def _run(method: str, source: Size | str, answer: Any) -> None:
     problem, small = problem_of(source), problem_of(Size(300, 3, 3, 2.0))
     METHODS[method](small)
     began = time.perf_counter()
-    labels, chosen = METHODS[method](problem)
+    labels, choice = METHODS[method](problem)
     seconds = time.perf_counter() - began
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    answer.send(Cost(seconds, adjusted_rand(problem.labels, labels.astype(np.int64)), memory, chosen))
+    answer.send(Cost(seconds, adjusted_rand(problem.labels, labels.astype(np.int64)), memory, choice))
 
 
 def measure_fit(method: str, source: Size | str, patience: float = math.inf) -> Cost | None:

@@ -57,8 +57,8 @@ def links_of(labels: NDArray[np.int64], count: int) -> pd.DataFrame:
     n = len(labels)
     i = rng.integers(0, n, count)
     j = (i + rng.integers(1, n, count)) % n
-    same = (labels[i] == labels[j]) == (rng.random(count) < RIGHT)
-    return pd.DataFrame({"i": i, "j": j, "kind": np.where(same, "must", "cannot")})
+    is_must = (labels[i] == labels[j]) == (rng.random(count) < RIGHT)
+    return pd.DataFrame({"i": i, "j": j, "kind": np.where(is_must, "must", "cannot")})
 
 
 def run_alone(run: Callable[..., None], *arguments: Any) -> tuple[float, float, float]:
@@ -90,7 +90,7 @@ def fit(folder: Path, path: Path) -> None:
 
 def passes() -> list[tuple[str, ...]]:
     """Return the cost of two local searches for each number of pairs."""
-    spent = []
+    cpu_seconds = []
     for size in SEARCHES:
         data = problem(size, "posterior")
         state, seconds = new_state(data), 0.0
@@ -100,11 +100,11 @@ def passes() -> list[tuple[str, ...]]:
             began = time.process_time()
             local_search(data, state, rng)
             seconds += time.process_time() - began
-        spent.append(seconds / 2)
+        cpu_seconds.append(seconds / 2)
     fewest = SEARCHES[0].m
     return [
-        (f"{size.m:,}", f"{cpu:.1f}", f"{cpu / spent[0]:.1f}", f"{size.m / fewest:.0f}")
-        for size, cpu in zip(SEARCHES, spent, strict=True)
+        (f"{size.m:,}", f"{cpu:.1f}", f"{cpu / cpu_seconds[0]:.1f}", f"{size.m / fewest:.0f}")
+        for size, cpu in zip(SEARCHES, cpu_seconds, strict=True)
     ]
 
 
@@ -124,10 +124,10 @@ def measure() -> dict[str, str]:
                 _, cpu, size = run_alone(read, path, len(mixture.X))
                 megabytes = path.stat().st_size / 1e6
                 reads.append((ending, f"{count:,}", f"{megabytes:.0f}", f"{cpu:.1f}", f"{size:.2f}"))
-            spent = run_alone(fit, folder, folder / f"links.{FORMAT}")
+            cost = run_alone(fit, folder, folder / f"links.{FORMAT}")
             labels = pd.read_csv(folder / "labels.csv")["label"].to_numpy()
             score = f"{adjusted_rand(mixture.labels, labels):.3f}"
-            fits.append((f"{count:,}", f"{spent[0]:.0f}", f"{spent[1]:.0f}", f"{spent[2]:.2f}", score))
+            fits.append((f"{count:,}", f"{cost[0]:.0f}", f"{cost[1]:.0f}", f"{cost[2]:.2f}", score))
     warm_up()
     tables = ((READ, reads), (FITS, fits), (PASSES, passes()))
     return {table.name: table.markdown(rows) for table, rows in tables}

@@ -111,8 +111,8 @@ def _shares(cube: Path, plan: DatasetPlan, rate: float, viewers: int) -> tuple[f
             viewer.start()
         n_events = 0
         events = _events(plan)
-        while (passed := time.monotonic() - began) < SECONDS:
-            due = [next(events) for _ in range(int(rate * passed) - n_events)]
+        while (elapsed := time.monotonic() - began) < SECONDS:
+            due = [next(events) for _ in range(int(rate * elapsed) - n_events)]
             n_events += len(due)
             before = time.thread_time()
             for result, block in due:

@@ -68,15 +68,17 @@ def run(case: Case, folder: Path) -> tuple[int, int]:
         Client(cluster) as client,
     ):
         tasks = [task]
-        ended = DaskExecutor(client, prepared.inputs.sources).results(lambda: tasks.pop() if tasks else None)
-        for results in ended:
+        batches = DaskExecutor(client, prepared.inputs.sources).results(
+            lambda: tasks.pop() if tasks else None
+        )
+        for results in batches:
             for _, outcome in results:
                 if isinstance(outcome, Exception):
                     raise outcome
                 if any(isinstance(result, Failed) for result in outcome):
                     raise RuntimeError(outcome)
-        (measured,) = client.run(high_water).values()
-    return measured, worker_bytes(prepared, plan)
+        (peak,) = client.run(high_water).values()
+    return peak, worker_bytes(prepared, plan)
 
 
 def _toml(sweep: dict[str, object]) -> str:

@@ -114,13 +114,13 @@ def main(cube: Path, write: bool) -> None:
     if n_open := int((~cells["status"].isin(["done", "no solution"])).sum()):
         raise click.ClickException(f"found {n_open:,} cells that are not done, expected a finished cube")
     table, sizes = scores(cells), {name: (plan.n_samples, plan.n_clusters) for name, plan in plans.items()}
-    measured = {
+    texts = {
         LOSSES.name: LOSSES.markdown(losses(table)),
         MEANS.name: MEANS.markdown(means(table)),
         SETS.name: SETS.markdown(data_sets(table, sizes)),
         RUN.name: RUN.form.format(len(cells), f"{cells['cpu_seconds'].sum() / 60.0:.1f}"),
     }
-    show(measured, write=write)
+    show(texts, write=write)
     if write:
         with house_style():
             draw(table).savefig(PICTURE, dpi=110)

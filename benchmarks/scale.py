@@ -197,7 +197,7 @@ def empty(
             f"{1e6 * watch.wall / total:.0f}",
             f"{100 * seconds * total / max(count, 1) / watch.wall:.1f}",
             f"{blocks / watch.wall:.1f}",
-            *(f"{1e3 * spent / watch.batches:.2f}" for spent in (watch.wall, *map(watch.cpu_of, WHO))),
+            *(f"{1e3 * cost / watch.batches:.2f}" for cost in (watch.wall, *map(watch.cpu_of, WHO))),
         )
         sizes = [size / 1e6 for _, size in watch.samples]
         click.echo(
@@ -232,7 +232,7 @@ def many(workers: tuple[int, ...], processes: int, seconds: float, batch: int, r
             watch.batches,
             f"{watch.wall:.1f}",
             f"{watch.batches / watch.wall:.1f}",
-            *(f"{1e3 * spent / watch.batches:.2f}" for spent in (watch.wall, *map(watch.cpu_of, WHO))),
+            *(f"{1e3 * cost / watch.batches:.2f}" for cost in (watch.wall, *map(watch.cpu_of, WHO))),
             f"{100 * head / watch.wall:.0f}",
             f"{max(size for _, size in watch.samples) / 1e6:.0f}",
             watch.open_files,
@@ -293,7 +293,7 @@ def heads(
             if not bool((tree["light_k3"]["status"] == 1).all()):
                 raise RuntimeError("cells are not done")
         batches, wall = (sum(figure[key] for figure in figures) for key in ("batches", "wall"))
-        spent = [1e3 * sum(figure[who] for figure in figures) / batches for who in WHO[:2]]
+        costs = [1e3 * sum(figure[who] for figure in figures) / batches for who in WHO[:2]]
         rate = sum(figure["batches"] / figure["wall"] for figure in figures)
         share = 100 * sum(figure[who] for figure in figures for who in WHO[:2]) / wall
         memory, files = (max(figure[key] for figure in figures) for key in ("memory", "files"))
@@ -302,7 +302,7 @@ def heads(
                 f"{count}, {workers:,}",
                 f"{batches:,.0f} of {batch * seconds:g} s",
                 f"{rate:.1f}",
-                *(f"{milliseconds:.2f}" for milliseconds in spent),
+                *(f"{milliseconds:.2f}" for milliseconds in costs),
                 f"{share:.0f} %",
                 f"{memory / 1e6:.0f} MB",
                 f"{files:,.0f}",
@@ -373,8 +373,8 @@ def tls(workers: int, batches: int, turns: int) -> None:
 def time_batches(executor: DaskExecutor, turn: Iterable[Task]) -> tuple[float, float]:
     """Return the seconds of wall and of CPU in all processes that the batches take."""
     tasks, before, began = iter(turn), sum(cpu_seconds().values()), time.perf_counter()
-    for ended in executor.results(lambda: next(tasks, None)):
-        for _, outcome in ended:
+    for outcomes in executor.results(lambda: next(tasks, None)):
+        for _, outcome in outcomes:
             if not isinstance(outcome, list):
                 raise outcome
     return time.perf_counter() - began, sum(cpu_seconds().values()) - before
@@ -397,9 +397,9 @@ def busy(spec: Path, restarts: int, workers: int, data_dir: Path | None) -> None
         plans = prepare(path, results=Path(folder), data_dir=data_dir).inputs.plans
         total = restarts * sum(plan.n_cells for plan in plans)
         watch = run(path, total, None, workers=workers, data_dir=data_dir)
-    used = {who: watch.cpu_of(who) for who in WHO}
+    cpu = {who: watch.cpu_of(who) for who in WHO}
     click.echo(f"{total:,} restarts in {watch.batches} batches, {watch.wall:.1f} s on {workers} workers")
     click.echo(f"in the solver: {100 * watch.kernel / (workers * watch.wall):.1f} % of workers x wall")
-    words = ", ".join(f"{who} {seconds:.1f}" for who, seconds in used.items())
-    share = 100 * used["workers"] / sum(used.values())
+    words = ", ".join(f"{who} {seconds:.1f}" for who, seconds in cpu.items())
+    share = 100 * cpu["workers"] / sum(cpu.values())
     click.echo(f"CPU seconds: {words}; of them the workers' {share:.1f} %")

@@ -94,10 +94,10 @@ def effect(cells: list[Full], stop: Stop) -> Effect:
     all before.
     """
     ends = [restarts_enough(cell.objectives, stop, len(cell.objectives)) or 0 for cell in cells]
-    missed, estimate, new, better, spared = 0, [], [], [], 0.0
+    n_missed, estimate, new, better, spared = 0, [], [], [], 0.0
     for cell, end in zip(cells, ends, strict=True):
         objectives, rest = cell.objectives[:end], cell.objectives[end:]
-        missed += int(cell.objectives.max() - objectives.max() > SAME_OPTIMUM)
+        n_missed += int(cell.objectives.max() - objectives.max() > SAME_OPTIMUM)
         spared += cell.seconds * len(rest) / len(cell.objectives)
         if len(rest):
             estimate.append(unseen_mass(objectives, stop.rule))
@@ -106,7 +106,7 @@ def effect(cells: list[Full], stop: Stop) -> Effect:
     total = sum(cell.seconds for cell in cells)
     early = len(estimate)
     means = tuple(f"{np.mean(values):.4f}" if early else "-" for values in (estimate, new, better))
-    return Effect(len(cells), early, float(np.mean(ends)), missed, spared / total, means)
+    return Effect(len(cells), early, float(np.mean(ends)), n_missed, spared / total, means)
 
 
 def measure(paths: Sequence[Path]) -> dict[str, str]:

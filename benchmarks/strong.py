@@ -175,13 +175,15 @@ def folds(mixtures: int, restarts: int, real: bool) -> Iterator[tuple[object, ..
         cases["Vertebral"] = [vertebral(SHARED / "reference-vertebral")] * mixtures
     for name, problems in cases.items():
         costs = [in_turns(problem, {"before": BEFORE, "now": STRONG}, restarts) for problem in problems]
-        before, now = (1e3 * np.mean([trials[key].seconds for trials in costs]) for key in ("before", "now"))
+        before, present = (
+            1e3 * np.mean([trials[key].seconds for trials in costs]) for key in ("before", "now")
+        )
         tops = [np.mean([trials[key].objectives.max() for trials in costs]) for key in ("before", "now")]
-        share = now / before
+        share = present / before
         # The ratio is rounded down, so that it is reached.
         fold = f"{np.floor(EARLIER[name] / share):.0f}"
         objectives = [f"{top:.2f}" for top in tops]
-        yield name, EARLIER[name], f"{before:.1f}", f"{now:.1f}", f"{share:.2f}", fold, *objectives
+        yield name, EARLIER[name], f"{before:.1f}", f"{present:.1f}", f"{share:.2f}", fold, *objectives
 
 
 def measure(

@@ -78,46 +78,46 @@ def blocks(text: str) -> Iterator[tuple[str, str]]:
         yield match["name"], match["text"]
 
 
-def replace_blocks(text: str, measured: Mapping[str, str]) -> str:
+def replace_blocks(text: str, texts: Mapping[str, str]) -> str:
     """Return a document in which new texts stand in the blocks that were measured."""
 
     def new_block(match: re.Match[str]) -> str:
-        return match[1] + measured.get(match["name"], match["text"]) + match[4]
+        return match[1] + texts.get(match["name"], match["text"]) + match[4]
 
     return BLOCK.sub(new_block, text)
 
 
-def show(measured: Mapping[str, str], *, write: bool, commit: str = "") -> None:
+def show(texts: Mapping[str, str], *, write: bool, commit: str = "") -> None:
     """Print the new text of each block by its name, and put it into the documents if `write`.
 
     `commit` is the one that computed the results, if it is not the present one.
     """
-    for name, text in measured.items():
+    for name, text in texts.items():
         click.echo(f"{name}\n\n{text}\n")
     for path in documents() if write else ():
         before = path.read_text(encoding="utf-8")
-        if (after := replace_blocks(before, measured)) != before:
+        if (after := replace_blocks(before, texts)) != before:
             path.write_text(after, encoding="utf-8")
             click.echo(f"written: {path}")
     if write:
-        log_numbers(measured, commit)
+        log_numbers(texts, commit)
 
 
 # The log has the call, the commit and the numbers of each block of the README.
 LOG = ROOT / "docs" / "side-by-side" / "LOG.md"
 
 
-def log_numbers(measured: Mapping[str, str], commit: str) -> None:
+def log_numbers(texts: Mapping[str, str], commit: str) -> None:
     """Write the line of the log for each block of the README that was measured."""
     if not commit:
         command = ["git", "rev-parse", "--short=8", "HEAD"]
         commit = subprocess.run(command, cwd=ROOT, capture_output=True, check=True, text=True).stdout.strip()
     words = [Path(word).name if "/" in word else word for word in sys.argv[1:]]
     call = shlex.join(["python", "-m", "benchmarks", *words])
-    names = [name for name, _ in blocks((ROOT / "README.md").read_text(encoding="utf-8")) if name in measured]
+    names = [name for name, _ in blocks((ROOT / "README.md").read_text(encoding="utf-8")) if name in texts]
     lines = LOG.read_text(encoding="utf-8").splitlines() if names else []
     for name in names:
-        numbers = ", ".join(re.findall(r"\d+(?:\.\d+)?", measured[name]))
+        numbers = ", ".join(re.findall(r"\d+(?:\.\d+)?", texts[name]))
         new = _line((name, numbers, f"`{call}`", commit))
         lines = [new if line.startswith(f"| {name} |") else line for line in lines]
     if names:

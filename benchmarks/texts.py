@@ -105,9 +105,13 @@ def score_without_k(
     """Score a fit without K, with its K and its seconds. If there are few classes, it takes minutes."""
     began = time.process_time()
     counts, cut, _ = open_counts(X, layers, covariance="any", seed=0, run=map)
-    chosen = choose_clusters(counts, fit_with, cut).chosen
+    candidate = choose_clusters(counts, fit_with, cut).chosen
     seconds = time.process_time() - began
-    return f"{adjusted_rand(labels, chosen.result.best.labels):.3f}", chosen.n_clusters, f"{seconds:.0f}"
+    return (
+        f"{adjusted_rand(labels, candidate.result.best.labels):.3f}",
+        candidate.n_clusters,
+        f"{seconds:.0f}",
+    )
 
 
 @click.command()

@@ -83,8 +83,8 @@ def command_cost(checkout: Path, *arguments: str) -> Cost:
     command = [sys.executable, "-m", "sweep_clustering", *arguments]
     subprocess.run(command, env=environment(checkout), check=True, capture_output=True, cwd=checkout)
     after = os.times()
-    spent = after.children_user + after.children_system - before.children_user - before.children_system
-    return Cost(spent)
+    seconds = after.children_user + after.children_system - before.children_user - before.children_system
+    return Cost(seconds)
 
 
 def small_files(folder: Path) -> tuple[str, ...]:

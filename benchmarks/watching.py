@@ -101,11 +101,11 @@ class Watch:
         """Yield the results of an executor, and note their times."""
         self.times.append(time.perf_counter())
         self.cpu.append(cpu_seconds())
-        for ended in inner(partial(self._make, next_batch)):
+        for outcomes in inner(partial(self._make, next_batch)):
             began = time.perf_counter()
-            for _, outcome in ended:
+            for _, outcome in outcomes:
                 self._note(outcome)
-            yield ended
+            yield outcomes
             self.times.append(time.perf_counter())
             self.taking += self.times[-1] - began
         self.cpu.append(cpu_seconds())

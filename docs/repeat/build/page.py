@@ -50,8 +50,8 @@ def together(names: Iterable[str]) -> pd.DataFrame:
     """Return the cells of the sweeps that have been run, with common cells once."""
     paths = [cells_file(name) for name in names]
     cells = pd.concat([pd.read_csv(path) for path in paths if path.exists()], ignore_index=True)
-    whole = ("n_clusters", "mixture", "m", "replicate", "restarts_done", "best_restart", "hits")
-    return cells.drop_duplicates(list(KEYS)).astype(dict.fromkeys(whole, "Int64")).reset_index(drop=True)
+    integers = ("n_clusters", "mixture", "m", "replicate", "restarts_done", "best_restart", "hits")
+    return cells.drop_duplicates(list(KEYS)).astype(dict.fromkeys(integers, "Int64")).reset_index(drop=True)
 
 
 def costs() -> Iterator[dict[str, Any]]:

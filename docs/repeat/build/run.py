@@ -57,7 +57,7 @@ def repeat(name: str) -> None:
     """Run one sweep, and write its scores and its cost."""
     spec = str(sweep_file(name))
     plan = json.loads(sweep("plan", spec, "--pilot", "--json"))
-    started = time.time()
+    start = time.time()
     sweep("submit", spec, "--strict")
     finished = time.time()
     report = Path("results") / f"{name}.report"
@@ -66,7 +66,7 @@ def repeat(name: str) -> None:
     costs[name] = {
         "predicted_core_hours_of_all_restarts": round(plan["total"]["core_hours"], 3),
         "least_share_of_restarts": plan["least"],
-        "hours_of_the_last_submit": round((finished - started) / 3600, 3),
+        "hours_of_the_last_submit": round((finished - start) / 3600, 3),
         "finished": time.strftime("%Y-%m-%d", time.gmtime(finished)),
         "cores": len(os.sched_getaffinity(0)),
     }

@@ -24,8 +24,8 @@ def gaps(name: str) -> Iterator[dict[str, Any]]:
     """Yield the objective of each solution of a sweep less that of the true labels, in nats."""
     spec = load_sweep(sweep_file(name))
     sources = load_inputs(spec, sweep_file(name).name).sources
-    whole = dict.fromkeys(("mixture", "m", "replicate"), "Int64")
-    for _, row in pd.read_csv(cells_file(name)).astype(whole).iterrows():
+    integers = dict.fromkeys(("mixture", "m", "replicate"), "Int64")
+    for _, row in pd.read_csv(cells_file(name)).astype(integers).iterrows():
         cell = row_cell(row)
         source = sources[cell.dataset]
         X, labels_true = source.arrays(cell.mixture)
