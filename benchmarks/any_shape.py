@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from quality import match_classes
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_breast_cancer, make_circles
+from suite import fit_any
 from tables import Table
 
 from sweep_clustering.kernels.problem.problem import layers_from_annotations
@@ -64,11 +65,11 @@ def measure() -> dict[str, str]:
     for name, (raw, truth) in every_table():
         X, n_clusters = (raw - raw.mean(axis=0)) / raw.std(axis=0), int(truth.max()) + 1
         pairs = draw_annotations(np.random.default_rng(SEED), truth, p=ACCURACY, m=len(X))
-        options: Any = {"n_clusters": n_clusters, "restarts": 10, "seed": SEED}
         layers = layers_from_annotations(pairs, ACCURACY)
         tuned = settings_of({"feature_weight": "effective", "proportions": "free"})
-        gaussian_fit = fit(X, layers, model="conditional", covariance="auto", settings=tuned, **options)
-        union_fit = fit(X, layers, model="conditional-any", settings=settings_of({}), **options)
+        options: Any = {"covariance": "auto", "settings": tuned, "restarts": 10, "seed": SEED}
+        gaussian_fit = fit(X, layers, n_clusters=n_clusters, model="conditional", **options)
+        union_fit = fit_any(X, layers, n_clusters, seed=SEED)
         plain = KMeans(n_clusters, n_init=10, random_state=SEED).fit_predict(X)
         scores = [
             f"{adjusted_rand(truth, labels):.2f}"

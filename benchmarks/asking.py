@@ -343,10 +343,9 @@ def failure_rows(
         yield case, with_sign(difference[:, 0]), with_sign(difference[:, 1]), f"{scores[0][:, 0].mean():.3f}"
 
 
-def share_rows(results: dict[Task, Result]) -> Iterator[tuple[object, ...]]:
+def share_rows(results: Iterable[Result]) -> Iterator[tuple[object, ...]]:
     """Yield the expected share of right labels beside the true one, by number of questions."""
-    paths = (result for task, result in results.items() if task.strategy == ACTIVE)
-    beliefs = np.array([belief for result in paths for belief in result.beliefs])
+    beliefs = np.array([belief for result in results for belief in result.beliefs])
     for low, high, words in (
         (0, 0, "none"),
         (0.01, 0.5, "up to N / 2"),
@@ -428,7 +427,9 @@ def measure(
         BUDGET.name: BUDGET.markdown(budget_rows(results, names)),
         ECOLI.name: ECOLI.markdown(ecoli_rows(far_results)),
         FAILS.name: FAILS.markdown(failure_rows(failures, failure_results)),
-        SHARE.name: SHARE.markdown(share_rows(results)),
+        SHARE.name: SHARE.markdown(
+            share_rows(result for task, result in results.items() if task.strategy == ACTIVE)
+        ),
     }
 
 

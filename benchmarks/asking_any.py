@@ -8,9 +8,10 @@ checkout.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import product
 
+import asking
 import numpy as np
 from asking import (
     LONG_UNIFORM,
@@ -52,20 +53,7 @@ COBRAS = {
 }
 
 BESIDE = Table("asking_any/cobras", ("data", "ARI at N / 2", "N", "COBRAS at N / 2", "N"))
-BUDGET = Table(
-    "asking_any/budget",
-    (
-        "classes",
-        "p",
-        "questions chosen",
-        "NMI",
-        "uniform pairs of that NMI",
-        "ratio",
-        "ARI",
-        "uniform pairs of that ARI",
-        "ratio",
-    ),
-)
+BUDGET = Table("asking_any/budget", ("classes", *asking.BUDGET.columns))
 VERTEBRAL = Table(
     "asking_any/vertebral",
     (
@@ -106,17 +94,6 @@ def beside_rows(results: dict[Task, Result]) -> Iterator[tuple[object, ...]]:
         yield words, *texts, *([f"{mean:.3f}" for mean in cobras_means] or ("", ""))
 
 
-def share_rows(results: Sequence[Result]) -> Iterator[tuple[object, ...]]:
-    """Yield the expected share of right labels beside the true one, by number of questions."""
-    beliefs = np.array([belief for result in results for belief in result.beliefs])
-    for low, high, words in ((0, 0.0, "none"), (0.01, 0.5, "up to N / 2"), (0.51, 1.0, "N / 2 to N")):
-        _, expected, low_ends, high_ends, right_shares = beliefs[
-            (beliefs[:, 0] >= low) & (beliefs[:, 0] <= high)
-        ].T
-        coverage = ((low_ends <= right_shares) & (right_shares <= high_ends)).mean()
-        yield words, f"{expected.mean():.3f}", f"{right_shares.mean():.3f}", f"{coverage:.0%}"
-
-
 def vertebral_rows() -> Iterator[tuple[object, ...]]:
     """Yield which pairs are asked about vertebral at p = 0.9 and m = N, and how shapes fit them."""
     X, truth = instance("vertebral")
@@ -146,6 +123,7 @@ def measure(workers: int = 1) -> dict[str, str]:
         for path, name in product(range(PATHS), SUITE_SETS)
     ]
     beside = run_all(suite, workers)
+    others = [result for task, result in beside.items() if task.name in OTHERS]
     budget = list[tuple[object, ...]]()
     for shape, words in SHAPES.items():
         tasks = [
@@ -159,7 +137,5 @@ def measure(workers: int = 1) -> dict[str, str]:
         BESIDE.name: BESIDE.markdown(beside_rows(beside)),
         BUDGET.name: BUDGET.markdown(budget),
         VERTEBRAL.name: VERTEBRAL.markdown(vertebral_rows()),
-        SHARE.name: SHARE.markdown(
-            share_rows([result for task, result in beside.items() if task.name in OTHERS])
-        ),
+        SHARE.name: SHARE.markdown((words, *cells[:3]) for words, _, *cells in asking.share_rows(others)),
     }

@@ -17,13 +17,11 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 from sklearn import datasets
-from suite import SUITE, read
+from suite import SUITE, fit_any, read
 from tables import Table
 
 from sweep_clustering.kernels.problem.data import label_layers
 from sweep_clustering.kernels.scores import adjusted_rand
-from sweep_clustering.kernels.settings import settings_of
-from sweep_clustering.pipeline.fit.solve import fit
 
 HALVES = {
     "looked at": ("wine", "iris"),
@@ -160,16 +158,7 @@ def scores_of(case: Case) -> list[float]:
     labels = draw_labels(rng, classes, case)
     accuracy = min(1.0 - case.wrong, 0.99)
     layers = label_layers(labels, ASSUMED, case.draw)
-    result = fit(
-        X,
-        layers,
-        n_clusters=n_classes,
-        model="conditional-any",
-        covariance="any",
-        restarts=10,
-        settings=settings_of({}),
-        seed=case.draw,
-    )
+    result = fit_any(X, layers, n_classes, seed=case.draw)
     clusterings = (
         seeded_kmeans(X, labels, n_classes, rng, constrained=False),
         seeded_kmeans(X, labels, n_classes, rng, constrained=True),

@@ -143,6 +143,16 @@ def clock() -> float:
     return 2e-9 * count / min(seconds)
 
 
+def published_cases(mixtures: int, real: bool) -> dict[str, list[Problem]]:
+    """Return mixtures for each K, and the published instance if it is at hand."""
+    cases = {
+        f"K = {k}": [mixture(k, 400, "posterior", draw)[0] for draw in range(mixtures)] for k in (2, 4, 6)
+    }
+    if real and (SHARED / "reference-vertebral").is_dir():
+        cases["Vertebral"] = [vertebral(SHARED / "reference-vertebral")]
+    return cases
+
+
 def measure(mixtures: int = MIXTURES, restarts: int = 2, real: bool = True) -> dict[str, str]:
     """Measure whole restarts and single candidates.
 
@@ -156,11 +166,7 @@ def measure(mixtures: int = MIXTURES, restarts: int = 2, real: bool = True) -> d
         True if the real data at hand are searched, too.
     """
     warm_up()
-    cases = {
-        f"K = {k}": [mixture(k, 400, "posterior", draw)[0] for draw in range(mixtures)] for k in (2, 4, 6)
-    }
-    if real and (SHARED / "reference-vertebral").is_dir():
-        cases["Vertebral"] = [vertebral(SHARED / "reference-vertebral")]
+    cases = published_cases(mixtures, real)
     if real and (SHARED / "raw").is_dir():
         cases["Pendigits-389"] = [pendigits(SHARED / "raw")]
     searches = [search_row(name, problems, restarts) for name, problems in cases.items()]

@@ -13,7 +13,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 from quality import COMPONENTS, HIT, PUBLISHED, RAW, REAL, STRONG, Trial, best_objectives, real_data
-from speed import SHARED, mixture, vertebral
+from speed import published_cases
 from tables import Table
 
 from sweep_clustering.kernels.problem.problem import Problem, build_problem, layers_from_annotations
@@ -168,13 +168,9 @@ def parts(
 
 def folds(mixtures: int, restarts: int, real: bool) -> Iterator[tuple[object, ...]]:
     """Yield the ratio of CPU times to the published code: as measured before, by the savings of "strong"."""
-    cases = {
-        f"K = {k}": [mixture(k, 400, "posterior", draw)[0] for draw in range(mixtures)] for k in (2, 4, 6)
-    }
-    if real and (SHARED / "reference-vertebral").is_dir():
-        cases["Vertebral"] = [vertebral(SHARED / "reference-vertebral")] * mixtures
-    for name, problems in cases.items():
-        costs = [in_turns(problem, {"before": BEFORE, "now": STRONG}, restarts) for problem in problems]
+    for name, problems in published_cases(mixtures, real).items():
+        copies = problems * (mixtures // len(problems))
+        costs = [in_turns(problem, {"before": BEFORE, "now": STRONG}, restarts) for problem in copies]
         before, present = (
             1e3 * np.mean([trials[key].seconds for trials in costs]) for key in ("before", "now")
         )

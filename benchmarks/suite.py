@@ -24,8 +24,8 @@ from tables import Table, fail, show
 from sweep_clustering.kernels.problem.data import CANNOT, MUST
 from sweep_clustering.kernels.problem.problem import Layer
 from sweep_clustering.kernels.scores import adjusted_rand
-from sweep_clustering.kernels.settings import settings_of
-from sweep_clustering.pipeline.fit.solve import fit
+from sweep_clustering.kernels.settings import MODEL_ANY, settings_of
+from sweep_clustering.pipeline.fit.solve import FitResult, fit
 
 LARGEST = 3600  # samples
 DRAW = 1
@@ -101,18 +101,18 @@ def measure_set(folder: Path, setting: tuple[float, float], name: str) -> Row:
     return compare(name, X, truth, draw_layers(truth, int(share * len(X)), p))
 
 
+def fit_any(X: NDArray[np.float64], layers: Sequence[Layer], n_clusters: int, seed: int = 0) -> FitResult:
+    """Fit classes of any shape with the shipped settings."""
+    settings = settings_of({})
+    return fit(
+        X, layers, n_clusters=n_clusters, model=MODEL_ANY, restarts=RESTARTS, settings=settings, seed=seed
+    )
+
+
 def compare(name: str, X: NDArray[np.float64], truth: NDArray[np.int16], layers: list[Layer]) -> Row:
     """Compare both models and the best of three without annotations on a table with its annotations."""
     k = int(truth.max()) + 1
-    union_fit = fit(
-        X,
-        layers,
-        n_clusters=k,
-        model="conditional-any",
-        restarts=RESTARTS,
-        seed=0,
-        settings=settings_of({}),
-    )
+    union_fit = fit_any(X, layers, k)
     gaussian_fit = fit(
         X,
         layers,

@@ -7,6 +7,7 @@ neighbours. The run takes a quarter of an hour on one quiet core.
 
 import time
 from collections.abc import Iterator
+from functools import partial
 from itertools import product
 
 import click
@@ -15,14 +16,13 @@ from checkout import SHARED
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from sklearn.neighbors import NearestNeighbors
+from suite import fit_any
 from tables import Table, fail, show
 
 from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer
 from sweep_clustering.kernels.scores import adjusted_rand
-from sweep_clustering.kernels.settings import settings_of
 from sweep_clustering.kernels.structure import MANY
 from sweep_clustering.pipeline.fit.counts import Fit, choose_clusters, open_counts
-from sweep_clustering.pipeline.fit.solve import FitResult, fit
 
 TEXTS = SHARED / "data" / "texts"
 NAMES = ("tweet", "bbc")
@@ -68,21 +68,7 @@ def rows() -> Iterator[Row]:
         plain = KMeans(n_classes, n_init=10, random_state=0).fit(X).labels_.astype(np.int64)
         for design, factor in product(("uniform", "near"), (1, 4)):
             layers = draw_layers(X, labels, design, factor * len(X))
-
-            def fit_with(
-                n_clusters: int, layers: list[Layer] = layers, X: NDArray[np.float64] = X
-            ) -> FitResult:
-                return fit(
-                    X,
-                    layers,
-                    n_clusters=n_clusters,
-                    model="conditional-any",
-                    covariance="any",
-                    restarts=10,
-                    settings=settings_of({}),
-                    seed=0,
-                )
-
+            fit_with = partial(fit_any, X, layers)
             began = time.process_time()
             result = fit_with(n_classes)
             seconds = time.process_time() - began

@@ -11,20 +11,17 @@ import click
 import numpy as np
 from checkout import SHARED
 from numpy.typing import NDArray
-from suite import SUITE, read
+from suite import SUITE, fit_any, read
 from tables import Table, fail, show
 
 from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer
 from sweep_clustering.kernels.scores import adjusted_rand
-from sweep_clustering.kernels.settings import settings_of
-from sweep_clustering.pipeline.fit.solve import fit
 
 PAIRS = SHARED / "data" / "pairs"
 TUNED = ("bupa", "hayes-roth", "movement_libras", "saheart", "tae", "zoo")
 OTHERS = ("uci/glass", "uci/sonar", "uci/wine", "fcps/wingnut", "sipu/spiral")
 SHARES = (5, 10, 20)
 SEED = 7
-RESTARTS = 10
 
 RIGHT = Table("unknown_accuracy", ("table", "N", "K", *(f"{share} %" for share in SHARES)))
 TABLES = (RIGHT,)
@@ -52,16 +49,7 @@ def rows_of(name: str, share: int) -> tuple[Values, Numbers, Numbers]:
 
 def score(X: Values, labels: Numbers, layers: list[Layer]) -> float:
     """Return the ARI of a fit without options but K."""
-    result = fit(
-        X,
-        layers,
-        n_clusters=int(labels.max()) + 1,
-        model="conditional-any",
-        covariance="any",
-        restarts=RESTARTS,
-        settings=settings_of({}),
-        seed=0,
-    )
+    result = fit_any(X, layers, int(labels.max()) + 1)
     return adjusted_rand(labels, result.best.labels)
 
 
