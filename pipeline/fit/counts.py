@@ -36,10 +36,13 @@ TIMIDITY = 1.0
 # Names of the criteria.
 HELD_OUT = "held-out annotations"
 BIC = "BIC"
+FEATURES = "BIC of classes that the features show"
 FEWEST = "fewest clusters"
 CUTS = "cuts of a tree"
 
 REASONS = {
+    FEATURES: "the largest BIC of classes that the features alone show, among those that predict held-out"
+    " answers about as well as the best",
     FEWEST: "the fewest that predict held-out answers about as well as the best",
     HELD_OUT: "the largest BIC among those that predict held-out answers about as well as the best",
     BIC: "the largest BIC",
@@ -57,7 +60,7 @@ COLUMNS = {
 }
 # Columns that are left out: values in different coordinates do not compare, and others were not measured.
 INCOMPARABLE = ("objective", "parameters", "bic", "icl")
-UNSEEN = {FEWEST: INCOMPARABLE, CUTS: INCOMPARABLE, BIC: ("held_out_log_loss",)}
+UNSEEN = {**dict.fromkeys((FEATURES, FEWEST, CUTS), INCOMPARABLE), BIC: ("held_out_log_loss",)}
 OVERLAP = "BIC takes too few where classes overlap, and held-out answers would see more"
 
 OPTION = "-k"
@@ -146,9 +149,6 @@ class ClusterChoice:
             parts = [
                 f"{n_clusters}: {REASONS[CUTS]}" if self.cut is not None else f"{n_clusters} alone was tried"
             ]
-        elif self.criterion == FEWEST and np.ptp(self.values) == 0.0:
-            unknown = "the fewest, as all predict held-out answers equally well: name it (-k) if you know it"
-            parts = [f"{n_clusters} of {numbers} tried: {unknown}"]
         if self.cut is not None:
             parts.append(f"{self.cut.low} to {n_clusters} predict equally well")
         ends = {tried[0]: "smallest", tried[-1]: "largest"}
@@ -275,9 +275,9 @@ def choose(candidates: Sequence[Candidate]) -> ClusterChoice:
     """Choose from ascending numbers the one of the largest BIC, or the smaller number if they are equal.
 
     If held-out annotations were predicted, only numbers within `TIMIDITY` standard errors of the best
-    predictions take part. BICs of classes of any shape are in different coordinates and do not compare: the
-    smallest of these numbers is chosen there. If one of the fits has merged groups, all are compared by
-    predictions beside distance.
+    predictions take part. BICs of classes of any shape compare only if the features alone show these classes:
+    the others are in coordinates of their own. If there are none, the fewest clusters are chosen. If one of
+    the fits has merged groups, all are compared by predictions beside distance.
     """
     if any(candidate.result.covariance in MERGED for candidate in candidates):
         candidates = [
@@ -286,10 +286,20 @@ def choose(candidates: Sequence[Candidate]) -> ClusterChoice:
         ]
     is_predicted = all(candidate.held_out is not None for candidate in candidates)
     finalists = within(candidates, TIMIDITY) if is_predicted else candidates
+    criterion = HELD_OUT if is_predicted else BIC
     if is_predicted and any(candidate.result.solution is not None for candidate in candidates):
-        return ClusterChoice(tuple(candidates), FEWEST, finalists[0])
+        comparable = [candidate for candidate in finalists if _is_of_features(candidate)]
+        if not comparable:
+            return ClusterChoice(tuple(candidates), FEWEST, finalists[0])
+        criterion, finalists = FEATURES, comparable
     chosen = max(finalists, key=lambda candidate: candidate.criteria.bic)
-    return ClusterChoice(tuple(candidates), HELD_OUT if is_predicted else BIC, chosen)
+    return ClusterChoice(tuple(candidates), criterion, chosen)
+
+
+def _is_of_features(candidate: Candidate) -> bool:
+    """Whether the classes are Gaussians of all features, found without annotations."""
+    structure = None if candidate.result.solution is None else candidate.result.solution.structure
+    return structure is not None and not structure.annotated and structure.covariance not in MERGED
 
 
 def within(candidates: Sequence[Candidate], errors: float) -> list[Candidate]:

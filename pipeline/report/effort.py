@@ -278,7 +278,7 @@ def head(content: Content) -> Iterator[Table]:
     """Yield what ran, on what, and when."""
     manifest = content.manifest
     rows = tuple((words(key), words(value)) for key, value in _facts(manifest).items())
-    yield Table("Sweep", ("what", "value"), rows)
+    yield Table("Sweep", ("what", "value"), rows, n_lead=1)
     yield _datasets(manifest, content.all_cells)
     if manifest.runs:
         runs = tuple(

@@ -41,7 +41,7 @@ from matplotlib.ticker import (
 )
 from numpy.typing import NDArray
 
-from sweep_clustering.pipeline.fit.counts import BIC, CUTS, FEWEST, ClusterChoice, gains
+from sweep_clustering.pipeline.fit.counts import BIC, HELD_OUT, ClusterChoice, gains
 from sweep_clustering.pipeline.looks import BLUE, GREY, PAPER, VARIABLES, VERMILLION, Mark, mark
 from sweep_clustering.pipeline.report.elements import MOST_ACCURACIES, Picture, subset, with_error
 from sweep_clustering.sweeps.words import MODEL_CODES
@@ -589,7 +589,7 @@ def draw_choice(choice: ClusterChoice) -> Figure:
     """Draw the criterion, and BIC and ICL beside a log loss; the chosen number is marked."""
     counts = [candidate.n_clusters for candidate in choice.candidates]
     chosen = counts.index(choice.chosen.n_clusters)
-    has_loss, has_bic = choice.criterion != BIC, choice.criterion not in (FEWEST, CUTS)
+    has_loss, has_bic = choice.criterion != BIC, choice.criterion in (BIC, HELD_OUT)
     bic, icl = (
         [getattr(candidate.criteria, name) for candidate in choice.candidates] for name in ("bic", "icl")
     )

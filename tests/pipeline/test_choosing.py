@@ -10,10 +10,10 @@ import pytest
 from sweep_clustering import AnnotatedClustering
 from sweep_clustering.kernels.choice import Criteria, HeldOut
 from sweep_clustering.kernels.scores import adjusted_rand
-from sweep_clustering.kernels.structure import AVERAGE
+from sweep_clustering.kernels.structure import AVERAGE, NONE, Structure
 from sweep_clustering.kernels.unions.contest import Cut
 from sweep_clustering.pipeline.fit import counts as module
-from sweep_clustering.pipeline.fit.counts import BIC, FEWEST, HELD_OUT, Candidate, choose
+from sweep_clustering.pipeline.fit.counts import BIC, FEATURES, FEWEST, HELD_OUT, Candidate, choose
 from sweep_clustering.pipeline.report.figures import draw_choice, picture
 
 
@@ -26,6 +26,11 @@ def candidate(
     sure, values = np.array([0.999, 0.001, 0.999, 0.999]), np.array(logs or [])
     predicted = HeldOut(values, values > -0.7, np.ones(len(values)), sure[: len(values)])
     return Candidate(n_clusters, result, Criteria(bic, 7, 0.0, 0.0, 0.5), predicted if logs else None)
+
+
+def structured(covariance: str = "full", *, annotated: bool) -> SimpleNamespace:
+    """Return a solution whose classes have a structure."""
+    return SimpleNamespace(structure=Structure(NONE, 1, covariance, annotated=annotated))
 
 
 @pytest.mark.parametrize(
@@ -47,7 +52,8 @@ def test_counts_are_read_or_all_that_is_wrong_is_said(text: str, expected: objec
 
 
 def test_numbers_are_compared_beside_distance_if_one_has_merged_groups() -> None:
-    few, many = candidate(2, 0.0, [-0.5, -0.4, -0.5, -0.4], object()), candidate(5, 0.0, [-0.1] * 4, object())
+    few = candidate(2, 0.0, [-0.5, -0.4, -0.5, -0.4], structured(annotated=True))
+    many = candidate(5, 0.0, [-0.1] * 4, structured(annotated=True))
     for candidate_of_k, logs in ((few, [-0.05] * 4), (many, [-0.1] * 4)):
         score = HeldOut(np.array(logs), np.ones(4, bool), np.ones(4), np.ones(4))
         candidate_of_k.result.skill = SimpleNamespace(beside=score)
@@ -114,16 +120,27 @@ def test_table_and_json_have_every_candidate() -> None:
     assert document["accuracy_held_out"] is document["candidates"][0]["held_out_log_loss"] is None
 
 
-def test_of_classes_of_any_shape_the_fewest_within_one_standard_error_are_taken() -> None:
-    """Their BICs refer to different coordinates."""
-    logs = [[-1.0] * 4, [-0.05, -0.1, -0.1, -0.3], [-0.1, -0.1, -0.1, -0.1]]
-    candidates = [candidate(k, 10.0 * k, values, solution=object()) for k, values in enumerate(logs, 2)]
+def test_bic_compares_classes_of_any_shape_that_the_features_show() -> None:
+    close = [-0.1, -0.1, -0.05, -0.2]
+    values = [
+        (40.0, [-1.0] * 4, structured(annotated=False)),  # is far behind
+        (35.0, close, structured(annotated=True)),
+        (35.0, close, structured(AVERAGE, annotated=False)),
+        (20.0, [-0.1] * 4, structured(annotated=True)),
+        (30.0, close, structured(annotated=False)),
+        (10.0, close, structured("kmeans", annotated=False)),
+    ]
+    candidates = [candidate(number, *parts) for number, parts in enumerate(values, 2)]
     choice = choose(candidates)
-    assert choice.criterion == FEWEST
-    assert choice.chosen.n_clusters == 3
+    assert choice.criterion == FEATURES
+    assert choice.chosen.n_clusters == 6
     assert [line.split() for line in choice.lines()[:2]] == [["K", "log", "loss"], ["2", "1.0000"]]
     (axes,) = draw_choice(choice).axes
     assert axes.get_ylabel() == "log loss of an annotation, nats"
+    others = choose(candidates[:4])
+    assert others.criterion == FEWEST
+    assert others.chosen.n_clusters == 3
+    assert others.reason.startswith("3 of 2 to 5 tried: the fewest that predict held-out answers")
 
 
 def test_numbers_that_are_tried_leave_samples_to_spare() -> None:
@@ -146,13 +163,16 @@ def test_the_mark_is_at_what_is_taken_and_files_are_always_the_same(name: str, s
     assert first.startswith(start)
 
 
-def test_numbers_that_all_predict_alike_are_not_said_to_predict_well() -> None:
-    alike = choose([candidate(k, 0.0, [-0.3, -0.4], object()) for k in (2, 3)])
-    assert alike.reason.startswith(
-        "2 of 2, 3 tried: the fewest, as all predict held-out answers equally well"
-    )
-    unlike = choose([candidate(2, 0.0, [-0.3, -0.4], object()), candidate(3, 0.0, [-0.2, -0.6], object())])
-    assert unlike.reason.startswith("2 of 2, 3 tried: the fewest that predict held-out answers")
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::sweep_clustering.AnnotatedClusteringWarning")
+def test_few_answers_take_no_class_away_that_the_features_show() -> None:
+    n_pairs, rng = 144, np.random.default_rng(2)
+    truth = rng.integers(9, size=240)
+    X = rng.normal(0.0, 2.2, (9, 8))[truth] + rng.normal(size=(240, 8))
+    pairs = rng.integers(240, size=(n_pairs, 2))
+    must = (truth[pairs[:, 0]] == truth[pairs[:, 1]]) == (rng.random(n_pairs) < 0.9)
+    fit = AnnotatedClustering(random_state=0).fit(X, must_link=pairs[must], cannot_link=pairs[~must])
+    assert adjusted_rand(truth, fit.labels_) > 0.9
 
 
 def test_a_cut_of_a_tree_says_which_numbers_predict_as_well() -> None:
