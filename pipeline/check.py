@@ -241,13 +241,13 @@ def verify(
     digest, drawn, asked_cells = drawable.digest, drawable.draw(sample, seed), drawable.asked_cells
     n_paths = -(-sum(asks(cell.design) for cell in drawn) // CELLS_PER_PATH)
     last_cells = [asked_cells[walk] for walk in draw(asked_cells, n_paths, digest, seed)]
-    here, made = fingerprint(manifest.spec), by_run(manifest.made_with)
-    verification = _beside(Verification(path, digest, seed, (), len(drawable.cells)), here, made)
-    of_runs = [(place, {**values, "machine": here["machine"]}) for place, values in made]
+    here, fingerprints = fingerprint(manifest.spec), by_run(manifest.made_with)
+    verification = _beside(Verification(path, digest, seed, (), len(drawable.cells)), here, fingerprints)
+    of_runs = [(place, {**values, "machine": here["machine"]}) for place, values in fingerprints]
     unknown = {*verification.unrecorded} - {"machine"}
     is_other = bool(software_differences([*of_runs, ("here", here)]) or unknown)
     # cells of cubes before format 5 do not know their own machine
-    machines = {values.get("machine", "") for _, values in made}
+    machines = {values.get("machine", "") for _, values in fingerprints}
     machine = machines.pop() if len(machines) == 1 else ""
     names = dict.fromkeys(cell.dataset for cell in (*drawn, *last_cells))
     absent = [plan for plan in map(manifest.plans.__getitem__, names) if plan.left_out]
@@ -319,20 +319,20 @@ def draw(items: Iterable[Item], sample: int, digest: str, seed: int | None) -> l
 
 
 def _beside(
-    verification: Verification, here: dict[str, str], made: Sequence[tuple[str, Mapping[str, str]]]
+    verification: Verification, here: dict[str, str], fingerprints: Sequence[tuple[str, Mapping[str, str]]]
 ) -> Verification:
     """Return a verification with the fingerprint of this machine beside those of the cells."""
     there = {
         tuple(sorted(values.items())): dict(values)
-        for place, values in made
+        for place, values in fingerprints
         if software_differences([(place, values), ("here", here)])
     }
-    lacking = dict.fromkeys(name for _, values in made for name in unrecorded(values, here))
+    lacking = dict.fromkeys(name for _, values in fingerprints for name in unrecorded(values, here))
     return replace(
         verification,
         here=here,
         there=tuple(there[key] for key in sorted(there)),
-        software=software_differences([*made, ("here", here)]),
+        software=software_differences([*fingerprints, ("here", here)]),
         unrecorded=tuple(lacking),
     )
 

@@ -256,12 +256,12 @@ def _remade(manifest: Manifest, keys: list[str], inputs: Inputs) -> tuple[dict[s
             data = inputs(manifest, plan) if missing else None
         except InputError as error:
             reason = "; ".join(map(str, error.problems))
-        _, made = render([plan] if keys_of_plan else [], manifest.metadata, {plan: data}.get)
-        for key in stored_inputs(manifest, made.keys() - missing):
-            if not manifest.chunks.has_values(key, made[key]):
+        _, contents = render([plan] if keys_of_plan else [], manifest.metadata, {plan: data}.get)
+        for key in stored_inputs(manifest, contents.keys() - missing):
+            if not manifest.chunks.has_values(key, contents[key]):
                 reason = f"{key.rpartition('/')[0]} has other values now than in the cube"
         lost |= dict.fromkeys(missing if reason else (), reason)
-        files |= {key: made[key] for key in keys_of_plan if key not in lost}
+        files |= {key: contents[key] for key in keys_of_plan if key not in lost}
     return files, lost
 
 

@@ -80,15 +80,15 @@ def fingerprint(spec: SweepSpec | None = None) -> dict[str, str]:
     }
 
 
-def software_differences(made: Iterable[tuple[str, Mapping[str, str]]]) -> str:
+def software_differences(fingerprints: Iterable[tuple[str, Mapping[str, str]]]) -> str:
     """Describe what differs between fingerprints, each with its place; return an empty text if nothing does.
 
     A key that one of them lacks is unknown there, and differs from nothing.
     """
     places: dict[str, dict[str, list[str]]] = {}
-    made = list(made)
-    ignored = OF_PROCESSOR if all("machine" in values for _, values in made) else ()
-    for place, values in made:
+    fingerprints = list(fingerprints)
+    ignored = OF_PROCESSOR if all("machine" in values for _, values in fingerprints) else ()
+    for place, values in fingerprints:
         for name, value in values.items():
             if name in ignored:
                 continue
@@ -100,17 +100,18 @@ def software_differences(made: Iterable[tuple[str, Mapping[str, str]]]) -> str:
     )
 
 
-def unrecorded(made: Mapping[str, str], here: Mapping[str, str]) -> list[str]:
+def unrecorded(fingerprint: Mapping[str, str], here: Mapping[str, str]) -> list[str]:
     """Return the keys of a fingerprint that another one lacks although its run needed what they name."""
     # a run that recorded solvers needed no others: its sweep has grown since
-    has_solvers = any(name.startswith(PREFIX) for name in made)
-    return [name for name in here if name not in made and not (has_solvers and name.startswith(PREFIX))]
+    has_solvers = any(name.startswith(PREFIX) for name in fingerprint)
+    needed = (name for name in here if not (has_solvers and name.startswith(PREFIX)))
+    return [name for name in needed if name not in fingerprint]
 
 
-def by_run(made: Sequence[Mapping[str, str]]) -> list[tuple[str, Mapping[str, str]]]:
+def by_run(fingerprints: Sequence[Mapping[str, str]]) -> list[tuple[str, Mapping[str, str]]]:
     """Return the fingerprints with their places: equal runs in a row have one place."""
     rows, first = list[tuple[str, Mapping[str, str]]](), 1
-    for values, equal_runs in groupby(made):
+    for values, equal_runs in groupby(fingerprints):
         last = first + len(list(equal_runs)) - 1
         rows.append((f"run {last}" if first == last else f"runs {first} to {last}", values))
         first = last + 1

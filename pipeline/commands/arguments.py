@@ -113,7 +113,7 @@ def settings_in(values: dict[str, Any]) -> dict[str, Any]:
 def stacked(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
     """Return several options as one."""
     # click shows first what was added last
-    return lambda command: functools.reduce(lambda made, option: option(made), reversed(options), command)
+    return lambda command: functools.reduce(lambda target, option: option(target), reversed(options), command)
 
 
 class Grouped(click.Command):

@@ -449,10 +449,10 @@ class Board:
         return elements.table("Bundles", self.sources, columns, note=note, n_lead=1, file="bundles.csv")
 
     def _software(self) -> Table:
-        made = {source.name: source.manifest.made_with for source in self.sources}
-        keys = dict.fromkeys(chain.from_iterable(chain.from_iterable(made.values())))
+        fingerprints = {source.name: source.manifest.made_with for source in self.sources}
+        keys = dict.fromkeys(chain.from_iterable(chain.from_iterable(fingerprints.values())))
         columns: list[elements.Column] = [("what", str, "")]
-        for name, runs in made.items():
+        for name, runs in fingerprints.items():
             values = {key: "; ".join(dict.fromkeys(run[key] for run in runs if key in run)) for key in keys}
             columns.append((name, values.get, ""))
         return elements.table("Software and processors", keys, columns, n_lead=1, file="software.csv")

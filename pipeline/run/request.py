@@ -103,13 +103,13 @@ def _part(spec: SweepSpec, text: str, results: Path) -> SweepSpec:
 
     An `InputError` says if one of these could not grow as this part does: nothing of the others may be lost.
     """
-    parts, made = text.partition("/")[2], {}
+    parts, manifests = text.partition("/")[2], {}
     for cube in sorted(results.glob(f"{spec.name}.part-*-of-{parts}{CUBE_SUFFIX}")):
         if (part := part_named(cube.stem)) is not None and part.sweep == spec.name:
-            made[part.number] = read_manifest(cube)
-    specs = {number: manifest.spec for number, manifest in made.items()}
+            manifests[part.number] = read_manifest(cube)
+    specs = {number: manifest.spec for number, manifest in manifests.items()}
     chosen, problems = part_of(spec, text, specs), []
-    for number, manifest in made.items():
+    for number, manifest in manifests.items():
         for entry in part_of(spec, f"{number}/{parts}", specs).grid.datasets:
             plan = manifest.plans.get(entry.name)
             if isinstance(entry, Mixtures) and plan is not None and entry.count % plan.mixture_chunk:

@@ -93,9 +93,9 @@ class BlockStore:
         """Whether all runs had this software and class of machine: equal bits are promised then."""
         here = provenance.fingerprint(self._spec)
         return not any(
-            provenance.software_differences([("there", made), ("here", here)])
-            or provenance.unrecorded(made, here)
-            for made in self._made_with
+            provenance.software_differences([("there", fingerprint), ("here", here)])
+            or provenance.unrecorded(fingerprint, here)
+            for fingerprint in self._made_with
         )
 
     def write(self, block: Block, results: Mapping[str, npt.ArrayLike]) -> None:

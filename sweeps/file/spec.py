@@ -485,7 +485,7 @@ def numbers_of(text: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
-def part_of(spec: SweepSpec, text: str, made: Mapping[int, SweepSpec] | None = None) -> SweepSpec:
+def part_of(spec: SweepSpec, text: str, specs: Mapping[int, SweepSpec] | None = None) -> SweepSpec:
     """Return a part of a sweep, which keeps its data sets and mixtures when mixtures are added.
 
     A real data set and a mixture have the same number of cells. The real data sets are dealt to the parts in
@@ -497,7 +497,7 @@ def part_of(spec: SweepSpec, text: str, made: Mapping[int, SweepSpec] | None = N
         the whole sweep
     text : str
         the part, such as "1/4"
-    made : mapping of int to SweepSpec, optional
+    specs : mapping of int to SweepSpec, optional
         sweeps of the parts that have a cube, by their numbers
 
     Raises
@@ -507,7 +507,7 @@ def part_of(spec: SweepSpec, text: str, made: Mapping[int, SweepSpec] | None = N
     """
     (number, parts), where = numbers_of(text), "--part"
     # an earlier release may have made as many cubes as data sets and mixtures
-    most = sum(map(_length, spec.grid.datasets)) if made else _most(spec)
+    most = sum(map(_length, spec.grid.datasets)) if specs else _most(spec)
     if parts > most:
         expected = f"at most {most:,} parts: a part is at least one data set or one mixture"
         raise refused(where, repr(text), expected)
@@ -515,10 +515,10 @@ def part_of(spec: SweepSpec, text: str, made: Mapping[int, SweepSpec] | None = N
     if len(name) > LONGEST:
         expected = f"at most {LONGEST} characters; give the sweep a shorter name"
         raise refused(where, f"a cube named {name}", expected)
-    chosen, made = dealt(spec, number, parts), made or {}
-    if problems := [*_changes(made, {at: dealt(spec, at, parts) for at in made}, is_growing=True)]:
-        ranges = {at: dealt_in_ranges(spec, at, parts) for at in made}
-        if any(_changes(made, ranges, is_growing=False)):
+    chosen, specs = dealt(spec, number, parts), specs or {}
+    if problems := [*_changes(specs, {at: dealt(spec, at, parts) for at in specs}, is_growing=True)]:
+        ranges = {at: dealt_in_ranges(spec, at, parts) for at in specs}
+        if any(_changes(specs, ranges, is_growing=False)):
             raise InputError(problems)
         chosen = dealt_in_ranges(spec, number, parts)
     grid = spec.grid.model_copy(update={"datasets": tuple(chosen)})
@@ -568,12 +568,12 @@ def dealt_in_ranges(spec: SweepSpec, number: int, parts: int) -> list[Dataset]:
 
 
 def _changes(
-    made: Mapping[int, SweepSpec], now: Mapping[int, list[Dataset]], *, is_growing: bool
+    specs: Mapping[int, SweepSpec], now: Mapping[int, list[Dataset]], *, is_growing: bool
 ) -> Iterator[Problem]:
     """Yield the data that existing parts would lose, or gain without room for them."""
-    for number, stored in made.items():
+    for number, sweep in specs.items():
         entries = {entry.name: entry for entry in now[number]}
-        for entry in stored.grid.datasets:
+        for entry in sweep.grid.datasets:
             new_entry = entries.get(entry.name)
             if isinstance(entry, Mixtures) and isinstance(new_entry, Mixtures):
                 is_kept = new_entry.draws[: entry.count] == entry.draws
@@ -584,7 +584,7 @@ def _changes(
             if not is_kept:
                 old, new = (_words(row) for row in (entry, new_entry))
                 hint = "use another name; parts of an earlier release are ranges, which cannot grow"
-                yield Problem(f"{stored.name}: data set {entry.name}", new, f"{old}, as in its cube", hint)
+                yield Problem(f"{sweep.name}: data set {entry.name}", new, f"{old}, as in its cube", hint)
 
 
 def _words(entry: Dataset | None) -> str:
