@@ -187,7 +187,7 @@ def test_the_map_of_the_design_has_every_module_in_its_room() -> None:
 
 
 MOST = {
-    "vague names": 14,
+    "vague names": 0,
     "descriptions with Of or What": 0,
     "docstring longer than body": 85,
     "tuples of three": 2,
@@ -195,7 +195,7 @@ MOST = {
     "calls with splats": 125,
     "uses of Any": 641,
     "modules with code": 150,
-    "lines of code": 34_559,
+    "lines of code": 34_560,
     "lines of imports": 3_205,
     "lines of docstrings for 100 lines of code": 26,
 }
