@@ -99,8 +99,8 @@ def reach(odds: Floats, n_classes: int, n_rows: int) -> float:
     A pair passes the share λ = (e^odds - 1) / (e^odds - 1 + K) of the knowledge of one row on to the other.
     Random links carry it far if this sum is above 1, or less where features help.
     """
-    shares = gains(odds) / (gains(odds) + n_classes)
-    return 2.0 * float(np.square(shares).sum()) / max(n_rows, 1)
+    factors = gains(odds)
+    return 2.0 * float(np.square(factors / (factors + n_classes)).sum()) / max(n_rows, 1)
 
 
 def gains(odds: Floats) -> Floats:
@@ -191,9 +191,7 @@ def _propagate(
             for place in range(begin, end):
                 for c in range(n_classes):
                     belief[c] *= messages[place, c]
-                if (place - ways.row_start[row]) % FACTORS == FACTORS - 1 or place == ways.row_start[
-                    row + 1
-                ] - 1:
+                if (place - begin) % FACTORS == FACTORS - 1 or place == end - 1:
                     scale(belief, 1.0)
             for place in range(begin, end):
                 for c in range(n_classes):

@@ -310,9 +310,9 @@ def differences(a: Manifest, b: Manifest) -> Iterator[str]:
                 yield f"{path}{key}: A {value}, B {value_b}"
     if a.spec.seed != b.spec.seed:
         yield "the seeds differ: pairs have the same coordinates, but not the same draws"
-    for name in filter(b.plans.__contains__, a.plans):
-        plan_a, plan_b = a.plans[name], b.plans[name]
-        if (plan_a.checksum, plan_a.annotations_checksum) != (plan_b.checksum, plan_b.annotations_checksum):
+    for name, plan in a.plans.items():
+        plan_b = b.plans.get(name, plan)
+        if (plan.checksum, plan.annotations_checksum) != (plan_b.checksum, plan_b.annotations_checksum):
             yield f"{name} is not the same data in both: the checksums differ"
 
 

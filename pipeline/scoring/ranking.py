@@ -210,10 +210,9 @@ def rank(cells: pd.DataFrame, score: str) -> Ranking:
         first = means.loc[name].idxmax()
         beaten = verdicts[name].loc[first]
         if beaten.drop(first).notna().any():
+            # without a verdict only equal means tie
             is_equal = means.loc[name, beaten.index] >= means.at[name, first] - ROUNDING
-            as_good.loc[name, beaten.index] = (
-                beaten == 0
-            ) | is_equal  # without a verdict only equal means tie
+            as_good.loc[name, beaten.index] = is_equal | (beaten == 0)
     is_partial = bool((cells["status"] == STATUS_WORDS[PENDING]).any())
     tests = pairs, statistic, p
     return Ranking(
