@@ -52,7 +52,7 @@ def test_missing_folders_are_made_for_the_user_alone(tmp_path: Path, monkeypatch
     assert trusts(tmp_path / "a" / "b" / ".." / "b")
     assert [path.stat().st_mode & 0o777 for path in (tmp_path / "a", tmp_path / "a" / "b")] == [0o700] * 2
     assert trusts(Path("/"))
-    # whoever can write to the working directory can replace its entries
+    # a user who can write to the working directory can replace its entries
     monkeypatch.chdir(tmp_path)
     tmp_path.chmod(0o777)
     with pytest.raises(PermissionError, match="mode 0777"):

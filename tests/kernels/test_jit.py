@@ -1,4 +1,4 @@
-"""Kernels are compiled with the options of one place, and disturb nobody else."""
+"""Kernels are compiled with options from one place, and code of other libraries is not affected."""
 
 import os
 import subprocess

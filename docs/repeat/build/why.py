@@ -42,9 +42,10 @@ def elsewhere(against: pd.DataFrame, others: pd.DataFrame, single: pd.DataFrame)
     Yields
     ------
     dict
-        The compared value; mean and standard error over `n` other mixtures; `share` of draws of fifty of them
-        with a mean at least as far on the published side, and `given`, the same among draws that are as hard
-        as the published mixtures without annotations; the mean of single restarts. Unknown values are NaN.
+        The compared value; the mean and the standard error over `n` other mixtures; `share`, the share of
+        draws of fifty of them whose mean is at least as far on the published side; `given`, the same share
+        among draws that are as hard as the published mixtures without annotations; and the mean of single
+        restarts. Unknown values are NaN.
     """
     keys = set()
     for row in against[against["verdict"].isin(["above", "below"])].itertuples():

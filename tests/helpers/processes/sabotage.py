@@ -81,7 +81,7 @@ async def dask_setup(worker: Worker) -> None:
         if "SABOTAGE_LOG" in os.environ:
             line = f"{work.unit} {work.start} {work.stop}\n"
             with open(os.environ["SABOTAGE_LOG"], "ab", buffering=0) as file:
-                file.write(line.encode())  # the line is written in one piece, whoever else appends
+                file.write(line.encode())  # one piece, as other processes append, too
         break_it(str(work.unit))
         partial = solve(science, work, source)
         if not any(text in str(work.unit) and fault == "paced" for text, fault in faults):
