@@ -19,6 +19,7 @@ from sweep_clustering.pipeline.submit.submission import submit
 from sweep_clustering.pipeline.work.records import Failed, Solved, Span
 from sweep_clustering.storage.cube.blocks import BlockStore
 from sweep_clustering.storage.cube.schema import PENDING
+from sweep_clustering.sweeps.errors import present
 from sweep_clustering.sweeps.plan import Block
 
 TABLE = Table(
@@ -70,7 +71,7 @@ class Watch:
             result.span.stop - result.span.start for result in results if isinstance(result, Solved)
         )
         self.open_cells = max(self.open_cells, len(collector._open))
-        self.journal = max(self.journal, collector._journal.size)
+        self.journal = max(self.journal, present(collector._journal).size)
         self.progress.append((self.done, len(self.blocks)))
 
 

@@ -7,6 +7,7 @@ true K.
 """
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import product
 from typing import NamedTuple
 
@@ -27,8 +28,8 @@ COUNTS = range(2, 9)
 DRAWS = 8
 RESTARTS = 3
 KINDS = {
-    "overlapping": {"center": (-1.0, 1.0), "variance": (0.0, 5.0)},
-    "apart": {"center": (-5.0, 5.0), "variance": (0.5, 1.5)},
+    "overlapping": partial(draw_mixture, center=(-1.0, 1.0), variance=(0.0, 5.0)),
+    "apart": partial(draw_mixture, center=(-5.0, 5.0), variance=(0.5, 1.5)),
 }
 CONDITIONS = [(0, 1.0), *product((100, 200, 400), (0.8, 0.9, 1.0))]
 CRITERIA = ("BIC", "ICL", "least log loss", "1 s.e., fewest", "1 s.e., then BIC")
@@ -52,7 +53,7 @@ class Differences(NamedTuple):
 def instance(kind: str, n_clusters: int, draw: int, m: int, p: float) -> Differences:
     """Choose among all K on one mixture; the mixture is the same for all m and p."""
     rng = np.random.default_rng([31, n_clusters, draw])
-    X, truth = draw_mixture(rng, n_clusters=n_clusters, **KINDS[kind])
+    X, truth = KINDS[kind](rng, n_clusters=n_clusters)
     drawing = np.random.default_rng([32, n_clusters, draw, m, int(100 * p)])
     layers = layers_from_annotations(draw_annotations(drawing, truth, p=p, m=m), None) if m else []
     choice = choose_clusters(

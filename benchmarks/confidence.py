@@ -84,7 +84,8 @@ def rows(name: str, instances: list[dict[tuple[str, str], Fit]]) -> Iterator[tup
     """Yield a row for each model and features: means over instances of equal weight."""
     for key in product(MODELS, FEATURES):
         group = [by_key[key] for by_key in instances]
-        claimed, correct = (np.array([fit[k].mean() for fit in group]) for k in (0, 1))
+        claimed = np.array([fit.claimed.mean() for fit in group])
+        correct = np.array([fit.right.mean() for fit in group])
         is_sure = np.concatenate([fit.claimed >= SURE for fit in group])
         is_right = np.concatenate([fit.right for fit in group])
         yield (

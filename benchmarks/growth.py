@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import matplotlib as mpl
 import numba
@@ -45,7 +45,7 @@ def from_python(kernel: Callable[..., Any]) -> Callable[..., Any]:
     def call(*arguments: Any) -> Any:
         return kernel(*arguments)
 
-    return call
+    return cast("Callable[..., Any]", call)
 
 
 assign_closest = from_python(assign_closest)
@@ -153,7 +153,8 @@ def shape_costs(model: str) -> NDArray[np.float64]:
         began = time.process_time()
         sweep_candidates(data, state, repeats)
         nanoseconds[place, turn] = 1e9 * (time.process_time() - began) / (repeats * n_candidates)
-    return nanoseconds.min(axis=1).reshape(len(COVARIANCES), len(DIMENSIONS))
+    least: NDArray[np.float64] = nanoseconds.min(axis=1)
+    return least.reshape(len(COVARIANCES), len(DIMENSIONS))
 
 
 def shape_rows(costs: dict[str, NDArray[np.float64]]) -> Iterator[tuple[str, ...]]:

@@ -97,7 +97,7 @@ def search(observed: Observed, fields: Fields, densities: Floats, rng: Generator
             if components.climb(fields) > 0:
                 components.set_classes(fields)
         components.set_bound(observed, fields)
-        objective = features + fields.bound[1] + fields.bound[2]
+        objective: float = features + fields.bound[1] + fields.bound[2]
         if objective < previous + ENOUGH and step > CLASS_STEPS:
             return objective
         previous = objective
@@ -109,9 +109,13 @@ def fit_hard(
 ) -> tuple[float, NDArray[np.int64]]:
     """Return objective and labels of hard steps in the coordinates of a soft fit, or from its end."""
     Z, structure, n_components = soft.place(X), soft.structure, len(soft.class_of)
-    sizes = {"n_classes": k, "n_components": n_components, "covariance": structure.covariance}
     observed = panels.observe(
-        panels.samples_of(Z), link(layers, len(Z)), proportions=structure.proportions, **sizes
+        panels.samples_of(Z),
+        link(layers, len(Z)),
+        n_classes=k,
+        n_components=n_components,
+        covariance=structure.covariance,
+        proportions=structure.proportions,
     )
     rng = np.random.default_rng(stream)
     log_shares = soft.log_densities(Z) - soft.class_densities(Z)[:, soft.class_of]
@@ -142,7 +146,7 @@ def measure_set(task: tuple[float, str]) -> tuple[float, float, float]:
             for solution, stream in zip(solutions, streams, strict=True)
         ]
         aris.append(adjusted_rand(truth, max(fits, key=lambda fit: fit[0])[1]))
-    return soft, *aris
+    return soft, aris[0], aris[1]
 
 
 def rows() -> Iterator[tuple[str, ...]]:

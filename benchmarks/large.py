@@ -127,7 +127,7 @@ def fit_pckmeans(problem: Problem) -> tuple[NDArray[np.integer], str]:
     """Fit the shipped method "pckmeans"."""
     weights = np.ones(len(problem.must)), np.ones(len(problem.cannot))
     data = (problem.X, problem.n_classes, problem.must, problem.cannot)
-    return pckmeans(*data, weights=weights, random_state=0).labels, ""
+    return np.asarray(pckmeans(*data, weights=weights, random_state=0).labels), ""
 
 
 def fit_peer(problem: Problem) -> tuple[NDArray[np.integer], str]:
@@ -219,7 +219,8 @@ def sets() -> Iterator[tuple[str, ...]]:
         if len(problem.X) <= LARGEST:
             continue
         costs = [measure_fit(method, name) for method in (KMEANS, MIXTURE, OURS)]
-        shape = _shape(*problem.X.shape, problem.n_classes)
+        n_samples, n_features = problem.X.shape
+        shape = _shape(n_samples, n_features, problem.n_classes)
         yield name, shape, *(text for cost in costs for text in _pair(cost))
 
 

@@ -88,7 +88,7 @@ def cells_of(cube: Path) -> dict[str, dict[str, Any]]:
 
 def compute(variables: dict[str, str], folder: Path) -> dict[str, dict[str, Any]]:
     """Compute all cells of both sweeps with some code, and return their results."""
-    cells = {}
+    cells: dict[str, dict[str, Any]] = {}
     for name, text in SWEEPS.items():
         (folder / f"{name}.toml").write_text(text)
         command = ["-m", "sweep_clustering", "submit", f"{name}.toml", "--workers", "0", "--results", "."]

@@ -73,7 +73,7 @@ def run(case: Case, folder: Path) -> tuple[int, int]:
         )
         for results in batches:
             for _, outcome in results:
-                if isinstance(outcome, Exception):
+                if isinstance(outcome, BaseException):
                     raise outcome
                 if any(isinstance(result, Failed) for result in outcome):
                     raise RuntimeError(outcome)

@@ -72,7 +72,8 @@ class Kind:
         first, second = rng.integers(1, n_rows - 1, size=(2, count))
         if self.is_anchored:
             second = second[rng.integers(ANCHORS, size=count)]
-        return np.column_stack([first, second])[first != second]
+        is_pair: NDArray[np.bool_] = first != second
+        return np.column_stack([first, second])[is_pair]
 
 
 KINDS = {

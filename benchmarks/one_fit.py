@@ -41,5 +41,5 @@ def measure_fit(n: int, d: int, k: int, apart: float, threads: int) -> dict[str,
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     measure_fit(300, 3, 3, 2.0, 1)
-    size, apart, threads = sys.argv[1:4], *sys.argv[4:6]
-    print(json.dumps(measure_fit(*map(int, size), float(apart), int(threads))))  # noqa: T201
+    n, d, k, apart, threads = sys.argv[1:]
+    print(json.dumps(measure_fit(int(n), int(d), int(k), float(apart), int(threads))))  # noqa: T201

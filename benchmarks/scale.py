@@ -375,7 +375,7 @@ def time_batches(executor: DaskExecutor, turn: Iterable[Task]) -> tuple[float, f
     tasks, before, began = iter(turn), sum(cpu_seconds().values()), time.perf_counter()
     for outcomes in executor.results(lambda: next(tasks, None)):
         for _, outcome in outcomes:
-            if not isinstance(outcome, list):
+            if isinstance(outcome, BaseException):
                 raise outcome
     return time.perf_counter() - began, sum(cpu_seconds().values()) - before
 

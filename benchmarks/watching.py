@@ -126,12 +126,12 @@ class Watch:
         return batch
 
     def _note(self, outcome: Outcome) -> None:
-        if not isinstance(outcome, list):
+        if isinstance(outcome, BaseException):
             raise outcome
         self.batches += 1
         for result in outcome:
             if not isinstance(result, Solved):
-                raise RuntimeError(result.cause)
+                raise RuntimeError(str(result))
             self.done += result.span.stop - result.span.start
             self.kernel += result.seconds
         journals = (file.stat().st_size for file in self.run.glob("generation.*/journal"))
