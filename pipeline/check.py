@@ -26,7 +26,14 @@ from pydantic import Field
 
 from sweep_clustering.pipeline.common import Progress, plural, silent
 from sweep_clustering.pipeline.methods.loading import MethodCall
-from sweep_clustering.pipeline.scoring.raw import SCORES, RawCell, RawScores, differences, software
+from sweep_clustering.pipeline.scoring.raw import (
+    BESIDE,
+    RawCell,
+    RawScores,
+    differences,
+    software,
+    stored_scores,
+)
 from sweep_clustering.pipeline.scoring.scores import cell_scores
 from sweep_clustering.pipeline.work.merge import BlockResult, CellResult
 from sweep_clustering.pipeline.work.records import NO_ANSWERS, Answers, Failed, Science, Span, Task
@@ -204,7 +211,6 @@ def verify(
     path: Path,
     *,
     sample: int,
-    scores: RawScores | None = None,
     seed: int | None = None,
     run_methods: bool = False,
     data_dir: Path | None = None,
@@ -212,8 +218,8 @@ def verify(
 ) -> Verification:
     """Compute random cells again from their coordinates and the inputs in the cube.
 
-    Inputs that a bundle leaves out are taken from their source, raw data in `data_dir` first. Its `scores`
-    have to follow from the cells.
+    Inputs that a bundle leaves out are taken from their source, raw data in `data_dir` first. The scores in
+    a bundle, or beside a merged cube, have to follow from the cells.
 
     `sample` cells are drawn without replacement from those that are done, by what the cube holds and `seed`.
     Annotations that were asked for are taken from the cube, and one path of questions is drawn and asked
@@ -259,9 +265,9 @@ def verify(
     }
     source_of = partial(_source, open_cube(path), sources)
     cells = progress(drawn, "cells")
-    lines = None if scores is None else {raw.cell: raw for raw in scores.cells}
+    lines = _lines(path, drawn)
     checks = tuple(
-        _check(manifest, calls, store, source_of, cell, is_other, machine, lines) for cell in cells
+        _check(manifest, calls, store, source_of, cell, is_other, machine, lines.get(cell)) for cell in cells
     )
     steps = progress(last_cells, "paths of questions") if last_cells else ()  # a bar of nothing would move
     paths = tuple(_check_path(manifest, store, source_of, cell) for cell in steps)
@@ -269,10 +275,29 @@ def verify(
     return replace(verification, checks=checks, paths=paths, n_paths=len(asked_cells), left_out=left_out)
 
 
+def _lines(path: Path, cells: Iterable[Cell]) -> dict[Cell, RawCell]:
+    """Return the lines of some cells in the scores of a bundle, or in those beside a merged cube.
+
+    A bundle has a line for each cell. A cube may have grown since it was merged.
+    """
+    if (scores := stored_scores(path)) is None:
+        return {}
+    name, answered = scores.path.name, [STATUS_WORDS[state] for state in ANSWERED]
+    lines = {cell: RawCell(name, cell, "nothing", {}) for cell in cells if path.is_file()}
+    return lines | {
+        line.cell: replace(line, where=name)
+        for line in scores.cells
+        if path.is_file() or line.status in answered
+    }
+
+
 def published_hash(path: Path) -> str:
-    """Return the hash of a bundle, which is that of its file, or of what a cube holds."""
+    """Return the hash of a bundle, which is that of its file, or of what a cube and its scores hold."""
     if not path.is_file():
-        return content_hash(path)
+        beside, digest = path.with_suffix(BESIDE), content_hash(path)
+        if not beside.exists():
+            return digest
+        return hashlib.sha256(digest.encode() + read_file(beside, MOST_BYTES)).hexdigest()
     with opened(path, sys.maxsize) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -345,7 +370,7 @@ def _check(
     cell: Cell,
     is_other: bool,
     machine: str,
-    lines: Mapping[Cell, RawCell] | None,
+    line: RawCell | None,
 ) -> CellCheck:
     plan, spec = manifest.plans[cell.dataset], manifest.spec
     block = plan.block_of(cell)
@@ -365,14 +390,10 @@ def _check(
         machine = manifest.machines.get(str(before["machine"][0]), "")
     is_elsewhere = machine != machine_class()
     is_one_solution, differs = (is_other or is_elsewhere) and is_rounded(before, now), differing(before, now)
-    if lines is not None:
+    if line is not None:
         # other last bits of a solution are many more in a distance of its Gaussians from the true ones
         relative = RELATIVE**0.5 if differs and is_one_solution else RELATIVE
-        wrong = (
-            _score_differences(spec, source, lines[cell], SCORES, merged, answers, relative)
-            if cell in lines
-            else (f"nothing in {SCORES}",)
-        )
+        wrong = _score_differences(spec, source, line, line.where, merged, answers, relative)
         is_one_solution, differs = is_one_solution and not wrong, differs + wrong
     return CellCheck(str(cell), differs, "", is_one_solution, machine if is_elsewhere else "")
 

@@ -333,13 +333,11 @@ def verify(
                 outcome, following = scan(path, progress_bar), ("repair", path)
             else:
                 from sweep_clustering.pipeline.check import verify as verify_cube
-                from sweep_clustering.pipeline.publish.bundle import read_bundle
 
                 path = arguments.find_cube(cube, results, bundle=True)
                 outcome = verify_cube(
                     path,
                     sample=sample,
-                    scores=read_bundle(path).scores if path.is_file() else None,
                     seed=seed,
                     run_methods=run_methods,
                     data_dir=data_dir,

@@ -146,7 +146,8 @@ def scored_cells(
     rows = cells[cells["dataset"].isin(absent) & (cells["status"] == STATUS_WORDS[DONE])]
     if not len(rows):
         return cells
-    stored = ChainMap(*map(_stored_scores, places))
+    tables = (table for table in map(stored_scores, places) if table is not None)
+    stored = ChainMap(*({line.cell: line.scores for line in table.cells} for table in tables))
     scores = []
     for cell in map(row_cell, (row for _, row in rows.iterrows())):
         values = dict(stored.get(cell, {}))
@@ -159,15 +160,13 @@ def scored_cells(
     return cells.fillna(pd.DataFrame(scores, rows.index))
 
 
-def _stored_scores(place: Place) -> dict[Cell, Mapping[str, float]]:
-    """Return the scores in a bundle, or in the file beside a cube."""
+def stored_scores(place: Place) -> RawScores | None:
+    """Return the scores in a bundle, or in the file beside a cube, if there are any."""
     if is_zip(place) and SCORES in (archive := Archive(place)).sizes:
-        raw = read_raw(Path(place, SCORES), archive.read(SCORES))
-    elif isinstance(place, Path) and (beside := place.with_suffix(BESIDE)).exists():
-        raw = read_raw(beside)
-    else:
-        return {}
-    return {line.cell: line.scores for line in raw.cells}
+        return read_raw(Path(place, SCORES), archive.read(SCORES))
+    if isinstance(place, Path) and (beside := place.with_suffix(BESIDE)).exists():
+        return read_raw(beside)
+    return None
 
 
 def raw_table(

@@ -10,12 +10,14 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from click.testing import Result
 from processes.commandline import sweep
 
+from sweep_clustering.pipeline.check import published_hash
 from sweep_clustering.pipeline.publish.bundle import read_bundle, write_bundle
 from sweep_clustering.pipeline.publish.description import bibliography
 from sweep_clustering.pipeline.report.write import write_report
-from sweep_clustering.pipeline.scoring.raw import RAW, scored_cells
+from sweep_clustering.pipeline.scoring.raw import COLUMNS, RAW, scored_cells
 from sweep_clustering.storage.cube.growth import open_cube
 from sweep_clustering.storage.cube.manifest import read_manifest
 from sweep_clustering.sweeps.data.builtin import REGISTRY
@@ -159,6 +161,38 @@ def test_scores_of_data_that_are_left_out_go_with_the_cells(
     assert write_bundle(bundle, Path("twice.zip")).read_bytes() == bundle.read_bytes()
     refused = sweep("merge", bundle, "--out", "merged.zarr")
     assert refused.stderr.count("something there already") == 2
+
+
+@pytest.mark.slow
+def test_scores_beside_a_merged_cube_are_verified_with_its_cells(
+    cube: Path, bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    merged, path = tmp_path / "merged.zarr", tmp_path / "merged.scores.csv"
+    monkeypatch.chdir(tmp_path)
+    assert sweep("merge", bundle, "--out", merged).exit_code == 0
+    monkeypatch.chdir(bundle.parent)  # the files of the methods and of the data are here
+
+    def verified() -> Result:
+        return sweep("verify", merged, "--sample", 99, "--run-methods")
+
+    assert "18 of 18 cells were computed again, and all are equal." in verified().stdout
+    digest, honest = published_hash(merged), path.read_text()
+    line = next(line for line in honest.splitlines() if line.startswith("secret") and "posterior" in line)
+    values = line.split(",")
+    at = COLUMNS.index("adjusted_rand")
+    score, values[at] = values[at], "0.999"
+    path.write_text(honest.replace(line, ",".join(values)))
+    result = verified()
+    assert result.exit_code == 1
+    assert "18 of 18 cells were computed again: 17 equal, 1 different." in result.stdout
+    name = "secret/p=0.9/m=10/replicate=0/posterior"
+    difference = f"adjusted_rand 0.999 in merged.scores.csv, {score} here"
+    assert f"different: {name}: {difference}" in result.stdout
+    # the scores draw the cells, too, so that their author cannot know which
+    assert published_hash(merged) != digest
+    # a cube that has grown since has cells without scores
+    path.write_text(honest.replace(f"{line}\n", ""))
+    assert verified().exit_code == 0
 
 
 def test_a_cube_merged_of_bundles_has_scores_of_data_that_are_on_this_machine(
