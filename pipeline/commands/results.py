@@ -183,10 +183,13 @@ def export(
         raise_all(problems)
         path = arguments.whole_of(parts)
         if local is not None:
+            from sweep_clustering.pipeline.scoring.raw import scored_tree
             from sweep_clustering.pipeline.scoring.scores import store_scores
             from sweep_clustering.storage.cube.growth import open_cube
+            from sweep_clustering.storage.cube.manifest import read_manifest
 
-            stored, is_new = store_scores(local, open_cube(local))
+            tree = scored_tree(open_cube(local), read_manifest(local).plans, [local])
+            stored, is_new = store_scores(local, tree)
             click.echo(f"scores: {stored}{'' if is_new else ', as they were'}")
             next_step("report", path)
             return

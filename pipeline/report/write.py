@@ -27,7 +27,7 @@ from sweep_clustering.pipeline.report.figures import JOINS_LETTERS, USUAL, house
 from sweep_clustering.pipeline.report.paper import write_paper
 from sweep_clustering.pipeline.scoring import tables as scored
 from sweep_clustering.pipeline.scoring.ranking import rank_published
-from sweep_clustering.pipeline.scoring.raw import raw_table, raw_text, scored_cells
+from sweep_clustering.pipeline.scoring.raw import raw_table, raw_text, scored_cells, scored_tree
 from sweep_clustering.pipeline.scoring.scores import QUALITIES, plain, score_datasets
 from sweep_clustering.pipeline.scoring.tables import summary_table
 from sweep_clustering.storage.cube.manifest import Parts, Places, read_parts
@@ -562,6 +562,7 @@ def write_rows(path: Path, tables: Iterable[pd.DataFrame]) -> None:
 
 
 def _write_grids(tree: xr.DataTree, parts: Parts, folder: Path, suffix: str) -> Iterator[str]:
+    tree = scored_tree(tree, parts.manifest.plans, parts.paths)
     for plan in parts.manifest.plans.values():
         for path, values in score_datasets(tree, plan.name).items():
             node = tree[path].to_dataset()

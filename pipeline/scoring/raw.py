@@ -1,28 +1,32 @@
 """Raw scores of the cells of a sweep in one CSV, with all that another needs to compute them again.
 
 `raw_table` and `raw_text` make such a file of a cube, `read_raw` reads one that may come from anywhere, and
-`differences` compares its sweep with another one. `scored_cells` is the table of the cells of a cube, in
-which data that are left out have the scores of such a file. The file begins with the head: lines of `#`, a
-key and a JSON value. Then come a line of columns and one for each cell: coordinates, status, and scores with
-all digits.
+`differences` compares its sweep with another one. `scored_tree` is a cube in which data that are left out
+have the scores of such a file, and `scored_cells` is the table of its cells. The file begins with the head:
+lines of `#`, a key and a JSON value. Then come a line of columns and one for each cell: coordinates, status,
+and scores with all digits.
 """
 
 import json
-from collections import ChainMap
+import logging
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
+from numpy.typing import NDArray
 from pydantic import Field, create_model
 from pydantic_core import core_schema
 
-from sweep_clustering.pipeline.common import Progress, silent
+from sweep_clustering.pipeline.common import Progress, plural, silent
 from sweep_clustering.pipeline.scoring.scores import CATALOGUE
-from sweep_clustering.pipeline.scoring.tables import cell_table, row_cell
+from sweep_clustering.pipeline.scoring.tables import cell_table
+from sweep_clustering.storage import files
 from sweep_clustering.storage.archive import Archive, is_zip
 from sweep_clustering.storage.cube.schema import DONE, STATUS_WORDS
 from sweep_clustering.storage.files import Place
@@ -31,7 +35,8 @@ from sweep_clustering.sweeps.errors import InputError, Problem, collecting, rais
 from sweep_clustering.sweeps.file.spec import SweepSpec
 from sweep_clustering.sweeps.plan import AXES, Cell, DatasetPlan
 from sweep_clustering.sweeps.records import Choice, Expected, Given, Real, Record, Text, Whole, read
-from sweep_clustering.sweeps.words import baseline_of
+
+logger = logging.getLogger(__name__)
 
 # Version of the file format, and the name of such a file.
 FORMAT = 1
@@ -141,32 +146,58 @@ def scored_cells(
     progress: Progress = silent,
 ) -> pd.DataFrame:
     """Return the `cell_table` of an opened cube, with scores stored at `places` for left-out data."""
-    cells = cell_table(tree, plans, progress)
-    absent = [plan.name for plan in plans.values() if plan.left_out]
-    rows = cells[cells["dataset"].isin(absent) & (cells["status"] == STATUS_WORDS[DONE])]
-    if not len(rows):
-        return cells
-    tables = (table for table in map(stored_scores, places) if table is not None)
-    stored = ChainMap(*({line.cell: line.scores for line in table.cells} for table in tables))
-    scores = []
-    for cell in map(row_cell, (row for _, row in rows.iterrows())):
-        values = dict(stored.get(cell, {}))
-        if cell.p is not None:
-            baseline = replace(
-                cell, p=None, m=None, design=None, replicate=None, model=baseline_of(cell.model)
-            )
-            values["relative_nmi"] = values.get("nmi", np.nan) - stored.get(baseline, {}).get("nmi", np.nan)
-        scores.append(values)
-    return cells.fillna(pd.DataFrame(scores, rows.index))
+    return cell_table(scored_tree(tree, plans, places), plans, progress)
+
+
+def scored_tree(tree: xr.DataTree, plans: Mapping[str, DatasetPlan], places: Iterable[Place]) -> xr.DataTree:
+    """Return an opened cube in which data that are left out have the scores that are stored at `places`.
+
+    A note says which cells have none.
+    """
+    absent, places = [plan for plan in plans.values() if plan.left_out], list(places)
+    if not absent:
+        return tree
+    lines = dict[Cell, Mapping[str, float]]()
+    for table in filter(None, map(stored_scores, places)):
+        lines |= {line.cell: line.scores for line in table.cells if line.status == STATUS_WORDS[DONE]}
+    nodes, values, missing = tree.to_dict(), dict[str, dict[str, NDArray[np.float64]]](), Counter[str]()
+    for block in (block for plan in absent for block in plan.blocks()):
+        path = f"/{block.node.path}"
+        status = nodes[path]["status"].load()
+        arrays = values.setdefault(path, {name: np.full(status.shape, np.nan) for name in RAW})
+        for cell in block.cells():
+            at = tuple(status.indexes[dim].get_loc(getattr(cell, str(dim))) for dim in status.dims)
+            missing[block.dataset] += status.values[at] == DONE and cell not in lines
+            for name, value in lines.get(cell, {}).items():
+                arrays[name][at] = value
+    for path, arrays in values.items():
+        dims = nodes[path]["status"].dims
+        stored = {name: (dims, array) for name, array in arrays.items() if not np.isnan(array).all()}
+        nodes[path] = nodes[path].assign(stored)
+    if missing.total():
+        names = ", ".join(name for name, count in missing.items() if count)
+        where = ", ".join(str(place if is_zip(place) else _beside(place)) for place in places)
+        text = "%s of %s: no scores that need data, which are left out, and none are stored in %s"
+        logger.warning(text, plural(missing.total(), "cell"), names, where)
+    return xr.DataTree.from_dict(nodes)
 
 
 def stored_scores(place: Place) -> RawScores | None:
     """Return the scores in a bundle, or in the file beside a cube, if there are any."""
     if is_zip(place) and SCORES in (archive := Archive(place)).sizes:
         return read_raw(Path(place, SCORES), archive.read(SCORES))
-    if isinstance(place, Path) and (beside := place.with_suffix(BESIDE)).exists():
-        return read_raw(beside)
+    beside = _beside(place)
+    if isinstance(beside, Path):
+        return read_raw(beside) if beside.exists() else None
+    with suppress(OSError):  # who may not list a bucket is not told that a file is missing
+        return read_raw(Path(beside), files.read(beside, MOST_BYTES))
     return None
+
+
+def _beside(place: Place) -> Place:
+    """Return the place of the scores of a cube that lacks data."""
+    path = Path(place).with_suffix(BESIDE)
+    return path if isinstance(place, Path) else f"{place.rpartition('/')[0]}/{path.name}"
 
 
 def raw_table(

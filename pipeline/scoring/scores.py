@@ -296,22 +296,24 @@ def _scores(
     for name, score in CATALOGUE.items():
         # A baseline has no annotations: those of `data` belong to other cells.
         has_arrays = all(array in (node if array == "annotations" else arrays) for array in score.arrays)
-        if score.function is None or not has_arrays:
+        if score.function is None:
             continue
-        value: xr.DataArray = xr.apply_ufunc(
-            score.of_cell,
-            *(arrays[array] for array in score.arrays),
-            input_core_dims=[_core_dims(array, arrays[array]) for array in score.arrays],
-            kwargs=dict.fromkeys(score.options, score.normalizer or normalizer),
-            vectorize=True,
-            dask="parallelized",
-            output_dtypes=[np.float64],
-            # Annotations of a grown cube come in several chunks.
-            dask_gufunc_kwargs={"allow_rechunk": True},
-        )
-        variables[name] = value.where(node["status"] == DONE).assign_attrs(
-            _attributes_of_score(score, normalizer)
-        )
+        value = node.get(name)  # stored scores of data that are left out
+        if has_arrays:
+            value = xr.apply_ufunc(
+                score.of_cell,
+                *(arrays[array] for array in score.arrays),
+                input_core_dims=[_core_dims(array, arrays[array]) for array in score.arrays],
+                kwargs=dict.fromkeys(score.options, score.normalizer or normalizer),
+                vectorize=True,
+                dask="parallelized",
+                output_dtypes=[np.float64],
+                # Annotations of a grown cube come in several chunks.
+                dask_gufunc_kwargs={"allow_rechunk": True},
+            )
+        if value is not None:
+            attributes = _attributes_of_score(score, normalizer)
+            variables[name] = value.where(node["status"] == DONE).assign_attrs(attributes)
     return _with_unit_of_objective(xr.Dataset(variables), model)
 
 
@@ -367,7 +369,7 @@ FINGERPRINT = "fingerprint"
 
 
 def fingerprint(tree: xr.DataTree) -> str:
-    """Return the sha256 of the sweep, its data, which cells are done, and this release.
+    """Return the sha256 of the sweep, its data, which cells are done, stored scores, and this release.
 
     Done cells never change, so their status stands for their content.
     """
@@ -375,9 +377,9 @@ def fingerprint(tree: xr.DataTree) -> str:
     sources = [version("sweep-clustering"), SCORES, *attributes]
     digest = hashlib.sha256(json.dumps(sources, sort_keys=True).encode())
     for node in tree.subtree:
-        if "status" in node.data_vars:
-            digest.update(node.path.encode() + b"\0")
-            digest.update(np.ascontiguousarray(node["status"].values, dtype=np.int8).tobytes())
+        for name in (name for name in ("status", *SCORES) if name in node.data_vars):
+            digest.update(f"{node.path}/{name}\0".encode())
+            digest.update(np.ascontiguousarray(node[name].values).tobytes())
     return digest.hexdigest()
 
 
@@ -402,9 +404,8 @@ def store_scores(cube: Path, tree: xr.DataTree) -> tuple[Path, bool]:
         return path, False
     attributes = {"format": FORMAT, FINGERPRINT: sha256, "cube": cube.name}
     nodes = {"/": xr.Dataset(attrs=attributes)}
-    for node in tree.subtree:
-        if "X" in node.data_vars:
-            nodes |= score_datasets(tree, node.path.strip("/"))
+    for dataset in tree.attrs["datasets"]:
+        nodes |= score_datasets(tree, dataset)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     with storage_errors(path), warnings.catch_warnings():
         # zarr warns that other readers may not know consolidated metadata, which harms nobody

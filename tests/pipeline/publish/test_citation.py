@@ -8,18 +8,21 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import pandas as pd
 import pytest
+import xarray as xr
 from click.testing import Result
 from processes.commandline import sweep
 
 from sweep_clustering.pipeline.check import published_hash
 from sweep_clustering.pipeline.publish.bundle import read_bundle, write_bundle
 from sweep_clustering.pipeline.publish.description import bibliography
-from sweep_clustering.pipeline.report.write import write_report
+from sweep_clustering.pipeline.report.write import write_export, write_report
 from sweep_clustering.pipeline.scoring.raw import COLUMNS, RAW, scored_cells
 from sweep_clustering.storage.cube.growth import open_cube
 from sweep_clustering.storage.cube.manifest import read_manifest
+from sweep_clustering.storage.files import Place
 from sweep_clustering.sweeps.data.builtin import REGISTRY
 from sweep_clustering.sweeps.words import SHIPPED
 
@@ -67,7 +70,7 @@ def cube(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "cited.zarr"
 
 
-def cells(place: Path) -> pd.DataFrame:
+def cells(place: Place) -> pd.DataFrame:
     return scored_cells(open_cube(place), read_manifest(place).plans, [place])
 
 
@@ -193,6 +196,44 @@ def test_scores_beside_a_merged_cube_are_verified_with_its_cells(
     # a cube that has grown since has cells without scores
     path.write_text(honest.replace(f"{line}\n", ""))
     assert verified().exit_code == 0
+
+
+@pytest.mark.slow
+def test_scores_of_data_that_are_left_out_are_in_grids_and_are_read_at_an_address(
+    cube: Path,
+    bundle: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for place in (cube, bundle):
+        write_export(place, Path(place.suffix[1:]), "netcdf")
+    names = sorted(path.name for path in Path("zarr").iterdir())
+    assert names == sorted(path.name for path in Path("zip").iterdir())
+    for name in names:
+        xr.testing.assert_identical(*(xr.load_dataset(Path(folder, name)) for folder in ("zarr", "zip")))
+    assert sweep("merge", bundle, "--out", "merged.zarr").exit_code == 0
+    for place in (cube, Path("merged.zarr")):
+        assert sweep("export", place, "--scores").exit_code == 0
+    trees = [
+        xr.open_datatree(path, engine="zarr")
+        for path in (cube.with_suffix(".scores.zarr"), "merged.scores.zarr")
+    ]
+    for node in trees[0].subtree:
+        xr.testing.assert_equal(node.to_dataset().compute(), trees[1][node.path].to_dataset().compute())
+    storage = fsspec.filesystem("memory")
+    storage.put("merged.zarr", "/people/merged.zarr", recursive=True)
+    storage.put("merged.scores.csv", "/people/merged.scores.csv")
+    address = "memory://people/merged.zarr"
+    pd.testing.assert_frame_equal(cells(address), cells(cube))
+    assert caplog.messages == []
+    storage.rm("/people/merged.scores.csv")
+    assert cells(address)["nmi"].notna().sum() == 12
+    assert caplog.messages == [
+        "6 cells of secret: no scores that need data, which are left out, and none are stored in"
+        " memory://people/merged.scores.csv"
+    ]
 
 
 def test_a_cube_merged_of_bundles_has_scores_of_data_that_are_on_this_machine(
