@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from math import prod
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar
@@ -238,13 +238,14 @@ def verify(
     methods = [method for method in manifest.spec.grid.methods if method.name not in drawable.foreign]
     calls = method_calls(str(path), methods)
     if not drawable.cells:
-        if not drawable.left_out:
+        if not drawable.needs_code:
             raise refused(path, "no cell that is done", "at least one")
         fault = f"{plural(drawable.left_out, 'cell')} of own methods, and no other one that is done"
         expected = "cells of models or of shipped methods, whose code is here"
         hint = f"--run-methods runs the code of {', '.join(drawable.foreign)}, if it is here and unchanged"
         raise refused(path, fault, expected, hint)
-    digest, drawn, asked_cells = drawable.digest, drawable.draw(sample, seed), drawable.asked_cells
+    digest, asked_cells = published_hash(path), drawable.asked_cells
+    drawn = draw(drawable.cells, sample, digest, seed)
     n_paths = -(-sum(asks(cell.design) for cell in drawn) // CELLS_PER_PATH)
     last_cells = [asked_cells[walk] for walk in draw(asked_cells, n_paths, digest, seed)]
     here, fingerprints = fingerprint(manifest.spec), by_run(manifest.made_with)
@@ -304,12 +305,11 @@ def published_hash(path: Path) -> str:
 
 @dataclass(frozen=True)
 class Drawable:
-    """The cells of a file that can be drawn, and the hash of the file, by which they are drawn.
+    """The cells of a file that can be drawn.
 
     `foreign` are methods whose code is not to be run, and `left_out` is the number of their cells.
     """
 
-    digest: str
     cells: tuple[Cell, ...]
     foreign: tuple[str, ...]
     left_out: int
@@ -322,17 +322,18 @@ class Drawable:
         foreign = tuple(sorted(method.name for method in methods if method.call not in SHIPPED))
         answered = [cell for state in ANSWERED for cell in store.cells(manifest.plans.values(), state)]
         cells = tuple(cell for cell in answered if cell.model not in foreign)
-        return cls(published_hash(path), cells, foreign, len(answered) - len(cells))
+        return cls(cells, foreign, len(answered) - len(cells))
+
+    @property
+    def needs_code(self) -> bool:
+        """Whether no cell can be drawn unless the code of these methods is run."""
+        return self.left_out > 0 and not self.cells
 
     @property
     def asked_cells(self) -> dict[AskedPath, Cell]:
         """A cell with all answers of each path of questions."""
         cells = sorted(self.cells, key=lambda cell: cell.m or 0)
         return {AskedPath.of(cell): cell for cell in cells if asks(cell.design)}
-
-    def draw(self, sample: int, seed: int | None) -> list[Cell]:
-        """Draw some of the cells."""
-        return draw(self.cells, sample, self.digest, seed)
 
 
 def draw(items: Iterable[Item], sample: int, digest: str, seed: int | None) -> list[Item]:
@@ -652,8 +653,8 @@ def _answer(check: CellCheck) -> Answer:
     return Answer(cell=check.cell, answer=check.answer, differs=check.differs, cause=check.cause[:1_000])
 
 
-def read_records(paths: Iterable[Path], files: Iterable[Path]) -> dict[Path, list[VerificationRecord]]:
-    """Read records of cubes and bundles, by the file that each is of.
+def read_records(paths: Iterable[Path], hashes: Mapping[Path, str]) -> dict[Path, list[VerificationRecord]]:
+    """Read records of cubes and bundles, whose hashes are known, by the file that each is of.
 
     Raises
     ------
@@ -661,25 +662,20 @@ def read_records(paths: Iterable[Path], files: Iterable[Path]) -> dict[Path, lis
         With the problems of all records: those that are none, those of no such file, and those with other
         cells than the file draws.
     """
-    paths, problems = list(paths), list[Problem]()
-    files = list(files) if paths else []
-    drawable = {(every := Drawable.of(file, True)).digest: (file, every) for file in files}
-    records: dict[Path, list[VerificationRecord]] = {file: [] for file in files}
+    problems, cells_of = list[Problem](), cache(Drawable.of)
+    files = {digest: file for file, digest in hashes.items()}
+    records: dict[Path, list[VerificationRecord]] = {file: [] for file in hashes}
     for path in paths:
         with collecting(problems):
             record = _read(path)
-            if record.sha256 not in drawable:
-                expected = f"the hash of one of {', '.join(map(str, files))}"
+            if record.sha256 not in files:
+                expected = f"the hash of one of {', '.join(map(str, hashes))}"
                 hint = "a file that has changed since has another hash"
                 raise refused(f"{path}: sha256", record.sha256, expected, hint)
-            file, cells = drawable[record.sha256]
-            if record.left_out:
-                cells = Drawable.of(file, False)
-            expected_cells = [str(cell) for cell in cells.draw(len(record.cells), record.seed)]
-            if (len(cells.cells), expected_cells) != (
-                record.n_cells,
-                [answer.cell for answer in record.cells],
-            ):
+            file = files[record.sha256]
+            cells = cells_of(file, not record.left_out).cells
+            drawn = [str(cell) for cell in draw(cells, len(record.cells), record.sha256, record.seed)]
+            if (len(cells), drawn) != (record.n_cells, [answer.cell for answer in record.cells]):
                 description = f"{len(record.cells)} of {record.n_cells} cells"
                 raise refused(f"{path}: cells", description, "those that the file draws")
             records[file].append(record)

@@ -195,8 +195,8 @@ MOST = {
     "calls with splats": 125,
     "uses of Any": 641,
     "modules with code": 150,
-    "lines of code": 34_583,
-    "lines of imports": 3_216,
+    "lines of code": 34_578,
+    "lines of imports": 3_215,
     "lines of docstrings for 100 lines of code": 26,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""

@@ -280,12 +280,14 @@ def find_place(path: Path, results: Path) -> Place:
 
 def find_cube(path: Path, results: Path, *, bundle: bool = False) -> Path:
     """Return a cube on this machine, as `find_place` does; one in a bundle only if `bundle`."""
-    place = find_place(path, results)
-    if isinstance(place, str):
-        raise refused(place, "an address", "a cube on this machine")
-    if place.is_file() and not bundle:
-        raise refused(place, "a bundle, which is only read", "a cube in a folder")
-    return place
+    from sweep_clustering.storage.archive import is_zip
+    from sweep_clustering.storage.files import place_of
+
+    if isinstance(address := place_of(path), str):
+        raise refused(address, "an address", "a cube on this machine")
+    if is_zip(path) and not bundle:
+        raise refused(path, "a bundle, which is only read", "a cube in a folder")
+    return Path(find_place(path, results))
 
 
 def find_run(path: Path, results: Path) -> Path:

@@ -357,6 +357,13 @@ def verify(
     sys.exit(COMPLETE if outcome.good else INTERNAL)
 
 
+def _verifying(path: Path) -> tuple[object, ...]:
+    """Return the words of the command that computes cells again."""
+    from sweep_clustering.pipeline.check import Drawable
+
+    return ("verify", path, *["--run-methods"] * Drawable.of(path, run_methods=False).needs_code)
+
+
 @click.command()
 @arguments.takes_cube
 @flag("--dry-run", help="Show what would be done; change nothing.")
@@ -377,7 +384,7 @@ def repair(cube: Path, results: Path, dry_run: bool, data_dir: Path | None) -> N
     elif outcome.blocks:
         click.echo(f"next: {command}", err=True)
     else:
-        next_step("verify", path, *(["--checksums"] if outcome.damaged else []))
+        next_step(*(("verify", path, "--checksums") if outcome.damaged else _verifying(path)))
     sys.exit(INTERNAL if outcome.lost else COMPLETE)
 
 
@@ -396,7 +403,8 @@ def bundle(cube: Path, results: Path, out: Path | None, force: bool) -> None:
         place = arguments.find_place(cube, results)
         path = out or arguments.beside(place, ".zip")
         click.echo(write_bundle(place, path, overwrite=force, progress=progress_bar))
-    next_step("verify", path)
+        following = _verifying(path)
+    next_step(*following)
 
 
 @click.command()

@@ -26,7 +26,6 @@ import xarray as xr
 
 from sweep_clustering.pipeline.check import VerificationRecord, published_hash, read_records
 from sweep_clustering.pipeline.common import Progress, plural, silent
-from sweep_clustering.pipeline.publish.bundle import read_bundle
 from sweep_clustering.pipeline.publish.description import Origin, data_origins
 from sweep_clustering.pipeline.report import elements, winners, write
 from sweep_clustering.pipeline.report.elements import (
@@ -46,7 +45,6 @@ from sweep_clustering.pipeline.scoring import tables
 from sweep_clustering.pipeline.scoring.ranking import RANKED, facts, lacking, rank
 from sweep_clustering.pipeline.scoring.raw import head_of, scored_cells
 from sweep_clustering.pipeline.scoring.scores import LABELS
-from sweep_clustering.storage.archive import CUBE_SUFFIX, is_zip
 from sweep_clustering.storage.cube.manifest import Manifest, read_manifest
 from sweep_clustering.storage.cube.schema import DONE, NO_SOLUTION, STATUS_WORDS
 from sweep_clustering.storage.cube.store import open_cube
@@ -88,7 +86,7 @@ class Source:
     manifest: Manifest
     tree: xr.DataTree
     cells: pd.DataFrame
-    digest: str
+    digest: str = ""
     records: Sequence[VerificationRecord] = ()
 
     def science(self, model: str) -> object:
@@ -142,15 +140,16 @@ def write_board(
     problems = list[Problem]()
     with collecting(problems):
         _check_out(out)
-    manifests, claims = dict[str, Manifest](), dict[Path, list[VerificationRecord]]()
+    manifests, hashes = dict[str, Manifest](), dict[Path, str]()
     with collecting(problems):
         manifests = read_manifests(places)
+        hashes = {place: published_hash(place) for place in places}
         beside = (place.parent.glob(f"{escape(place.stem)}.verified*.json") for place in places)
-        claims = read_records(dict.fromkeys([*records, *sorted(chain(*beside))]), places)
+        claims = read_records(dict.fromkeys([*records, *sorted(chain(*beside))]), hashes)
     raise_all(problems)
     sources = [
-        replace(source_of(manifest, name, progress), records=claims.get(Path(manifest.path), ()))
-        for name, manifest in manifests.items()
+        replace(source_of(manifest, name, progress), digest=hashes[place], records=claims[place])
+        for place, (name, manifest) in zip(places, manifests.items(), strict=True)
     ]
     building = out.with_name(f".{out.name}.{os.getpid()}")
     with storage_errors(out), house_style(chain(*(manifest.plans for manifest in manifests.values()))):
@@ -186,8 +185,6 @@ def read_manifests(places: Iterable[Path]) -> dict[str, Manifest]:
     for place in places:
         with collecting(problems):
             manifest, name, n = read_manifest(place), place.stem, 1
-            if is_zip(place) and not place.name.endswith(CUBE_SUFFIX):
-                read_bundle(place)
             while name in manifests:
                 name, n = f"{place.stem}-{n + 1}", n + 1
             manifests[name] = manifest
@@ -211,7 +208,7 @@ def source_of(manifest: Manifest, name: str, progress: Progress = silent) -> Sou
     tree = xr.DataTree.from_dict(needed)
     cells = scored_cells(tree, manifest.plans, [manifest.path], progress)
     cells = tables.rows_of(cells, tables.compared(cells)).assign(design=np.nan, search=np.nan)
-    return Source(name, manifest, tree, cells, published_hash(Path(manifest.path)))
+    return Source(name, manifest, tree, cells)
 
 
 def _lines(sources: Sequence[Source]) -> list[Line]:

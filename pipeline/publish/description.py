@@ -239,6 +239,7 @@ def readme(cube: Manifest, scores: pd.DataFrame, version: str) -> str:
         text, trim_blocks=True, keep_trailing_newline=True, undefined=jinja2.StrictUndefined
     )
     answered = scores["status"].isin(["done", "no solution"])
+    own_methods = {method.name for method in cube.spec.grid.methods if method.call not in SHIPPED}
     rendered: str = template.render(
         name=name,
         cube=name + CUBE_SUFFIX,
@@ -246,6 +247,7 @@ def readme(cube: Manifest, scores: pd.DataFrame, version: str) -> str:
         n_cells=len(scores),
         n_done=int(answered.sum()),
         n_models=scores["model"].nunique(),
+        needs_code=answered.any() and {*scores["model"][answered]} <= own_methods,
         plans=cube.plans.values(),
         origins=data_origins(cube),
         members={member.replace("CUBE", name + CUBE_SUFFIX): text for member, (_, text) in MEMBERS.items()},

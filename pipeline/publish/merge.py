@@ -18,9 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sweep_clustering.pipeline.common import Progress, plural, silent
-from sweep_clustering.pipeline.publish.bundle import MANIFEST, read_bundle
 from sweep_clustering.pipeline.scoring.raw import BESIDE, raw_table, raw_text
-from sweep_clustering.storage.archive import Archive, is_zip
 from sweep_clustering.storage.cube.blocks import Arrays, BlockStore, CellMismatch, compare_cells
 from sweep_clustering.storage.cube.chunks import ANNOTATIONS
 from sweep_clustering.storage.cube.growth import InputArrays, create, open_cube, science_differences
@@ -101,7 +99,7 @@ def merge(
     if target.suffix != CUBE_SUFFIX:
         problems.append(Problem("--out", str(target), f"a name that ends with {CUBE_SUFFIX}"))
     with collecting(problems):
-        cubes = collected(_checked, places)
+        cubes = collected(read_manifest, places)
         problems += differences(cubes)
     raise_all(problems)
     state = joined(cubes)
@@ -130,12 +128,6 @@ def merge(
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     return replace(merged, cube=target, left_out=left_out)
-
-
-def _checked(place: Path) -> Manifest:
-    if is_zip(place) and MANIFEST in Archive(place).sizes:
-        return read_bundle(place).manifest
-    return read_manifest(place)
 
 
 def differences(cubes: Sequence[Manifest]) -> Iterator[Problem]:

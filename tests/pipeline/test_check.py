@@ -19,7 +19,16 @@ from processes.commandline import sweep
 from processes.sweeping import TINY, assert_same_bits, run, write_spec
 from scipy.stats import hypergeom
 
-from sweep_clustering.pipeline.check import CELLS, is_rounded, read_records, statement, verify, verify_scores
+from sweep_clustering.pipeline.check import (
+    CELLS,
+    VerificationRecord,
+    is_rounded,
+    published_hash,
+    read_records,
+    statement,
+    verify,
+    verify_scores,
+)
 from sweep_clustering.pipeline.publish.bundle import write_bundle
 from sweep_clustering.pipeline.report.write import write_export
 from sweep_clustering.pipeline.scoring.raw import RAW, read_raw
@@ -534,6 +543,10 @@ def test_restarts_on_several_machines_are_of_a_class_of_their_own() -> None:
 # Records of verifications, for one file alone.
 
 
+def records_of(paths: list[Path], *files: Path) -> dict[Path, list[VerificationRecord]]:
+    return read_records(paths, {file: published_hash(file) for file in files})
+
+
 @pytest.fixture(scope="module")
 def record(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("records") / "ann.json"
@@ -543,7 +556,7 @@ def record(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_record_says_who_computed_which_cells_again(finished: Path, record: Path) -> None:
-    ((file, (verification,)),) = read_records([record], [finished / "tiny.zarr"]).items()
+    ((file, (verification,)),) = records_of([record], finished / "tiny.zarr").items()
     assert file == finished / "tiny.zarr"
     assert verification.file == "tiny.zarr"
     assert verification.by == "Ann"
@@ -558,7 +571,7 @@ def test_a_record_says_who_computed_which_cells_again(finished: Path, record: Pa
 def record_problems(path: Path, content: Any, cube: Path) -> list[str]:
     path.write_text(content if isinstance(content, str) else json.dumps(content))
     with pytest.raises(InputError) as raised:
-        read_records([path], [cube])
+        records_of([path], cube)
     return [str(problem).replace(f"{path}", "FILE") for problem in raised.value.problems]
 
 
@@ -616,14 +629,14 @@ def test_a_bundle_is_verified_by_its_own_hash(finished: Path, tmp_path: Path) ->
     assert result.stdout.startswith(
         f"{bundle}: 20 of 85 cells were computed again, and all are equal. If 5 % of"
     )
-    records_of = read_records([record], [bundle, finished / "tiny.zarr"])
-    assert [(file.name, len(records)) for file, records in records_of.items()] == [
+    by_file = records_of([record], bundle, finished / "tiny.zarr")
+    assert [(file.name, len(records)) for file, records in by_file.items()] == [
         ("tiny.zip", 1),
         ("tiny.zarr", 0),
     ]
-    assert records_of[bundle][0].sha256 == hashlib.sha256(bundle.read_bytes()).hexdigest()
+    assert by_file[bundle][0].sha256 == hashlib.sha256(bundle.read_bytes()).hexdigest()
     with pytest.raises(InputError, match="sha256"):
-        read_records([record], [finished / "tiny.zarr"])
+        records_of([record], finished / "tiny.zarr")
     content = bytearray(bundle.read_bytes())
     content[len(content) // 2] ^= 1
     (tmp_path / "changed.zip").write_bytes(content)

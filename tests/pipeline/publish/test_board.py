@@ -15,9 +15,18 @@ from browser import Page, chromium
 from cubes import toy
 from processes.commandline import sweep
 
-from sweep_clustering.pipeline.check import CellCheck, Drawable, Verification, verify, write_record
+from sweep_clustering.pipeline.check import (
+    CellCheck,
+    Drawable,
+    Verification,
+    draw,
+    published_hash,
+    verify,
+    write_record,
+)
 from sweep_clustering.pipeline.publish.board import Board, file_names, read_manifests, source_of, write_board
 from sweep_clustering.pipeline.publish.bundle import write_bundle
+from sweep_clustering.storage.archive import Archive
 from sweep_clustering.storage.cube.manifest import append_run
 from sweep_clustering.storage.cube.schema import FAILED
 from sweep_clustering.storage.provenance import RunRecord
@@ -85,6 +94,13 @@ def test_cells_of_own_methods_alone_are_not_verified_without_their_code(tmp_path
         verify(alone, sample=1)
     with pytest.raises(InputError, match=r"/x/own\.py"):
         verify(alone, sample=1, run_methods=True)
+    # so the command that is printed runs it, but only then
+    bundled = sweep("bundle", alone, "--out", tmp_path / "own.zip")
+    assert bundled.stderr.endswith(f"next: sweep verify {tmp_path}/own.zip --run-methods\n")
+    assert b"sweep verify own.zip --run-methods\n" in Archive(tmp_path / "own.zip").read("README.md")
+    models = cube(tmp_path / "models.zarr", *plans("iris"))
+    assert sweep("repair", models).stderr.endswith(f"next: sweep verify {models}\n")
+    assert sweep("repair", alone).stderr.endswith(f"next: sweep verify {alone} --run-methods\n")
 
 
 def test_a_newcomer_that_lacks_results_is_shown_without_a_rank(base: Path, tmp_path: Path) -> None:
@@ -162,8 +178,9 @@ def site(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     own_cube = cube(folder / "own.zarr", *stranger(*SETS, "extra"), code="sha256:1", cpu=HOSTILE)
     # a record lies beside its cube
     drawable = Drawable.of(own_cube, True)
-    checks = tuple(CellCheck(str(cell), ()) for cell in drawable.draw(5, None))
-    outcome = Verification(own_cube, drawable.digest, None, checks, len(drawable.cells))
+    digest = published_hash(own_cube)
+    checks = tuple(CellCheck(str(cell), ()) for cell in draw(drawable.cells, 5, digest, None))
+    outcome = Verification(own_cube, digest, None, checks, len(drawable.cells))
     write_record(own_cube.with_name("own.verified.json"), outcome, "Ana <b>")
     write_board([base, own_cube], folder / "first")
     page = write_board([base, own_cube], folder / "board")

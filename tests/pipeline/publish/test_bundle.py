@@ -5,7 +5,7 @@ import json
 import shutil
 import socket
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -162,6 +162,29 @@ def test_a_bundle_that_is_not_as_its_manifest_says_is_refused(
     assert result.exit_code == 2
     assert problem in result.stderr
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["report", "verify", "merge", "board", "cite", "compare", "export"])
+def test_the_hashes_of_a_bundle_are_checked_once(
+    cube: Path, bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    names, parts = list[str](), Archive.parts
+
+    def noted(archive: Archive, name: str) -> Iterator[bytes]:
+        names.append(name)
+        return parts(archive, name)
+
+    monkeypatch.setattr(Archive, "parts", noted)
+    options = {"verify": ["--sample", 1], "compare": [cube], "merge": ["--out", tmp_path / "merged.zarr"]}
+    options |= {name: ["--out", tmp_path / name] for name in ("report", "board", "export")}
+    result = sweep(command, bundle, *options.get(command, []))
+    assert result.exit_code == 0, result.output
+    assert names.count("small.zarr.zip") == 1
+    names.clear()
+    for refusing in ("repair", "open"):
+        assert sweep(refusing, bundle).exit_code == 2
+    assert names == []
 
 
 def test_scores_that_do_not_follow_from_the_cells_are_found(bundle: Path, tmp_path: Path) -> None:
