@@ -653,8 +653,12 @@ def _answer(check: CellCheck) -> Answer:
     return Answer(cell=check.cell, answer=check.answer, differs=check.differs, cause=check.cause[:1_000])
 
 
-def read_records(paths: Iterable[Path], hashes: Mapping[Path, str]) -> dict[Path, list[VerificationRecord]]:
+def read_records(
+    paths: Iterable[Path], hashes: Mapping[Path, str], beside: Iterable[Path] = ()
+) -> dict[Path, list[VerificationRecord]]:
     """Read records of cubes and bundles, whose hashes are known, by the file that each is of.
+
+    Records `beside` these files may be of others, such as the bundle of a cube, which they name.
 
     Raises
     ------
@@ -665,10 +669,13 @@ def read_records(paths: Iterable[Path], hashes: Mapping[Path, str]) -> dict[Path
     problems, cells_of = list[Problem](), cache(Drawable.of)
     files = {digest: file for file, digest in hashes.items()}
     records: dict[Path, list[VerificationRecord]] = {file: [] for file in hashes}
-    for path in paths:
+    paths, names = set(paths), {file.name for file in hashes}
+    for path in sorted(paths.union(beside)):
         with collecting(problems):
             record = _read(path)
             if record.sha256 not in files:
+                if path not in paths and record.file not in names:
+                    continue
                 expected = f"the hash of one of {', '.join(map(str, hashes))}"
                 hint = "a file that has changed since has another hash"
                 raise refused(f"{path}: sha256", record.sha256, expected, hint)
@@ -684,8 +691,9 @@ def read_records(paths: Iterable[Path], hashes: Mapping[Path, str]) -> dict[Path
 
 
 def _read(path: Path) -> VerificationRecord:
+    content = read_file(path, LONGEST)
     try:
-        values = json.loads(read_file(path, LONGEST))
+        values = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise refused(path, f"no JSON ({error})", "a record of `sweep verify --record`") from None
     return read(VerificationRecord, values, f"{path}:")

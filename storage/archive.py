@@ -73,6 +73,8 @@ class Archive:
             try:
                 with zipfile.ZipFile(_Part(file, start, self._size)) as archive:
                     members = archive.infolist()
+                if any(member.header_offset < 0 for member in members):
+                    raise zipfile.BadZipFile("its beginning is missing")
             except (zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError, struct.error) as error:
                 hint = "a part of it may be missing: copy or download it again"
                 raise refused(path, f"a broken file ({error})", "a whole zip", hint) from None

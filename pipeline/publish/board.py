@@ -145,7 +145,7 @@ def write_board(
         manifests = read_manifests(places)
         hashes = {place: published_hash(place) for place in places}
         beside = (place.parent.glob(f"{escape(place.stem)}.verified*.json") for place in places)
-        claims = read_records(dict.fromkeys([*records, *sorted(chain(*beside))]), hashes)
+        claims = read_records(records, hashes, chain(*beside))
     raise_all(problems)
     sources = [
         replace(source_of(manifest, name, progress), digest=hashes[place], records=claims[place])

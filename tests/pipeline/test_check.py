@@ -594,6 +594,15 @@ def test_a_record_of_another_file_and_one_that_lies_are_refused(
     changed = values | {"format_version": 2, "cells": [{"cell": "a", "answer": "good"}], "key": 1}
     assert len(record_problems(path, changed, cube)) == 4
     assert "no JSON" in record_problems(path, "[", cube)[0]
+    # a record beside a cube may be of its bundle, which has the same stem
+    digest = published_hash(cube)
+    path.write_text(json.dumps(values | {"sha256": "0" * 64, "file": "tiny.zip"}))
+    assert read_records([], {cube: digest}, [path]) == {cube: []}
+    path.write_text(json.dumps(values | {"sha256": "0" * 64}))
+    with pytest.raises(InputError, match="a file that has changed since has another hash"):
+        read_records([], {cube: digest}, [path])
+    with pytest.raises(InputError, match=r"gone\.json: no such file"):
+        read_records([tmp_path / "gone.json"], {cube: digest})
 
 
 def test_options_of_a_record_are_checked_before_anything_is_computed(finished: Path, record: Path) -> None:

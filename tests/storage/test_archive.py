@@ -109,6 +109,9 @@ def test_a_zip_that_is_cut_off_or_changed_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.zip"
     assert "found a broken file (File is not a zip file)" in str(changed(path, lambda content: content[:-30]))
     assert "found a broken file" in str(changed(path, lambda content: b""))
+    assert "(its beginning is missing), expected a whole zip" in str(
+        changed(path, lambda content: content[9:])
+    )
     other = str(changed(path, lambda content: content.replace(b"content", b"CONTENT")))
     assert "member key: found other content, expected the content of its checksum" in other
     nothing = str(changed(path, lambda content: content.replace(b"PK\x03\x04", b"PK\x00\x00")))
