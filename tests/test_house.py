@@ -195,7 +195,7 @@ MOST = {
     "calls with splats": 125,
     "uses of Any": 641,
     "modules with code": 150,
-    "lines of code": 34_586,
+    "lines of code": 34_593,
     "lines of imports": 3_215,
     "lines of docstrings for 100 lines of code": 26,
 }

@@ -64,9 +64,11 @@ class Merged:
     left_out: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        common = f"; {self.n_common:,} of them were in several cubes, and are equal" if self.n_common else ""
-        done = f"{self.n_cells:,} of {plural(self.n_all, 'cell')} are done"
-        text = f"{self.cube}: {done}, from {plural(self.n_cubes, 'cube')}{common}"
+        done = f"{self.n_cells:,} of {plural(self.n_all, 'cell')} {'is' if self.n_cells == 1 else 'are'} done"
+        text = f"{self.cube}: {done}, from {plural(self.n_cubes, 'cube')}"
+        if self.n_common:
+            were = "was" if self.n_common == 1 else "were"
+            text += f"; {self.n_common:,} of them {were} in several cubes, with equal values"
         if self.left_out:
             text += (
                 f"\nscores of {', '.join(self.left_out)} are those of the bundles, because data were left out"

@@ -48,6 +48,8 @@ BESIDE = ".scores.csv"
 # Scores that follow from the arrays of a cell alone.
 RAW = tuple(name for name, score in CATALOGUE.items() if score.function is not None)
 COLUMNS = ("dataset", *AXES, "status", *RAW)
+# Scores that no cell has without its data.
+OF_DATA = tuple(name for name in RAW if "labels_true" in CATALOGUE[name].arrays)
 
 Number = Annotated[int, Whole(0)]
 Word = Annotated[str, Text(min_length=1, max_length=200)]
@@ -162,14 +164,15 @@ def scored_tree(tree: xr.DataTree, plans: Mapping[str, DatasetPlan], places: Ite
         lines |= {line.cell: line.scores for line in table.cells if line.status == STATUS_WORDS[DONE]}
     nodes, values, missing = tree.to_dict(), dict[str, dict[str, NDArray[np.float64]]](), Counter[str]()
     for block in (block for plan in absent for block in plan.blocks()):
-        path = f"/{block.node.path}"
+        path, has_labels = f"/{block.node.path}", plans[block.dataset].has_labels
         status = nodes[path]["status"].load()
         arrays = values.setdefault(path, {name: np.full(status.shape, np.nan) for name in RAW})
         for cell in block.cells():
             at = tuple(status.indexes[dim].get_loc(getattr(cell, str(dim))) for dim in status.dims)
-            missing[block.dataset] += status.values[at] == DONE and cell not in lines
             for name, value in lines.get(cell, {}).items():
                 arrays[name][at] = value
+            lacks_all = all(np.isnan(arrays[name][at]) for name in OF_DATA)
+            missing[block.dataset] += has_labels and status.values[at] == DONE and lacks_all
     for path, arrays in values.items():
         dims = nodes[path]["status"].dims
         stored = {name: (dims, array) for name, array in arrays.items() if not np.isnan(array).all()}

@@ -19,7 +19,7 @@ from sweep_clustering.pipeline.check import published_hash
 from sweep_clustering.pipeline.publish.bundle import read_bundle, write_bundle
 from sweep_clustering.pipeline.publish.description import bibliography
 from sweep_clustering.pipeline.report.write import write_export, write_report
-from sweep_clustering.pipeline.scoring.raw import COLUMNS, RAW, scored_cells
+from sweep_clustering.pipeline.scoring.raw import COLUMNS, OF_DATA, RAW, scored_cells
 from sweep_clustering.storage.cube.growth import open_cube
 from sweep_clustering.storage.cube.manifest import read_manifest
 from sweep_clustering.storage.files import Place
@@ -168,7 +168,11 @@ def test_scores_of_data_that_are_left_out_go_with_the_cells(
 
 @pytest.mark.slow
 def test_scores_beside_a_merged_cube_are_verified_with_its_cells(
-    cube: Path, bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cube: Path,
+    bundle: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     merged, path = tmp_path / "merged.zarr", tmp_path / "merged.scores.csv"
     monkeypatch.chdir(tmp_path)
@@ -196,6 +200,13 @@ def test_scores_beside_a_merged_cube_are_verified_with_its_cells(
     # a cube that has grown since has cells without scores
     path.write_text(honest.replace(f"{line}\n", ""))
     assert verified().exit_code == 0
+    for name in OF_DATA:
+        values[COLUMNS.index(name)] = ""
+    path.write_text(honest.replace(line, ",".join(values)))
+    assert verified().exit_code == 0
+    assert caplog.messages == []
+    assert cells(merged)["nmi"].notna().sum() == 17
+    assert [message.partition(":")[0] for message in caplog.messages] == ["1 cell of secret"]
 
 
 @pytest.mark.slow
