@@ -41,7 +41,7 @@ from sweep_clustering.pipeline.work.tasks import ask_batch, method_calls, run_ta
 from sweep_clustering.storage.cube.blocks import UNPROMISED, Arrays, BlockStore, content_hash, differing_rows
 from sweep_clustering.storage.cube.growth import open_cube
 from sweep_clustering.storage.cube.manifest import Manifest, read_manifest
-from sweep_clustering.storage.cube.schema import ANSWERED, DONE, STATUS_WORDS
+from sweep_clustering.storage.cube.schema import ANSWERED, ANSWERED_WORDS, DONE, STATUS_WORDS
 from sweep_clustering.storage.damage import loaded_again
 from sweep_clustering.storage.files import storage_errors, write_new
 from sweep_clustering.storage.provenance import (
@@ -283,12 +283,12 @@ def _lines(path: Path, cells: Iterable[Cell]) -> dict[Cell, RawCell]:
     """
     if (scores := stored_scores(path)) is None:
         return {}
-    name, answered = scores.path.name, [STATUS_WORDS[state] for state in ANSWERED]
+    name = scores.path.name
     lines = {cell: RawCell(name, cell, "nothing", {}) for cell in cells if path.is_file()}
     return lines | {
         line.cell: replace(line, where=name)
         for line in scores.cells
-        if path.is_file() or line.status in answered
+        if path.is_file() or line.status in ANSWERED_WORDS
     }
 
 
@@ -515,7 +515,7 @@ def verify_scores(
             for raw in here
             if raw.cell not in cells
         ]
-        answered = [raw for raw in here if raw.status in (STATUS_WORDS[state] for state in ANSWERED)]
+        answered = [raw for raw in here if raw.status in ANSWERED_WORDS]
         if not answered:
             problems.append(Problem(str(scores.path), "no cell that is done", "at least one"))
     if problems:

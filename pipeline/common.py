@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from sweep_clustering.sweeps.file.spec import SweepSpec
 
 
+# Characters that mean something to LaTeX and BibTeX, and how they are written as themselves.
+ESCAPES = str.maketrans({mark: rf"\{mark}" for mark in "&%$#_{}"})
+ESCAPES |= str.maketrans({"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}"})
+
 # A function that goes through the steps of a long task, with a title, and may show progress.
 Progress = Callable[[Sequence[Any], str], Iterable[Any]]
 

@@ -249,6 +249,18 @@ def storage_errors(path: Place, n_bytes: int | None = None) -> Iterator[None]:
         raise StorageError(where, need, full + (error.strerror or str(error))) from error
 
 
+@contextmanager
+def building(target: Path) -> Iterator[Path]:
+    """Yield a new folder beside a target to make it in, and remove the folder in any case."""
+    folder = target.with_name(f".{target.name}.{os.getpid()}")
+    with storage_errors(target):
+        try:
+            folder.mkdir(parents=True)
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
 logger = logging.getLogger(__name__)
 
 # Suffix of incomplete files; those of a killed process are removed later.

@@ -266,9 +266,10 @@ def find_place(path: Path, results: Path) -> Place:
     if cube.is_dir() or cube.name.endswith(CUBE_SUFFIX):
         return cube
     if is_zip(cube):
-        from sweep_clustering.pipeline.publish.bundle import read_bundle
+        from sweep_clustering.pipeline.publish.bundle import check_bundle
 
-        return read_bundle(cube).path
+        check_bundle(cube)
+        return cube
     if path.suffix == ZIP_SUFFIX:
         raise refused(path, NO_FILE, "a bundle")
     if cube == path:

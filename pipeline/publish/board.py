@@ -8,8 +8,6 @@ all lines are compared, so what others add changes none of its scores.
 
 import hashlib
 import json
-import os
-import shutil
 from collections import ChainMap, Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -46,9 +44,9 @@ from sweep_clustering.pipeline.scoring.ranking import RANKED, facts, lacking, ra
 from sweep_clustering.pipeline.scoring.raw import head_of, scored_cells
 from sweep_clustering.pipeline.scoring.scores import LABELS
 from sweep_clustering.storage.cube.manifest import Manifest, read_manifest
-from sweep_clustering.storage.cube.schema import DONE, NO_SOLUTION, STATUS_WORDS
+from sweep_clustering.storage.cube.schema import ANSWERED_WORDS
 from sweep_clustering.storage.cube.store import open_cube
-from sweep_clustering.storage.files import LONGEST_ROOT, storage_errors, sync_directory
+from sweep_clustering.storage.files import LONGEST_ROOT, building, sync_directory
 from sweep_clustering.storage.provenance import package_version
 from sweep_clustering.sweeps.errors import InputError, Problem, collecting, raise_all, refused, short_text
 from sweep_clustering.sweeps.files import read_file
@@ -69,7 +67,6 @@ NEEDED = ("labels", "labels_true", "status", "restarts_done", "seconds", "cpu_se
 LINE = {"model": "line"}
 # Coordinates of a cell on a board, without its line.
 PLACE = ["dataset", "mixture", "p", "m", "replicate"]
-ANSWERED = [STATUS_WORDS[DONE], STATUS_WORDS[NO_SOLUTION]]
 # Scores that differ by no more are equal: other orders of summation give other last digits.
 SAME_SCORE = 1e-9
 # This stands for a licence.
@@ -151,14 +148,19 @@ def write_board(
         replace(source_of(manifest, name, progress), digest=hashes[place], records=claims[place])
         for place, (name, manifest) in zip(places, manifests.items(), strict=True)
     ]
-    building = out.with_name(f".{out.name}.{os.getpid()}")
-    with storage_errors(out), house_style(chain(*(manifest.plans for manifest in manifests.values()))):
-        building.mkdir(parents=True)
+    with building(out) as folder, house_style(chain(*(manifest.plans for manifest in manifests.values()))):
+        site, before = folder / "site", folder / "before"
+        site.mkdir()
+        _write(site, sources, progress)
+        if out.exists():
+            out.rename(before)
         try:
-            _write(building, sources, progress)
-            _replace(out, building)
-        finally:
-            shutil.rmtree(building, ignore_errors=True)
+            site.rename(out)
+        except OSError:
+            if before.exists():
+                before.rename(out)
+            raise
+        sync_directory(out.parent)
     return out / INDEX
 
 
@@ -223,7 +225,7 @@ def _lines(sources: Sequence[Source]) -> list[Line]:
                 if not why:
                     both = pd.concat([namesake.cells, cells])
                     # what has an answer comes before what failed or is pending
-                    both = both.iloc[np.argsort(~both["status"].isin(ANSWERED), kind="stable")]
+                    both = both.iloc[np.argsort(~both["status"].isin(ANSWERED_WORDS), kind="stable")]
                     name, cells = namesake.name, both.drop_duplicates(PLACE, ignore_index=True)
                     break
                 note, name = f"not {namesake.name}: {why}", f"{model} ({source.name})"
@@ -236,7 +238,7 @@ def _lines(sources: Sequence[Source]) -> list[Line]:
 def _conflict(before: pd.DataFrame, after: pd.DataFrame) -> str:
     """Say in how many cells that both have two tables differ; an empty text if in none."""
     both = before.merge(after, on=PLACE, suffixes=("", "_after"))
-    both = both[both["status"].isin(ANSWERED) & both["status_after"].isin(ANSWERED)]
+    both = both[both["status"].isin(ANSWERED_WORDS) & both["status_after"].isin(ANSWERED_WORDS)]
     differs = both["status"] != both["status_after"]
     for score in RANKED:
         pair = both[score], both[f"{score}_after"]
@@ -269,21 +271,6 @@ def _write(folder: Path, sources: Sequence[Source], progress: Progress) -> None:
     listing: dict[str, object] = {"format": FORMAT, "format_version": FORMAT_VERSION}
     listing |= {"sources": {source.name: source.digest for source in sources}, "files": files}
     (folder / MANIFEST).write_text(json.dumps(listing, indent=1) + "\n", encoding="utf-8")
-
-
-def _replace(out: Path, building: Path) -> None:
-    """Put a finished folder in the place of a board, an empty folder, or nothing."""
-    before = building.with_name(f"{building.name}.old")
-    if out.exists():
-        out.rename(before)
-    try:
-        building.rename(out)
-    except OSError:
-        if before.exists():
-            before.rename(out)
-        raise
-    shutil.rmtree(before, ignore_errors=True)
-    sync_directory(out.parent)
 
 
 def file_names(names: Iterable[str]) -> dict[str, str]:
@@ -346,7 +333,7 @@ class Board:
         """Yield paragraphs on what the board has, and which lines have ranks."""
         texts, names = WORDS["board"], [source.name for source in self.sources]
         lines, datasets = plural(len(self.lines), "line"), plural(len(self.pages), "data set")
-        answers = f"{self.cells['status'].isin(ANSWERED).sum():,} of {plural(len(self.cells), 'cell')}"
+        answers = f"{self.cells['status'].isin(ANSWERED_WORDS).sum():,} of {plural(len(self.cells), 'cell')}"
         yield f"{lines} on {datasets}, from {enumeration(names)}: {answers} have an answer."
         if len(names) > 1:
             yield texts["ranked"].format(first=names[0])
@@ -439,7 +426,7 @@ class Board:
             ("data sets", lambda source: len(source.manifest.plans), ",.0f"),
             ("lines", lambda source: source.cells["model"].nunique(), ",.0f"),
             ("cells", lambda source: len(source.cells), ",.0f"),
-            ("with an answer", lambda source: source.cells["status"].isin(ANSWERED).sum(), ",.0f"),
+            ("with an answer", lambda source: source.cells["status"].isin(ANSWERED_WORDS).sum(), ",.0f"),
             ("hash", "digest", ""),
         ]
         note = WORDS["board"]["bundles"]

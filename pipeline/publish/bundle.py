@@ -1,6 +1,6 @@
 """One file to publish a cube with all that others need to read, cite and check it: a bundle.
 
-`write_bundle` makes one, and `read_bundle` checks one, which may come from anywhere, against its manifest.
+`write_bundle` makes one, and `check_bundle` checks one, which may come from anywhere, against its manifest.
 `storage/archive` reads the cube where it stands in the file. A bundle has nothing of the folder of a run, no
 name of a machine and no path of one, and its bytes depend on the cube and on the versions of this package
 and of the libraries below alone.
@@ -10,10 +10,8 @@ import hashlib
 import json
 import os
 import re
-import shutil
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path, PurePath
 from typing import Annotated, Any
@@ -31,13 +29,13 @@ from sweep_clustering.pipeline.publish.description import (
     ro_crate,
 )
 from sweep_clustering.pipeline.report.write import EXTRA, write_report, write_rows
-from sweep_clustering.pipeline.scoring.raw import BESIDE, SCORES, RawScores, raw_table, raw_text, read_raw
+from sweep_clustering.pipeline.scoring.raw import BESIDE, SCORES, raw_table, raw_text
 from sweep_clustering.storage.archive import CUBE_SUFFIX, ZIP_SUFFIX, Archive, parts_of, write_zip
 from sweep_clustering.storage.cube.chunks import ROOT_FILE
 from sweep_clustering.storage.cube.manifest import Manifest, Parts, group_entry, read_manifest
 from sweep_clustering.storage.cube.schema import array_specs, groups
 from sweep_clustering.storage.cube.store import open_cube
-from sweep_clustering.storage.files import LONGEST_ROOT, Place, storage_errors, sync_directory
+from sweep_clustering.storage.files import LONGEST_ROOT, Place, building, sync_directory
 from sweep_clustering.storage.provenance import RunRecord, package_version
 from sweep_clustering.sweeps.data.lines import shortened
 from sweep_clustering.sweeps.errors import InputError, Problem, collecting, refused
@@ -62,26 +60,7 @@ class Contents(Record):
     files: dict[str, Listing] = Field(min_length=1)
 
 
-@dataclass(frozen=True)
-class Bundle:
-    """A bundle whose members are those of its manifest; `open_cube` and `read_manifest` take its path."""
-
-    path: Path
-    contents: Contents
-    archive: Archive
-
-    @cached_property
-    def scores(self) -> RawScores:
-        """Scores of all cells, as `sweep export --format raw` writes them; InputError if they are none."""
-        return read_raw(self.path / SCORES, self.archive.read(SCORES))
-
-    @cached_property
-    def manifest(self) -> Manifest:
-        """State of the cube; InputError if it is none."""
-        return read_manifest(self.path)
-
-
-def read_bundle(path: Path) -> Bundle:
+def check_bundle(path: Path) -> None:
     """Check that a bundle holds what its manifest says, byte for byte.
 
     Raises
@@ -120,7 +99,6 @@ def read_bundle(path: Path) -> Bundle:
                 problems.append(Problem(place, str(actual), f"{listing}, as in the manifest"))
     if problems:
         raise InputError(shortened(path, problems))
-    return Bundle(path, contents, archive)
 
 
 def write_bundle(cube: Place, out: Path, *, overwrite: bool = False, progress: Progress = silent) -> Path:
@@ -146,15 +124,10 @@ def write_bundle(cube: Place, out: Path, *, overwrite: bool = False, progress: P
         manifest = read_manifest(cube)
     if problems:
         raise InputError(problems)
-    temporary = out.with_name(f".{out.name}.{os.getpid()}")
-    with storage_errors(out):
-        temporary.mkdir(parents=True)
-        try:
-            whole = temporary / out.name
-            write_zip(whole, _members(manifest, temporary, progress).items())
-            os.replace(whole, out)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
+    with building(out) as folder:
+        whole = folder / out.name
+        write_zip(whole, _members(manifest, folder, progress).items())
+        os.replace(whole, out)
         sync_directory(out.parent)
     return out
 

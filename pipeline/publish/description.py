@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING, Annotated, Any
 
+from sweep_clustering.pipeline.common import ESCAPES
 from sweep_clustering.storage.archive import CUBE_SUFFIX
 from sweep_clustering.storage.cube.manifest import TITLE, Manifest
+from sweep_clustering.storage.cube.schema import ANSWERED_WORDS
 from sweep_clustering.sweeps.data.builtin import REGISTRY
 from sweep_clustering.sweeps.file.methods import Method
 from sweep_clustering.sweeps.file.spec import Mixtures, UserTable
@@ -29,13 +31,6 @@ OWN: dict[str, dict[str, str]] = tomllib.loads((FOLDER / "references.toml").read
 KIND = "type"
 LICENCES = "https://spdx.org/licenses/{}.html"
 DOI = re.compile(r"\b10\.\d{4,9}/[^\s{}\\\"<>]*[^\s{}\\\"<>.,;)]")
-
-# Characters that mean something to BibTeX or LaTeX, and how they are written as themselves.
-ESCAPES = {character: f"\\{character}" for character in "{}&%$#_"} | {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-}
 
 DECLARED = tomllib.loads((FOLDER / "members.toml").read_text(encoding="utf-8"))
 # Type of the content of each member of a bundle, and what it is.
@@ -139,7 +134,7 @@ def _entry(key: str, origins: list[Origin]) -> str:
 def _value(name: str, value: str) -> str:
     if name not in ("title", "note"):  # users write these two
         return value
-    text = "".join(ESCAPES.get(character, character) for character in " ".join(value.split()))
+    text = " ".join(value.split()).translate(ESCAPES)
     # braces keep the letters of a title as they are
     return f"{{{text}}}" if name == "title" else text
 
@@ -238,7 +233,7 @@ def readme(cube: Manifest, scores: pd.DataFrame, version: str) -> str:
     template = jinja2.Template(
         text, trim_blocks=True, keep_trailing_newline=True, undefined=jinja2.StrictUndefined
     )
-    answered = scores["status"].isin(["done", "no solution"])
+    answered = scores["status"].isin(ANSWERED_WORDS)
     own_methods = {method.name for method in cube.spec.grid.methods if method.call not in SHIPPED}
     rendered: str = template.render(
         name=name,

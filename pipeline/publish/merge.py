@@ -5,7 +5,6 @@ so it does not matter who computed what.
 """
 
 import os
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -25,7 +24,7 @@ from sweep_clustering.storage.cube.growth import InputArrays, create, open_cube,
 from sweep_clustering.storage.cube.manifest import Manifest, read_manifest, software_problems, together
 from sweep_clustering.storage.cube.schema import ANSWERED, INPUTS, PENDING, VARIABLES
 from sweep_clustering.storage.damage import loaded_again
-from sweep_clustering.storage.files import PLAIN, storage_errors, sync_directory, write_new
+from sweep_clustering.storage.files import PLAIN, building, sync_directory, write_new
 from sweep_clustering.storage.runfolder.folder import CUBE_SUFFIX
 from sweep_clustering.sweeps.errors import InputError, Problem, collected, collecting, raise_all
 from sweep_clustering.sweeps.file.spec import Mixtures
@@ -113,22 +112,18 @@ def merge(
             again[plan.name] = loaded_again(state, plan, data_dir).stored(plan)
             state = replace(state, plans=state.plans | {plan.name: replace(plan, left_out=False)})
     left_out = tuple(plan.name for plan in state.plans.values() if plan.left_out)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        inputs = partial(_inputs, cubes, state, again)
-        create(temporary, state.plans.values(), inputs, state.spec)
-        merged = _copy(cubes, state, temporary, progress)
-        root = replace(read_manifest(temporary), runs=state.runs, failed=state.failed)
+    with building(target) as folder:
+        whole = folder / target.name
+        create(whole, state.plans.values(), partial(_inputs, cubes, state, again), state.spec)
+        merged = _copy(cubes, state, whole, progress)
+        root = replace(read_manifest(whole), runs=state.runs, failed=state.failed)
         replace(root, machines=state.machines).commit(PLAIN)
-        with storage_errors(target):
-            if left_out:
-                cells = raw_table(open_cube(temporary), state.plans, places)
-                text = raw_text(cells, state.spec, state.plans, state.made_with)
-                write_new(target.with_suffix(BESIDE), text.encode())
-            os.rename(temporary, target)
-            sync_directory(target.parent)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        if left_out:
+            cells = raw_table(open_cube(whole), state.plans, places)
+            text = raw_text(cells, state.spec, state.plans, state.made_with)
+            write_new(target.with_suffix(BESIDE), text.encode())
+        os.rename(whole, target)
+        sync_directory(target.parent)
     return replace(merged, cube=target, left_out=left_out)
 
 

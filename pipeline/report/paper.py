@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from sweep_clustering.pipeline.common import ESCAPES
 from sweep_clustering.pipeline.report.elements import Chapter, Table
 
-LATEX = str.maketrans({mark: rf"\{mark}" for mark in "&%$#_{}"})
-LATEX |= str.maketrans({"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}"})
-LATEX |= str.maketrans({"<": r"\textless{}", ">": r"\textgreater{}", "–": "--", "−": "$-$", "±": r"$\pm$"})
+LATEX = ESCAPES | str.maketrans(
+    {"<": r"\textless{}", ">": r"\textgreater{}", "–": "--", "−": "$-$", "±": r"$\pm$"}
+)
 LATEX |= str.maketrans({"≤": r"$\le$", "≥": r"$\ge$", "×": r"$\times$", "√": r"$\surd$", "π": r"$\pi$"})
 NEGATIVE = re.compile(r"(?<!\S)-(?=\d)")
 

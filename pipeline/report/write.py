@@ -5,8 +5,6 @@
 """
 
 import logging
-import os
-import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
@@ -33,7 +31,7 @@ from sweep_clustering.pipeline.scoring.tables import summary_table
 from sweep_clustering.storage.cube.manifest import Parts, Places, read_parts
 from sweep_clustering.storage.cube.schema import DONE
 from sweep_clustering.storage.cube.store import open_parts
-from sweep_clustering.storage.files import StorageError, storage_errors
+from sweep_clustering.storage.files import StorageError, building, storage_errors
 from sweep_clustering.storage.runfolder.folder import FailureRecord, RunFolder, read_failures
 from sweep_clustering.storage.runfolder.lease import read_lease
 from sweep_clustering.sweeps import words
@@ -474,22 +472,17 @@ def write_export(cube: Places, folder: Path, how: str, *, overwrite: bool = Fals
     plans = manifest.plans
     if parts.missing:
         logger.warning(parts.missing)
-    temporary = folder.with_name(f".{folder.name}.{os.getpid()}")
-    with storage_errors(folder):
-        temporary.mkdir(parents=True)
-        try:
-            if how == "raw":
-                names = [f"scores{FORMATS[how]}"]
-                text = raw_text(raw_table(tree, plans, parts.paths), manifest.spec, plans, manifest.made_with)
-                (temporary / names[0]).write_text(text, encoding="utf-8")
-            else:
-                write = _write_grids if how == "netcdf" else _write_tables
-                names = list(write(tree, parts, temporary, FORMATS[how]))
-            folder.mkdir(parents=True, exist_ok=True)
-            for name in names:
-                (temporary / name).replace(folder / name)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
+    with building(folder) as temporary:
+        if how == "raw":
+            names = [f"scores{FORMATS[how]}"]
+            text = raw_text(raw_table(tree, plans, parts.paths), manifest.spec, plans, manifest.made_with)
+            (temporary / names[0]).write_text(text, encoding="utf-8")
+        else:
+            write = _write_grids if how == "netcdf" else _write_tables
+            names = list(write(tree, parts, temporary, FORMATS[how]))
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in names:
+            (temporary / name).replace(folder / name)
     return [folder / name for name in names]
 
 

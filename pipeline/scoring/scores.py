@@ -26,7 +26,7 @@ from sweep_clustering.kernels import scores as core
 from sweep_clustering.kernels.fits import Gaussians
 from sweep_clustering.kernels.settings import DEFAULT
 from sweep_clustering.storage.cube.schema import DONE, VARIABLES
-from sweep_clustering.storage.files import LONGEST_ROOT, read_regular, storage_errors
+from sweep_clustering.storage.files import LONGEST_ROOT, building, read_regular
 from sweep_clustering.sweeps.errors import present, refused
 from sweep_clustering.sweeps.shapes import CODES, ROWS, from_rows, narrowed
 from sweep_clustering.sweeps.words import BASELINES, UNSUPERVISED, baseline_of, is_model, shape_of
@@ -406,18 +406,14 @@ def store_scores(cube: Path, tree: xr.DataTree) -> tuple[Path, bool]:
     nodes = {"/": xr.Dataset(attrs=attributes)}
     for dataset in tree.attrs["datasets"]:
         nodes |= score_datasets(tree, dataset)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    with storage_errors(path), warnings.catch_warnings():
+    with building(path) as folder, warnings.catch_warnings():
         # zarr warns that other readers may not know consolidated metadata, which harms nobody
         warnings.filterwarnings("ignore", message="Consolidated metadata", category=ZarrUserWarning)
-        try:
-            xr.DataTree.from_dict(nodes).to_zarr(unfinished, mode="w", consolidated=True)
-            # a process that is stopped between these two steps leaves none: they are computed again
-            if stored is not None:
-                shutil.rmtree(path)
-            unfinished.rename(path)
-        finally:
-            shutil.rmtree(unfinished, ignore_errors=True)
+        xr.DataTree.from_dict(nodes).to_zarr(folder / path.name, mode="w", consolidated=True)
+        # a process that is stopped between these two steps leaves none: they are computed again
+        if stored is not None:
+            shutil.rmtree(path)
+        (folder / path.name).rename(path)
     return path, True
 
 

@@ -31,6 +31,7 @@ ANSWERED = (DONE, NO_SOLUTION)
 # Words for each status.
 STATUS_WORDS = {PENDING: "pending", DONE: "done", FAILED: "failed", NO_SOLUTION: "no solution"}
 
+ANSWERED_WORDS = tuple(STATUS_WORDS[state] for state in ANSWERED)
 STATUS_FLAGS = {word.replace(" ", "_"): value for value, word in STATUS_WORDS.items()}
 FIELDS = ("i", "j", "kind")
 

@@ -15,9 +15,11 @@ import xarray as xr
 from processes.commandline import sweep
 from processes.sweeping import assert_same_bits, write_spec
 
-from sweep_clustering.pipeline.publish.bundle import MANIFEST, SCORES, read_bundle, write_bundle
+from sweep_clustering.pipeline.publish.bundle import MANIFEST, SCORES, check_bundle, write_bundle
+from sweep_clustering.pipeline.scoring.raw import stored_scores
 from sweep_clustering.storage.archive import Archive, write_zip
-from sweep_clustering.sweeps.errors import InputError
+from sweep_clustering.storage.cube.manifest import read_manifest
+from sweep_clustering.sweeps.errors import InputError, present
 
 SWEEP = """name = "small"
 seed = 5
@@ -53,12 +55,12 @@ def members(path: Path) -> dict[str, bytes]:
 
 def test_the_cube_of_a_bundle_is_that_of_the_run(cube: Path, bundle: Path) -> None:
     assert_same_bits(cube, bundle)
-    content = read_bundle(bundle)
-    assert len(content.scores.cells) == 2 * 2 + 1 + 2 * (2 * 2 + 1)
-    assert content.manifest.plans.keys() == {"iris", "mix_k2"}
+    check_bundle(bundle)
+    assert len(present(stored_scores(bundle)).cells) == 2 * 2 + 1 + 2 * (2 * 2 + 1)
+    assert read_manifest(bundle).plans.keys() == {"iris", "mix_k2"}
     result = sweep("export", bundle, "--format", "raw", "--out", cube.with_name("raw"))
     assert result.exit_code == 0, result.output
-    assert (cube.parent / "raw" / "scores.csv").read_bytes() == content.archive.read(SCORES)
+    assert (cube.parent / "raw" / "scores.csv").read_bytes() == Archive(bundle).read(SCORES)
 
 
 @pytest.mark.filterwarnings("ignore")  # xarray's own, of stores without consolidated metadata
@@ -155,7 +157,7 @@ def test_a_bundle_that_is_not_as_its_manifest_says_is_refused(
     path = tmp_path / "bad.zip"
     write_zip(path, content.items())
     with pytest.raises(InputError) as caught:
-        read_bundle(path)
+        check_bundle(path)
     (problem,) = map(str, caught.value.problems)
     assert message in problem
     result = sweep("report", path)

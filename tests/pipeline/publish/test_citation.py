@@ -16,14 +16,16 @@ from click.testing import Result
 from processes.commandline import sweep
 
 from sweep_clustering.pipeline.check import published_hash
-from sweep_clustering.pipeline.publish.bundle import read_bundle, write_bundle
+from sweep_clustering.pipeline.publish.bundle import write_bundle
 from sweep_clustering.pipeline.publish.description import bibliography
 from sweep_clustering.pipeline.report.write import write_export, write_report
-from sweep_clustering.pipeline.scoring.raw import COLUMNS, OF_DATA, RAW, scored_cells
+from sweep_clustering.pipeline.scoring.raw import COLUMNS, OF_DATA, RAW, scored_cells, stored_scores
+from sweep_clustering.storage.archive import Archive
 from sweep_clustering.storage.cube.growth import open_cube
 from sweep_clustering.storage.cube.manifest import read_manifest
 from sweep_clustering.storage.files import Place
 from sweep_clustering.sweeps.data.builtin import REGISTRY
+from sweep_clustering.sweeps.errors import present
 from sweep_clustering.sweeps.words import SHIPPED
 
 METHOD = """
@@ -95,7 +97,7 @@ def test_everything_that_was_used_is_cited_with_licence_home_and_doi(cube: Path,
     printed = sweep("cite", cube)
     assert printed.exit_code == 0, printed.output
     assert sweep("cite", bundle).stdout == printed.stdout
-    assert read_bundle(bundle).archive.read("CITATION.bib").decode() == printed.stdout
+    assert Archive(bundle).read("CITATION.bib").decode() == printed.stdout
     entries = parsed(printed.stdout)
     assert list(entries) == [
         *("sweep", "source-paper", "data-iris", "data-secret", "data-open_data"),
@@ -134,12 +136,13 @@ def test_data_without_a_licence_are_named_and_left_out(cube: Path, bundle: Path)
     assert {"X", "labels_true"} <= {*tree["open_data"].data_vars} & {*tree["iris"].data_vars}
     archive = zipfile.ZipFile(bundle)
     assert not any(b"secret/X" in archive.read(name) for name in archive.namelist())
-    content = read_bundle(bundle)
-    assert [plan.name for plan in content.manifest.plans.values() if plan.left_out] == ["secret"]
-    text = content.archive.read("README.md").decode()
+    assert [plan.name for plan in read_manifest(bundle).plans.values() if plan.left_out] == ["secret"]
+    text = Archive(bundle).read("README.md").decode()
     assert "The features and the classes of secret are left out, because no licence" in text
     assert "| secret | not known | its author |" in text
-    scored = {raw.cell.dataset for raw in content.scores.cells if raw.scores["adjusted_rand"] > -2}
+    scored = {
+        raw.cell.dataset for raw in present(stored_scores(bundle)).cells if raw.scores["adjusted_rand"] > -2
+    }
     assert scored == {"iris", "secret", "open_data"}
     refused = sweep("report", bundle, "--cell", "secret/p=0.9/m=10/replicate=0/posterior")
     assert refused.exit_code == 2
@@ -258,7 +261,7 @@ def test_a_cube_merged_of_bundles_has_scores_of_data_that_are_on_this_machine(
 
 
 def test_no_path_of_the_machine_is_in_a_bundle(cube: Path, bundle: Path) -> None:
-    spec = read_bundle(bundle).manifest.spec
+    spec = read_manifest(bundle).spec
     assert [getattr(entry, "path", None) for entry in spec.grid.datasets] == [None, "secret.csv", "open.csv"]
     assert [method.path for method in spec.grid.methods[2:]] == ["own.py", "own.py"]
     assert str(cube.parent).encode() not in bundle.read_bytes()
@@ -268,7 +271,7 @@ def test_no_path_of_the_machine_is_in_a_bundle(cube: Path, bundle: Path) -> None
 
 @pytest.mark.slow
 def test_the_lines_of_the_readme_work(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = read_bundle(bundle).archive.read("README.md").decode()
+    text = Archive(bundle).read("README.md").decode()
     monkeypatch.chdir(bundle.parent)
     blocks = re.findall(r"```(\w+)\n(.*?)```", text, flags=re.DOTALL)
     assert [language for language, _ in blocks] == ["python", "python", "python", "bash"]
