@@ -71,7 +71,7 @@ def _row(folder: Path, n_samples: int, replicates: int) -> tuple[str, ...]:
         for has_checksums in (True, False):
             with ExitStack() as stack:
                 if not has_checksums:
-                    stack.enter_context(_without())
+                    stack.enter_context(_without_checksums())
                 times.setdefault(("write", has_checksums), []).append(_cpu(write))
                 times.setdefault(("read", has_checksums), []).append(_cpu(lambda: open_cube(cube).load()))
                 sizes[has_checksums] = sum(file.stat().st_size for file in cube.rglob("*") if file.is_file())
@@ -98,7 +98,7 @@ def _fill(cube: Path, results: dict[Block, dict[str, np.ndarray]]) -> None:
 
 
 @contextmanager
-def _without() -> Iterator[None]:
+def _without_checksums() -> Iterator[None]:
     """Write and expect no checksums."""
     entry = manifest.array_entry
 

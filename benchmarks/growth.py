@@ -244,7 +244,7 @@ def draw(costs: dict[tuple[str, str], list[Cost]], shapes: dict[str, NDArray[np.
     figure.savefig(path, dpi=110)
 
 
-def resident(key: str) -> float:
+def resident_memory(key: str) -> float:
     """Return the resident memory of this process in MiB: `VmRSS` now, `VmHWM` at most so far."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(key)) / 1024
@@ -257,7 +257,7 @@ def memory() -> str:
     X, labels = draw_mixture(rng, n_clusters=LARGE.K, n_samples=LARGE.N, n_features=LARGE.D)
     annotations = draw_annotations(rng, labels, p=0.9, m=LARGE.m)
     gc.collect()
-    before = resident("VmRSS")
+    before = resident_memory("VmRSS")
     layers = layers_from_annotations(annotations, 0.9)
     data = build_problem(X, layers, n_clusters=LARGE.K, model="posterior").data
     for array in new_population(data, 20):
@@ -267,7 +267,7 @@ def memory() -> str:
     began = time.process_time()
     local_search(data, state, rng)
     seconds = time.process_time() - began
-    above = resident("VmHWM") - before
+    above = resident_memory("VmHWM") - before
     return (
         f"N = {LARGE.N}, m = {LARGE.m}, K = {LARGE.K}, D = {LARGE.D}, posterior: "
         f"at most {above:.0f} MiB above the process that holds the data ({X.nbytes / 2**20:.0f} MiB); "

@@ -78,7 +78,7 @@ def _row(restart: float, viewers: int) -> tuple[object, ...]:
         progress = Progress(restarts=1, total=10**7, workers=WORKERS, left=1e4, at=time.time())
         progress.write(lease.generation.state, lease.files)
         RunFolder(cube).log.write_text("a line of a log that is neither short nor long\n" * 2000)
-        shares = _shares(cube, plan, cells, viewers)
+        shares = _core_shares(cube, plan, cells, viewers)
     labels = f"{1000 * restart:.0f} ms", f"{cells:.0f}", viewers
     return (*labels, *(f"{100 * share:.2f} %" for share in (*shares, sum(shares))))
 
@@ -94,7 +94,7 @@ class Timed(Feed):
         self.cpu_seconds = time.thread_time()
 
 
-def _shares(cube: Path, plan: DatasetPlan, rate: float, viewers: int) -> tuple[float, float, float]:
+def _core_shares(cube: Path, plan: DatasetPlan, rate: float, viewers: int) -> tuple[float, float, float]:
     """Return the shares of a core for the driver's thread, the page's thread, and all answers."""
     busy = [
         (f"10.0.0.{n % 250}:{n}", f"node{n}", "17", f"a/p=0.9/m=60/replicate=3/posterior {n}", float(n))

@@ -33,7 +33,7 @@ from light_workers import light_cluster
 from processes.sweeping import batches_of
 from rich.console import Console
 from tables import Sentence, Table, show
-from watching import WHO, NoWork, Watch, cpu_seconds, watching
+from watching import WHO, NoWork, Watch, cpu_seconds, watch_executors
 
 from sweep_clustering.pipeline.cluster import connect
 from sweep_clustering.pipeline.cluster.executor import DaskExecutor
@@ -114,7 +114,7 @@ def run(
     name = load_sweep(spec).name if part is None else part_of(load_sweep(spec), part).name
     watch = Watch(restarts, spec.parent / f"{name}.run")
     batches = make_batches if batch is None else batches_of(batch)
-    with watching(watch, seconds), patch("sweep_clustering.pipeline.run.head.make_batches", batches):
+    with watch_executors(watch, seconds), patch("sweep_clustering.pipeline.run.head.make_batches", batches):
         code = submit(spec, Options(results=spec.parent, **choices), Console(stderr=True))
     if code != 0 or watch.done != restarts:
         raise RuntimeError(f"exit code {code}, {watch.done} of {restarts} restarts")

@@ -138,7 +138,7 @@ def compare(name: str, X: NDArray[np.float64], truth: NDArray[np.int16], layers:
     )
 
 
-def overall(rows: list[Row], best: dict[str, float]) -> Iterator[tuple[object, ...]]:
+def overall_rows(rows: list[Row], best: dict[str, float]) -> Iterator[tuple[object, ...]]:
     """Yield the means of both halves and of all sets, and the sets that are lost."""
     for half, part in {"tuned on": rows[0::2], "not seen": rows[1::2], "both": rows}.items():
         means, lost, seconds = summary(part)
@@ -168,7 +168,7 @@ def main(names: tuple[str, ...], suite: Path, write: bool) -> None:
             for row in pool.map(partial(measure_set, suite, SETTINGS[name]), best):
                 rows.append(row)
                 click.echo(f"{name} {row.name:22} {row}", err=True)
-        texts = {OVERALL[name].name: OVERALL[name].markdown(overall(rows, best))}
+        texts = {OVERALL[name].name: OVERALL[name].markdown(overall_rows(rows, best))}
         if name == "p09":
             cells = [
                 (

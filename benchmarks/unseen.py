@@ -98,7 +98,7 @@ def measure_pairs(task: tuple[str, float, float, int]) -> Row:
     )
 
 
-def overall(scores: dict[float, list[Row]]) -> Iterator[tuple[object, ...]]:
+def overall_rows(scores: dict[float, list[Row]]) -> Iterator[tuple[object, ...]]:
     """Yield the means of each half at each accuracy."""
     for p, (half, names) in product(ACCURACIES, HALVES.items()):
         part = [row for row in scores[p] if row.name in names]
@@ -139,7 +139,10 @@ def main(write: bool) -> None:
             grid = list(product(PAIR_TABLES, SHARES, LOWEST, range(DRAWS)))
             pair_scores = list(pool.map(measure_pairs, grid, chunksize=4))
     scores = {p: rows[number * len(names) : (number + 1) * len(names)] for number, p in enumerate(ACCURACIES)}
-    tables = {OVERALL.name: OVERALL.markdown(overall(scores)), EACH.name: EACH.markdown(table_rows(scores))}
+    tables = {
+        OVERALL.name: OVERALL.markdown(overall_rows(scores)),
+        EACH.name: EACH.markdown(table_rows(scores)),
+    }
     if pair_scores:
         tables[PAIRS.name] = PAIRS.markdown(pair_rows(pair_scores))
     show(tables, write=write)

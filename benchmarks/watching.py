@@ -152,7 +152,7 @@ def cpu_seconds() -> dict[str, float]:
 
 
 @contextmanager
-def watching(watch: Watch, seconds: float | None) -> Iterator[None]:
+def watch_executors(watch: Watch, seconds: float | None) -> Iterator[None]:
     """Watch every executor. If `seconds` are given, restarts sleep so long in place of the solver."""
 
     def wrap(results: Any) -> Any:

@@ -93,7 +93,7 @@ def raw_data() -> Path:
 
 
 @pytest.fixture(scope="session")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with the tiny sweep and its finished cube; it is for reading only."""
     from processes.sweeping import run, write_spec
 
@@ -103,7 +103,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def everything(tmp_path_factory: pytest.TempPathFactory) -> Everything:
+def all_sweeps(tmp_path_factory: pytest.TempPathFactory) -> Everything:
     """Return what sweeps with every axis compute and show, as in `tests/golden`; it takes a minute."""
     from golden import run_everything
 

@@ -43,7 +43,7 @@ FORBIDDEN = re.compile(
 
 
 @pytest.fixture(scope="module")
-def tracked() -> list[Path]:
+def tracked_files() -> list[Path]:
     if shutil.which("git") is None or not (ROOT / ".git").exists():
         pytest.skip("not a git checkout")
     listed = subprocess.run(
@@ -77,19 +77,23 @@ def test_light_packages_stay_light(package: str) -> None:
     assert libraries - set(sys.stdlib_module_names) <= ALLOWED[package]
 
 
-def test_top_level_holds_nothing_else(tracked: list[Path]) -> None:
-    assert {path.parts[0] for path in tracked} <= TOP_LEVEL
+def test_top_level_holds_nothing_else(tracked_files: list[Path]) -> None:
+    assert {path.parts[0] for path in tracked_files} <= TOP_LEVEL
 
 
-def test_modules_stay_short(tracked: list[Path]) -> None:
-    lengths = {path: len((ROOT / path).read_bytes().splitlines()) for path in tracked if path.suffix == ".py"}
+def test_modules_stay_short(tracked_files: list[Path]) -> None:
+    lengths = {
+        path: len((ROOT / path).read_bytes().splitlines()) for path in tracked_files if path.suffix == ".py"
+    }
     assert {path: length for path, length in lengths.items() if length > 900} == {}
 
 
-def test_every_room_has_its_tests(tracked: list[Path]) -> None:
-    assert [path for path in tracked if path.parts[0] == "tests" and path.name == "__init__.py"] == []
-    rooms = {path.parent for path in tracked if path.name == "__init__.py" and path.parts[0] in PACKAGES}
-    tests = [path for path in tracked if path.parts[0] == "tests" and path.name.startswith("test_")]
+def test_every_room_has_its_tests(tracked_files: list[Path]) -> None:
+    assert [path for path in tracked_files if path.parts[0] == "tests" and path.name == "__init__.py"] == []
+    rooms = {
+        path.parent for path in tracked_files if path.name == "__init__.py" and path.parts[0] in PACKAGES
+    }
+    tests = [path for path in tracked_files if path.parts[0] == "tests" and path.name.startswith("test_")]
     tested = {path.parent.relative_to("tests") for path in tests}
     tested |= {path.parent for path in tested} | {
         path.parent.relative_to("tests") / path.stem.removeprefix("test_") for path in tests
@@ -106,8 +110,8 @@ def test_every_promise_names_its_tests() -> None:
     ] == []
 
 
-def test_pages_name_files_that_exist(tracked: list[Path]) -> None:
-    pages = [path for path in tracked if path.suffix == ".md" and path.name != "CHANGELOG.md"]
+def test_pages_name_files_that_exist(tracked_files: list[Path]) -> None:
+    pages = [path for path in tracked_files if path.suffix == ".md" and path.name != "CHANGELOG.md"]
     named = {
         (page, name)
         for page in pages
@@ -120,9 +124,9 @@ def test_pages_name_files_that_exist(tracked: list[Path]) -> None:
     assert [f"{page}: {name}" for page, name in sorted(named) if not (ROOT / name).is_file()] == []
 
 
-def test_no_file_speaks_of_one_machine(tracked: list[Path]) -> None:
+def test_no_file_speaks_of_one_machine(tracked_files: list[Path]) -> None:
     places = []
-    for path in tracked:
+    for path in tracked_files:
         content = (ROOT / path).read_bytes()
         if b"\0" not in content and FORBIDDEN.search(text := content.decode()):
             lines = enumerate(text.splitlines(), start=1)
@@ -163,8 +167,8 @@ OWN_FILES = {
 """Where files are opened that no user names, or not to be read."""
 
 
-def test_files_that_a_user_names_have_one_door(tracked: list[Path]) -> None:
-    modules = [path for path in tracked if path.parts[0] in PACKAGES and path.suffix == ".py"]
+def test_files_that_a_user_names_have_one_door(tracked_files: list[Path]) -> None:
+    modules = [path for path in tracked_files if path.parts[0] in PACKAGES and path.suffix == ".py"]
     opening = [str(path) for path in modules if READS.search((ROOT / path).read_text())]
     assert [path for path in opening if not path.startswith(tuple(OWN_FILES))] == []
     assert [name for name in OWN_FILES if not any(path.startswith(name) for path in opening)] == []

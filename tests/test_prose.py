@@ -28,7 +28,7 @@ def names(text: str, file: str = GUIDE) -> set[str]:
 
 
 @pytest.fixture
-def plain(monkeypatch: pytest.MonkeyPatch) -> None:
+def plain_rooms(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(prose.RULES["plain"], "rooms", ["pipeline/example.py"])
 
 
@@ -37,7 +37,7 @@ def docstring(sentence: str) -> set[str]:
 
 
 @pytest.mark.parametrize("name", [name for name, rule in prose.OWN.items() if "find" in rule])
-@pytest.mark.usefixtures("plain")
+@pytest.mark.usefixtures("plain_rooms")
 def test_a_rule_finds_its_bad_sentence_and_not_the_mended_one(name: str) -> None:
     rule = prose.OWN[name]
     check = docstring if rule.get("only") == ["docstring"] else names
@@ -71,7 +71,7 @@ def rows(X, each):
 '''
 
 
-@pytest.mark.usefixtures("plain")
+@pytest.mark.usefixtures("plain_rooms")
 def test_docstrings_comments_and_names_are_checked_in_plain_rooms() -> None:
     findings = [(finding.line, finding.rule) for finding in prose.check_text(CODE, "pipeline/example.py")]
     assert sorted(findings) == [

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from checkout import ROOT
-from cubes.small import SPEC, draw_inputs, filled, make_plan, with_unions
+from cubes.small import SPEC, draw_inputs, filled_cube, make_plan, with_unions
 
 import sweep_clustering
 from sweep_clustering.storage.cube.growth import create
@@ -23,7 +23,7 @@ LIBRARIES |= {"pandas", "pydantic", "scipy", "sklearn"}
 RESULTS = {"sweep_clustering.storage", "xarray", "distributed"}
 
 
-def loaded(code: str) -> set[str]:
+def loaded_packages(code: str) -> set[str]:
     """Return packages, and our folders, that a fresh process has loaded after some code."""
     code += "; import sys; print(*sys.modules)"
     process = subprocess.run(
@@ -47,7 +47,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     create(folder / "results" / "quick.zarr", plans, draw_inputs, SPEC)
     grid = {"m": (75,), "n_samples": 150, "n_features": 4, "n_clusters": 3}
     shapes = with_unions(make_plan("iris", models=("conditional-any",), **grid))
-    filled(folder / "results" / "shapes.zarr", [shapes])
+    filled_cube(folder / "results" / "shapes.zarr", [shapes])
     return folder
 
 
@@ -71,7 +71,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 
 def test_a_name_loads_what_it_needs_alone() -> None:
-    names = loaded("import sweep_clustering; dir(sweep_clustering); sweep_clustering.__version__")
+    names = loaded_packages("import sweep_clustering; dir(sweep_clustering); sweep_clustering.__version__")
     assert not names & (OURS | LIBRARIES | {"xarray", "zarr"})
-    assert not loaded("from sweep_clustering import load_sweep") & (RESULTS | {"numba"})
-    assert not loaded("from sweep_clustering import AnnotatedClustering") & RESULTS
+    assert not loaded_packages("from sweep_clustering import load_sweep") & (RESULTS | {"numba"})
+    assert not loaded_packages("from sweep_clustering import AnnotatedClustering") & RESULTS

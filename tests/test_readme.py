@@ -81,7 +81,7 @@ def consoles() -> list[tuple[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def printed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+def printed_outputs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     """Return a folder with the files of the tutorial, and the outputs of the README's commands there."""
     folder = tmp_path_factory.mktemp("readme")
     run("-c", blocks(r"\{code-cell\} python", TUTORIAL)[0], folder=folder)
@@ -91,20 +91,22 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
 
 
 @pytest.fixture(scope="module")
-def folder(printed: tuple[Path, list[str]]) -> Path:
-    return printed[0]
+def folder(printed_outputs: tuple[Path, list[str]]) -> Path:
+    return printed_outputs[0]
 
 
 @pytest.mark.slow
 def test_output_is_what_the_command_prints(
-    printed: tuple[Path, list[str]], pytestconfig: pytest.Config
+    printed_outputs: tuple[Path, list[str]], pytestconfig: pytest.Config
 ) -> None:
     """`pytest tests/test_readme.py -n 0 -m slow --golden` writes it into the README again."""
 
     page = README
-    outputs = [(old, new) for (_, old), new in zip(consoles(), printed[1], strict=True) if old]
+    outputs = [(old, new) for (_, old), new in zip(consoles(), printed_outputs[1], strict=True) if old]
     (example,) = blocks("python")
-    outputs.append((example[example.rindex("  # ") :], f"  # {run('-c', example, folder=printed[0])}"))
+    outputs.append(
+        (example[example.rindex("  # ") :], f"  # {run('-c', example, folder=printed_outputs[0])}")
+    )
     assert len(outputs) == 3
     for old, new in outputs:
         if old.endswith("...\n"):  # the README has the first lines of a long output
@@ -200,7 +202,7 @@ def test_every_design_and_the_defaults_of_stopping_are_explained() -> None:
     assert re.findall(r"^\| `([\w-]+)` \|", table, flags=re.MULTILINE) == list(DESIGNS)
 
 
-def _explained(text: str) -> dict[str, str]:
+def _explanations(text: str) -> dict[str, str]:
     return dict(re.findall(r"^\| `(\w+)` \| `?([^|`]+?)`? \| .* \|$", text, flags=re.MULTILINE))
 
 
@@ -224,7 +226,7 @@ def test_the_tables_of_the_sweep_file_have_every_key_and_its_default() -> None:
     first, start, remaining = (before + heading + after).partition("**Tables of your own**")
     of_tables, of_annotations, last = remaining.partition("**Annotations of your own**")
     parts = (first + start + of_annotations + last, title + of_asking, of_tables)
-    explained, asking, of_columns = map(_explained, parts)
+    explained, asking, of_columns = map(_explanations, parts)
     assert of_columns == tables
     assert asking == {key: getattr(value, "text", str(value)) for key, value in dict(Ask()).items()}
     stop = {
@@ -303,7 +305,8 @@ def test_the_badges_say_what_the_project_says() -> None:
 def test_the_citation_is_of_this_version() -> None:
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert (citation["version"], citation["license"]) == (project["version"], project["license"])
+    assert citation["version"] == project["version"]
+    assert citation["license"] == project["license"]
 
 
 def test_linked_files_exist() -> None:

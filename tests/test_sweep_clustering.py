@@ -133,7 +133,7 @@ def test_a_package_called_kernels_and_ours_leave_each_other_alone(tmp_path: Path
             pytest.skip(f"the package kernels could not be installed: {process.stderr.splitlines()[-1]}")
         assert process.returncode == 0, process.stderr
 
-    def working() -> list[str]:
+    def working_imports() -> list[str]:
         codes = {
             name: run(python, "-W", "ignore", "-c", code, folder=tmp_path) for name, code in IMPORTS.items()
         }
@@ -141,13 +141,13 @@ def test_a_package_called_kernels_and_ours_leave_each_other_alone(tmp_path: Path
 
     install("sweep-clustering")
     install("kernels")
-    assert working() == ["sweep-clustering", "kernels"]
+    assert working_imports() == ["sweep-clustering", "kernels"]
     pip("uninstall", "--yes", "sweep-clustering")
-    assert working() == ["kernels"]
+    assert working_imports() == ["kernels"]
     install("sweep-clustering")
-    assert working() == ["sweep-clustering", "kernels"]
+    assert working_imports() == ["sweep-clustering", "kernels"]
     pip("uninstall", "--yes", "kernels")
-    assert working() == ["sweep-clustering"]
+    assert working_imports() == ["sweep-clustering"]
 
 
 @pytest.mark.parametrize(("option", "variables"), [(["-O"], {}), ([], {"PYTHONOPTIMIZE": "2"})])

@@ -57,7 +57,7 @@ def end(how: object, message: str = "") -> None:
     raise SystemExit(how) if isinstance(how, int) else InputError([Problem("a", str(how), "c")])
 
 
-def turning(path: Path, *arguments: object) -> None:
+def run_endlessly(path: Path, *arguments: object) -> None:
     while True:
         pass
 
@@ -67,7 +67,7 @@ def turning(path: Path, *arguments: object) -> None:
     [
         (lambda path, *arguments: {}["planted"], "KeyError: 'planted'"),
         (lambda path, *arguments: time.sleep(60), "took longer than 20 s of processors, or 0.5 s in all"),
-        (turning, "took longer than 0.5 s of processors, or 180 s in all"),
+        (run_endlessly, "took longer than 0.5 s of processors, or 180 s in all"),
         (lambda *_: end(7), "exit code 7"),
         (lambda *_: end("b", "Traceback (most recent call last):\n"), "a traceback on stderr"),
         (lambda path, *_: end(path.with_name("more").touch()), "changed outside of the results: "),
@@ -79,7 +79,7 @@ def test_a_planted_bug_is_found(
 ) -> None:
     monkeypatch.setattr(trial, "MOST_BYTES", 200_000_000)
     monkeypatch.setitem(READERS, ".npz", bug)
-    monkeypatch.setattr(trial, "SECONDS", 0.5 if bug is turning else 20.0)
+    monkeypatch.setattr(trial, "SECONDS", 0.5 if bug is run_endlessly else 20.0)
     monkeypatch.setattr(trial, "PATIENCE", 0.5 if "0.5 s in all" in message else 180.0)
     outcome = run_trial("npz_table", 3, templates, tmp_path / "trial")
     assert message in str(outcome)

@@ -12,7 +12,7 @@ Score = Callable[[str, float, int], float]
 """Of the design, m / N and the unit."""
 
 
-def designed(
+def designed_cells(
     score: Score,
     *,
     datasets: tuple[str, ...] = ("a",),
@@ -37,6 +37,6 @@ def designed(
     return table(rows).assign(**{name: [row.get(name) for row in rows] for name in ("design", "m_over_n")})
 
 
-def written(*datasets: str) -> dict[tuple[str, int], str]:
+def written_m(*datasets: str) -> dict[tuple[str, int], str]:
     """Return the text of each m in a sweep file."""
     return {(dataset, m): text for dataset in datasets for m, text in WRITTEN.items()}

@@ -101,7 +101,11 @@ def run_everything(folder: Path) -> Everything:
     shutil.copytree(GOLDEN / "sweeps", folder, dirs_exist_ok=True)
     shutil.copy(ROOT / "sweeps" / "quick.toml", folder)
     figures: dict[str, str] = {}
-    with contextlib.chdir(folder), patch.object(socket, "gethostname", return_value=HOST), described(figures):
+    with (
+        contextlib.chdir(folder),
+        patch.object(socket, "gethostname", return_value=HOST),
+        label_figures(figures),
+    ):
         bits, texts = {}, {}
         for name, code in SWEEPS.items():
             result = sweep("submit", f"{name}.toml", "--workers", 0)
@@ -112,14 +116,14 @@ def run_everything(folder: Path) -> Everything:
             settle(Path("results", f"{name}.zarr"))
         for name, arguments in COMMANDS.items():
             figures.clear()
-            text = stable(transcript(*arguments), folder)
+            text = stable_text(transcript(*arguments), folder)
             texts[f"{name}.txt"] = RECORDS.sub(lambda match: records_text(match[0]), text)
             if name in FOLDERS:
-                texts |= {f"{name}/{path}": text for path, text in written(Path("results", FOLDERS[name]))}
+                texts |= {f"{name}/{path}": text for path, text in page_texts(Path("results", FOLDERS[name]))}
                 drawings = (f"# {path}\n{text}" for path, text in sorted(figures.items()))
                 texts[f"{name}/figures.txt"] = "\n".join(drawings)
         bits["everything.scores"] = digests(Path("results", "everything.scores.zarr"), ())
-    return Everything(bits, {name: stable(text, folder) for name, text in texts.items()})
+    return Everything(bits, {name: stable_text(text, folder) for name, text in texts.items()})
 
 
 def digests(cube: Path, without: tuple[str, ...] = tuple(RUN_DEPENDENT)) -> Digests:
@@ -174,7 +178,7 @@ def transcript(*arguments: str) -> str:
     return f"$ sweep {' '.join(arguments)}\n{result.stdout}{errors}exit {result.exit_code}\n"
 
 
-def written(folder: Path) -> Iterator[tuple[str, str]]:
+def page_texts(folder: Path) -> Iterator[tuple[str, str]]:
     """Yield the pages of a folder, the columns of its tables, and the names of all files."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     yield "files.txt", "".join(f"{path.relative_to(folder)}\n" for path in files)
@@ -186,7 +190,7 @@ def written(folder: Path) -> Iterator[tuple[str, str]]:
 
 def read_table(path: Path) -> pd.DataFrame:
     """Read a CSV file, with a name for each column, and numbers of nine digits."""
-    table = pd.read_csv(io.StringIO(stable(path.read_text(encoding="utf-8"), path.parent)), dtype=str)
+    table = pd.read_csv(io.StringIO(stable_text(path.read_text(encoding="utf-8"), path.parent)), dtype=str)
     return table.fillna("")
 
 
@@ -219,7 +223,7 @@ def records_text(text: str) -> str:
     return f"[{table_text(table)}]"
 
 
-def stable(text: str, folder: Path) -> str:
+def stable_text(text: str, folder: Path) -> str:
     """Return the text with marks for times, the folder and this release, and numbers of nine digits."""
     text = text.replace(str(folder), "FOLDER")
     text = re.sub(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?( UTC|Z|\+00:00)", "TIME", text)
@@ -229,7 +233,7 @@ def stable(text: str, folder: Path) -> str:
 
 
 @contextlib.contextmanager
-def described(figures: dict[str, str]) -> Iterator[None]:
+def label_figures(figures: dict[str, str]) -> Iterator[None]:
     """Describe each figure by its name and do not draw it, which saves nine tenths of the time."""
 
     def save(figure: Figure, target: Any, **options: object) -> None:

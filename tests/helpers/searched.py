@@ -13,7 +13,7 @@ SEARCHES = (
 MORE = ("objective", "hits", "search", "design", "covariance_shape")
 
 
-def searched(
+def search_draws(
     names: tuple[str, ...] = ("first", "second"), *, datasets: tuple[str, ...] = ("a", "b")
 ) -> pd.DataFrame:
     """Return four redraws of a model and a baseline, and a method.
@@ -43,7 +43,7 @@ def searched(
 
 def other_shapes() -> pd.DataFrame:
     """Return cells of a model that chooses its shape; the second search chose another one in redraw 1."""
-    cells = searched()
+    cells = search_draws()
     is_changed = (cells["search"] == "second") & (cells["replicate"] == 1) & (cells["model"] == "posterior")
     shapes = cells["covariance_shape"].where(cells["model"] != "posterior", "full").mask(is_changed, "tied")
     return cells.assign(covariance_shape=shapes)

@@ -16,7 +16,7 @@ from unittest.mock import Mock
 
 import pytest
 from checkout import ROOT
-from processes.other_user import SOMEBODY, STRANGER, do_as, needs_root, open_folder, user
+from processes.other_user import SOMEBODY, STRANGER, as_user, do_as, needs_root, open_folder
 
 from sweep_clustering.kernels import cache
 from sweep_clustering.kernels.cache import (
@@ -31,7 +31,7 @@ from sweep_clustering.kernels.jit import jit
 # Folders that nobody else can change or replace: every step of the way to them is looked at.
 
 
-def trusts(path: Path) -> bool:
+def is_trusted(path: Path) -> bool:
     """Return whether `path` is opened and leads to that folder."""
     try:
         descriptor = open_trusted(path)
@@ -42,16 +42,16 @@ def trusts(path: Path) -> bool:
     return True
 
 
-def made(path: Path, mode: int) -> Path:
+def make_folder(path: Path, mode: int) -> Path:
     path.mkdir()
     path.chmod(mode)
     return path
 
 
 def test_missing_folders_are_made_for_the_user_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert trusts(tmp_path / "a" / "b" / ".." / "b")
+    assert is_trusted(tmp_path / "a" / "b" / ".." / "b")
     assert [path.stat().st_mode & 0o777 for path in (tmp_path / "a", tmp_path / "a" / "b")] == [0o700] * 2
-    assert trusts(Path("/"))
+    assert is_trusted(Path("/"))
     # a user who can write to the working directory can replace its entries
     monkeypatch.chdir(tmp_path)
     tmp_path.chmod(0o777)
@@ -59,13 +59,13 @@ def test_missing_folders_are_made_for_the_user_alone(tmp_path: Path, monkeypatch
         OwnFolder(Path("a"), "kernels")
     # a sticky folder may be passed and not used
     tmp_path.chmod(0o1777)
-    assert trusts(tmp_path / "own")
-    assert not trusts(tmp_path)
+    assert is_trusted(tmp_path / "own")
+    assert not is_trusted(tmp_path)
 
 
 @pytest.mark.parametrize("mode", [0o775, 0o757, 0o2775])
 def test_folder_on_the_way_that_others_may_write_to(tmp_path: Path, mode: int) -> None:
-    above = made(tmp_path / "above", mode)
+    above = make_folder(tmp_path / "above", mode)
     words = rf"{above} belongs to .*, mode {mode:04o}: chmod {'go' if mode & 2 else 'g'}-w"
     for path in (above / "x" / "y", above):
         with pytest.raises(PermissionError, match=words):
@@ -79,10 +79,10 @@ def test_links_of_the_user_are_followed_step_by_step(tmp_path: Path) -> None:
     targets = {"absolute": real, "relative": "data/../data/real", "chain": "absolute"}
     for name, target in targets.items():
         (tmp_path / name).symlink_to(target)
-        assert trusts(tmp_path / name / name)
+        assert is_trusted(tmp_path / name / name)
         assert (real / name).is_dir()
     (tmp_path / "data").chmod(0o777)
-    assert not any(trusts(tmp_path / name / name) for name in targets)
+    assert not any(is_trusted(tmp_path / name / name) for name in targets)
     (tmp_path / "round").symlink_to("round")
     with pytest.raises(OSError, match="symbolic links"):
         open_trusted(tmp_path / "round" / "x")
@@ -93,17 +93,17 @@ def test_links_of_the_user_are_followed_step_by_step(tmp_path: Path) -> None:
 def test_what_another_user_made_is_refused(victim: int) -> None:
     """Everybody may make entries in a temporary folder, but nobody may rename those of others."""
     with open_folder() as top:
-        shared, private = made(top / "shared", 0o1777), made(top / "own", 0o755)
+        shared, private = make_folder(top / "shared", 0o1777), make_folder(top / "own", 0o755)
         os.chown(private, victim, victim)
         attacks = (
             "mkdir -m 700 $1/a; mkdir -m 1777 $1/b; mkdir -m 755 $1/real; "
             "ln -s $1/real $1/c; ln -s /usr/lib $1/d; ln -s $2 $1/e"
         )
         do_as(STRANGER, attacks, shared, private)
-        with user(victim):
-            assert not any(trusts(shared / name / "y") for name in "abcde")
-            assert trusts(shared / "mine" / "y")
-            assert trusts(private / "y")
+        with as_user(victim):
+            assert not any(is_trusted(shared / name / "y") for name in "abcde")
+            assert is_trusted(shared / "mine" / "y")
+            assert is_trusted(private / "y")
 
 
 @needs_root
@@ -116,12 +116,12 @@ def test_links_of_root_are_followed() -> None:
         (top / "home").symlink_to("data/home")
         # Folders on the way need not be readable.
         (top / "data").chmod(0o711)
-        with user(SOMEBODY):
-            assert trusts(top / "home" / "somebody" / ".cache")
-        assert not trusts(home / ".cache")
+        with as_user(SOMEBODY):
+            assert is_trusted(top / "home" / "somebody" / ".cache")
+        assert not is_trusted(home / ".cache")
         os.chown(top / "home", STRANGER, STRANGER, follow_symlinks=False)
-        with user(SOMEBODY):
-            assert not trusts(top / "home" / "somebody" / ".cache")
+        with as_user(SOMEBODY):
+            assert not is_trusted(top / "home" / "somebody" / ".cache")
 
 
 @pytest.fixture
@@ -169,7 +169,7 @@ def test_files_that_are_strange_are_not_read(folder: OwnFolder, change: str) -> 
 
 
 def test_folder_itself_is_no_link_and_closed_to_others(tmp_path: Path) -> None:
-    leaf = made(tmp_path / "leaf", 0o750)
+    leaf = make_folder(tmp_path / "leaf", 0o750)
     with pytest.raises(PermissionError, match=f"mode 0750: chmod 700 {leaf}"):
         OwnFolder(tmp_path, "leaf")
     leaf.rename(tmp_path / "real")
@@ -184,7 +184,7 @@ def test_folder_itself_is_no_link_and_closed_to_others(tmp_path: Path) -> None:
 @pytest.fixture(autouse=True)
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a temporary folder apart from that of the machine, without a folder of this run."""
-    folder = made(tmp_path / "temporary", 0o700)
+    folder = make_folder(tmp_path / "temporary", 0o700)
     monkeypatch.setattr("tempfile.tempdir", str(folder))
     monkeypatch.setenv("SWEEP_CACHE_OF_THIS_RUN", "")  # the tested code sets it; so it is taken back
     monkeypatch.setattr(cache, "logged", set())
@@ -214,7 +214,7 @@ def test_folder_that_others_could_change_is_replaced_for_this_run(
     tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A home of mode 0775 is common where every user has a private group."""
-    home = made(tmp_path / "home", 0o775)
+    home = make_folder(tmp_path / "home", 0o775)
     monkeypatch.setenv("SWEEP_CACHE_DIR", str(home / "cache"))
     first = place()
     assert first.is_relative_to(temporary)
@@ -251,7 +251,7 @@ print(sweep_clustering.kernels.jit.FOLDER.path, os.path.isdir(sweep_clustering.k
 
 
 def test_processes_of_a_run_share_its_folder_which_ends_with_it(tmp_path: Path) -> None:
-    shared = made(tmp_path / "shared", 0o777)
+    shared = make_folder(tmp_path / "shared", 0o777)
     process = run(FOLDERS, tmp_path, SWEEP_CACHE_DIR=str(shared), SCRIPT=FOLDERS, TMPDIR=str(tmp_path))
     child, parent = process.stdout.splitlines()
     place, is_there = child.split()
@@ -475,7 +475,7 @@ def test_planted_files_are_not_unpickled(victim: int, squat: str, tmp_path: Path
     """Another user makes the folder first, waits for the victim's own in it, swaps that and fills it."""
     with open_folder() as top:
         copy_of_kernels(top / "copy", inner=INNER.format(1), outer=OUTER)
-        temporary, marker = made(top / "temporary", 0o1777), made(top / "marker", 0o1777)
+        temporary, marker = make_folder(top / "temporary", 0o1777), make_folder(top / "marker", 0o1777)
         environment = os.environ | {"PYTHONPATH": str(top / "copy"), "PYTHONDONTWRITEBYTECODE": "1"}
         environment |= {"HOME": str(temporary), "TMPDIR": str(temporary)}
         environment.pop("SWEEP_CACHE_DIR", None)

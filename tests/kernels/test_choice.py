@@ -30,18 +30,18 @@ X = np.array([[0.0], [2.0], [10.0], [12.0]])
 LABELS = np.array([0, 0, 1, 1])
 
 
-def predicted(logs: object, right: object, weights: object = None, agreeing: object = 0.0) -> HeldOut:
+def predictions(logs: object, right: object, weights: object = None, agreeing: object = 0.0) -> HeldOut:
     """Return predictions from one value for each annotation, or one for all."""
     arrays = np.broadcast_arrays(logs, right, 1.0 if weights is None else weights, agreeing)
     return HeldOut(*(np.array(array) for array in arrays))
 
 
 def test_the_accuracy_of_certain_pairs_is_the_share_that_agrees() -> None:
-    accuracy = estimated_accuracy(predicted(0.0, True, agreeing=[1.0] * 8 + [0.0] * 2))
+    accuracy = estimated_accuracy(predictions(0.0, True, agreeing=[1.0] * 8 + [0.0] * 2))
     assert accuracy == pytest.approx((0.8, math.sqrt(0.8 * 0.2 / 10)))
-    assert estimated_accuracy(predicted(0.0, True, [8.0, 2.0], [1.0, 0.0])) == pytest.approx(accuracy)
+    assert estimated_accuracy(predictions(0.0, True, [8.0, 2.0], [1.0, 0.0])) == pytest.approx(accuracy)
     for share, end in ((0.999, 0.999), (0.001, 0.5), (0.5, 0.5)):
-        value, error = estimated_accuracy(predicted(0.0, True, agreeing=[share] * 5))
+        value, error = estimated_accuracy(predictions(0.0, True, agreeing=[share] * 5))
         assert value == end
         assert math.isnan(error)
 
@@ -107,13 +107,13 @@ def test_a_simpler_candidate_wins_within_half_a_standard_error() -> None:
     rng = np.random.default_rng(0)
     base = rng.normal(size=400)
 
-    def chosen(gain: float) -> str:
+    def choose_shape(gain: float) -> str:
         noise = rng.normal(size=400)
         noise -= noise.mean()
         logs = {"spherical": base, "diagonal": base - 1.0, "full": base + gain * noise.std() / 20 + noise}
-        return module.simplest_of_the_best({name: predicted(values, True) for name, values in logs.items()})
+        return module.simplest_of_the_best({name: predictions(values, True) for name, values in logs.items()})
 
-    assert [chosen(gain) for gain in (0.4, 0.6, -0.1)] == ["spherical", "full", "spherical"]
+    assert [choose_shape(gain) for gain in (0.4, 0.6, -0.1)] == ["spherical", "full", "spherical"]
 
 
 OPTIONS: dict[str, Any] = {"n_clusters": 2, "model": "conditional", "covariance": "spherical", "seed": SEED}
@@ -167,11 +167,11 @@ def test_a_fit_never_sees_what_is_held_out(monkeypatch: pytest.MonkeyPatch) -> N
     def pairs(array: np.ndarray) -> set[tuple[int, ...]]:
         return set(map(tuple, np.sort(array, axis=1).tolist()))
 
-    def watched(X: np.ndarray, layers: list[Layer], **options: Any) -> Problem:
+    def build_watched(X: np.ndarray, layers: list[Layer], **options: Any) -> Problem:
         training.append(pairs(np.concatenate([layer.pairs for layer in layers])))
         return real(X, layers, **options)
 
-    monkeypatch.setattr(module, "build_problem", watched)
+    monkeypatch.setattr(module, "build_problem", build_watched)
     module.held_out(np.random.default_rng(0).normal(size=(30, 2)), LAYERS, annotations, **OPTIONS)
     tested = [pairs(annotations.pairs[annotations.folds == fold]) for fold in range(FOLDS)]
     assert training == [pairs(PAIRS) - fold for fold in tested]
@@ -195,8 +195,8 @@ def test_log_probabilities_are_those_of_the_answers() -> None:
 
 
 def test_gains_are_paired_and_weighted() -> None:
-    first = predicted([-1.0, -2.0, -3.0], True, [1.0, 2.0, 1.0])
-    second = predicted([-2.0, -2.5, -3.0], False, [1.0, 2.0, 1.0])
+    first = predictions([-1.0, -2.0, -3.0], True, [1.0, 2.0, 1.0])
+    second = predictions([-2.0, -2.5, -3.0], False, [1.0, 2.0, 1.0])
     assert first.gain_over(second) == pytest.approx((0.5, np.sqrt(0.5**2 + 0 + 0.5**2) / 4))
     assert first.share_right == 1.0
     assert second.share_right == 0.0
@@ -206,14 +206,14 @@ def test_gains_are_paired_and_weighted() -> None:
 # Labels of rows: whole rows are held out.
 
 
-def labelled(n_rows: int = 60) -> list[Layer]:
+def labelled_layers(n_rows: int = 60) -> list[Layer]:
     labels = np.random.default_rng(0).integers(-1, 3, n_rows)
     links = np.random.default_rng(1).integers(0, n_rows, (30, 2))
     return [*label_layers(labels, 0.9, 0), Layer(MUST, links, None, 0.8)]
 
 
 def test_fits_to_other_folds_see_no_label_of_a_held_out_row() -> None:
-    layers = labelled()
+    layers = labelled_layers()
     annotations = list_annotations(layers, SEED)
     n_links = (layers[-1].pairs[:, 0] != layers[-1].pairs[:, 1]).sum()
     assert (annotations.layers == 2).sum() == n_links
@@ -236,22 +236,22 @@ def test_error_counts_pairs_with_a_row_in_common() -> None:
         for a in range(len(units))
         for b in range(len(units))
     )
-    score = replace(predicted(np.zeros(len(units)), True), units=units)
+    score = replace(predictions(np.zeros(len(units)), True), units=units)
     assert score.error_of(deviations) == pytest.approx(math.sqrt(variance))
 
 
-def judged(
+def criteria_of(
     layers: tuple[Layer, ...] = (), model: str = "unsupervised", X: np.ndarray = X, **settings: Any
 ) -> Criteria:
     problem = build_problem(X, layers, n_clusters=2, model=model, settings=Settings(**settings))
     return criteria(problem, layers, LABELS)
 
 
-ALONE = judged()
+ALONE = criteria_of()
 
 
 def test_two_clusters_by_hand() -> None:
-    parts = judged(min_cluster_size=1)
+    parts = criteria_of(min_cluster_size=1)
     assert parts.classification == pytest.approx(-2.0 - 2.0 * math.log(2.0 * math.pi) - 4.0 * math.log(2.0))
     assert parts.parameters == 4
     assert parts.penalty == pytest.approx(2.0 * math.log(4.0))
@@ -272,12 +272,12 @@ def test_two_clusters_by_hand() -> None:
 def test_annotations_by_hand() -> None:
     right = Layer(MUST, np.array([[0, 1]]), np.array([3.0]), 0.9)
     layers = (right, Layer(MUST, np.array([[1, 2], [3, 3]]), None, 0.9))
-    fixed = judged(layers, "conditional")
+    fixed = criteria_of(layers, "conditional")
     assert fixed.classification - ALONE.classification == pytest.approx(3.0 * math.log(0.9) + math.log(0.1))
     assert fixed.parameters == 4
     assert fixed.penalty == pytest.approx(ALONE.penalty)
     layers = tuple(replace(layer, accuracy=None) for layer in layers)
-    free = judged(layers, "conditional")
+    free = criteria_of(layers, "conditional")
     assert free.classification - ALONE.classification == pytest.approx(3.0 * math.log(0.75) + math.log(0.25))
     # there is one annotator with four annotations of two samples; a self pair says nothing of the accuracy
     assert free.parameters == 5
@@ -289,7 +289,7 @@ def test_annotations_by_hand() -> None:
 
 def test_rates_of_a_block_model_by_hand() -> None:
     layers = (Layer(MUST, np.array([[0, 1], [2, 3]])), Layer(CANNOT, np.array([[1, 2]])))
-    parts = judged(layers, "likelihood")
+    parts = criteria_of(layers, "likelihood")
     # there is a must-link in each cluster, m_rr = 2 of n_r² = 4, and a cannot-link between, m_rs = 1 of 4
     sbm = 2.0 * math.log(0.5) - 2.0 + math.log(0.25) - 1.0
     assert parts.classification == pytest.approx(ALONE.classification + sbm)
@@ -298,12 +298,12 @@ def test_rates_of_a_block_model_by_hand() -> None:
 
 
 def test_free_proportions_and_the_weight_of_features() -> None:
-    free = judged(proportions="free")
+    free = criteria_of(proportions="free")
     # the proportions of equal clusters are those that were given
     assert free.classification == pytest.approx(ALONE.classification)
     assert free.parameters == 5
     assert free.penalty == pytest.approx(2.5 * math.log(4.0))
-    weighted = judged(X=np.hstack([X, X]), feature_weight=0.5)
+    weighted = criteria_of(X=np.hstack([X, X]), feature_weight=0.5)
     assert weighted.classification == pytest.approx(ALONE.classification)
     assert weighted.surprise == pytest.approx(ALONE.surprise)
     assert weighted.penalty == pytest.approx(0.25 * 6 * math.log(4.0))

@@ -32,7 +32,7 @@ from sweep_clustering.pipeline.fit.estimator import AnnotatedClustering
 
 
 @contextmanager
-def interrupted(after: float) -> Iterator[None]:
+def interrupt(after: float) -> Iterator[None]:
     """Send this process what Ctrl-C sends; the block is to end within two seconds of it."""
     began = time.monotonic()
     timer = threading.Timer(after, os.kill, (os.getpid(), signal.SIGINT))
@@ -69,7 +69,7 @@ def _compiled_and_with_the_signal_as_python_has_it() -> Iterator[None]:
 )
 def test_a_fit_ends_and_the_estimator_fits_again(n: int, d: int, how: dict[str, Any]) -> None:
     estimator = AnnotatedClustering(**how, random_state=0)
-    with interrupted(0.4), pytest.raises(KeyboardInterrupt):
+    with interrupt(0.4), pytest.raises(KeyboardInterrupt):
         estimator.fit(X[:n, :d], must_link=LINKS)
     assert not hasattr(estimator, "labels_")
     again = estimator.set_params(n_clusters=2, restarts=2).fit(X[:60, :2], must_link=[[0, 1]])
@@ -80,9 +80,9 @@ def test_a_fit_ends_and_the_estimator_fits_again(n: int, d: int, how: dict[str, 
 def test_chains_and_probabilities_end() -> None:
     problem = build_problem(X[:20_000, :30], n_clusters=6, model="unsupervised", covariance="full")
     labels = np.arange(20_000, dtype=np.int16) % 6
-    with interrupted(0.3), pytest.raises(KeyboardInterrupt):
+    with interrupt(0.3), pytest.raises(KeyboardInterrupt):
         run_chain(problem, labels, labels, Length(10**6, 1, 1), np.random.default_rng(0))
-    with interrupted(0.3), pytest.raises(KeyboardInterrupt):
+    with interrupt(0.3), pytest.raises(KeyboardInterrupt):
         sum(label_probabilities(problem, labels).sum() for _ in range(10**6))
 
 
@@ -91,7 +91,7 @@ def test_the_command_ends_with_130(tmp_path: Path) -> None:
         thread.join(60)
     table = tmp_path / "table.npy"
     np.save(table, X[:20_000, :10])
-    with interrupted(0.3):  # before the first restart has a result
+    with interrupt(0.3):  # before the first restart has a result
         result = sweep("fit", table, "-k", "20", "--model", "unsupervised", "--out", tmp_path / "labels")
     assert result.exit_code == 130, result.output
     assert [path.name for path in tmp_path.iterdir()] == ["table.npy"], result.output
@@ -100,7 +100,7 @@ def test_the_command_ends_with_130(tmp_path: Path) -> None:
 def test_what_looks_at_no_flag_isabandoned_threads() -> None:
     """The caller goes on, as during a compilation, and the next kernel does not wait behind it."""
     state, release = SimpleNamespace(stop=new_flag()), threading.Event()
-    with interrupted(0.1), pytest.raises(KeyboardInterrupt):
+    with interrupt(0.1), pytest.raises(KeyboardInterrupt):
         call(lambda _: release.wait(20), (state,))
     assert state.stop[0] == 1
     assert abandoned_threads[-1].is_alive()

@@ -1,20 +1,20 @@
 """Compiled arithmetic on eight lanes has the bits of numpy."""
 
 import numpy as np
-from solving.entries import plain
+from solving.entries import plain_kernel
 
 from sweep_clustering.kernels.jit import jit, jit_part
 from sweep_clustering.kernels.lanes import LANES, are_all, choose, load, look_up, spread, store
 
 
 @jit_part
-def doubled(row: np.ndarray, first: int) -> np.ndarray:
+def double(row: np.ndarray, first: int) -> np.ndarray:
     return load(row, first) * 2.0
 
 
 @jit
 def evaluate(rows: np.ndarray, table: np.ndarray, results: np.ndarray) -> None:
-    left, right = doubled(rows[0], 0), load(rows[0], LANES)
+    left, right = double(rows[0], 0), load(rows[0], LANES)
     store(results[0], 0, choose(left < right, left - 1.0, right))
     store(results[0], LANES, choose(right <= left, 0.5, right))
     store(results[1], 0, look_up(table, load(rows[1], 0)))
@@ -36,6 +36,6 @@ def test_lanes_have_the_bits_of_numpy() -> None:
     table = rng.normal(size=LANES)
     compiled, expected = np.zeros((2, 4, 2 * LANES))
     evaluate(rows, table, compiled)
-    plain(evaluate)(rows, table, expected)
+    plain_kernel(evaluate)(rows, table, expected)
     np.testing.assert_array_equal(compiled, expected)
     assert compiled[3, :3].tolist() == [1.0, 1.0, 0.0]

@@ -193,7 +193,7 @@ LIMITS = (1e150, 1e-149, [1, 1e149, 1, 1], [1, 1e-160, 1, 1])
 FITTED = [IRIS * limit for limit in LIMITS] + [with_cell(1e150), with_cell(5e-324), IRIS + 1e9]
 
 
-def small(covariance: str) -> AnnotatedClustering:
+def small_estimator(covariance: str) -> AnnotatedClustering:
     few = {"restarts": 1, "generations": 2, "population": 3, "offspring": 2}
     return AnnotatedClustering(2, covariance=covariance, random_state=0, **few)
 
@@ -219,7 +219,7 @@ def test_every_door_refuses_a_table_in_the_same_words(name: str, tmp_path: Path)
         assert result.exit_code == 2, result.output
         assert f"own.npy: {words}" in result.output
     build = partial(build_problem, n_clusters=2, model="unsupervised")
-    for refuse in (small("full").fit, small("full").partial_fit, build):
+    for refuse in (small_estimator("full").fit, small_estimator("full").partial_fit, build):
         with pytest.raises(ValueError, match=rf"^X: {re.escape(words)}$"):
             refuse(X)
 
@@ -229,7 +229,7 @@ def test_what_is_not_refused_is_fitted() -> None:
     """A warning of numpy would be an error here."""
     shapes = ["tied", "full", "full", "diagonal", "spherical", "common", "common"]
     for X, covariance in zip(FITTED, shapes, strict=True):
-        estimator = small(covariance).fit(X, must_link=[[0, 1], [60, 61]])
+        estimator = small_estimator(covariance).fit(X, must_link=[[0, 1], [60, 61]])
         for values in (estimator.objective_, estimator.covariances_, estimator.score(X)):
             assert np.isfinite(values).all()
         assert set(estimator.predict(X)) <= {0, 1}
@@ -239,7 +239,7 @@ def test_what_is_not_refused_is_fitted() -> None:
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::sklearn.exceptions.ConvergenceWarning")
 def test_new_samples_too_far_away_are_refused() -> None:
     for covariance in COVARIANCES:
-        estimator = small(covariance).fit(IRIS)
+        estimator = small_estimator(covariance).fit(IRIS)
         for value, method in ((1e155, estimator.predict), (-1e308, estimator.score)):
             with pytest.raises(ValueError, match=r"^X, row 3: found values whose squares overflow"):
                 method(with_cell(value))

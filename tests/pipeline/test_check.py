@@ -71,9 +71,9 @@ def cluster(X, n_clusters, must_link, cannot_link, *, weights, accuracy, random_
 
 
 @pytest.fixture(scope="module")
-def sent(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def scores_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a sweep, a method, and the scores of the method on the cells of the sweep."""
-    folder = tmp_path_factory.mktemp("sent")
+    folder = tmp_path_factory.mktemp("scores")
     (folder / "like.toml").write_text(LIKE)
     (folder / "own.py").write_text(OWN)
     printed = sweep("methods", "sweep", f"{folder}/own.py:cluster", "--like", folder / "like.toml")
@@ -84,11 +84,11 @@ def sent(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def changed(sent: Path, tmp_path: Path) -> Any:
+def edit(scores_dir: Path, tmp_path: Path) -> Any:
     """Return a function that writes the file of scores with some texts replaced."""
 
     def change(*pairs: tuple[str, str]) -> Path:
-        text = (sent / "scores.csv").read_text()
+        text = (scores_dir / "scores.csv").read_text()
         for old, new in pairs:
             assert old in text, old
             text = text.replace(old, new, 1)
@@ -98,13 +98,13 @@ def changed(sent: Path, tmp_path: Path) -> Any:
     return change
 
 
-def verified(path: Path, sent: Path, *more: object) -> Any:
+def outcome(path: Path, sent: Path, *more: object) -> Any:
     method = "--method", f"{sent}/own.py:cluster"
     return sweep("verify", path, "--sweep", sent / "like.toml", *(more or method))
 
 
 def problems(path: Path, sent: Path, *more: object) -> list[str]:
-    result = verified(path, sent, *more)
+    result = outcome(path, sent, *more)
     assert result.exit_code == 2
     assert result.stdout == ""
     return [line.strip().replace(f"{path}", "FILE") for line in result.stderr.splitlines()[1:]]
@@ -114,9 +114,9 @@ def rows(path: Path) -> list[dict[str, str]]:
     return list(csv.DictReader(line for line in path.read_text().splitlines() if line[0] != "#"))
 
 
-def test_the_sweep_of_a_method_has_the_cells_of_another_sweep(sent: Path) -> None:
-    like, method_sweep = load_sweep(sent / "like.toml"), load_sweep(sent / "own.toml")
-    assert method_sweep == load_sweep(sent / "like.toml", [entry_of(f"{sent}/own.py:cluster")])
+def test_the_sweep_of_a_method_has_the_cells_of_another_sweep(scores_dir: Path) -> None:
+    like, method_sweep = load_sweep(scores_dir / "like.toml"), load_sweep(scores_dir / "own.toml")
+    assert method_sweep == load_sweep(scores_dir / "like.toml", [entry_of(f"{scores_dir}/own.py:cluster")])
     assert method_sweep.name == "small-own"
     assert method_sweep.grid.models == ()
     assert [method.name for method in method_sweep.grid.methods] == ["own"]
@@ -124,13 +124,15 @@ def test_the_sweep_of_a_method_has_the_cells_of_another_sweep(sent: Path) -> Non
         assert getattr(method_sweep, key) == getattr(like, key)
     for key in ("datasets", "p", "m", "replicates"):
         assert getattr(method_sweep.grid, key) == getattr(like.grid, key)
-    several = tomllib.loads(sweep("methods", "sweep", "ward", "genie", "--like", sent / "like.toml").stdout)
+    several = tomllib.loads(
+        sweep("methods", "sweep", "ward", "genie", "--like", scores_dir / "like.toml").stdout
+    )
     assert several["name"] == "small-ward-genie"
     assert len(several["grid"]["methods"]) == 2
 
 
-def test_methods_are_named_in_words_and_in_tables(sent: Path, tmp_path: Path) -> None:
-    call = f"{sent}/own.py:cluster"
+def test_methods_are_named_in_words_and_in_tables(scores_dir: Path, tmp_path: Path) -> None:
+    call = f"{scores_dir}/own.py:cluster"
     assert entry_of("ward") == {"call": "ward"}
     assert entry_of(call) == {"name": "own", "call": call}
     assert entry_of("sklearn.cluster:Birch") == {"name": "Birch", "call": "sklearn.cluster:Birch"}
@@ -142,70 +144,73 @@ def test_methods_are_named_in_words_and_in_tables(sent: Path, tmp_path: Path) ->
     result = sweep("methods", "sweep", "{name = 3", f"{call}s", "warde", "--like", tmp_path / "none.toml")
     assert result.exit_code == 2
     assert result.stderr.splitlines()[0] == "2 problems, nothing was started:"
-    result = sweep("methods", "sweep", f"{call}s", "warde", "--like", sent / "like.toml")
+    result = sweep("methods", "sweep", f"{call}s", "warde", "--like", scores_dir / "like.toml")
     assert "methods[0] call: found no 'clusters'" in result.stderr
     assert "methods[1] call: found 'warde'" in result.stderr
 
 
-def test_the_scores_are_those_of_the_cube_and_are_computed_again(sent: Path, monkeypatch: Any) -> None:
-    raw_rows, expected = rows(sent / "scores.csv"), scores(open_cube(sent / "small-own.zarr"), "iris")
+def test_the_scores_are_those_of_the_cube_and_are_computed_again(scores_dir: Path, monkeypatch: Any) -> None:
+    raw_rows, expected = (
+        rows(scores_dir / "scores.csv"),
+        scores(open_cube(scores_dir / "small-own.zarr"), "iris"),
+    )
     assert [row["replicate"] for row in raw_rows] == ["0", "1"]
     for row in raw_rows:
         for name in set(RAW) & set(expected):
             value = expected[name].sel(replicate=int(row["replicate"])).values.item()
             assert row[name] == ("" if np.isnan(value) else repr(value))
-    result = verified(sent / "scores.csv", sent)
+    result = outcome(scores_dir / "scores.csv", scores_dir)
     assert result.exit_code == 0
-    assert result.stdout == f"{sent}/scores.csv: 2 of 2 cells were computed again, and all are equal.\n"
-    monkeypatch.chdir(sent)
+    assert result.stdout == f"{scores_dir}/scores.csv: 2 of 2 cells were computed again, and all are equal.\n"
+    monkeypatch.chdir(scores_dir)
     sample = sweep("verify", "scores.csv", "--sweep", "own.toml", "--sample", 1)
     assert "1 of 2 cells was computed again, and is equal. If one cell was wrong, " in sample.stdout
 
 
-def test_a_changed_score_is_found_with_both_values(sent: Path, changed: Any) -> None:
-    score = rows(sent / "scores.csv")[1]["adjusted_rand"]
-    result = verified(changed((score, "0.99")), sent)
+def test_a_changed_score_is_found_with_both_values(scores_dir: Path, edit: Any) -> None:
+    score = rows(scores_dir / "scores.csv")[1]["adjusted_rand"]
+    result = outcome(edit((score, "0.99")), scores_dir)
     name = "iris/p=0.9/m=75/replicate=1/own"
     assert result.exit_code == 1
     assert "2 of 2 cells were computed again: 1 equal, 1 different.\n" in result.stdout
     assert f"different: {name}: adjusted_rand 0.99 in the file, {score} here\n" in result.stdout
     # rounding is no difference, and a file without one of the cells says so
-    table = (sent / "scores.csv").read_text().splitlines(keepends=True)
-    almost = changed((score, repr(float(score) + 1e-13)), (table[-2], ""))
-    assert verified(almost, sent).stdout.splitlines() == [
+    table = (scores_dir / "scores.csv").read_text().splitlines(keepends=True)
+    almost = edit((score, repr(float(score) + 1e-13)), (table[-2], ""))
+    assert outcome(almost, scores_dir).stdout.splitlines() == [
         f"{almost}: 1 of 1 cell was computed again, and is equal.",
         "not looked at: 1 cell in like.toml that the file lacks",
     ]
-    as_json = ("--method", f"{sent}/own.py:cluster", "--json")
-    document = json.loads(verified(changed((",done,", ",no solution,")), sent, *as_json).stdout)
+    as_json = ("--method", f"{scores_dir}/own.py:cluster", "--json")
+    document = json.loads(outcome(edit((",done,", ",no solution,")), scores_dir, *as_json).stdout)
     differences = [check["differs"] for check in document["checks"] if check["differs"]]
     assert differences == [["no solution in the file, done here"]]
-    failed = verified(changed((",done,", ",failed,")), sent).stdout
+    failed = outcome(edit((",done,", ",failed,")), scores_dir).stdout
     assert failed.endswith("1 cell in the file without an answer\n")
 
 
-def test_another_software_is_named_with_both_sides(sent: Path, changed: Any) -> None:
+def test_another_software_is_named_with_both_sides(scores_dir: Path, edit: Any) -> None:
     numba = fingerprint()["numba"]
-    result = verified(changed(('"numba": "', '"numba": "0.')), sent)
+    result = outcome(edit(('"numba": "', '"numba": "0.')), scores_dir)
     assert result.stdout.splitlines()[-2:] == [
         f"different software or processors: numba: 0.{numba} (in the file), {numba} (here)",
         PROMISE,
     ]
 
 
-def test_software_that_a_file_does_not_name_is_said_where_scores_differ(sent: Path, changed: Any) -> None:
-    score, python = rows(sent / "scores.csv")[0]["nmi"], f'"python": "{fingerprint()["python"]}", '
-    assert "python" not in verified(changed((python, "")), sent).stdout
-    result = verified(changed((score, "0.5"), (python, "")), sent)
+def test_software_that_a_file_does_not_name_is_said_where_scores_differ(scores_dir: Path, edit: Any) -> None:
+    score, python = rows(scores_dir / "scores.csv")[0]["nmi"], f'"python": "{fingerprint()["python"]}", '
+    assert "python" not in outcome(edit((python, "")), scores_dir).stdout
+    result = outcome(edit((score, "0.5"), (python, "")), scores_dir)
     assert result.stdout.splitlines()[-2:] == ["not recorded, and perhaps other than here: python", PROMISE]
 
 
 def test_a_file_of_another_sweep_or_method_is_refused_with_all_that_differs(
-    sent: Path, changed: Any, tmp_path: Path
+    scores_dir: Path, edit: Any, tmp_path: Path
 ) -> None:
     changes = {'"seed": 3': '"seed": 4', "scale standard": "scale none", ",own,": ",mine,", ",,0.9": ",,0.8"}
-    raw_file = changed(*changes.items())
-    lines = problems(raw_file, sent)
+    raw_file = edit(*changes.items())
+    lines = problems(raw_file, scores_dir)
     assert [line.split(", expected")[0] for line in lines] == [
         "FILE, head: settings seed: found 4",
         f"FILE, head: data iris: found {short_text(read_raw(raw_file).head.data['iris'])}",
@@ -213,19 +218,19 @@ def test_a_file_of_another_sweep_or_method_is_refused_with_all_that_differs(
     ]
     (tmp_path / "own.py").write_text(OWN.replace("0.0", "0.5"))
     entry = f'{{name = "own", call = "{tmp_path}/own.py:cluster", options = {{cut = 1}}}}'
-    lines = problems(sent / "scores.csv", sent, "--method", entry)
+    lines = problems(scores_dir / "scores.csv", scores_dir, "--method", entry)
     assert [line.split(":")[1] for line in lines] == [" methods own code", " methods own options"]
-    (first, *_) = problems(sent / "scores.csv", sent, "--data-dir", tmp_path)
+    (first, *_) = problems(scores_dir / "scores.csv", scores_dir, "--data-dir", tmp_path)
     assert first.startswith("FILE, head: methods own: found")
 
 
-def test_what_is_no_file_of_scores_is_said_at_once(sent: Path, changed: Any) -> None:
-    table = (sent / "scores.csv").read_text().splitlines(keepends=True)
+def test_what_is_no_file_of_scores_is_said_at_once(scores_dir: Path, edit: Any) -> None:
+    table = (scores_dir / "scores.csv").read_text().splitlines(keepends=True)
     first = table[7]
     wrong = first.replace("0.9,75", "9,m").replace(",done,0", ",over,x0")
     rows_of_file = (table[8], first.replace(",own,", ",own,x,") + first + wrong)
-    broken = changed(("# format: 1", "# format: 2"), ("# sweep: ", "# swap: "), rows_of_file)
-    lines = problems(broken, sent)
+    broken = edit(("# format: 1", "# format: 2"), ("# sweep: ", "# swap: "), rows_of_file)
+    lines = problems(broken, scores_dir)
     for words in (
         "head: format: found 2, expected a whole number 1..1",
         "unknown key 'swap'",
@@ -238,17 +243,17 @@ def test_what_is_no_file_of_scores_is_said_at_once(sent: Path, changed: Any) -> 
         "line 11, nmi: found 'x0",
     ):
         assert any(words in line for line in lines), (words, lines)
-    renamed = problems(changed((",nmi,", ",nmj,")), sent)
+    renamed = problems(edit((",nmi,", ",nmj,")), scores_dir)
     assert "found 0 columns 'nmi', expected one column 'nmi'" in renamed[0]
-    assert "expected # key: JSON value" in problems(changed(("# data: {", "# data: ")), sent)[0]
+    assert "expected # key: JSON value" in problems(edit(("# data: {", "# data: ")), scores_dir)[0]
     for words, message in (
         ([], "--sweep: found nothing"),
-        (["--sweep", sent / "like.toml", "--checksums"], "--checksums: found with"),
+        (["--sweep", scores_dir / "like.toml", "--checksums"], "--checksums: found with"),
     ):
-        result = sweep("verify", sent / "scores.csv", *words)
+        result = sweep("verify", scores_dir / "scores.csv", *words)
         assert result.exit_code == 2
         assert message in result.stderr
-    result = sweep("verify", sent / "small-own.zarr", "--sweep", sent / "like.toml")
+    result = sweep("verify", scores_dir / "small-own.zarr", "--sweep", scores_dir / "like.toml")
     assert result.exit_code == 2
     assert "--sweep: found with" in result.stderr
 
@@ -287,14 +292,14 @@ DAMAGED = (
 
 
 @pytest.fixture
-def cube(finished: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(finished / "tiny.zarr", tmp_path / "tiny.zarr"))
+def cube(tiny_run: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(tiny_run / "tiny.zarr", tmp_path / "tiny.zarr"))
 
 
 @pytest.fixture
-def noted(finished: Path, cube: Path) -> Path:
+def noted_cube(tiny_run: Path, cube: Path) -> Path:
     """Return the cube with the folder of its run, which holds a digest of every file."""
-    shutil.copytree(finished / "tiny.run", cube.with_name("tiny.run"))
+    shutil.copytree(tiny_run / "tiny.run", cube.with_name("tiny.run"))
     return cube
 
 
@@ -360,7 +365,7 @@ def test_flipped_values_are_found_and_named_and_another_machine(cube: Path) -> N
         assert words in lines
 
 
-def test_repaired_and_submitted_it_has_the_same_bits(finished: Path, cube: Path, tmp_path: Path) -> None:
+def test_repaired_and_submitted_it_has_the_same_bits(tiny_run: Path, cube: Path, tmp_path: Path) -> None:
     files = sum(file.is_file() for file in cube.rglob("c*"))
     sentence = f"\n{files} files not checked for being in the right place"
     assert sentence in sweep("verify", cube, "--checksums").stdout  # there are no digests
@@ -386,7 +391,7 @@ def test_repaired_and_submitted_it_has_the_same_bits(finished: Path, cube: Path,
     again = sweep("repair", cube)
     assert again.stdout == f"{cube}: every file is as it was written, nothing to repair\n"
     assert run(write_spec(tmp_path), tmp_path) == 0
-    assert_same_bits(finished / "tiny.zarr", cube)
+    assert_same_bits(tiny_run / "tiny.zarr", cube)
 
 
 def test_what_cannot_be_made_again_and_what_is_no_cube_is_said(cube: Path, tmp_path: Path) -> None:
@@ -403,48 +408,50 @@ def test_what_cannot_be_made_again_and_what_is_no_cube_is_said(cube: Path, tmp_p
     assert not (tmp_path / "other.run").exists()
 
 
-def test_whole_files_in_the_place_of_others_are_found(finished: Path, noted: Path, tmp_path: Path) -> None:
-    assert "not checked" not in sweep("verify", noted, "--checksums").stdout
+def test_whole_files_in_the_place_of_others_are_found(
+    tiny_run: Path, noted_cube: Path, tmp_path: Path
+) -> None:
+    assert "not checked" not in sweep("verify", noted_cube, "--checksums").stdout
     swapped = {}  # two chunk files of each array, each of which is as good as the other
-    for first, second in permutations(sorted(noted.rglob("c.*")), 2):
+    for first, second in permutations(sorted(noted_cube.rglob("c.*")), 2):
         if first.parent == second.parent and second.read_bytes() != first.read_bytes():
             swapped[first.parent.name] = first, second
     assert {"labels", "log_likelihood", "centroids", "seconds", "annotations"} <= set(swapped)
     for first, second in swapped.values():
-        first.rename(noted / "first")
+        first.rename(noted_cube / "first")
         second.rename(first)
-        (noted / "first").rename(second)
-    document = json.loads(sweep("verify", noted, "--checksums", "--json").stdout)
-    keys = {str(file.relative_to(noted)) for pair in swapped.values() for file in pair}
+        (noted_cube / "first").rename(second)
+    document = json.loads(sweep("verify", noted_cube, "--checksums", "--json").stdout)
+    keys = {str(file.relative_to(noted_cube)) for pair in swapped.values() for file in pair}
     assert not document["good"]
     assert {damage["key"] for damage in document["damaged"]} == keys
-    assert sweep("repair", noted).exit_code == 0
+    assert sweep("repair", noted_cube).exit_code == 0
     assert run(write_spec(tmp_path), tmp_path) == 0
-    assert_same_bits(finished / "tiny.zarr", noted)
-    assert sweep("verify", noted, "--checksums").exit_code == 0
+    assert_same_bits(tiny_run / "tiny.zarr", noted_cube)
+    assert sweep("verify", noted_cube, "--checksums").exit_code == 0
 
 
-def test_a_root_file_that_no_run_wrote_is_found_and_put_back(noted: Path, tmp_path: Path) -> None:
-    root = noted / ROOT_FILE
+def test_a_root_file_that_no_run_wrote_is_found_and_put_back(noted_cube: Path, tmp_path: Path) -> None:
+    root = noted_cube / ROOT_FILE
     before = root.read_bytes()
     for content in (before.replace(b'"seed": 99', b'"seed": 98'), before[:100], None):
         assert content != before
         root.unlink()
         if content is not None:
             root.write_bytes(content)
-        result = sweep("verify", noted, "--checksums")
+        result = sweep("verify", noted_cube, "--checksums")
         assert result.exit_code == 1, result.output
         assert f"  {ROOT_FILE}: " in result.stdout
         refused = sweep("submit", write_spec(tmp_path), "--results", tmp_path, "--workers", 0)
         assert refused.exit_code == 2
         assert "sweep repair puts it back" in refused.stderr
-        assert f"would be made again: {ROOT_FILE}" in sweep("repair", noted, "--dry-run").stdout
-        assert f"\nmade again: {ROOT_FILE}\n" in sweep("repair", noted).stdout
+        assert f"would be made again: {ROOT_FILE}" in sweep("repair", noted_cube, "--dry-run").stdout
+        assert f"\nmade again: {ROOT_FILE}\n" in sweep("repair", noted_cube).stdout
         assert root.read_bytes() == before
-        assert sweep("verify", noted, "--checksums").exit_code == 0
+        assert sweep("verify", noted_cube, "--checksums").exit_code == 0
 
 
-def test_the_file_alone_says_which_cells_are_drawn(finished: Path, cube: Path, tmp_path: Path) -> None:
+def test_the_file_alone_says_which_cells_are_drawn(tiny_run: Path, cube: Path, tmp_path: Path) -> None:
     """Times, runs, chunks and compression change no draw, but the last bit of any value does."""
     drawn = [check.cell for check in verify(cube, sample=10).checks]
     array = zarr.open_array(cube / "iris/seconds", mode="r+")
@@ -548,23 +555,23 @@ def records_of(paths: list[Path], *files: Path) -> dict[Path, list[VerificationR
 
 
 @pytest.fixture(scope="module")
-def record(finished: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def record(tiny_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("records") / "ann.json"
-    result = sweep("verify", finished / "tiny.zarr", "--sample", 20, "--record", path, "--by", "Ann")
+    result = sweep("verify", tiny_run / "tiny.zarr", "--sample", 20, "--record", path, "--by", "Ann")
     assert result.exit_code == 0, result.output
     return path
 
 
-def test_a_record_says_who_computed_which_cells_again(finished: Path, record: Path) -> None:
-    ((file, (verification,)),) = records_of([record], finished / "tiny.zarr").items()
-    assert file == finished / "tiny.zarr"
+def test_a_record_says_who_computed_which_cells_again(tiny_run: Path, record: Path) -> None:
+    ((file, (verification,)),) = records_of([record], tiny_run / "tiny.zarr").items()
+    assert file == tiny_run / "tiny.zarr"
     assert verification.file == "tiny.zarr"
     assert verification.by == "Ann"
     assert verification.seed is None
     assert verification.n_cells == 85
     assert len(verification.cells) == 20
-    result = sweep("verify", finished / "tiny.zarr", "--sample", 20).stdout
-    assert verification.statements == [result.strip().removeprefix(f"{finished}/tiny.zarr: ")]
+    result = sweep("verify", tiny_run / "tiny.zarr", "--sample", 20).stdout
+    assert verification.statements == [result.strip().removeprefix(f"{tiny_run}/tiny.zarr: ")]
     assert verification.made_with == fingerprint(read_manifest(file).spec)
 
 
@@ -576,9 +583,9 @@ def record_problems(path: Path, content: Any, cube: Path) -> list[str]:
 
 
 def test_a_record_of_another_file_and_one_that_lies_are_refused(
-    finished: Path, record: Path, tmp_path: Path
+    tiny_run: Path, record: Path, tmp_path: Path
 ) -> None:
-    values, path, cube = json.loads(record.read_text()), tmp_path / "record.json", finished / "tiny.zarr"
+    values, path, cube = json.loads(record.read_text()), tmp_path / "record.json", tiny_run / "tiny.zarr"
     (problem,) = record_problems(path, values | {"sha256": "0" * 64}, cube)
     assert problem.startswith(f"FILE: sha256: found {'0' * 64}, expected the hash of one of {cube}")
     twice = values | {"cells": [*values["cells"], values["cells"][0]]}
@@ -605,8 +612,8 @@ def test_a_record_of_another_file_and_one_that_lies_are_refused(
         read_records([tmp_path / "gone.json"], {cube: digest})
 
 
-def test_options_of_a_record_are_checked_before_anything_is_computed(finished: Path, record: Path) -> None:
-    cube = finished / "tiny.zarr"
+def test_options_of_a_record_are_checked_before_anything_is_computed(tiny_run: Path, record: Path) -> None:
+    cube = tiny_run / "tiny.zarr"
     for options, words in (
         (["--record", "new.json"], ["--by: found nothing"]),
         (["--by", "Ann"], ["--record: found nothing"]),
@@ -619,38 +626,38 @@ def test_options_of_a_record_are_checked_before_anything_is_computed(finished: P
     assert not Path("new.json").exists()
 
 
-def test_an_outcome_is_said_though_its_record_cannot_be_written(finished: Path, tmp_path: Path) -> None:
+def test_an_outcome_is_said_though_its_record_cannot_be_written(tiny_run: Path, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     record = tmp_path / "file" / "new.json"
-    result = sweep("verify", finished / "tiny.zarr", "--sample", 1, "--record", record, "--by", "Ann")
+    result = sweep("verify", tiny_run / "tiny.zarr", "--sample", 1, "--record", record, "--by", "Ann")
     assert result.exit_code == 1
-    assert result.stdout.startswith(f"{finished}/tiny.zarr: 1 of 85 cells was computed again, and is equal.")
+    assert result.stdout.startswith(f"{tiny_run}/tiny.zarr: 1 of 85 cells was computed again, and is equal.")
     assert str(record) in result.stderr
 
 
 @pytest.mark.slow
-def test_a_bundle_is_verified_by_its_own_hash(finished: Path, tmp_path: Path) -> None:
+def test_a_bundle_is_verified_by_its_own_hash(tiny_run: Path, tmp_path: Path) -> None:
     """Neither a changed byte nor a forged value that its author packed again is missed."""
     bundle, record = tmp_path / "tiny.zip", tmp_path / "record.json"
-    write_bundle(finished / "tiny.zarr", bundle)
+    write_bundle(tiny_run / "tiny.zarr", bundle)
     result = sweep("verify", bundle, "--sample", 20, "--record", record, "--by", "Ann")
     assert result.exit_code == 0, result.output
     assert result.stdout.startswith(
         f"{bundle}: 20 of 85 cells were computed again, and all are equal. If 5 % of"
     )
-    by_file = records_of([record], bundle, finished / "tiny.zarr")
+    by_file = records_of([record], bundle, tiny_run / "tiny.zarr")
     assert [(file.name, len(records)) for file, records in by_file.items()] == [
         ("tiny.zip", 1),
         ("tiny.zarr", 0),
     ]
     assert by_file[bundle][0].sha256 == hashlib.sha256(bundle.read_bytes()).hexdigest()
     with pytest.raises(InputError, match="sha256"):
-        records_of([record], finished / "tiny.zarr")
+        records_of([record], tiny_run / "tiny.zarr")
     content = bytearray(bundle.read_bytes())
     content[len(content) // 2] ^= 1
     (tmp_path / "changed.zip").write_bytes(content)
     assert sweep("verify", tmp_path / "changed.zip").exit_code == 2
-    cube = Path(shutil.copytree(finished / "tiny.zarr", tmp_path / "tiny.zarr"))
+    cube = Path(shutil.copytree(tiny_run / "tiny.zarr", tmp_path / "tiny.zarr"))
     labels = zarr.open_array(cube / "iris/labels", mode="r+")
     labels[0, 0, 0, 1, 17] = (int(labels[0, 0, 0, 1, 17]) + 1) % 3
     forged = tmp_path / "forged.zip"

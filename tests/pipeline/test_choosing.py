@@ -28,7 +28,7 @@ def candidate(
     return Candidate(n_clusters, result, Criteria(bic, 7, 0.0, 0.0, 0.5), predicted if logs else None)
 
 
-def structured(covariance: str = "full", *, annotated: bool) -> SimpleNamespace:
+def solution_of(covariance: str = "full", *, annotated: bool) -> SimpleNamespace:
     """Return a solution whose classes have a structure."""
     return SimpleNamespace(structure=Structure(NONE, 1, covariance, annotated=annotated))
 
@@ -52,8 +52,8 @@ def test_counts_are_read_or_all_that_is_wrong_is_said(text: str, expected: objec
 
 
 def test_numbers_are_compared_beside_distance_if_one_has_merged_groups() -> None:
-    few = candidate(2, 0.0, [-0.5, -0.4, -0.5, -0.4], structured(annotated=True))
-    many = candidate(5, 0.0, [-0.1] * 4, structured(annotated=True))
+    few = candidate(2, 0.0, [-0.5, -0.4, -0.5, -0.4], solution_of(annotated=True))
+    many = candidate(5, 0.0, [-0.1] * 4, solution_of(annotated=True))
     for candidate_of_k, logs in ((few, [-0.05] * 4), (many, [-0.1] * 4)):
         score = HeldOut(np.array(logs), np.ones(4, bool), np.ones(4), np.ones(4))
         candidate_of_k.result.skill = SimpleNamespace(beside=score)
@@ -63,17 +63,17 @@ def test_numbers_are_compared_beside_distance_if_one_has_merged_groups() -> None
 
 
 def test_figure_needs_a_name_a_place_and_several_numbers(tmp_path: Path) -> None:
-    def found(path: Path | None, counts: tuple[int, ...] = (2, 3), **more: object) -> list[str]:
+    def problems_of(path: Path | None, counts: tuple[int, ...] = (2, 3), **more: object) -> list[str]:
         options = {"out": None, "overwrite": False} | more
         return [problem.where for problem in module.option_problems(counts, figure=path, **options)]  # type: ignore[arg-type]
 
     there = tmp_path / "there.svg"
     there.touch()
-    assert found(None) == found(tmp_path / "new.PNG") == found(there, overwrite=True) == []
-    assert found(there) == found(tmp_path / "new.png", (2,)) == ["--figure"]
-    assert found(tmp_path / "no" / "new.jpg") == ["--figure", "--figure"]
-    assert found(there, out=there, overwrite=True) == ["--figure"]
-    assert found(None, overwrite=True) == ["--force"]
+    assert problems_of(None) == problems_of(tmp_path / "new.PNG") == problems_of(there, overwrite=True) == []
+    assert problems_of(there) == problems_of(tmp_path / "new.png", (2,)) == ["--figure"]
+    assert problems_of(tmp_path / "no" / "new.jpg") == ["--figure", "--figure"]
+    assert problems_of(there, out=there, overwrite=True) == ["--figure"]
+    assert problems_of(None, overwrite=True) == ["--force"]
 
 
 def test_bic_decides_within_one_standard_error_of_the_least_log_loss() -> None:
@@ -123,12 +123,12 @@ def test_table_and_json_have_every_candidate() -> None:
 def test_bic_compares_classes_of_any_shape_that_the_features_show() -> None:
     close = [-0.1, -0.1, -0.05, -0.2]
     values = [
-        (40.0, [-1.0] * 4, structured(annotated=False)),  # is far behind
-        (35.0, close, structured(annotated=True)),
-        (35.0, close, structured(AVERAGE, annotated=False)),
-        (20.0, [-0.1] * 4, structured(annotated=True)),
-        (30.0, close, structured(annotated=False)),
-        (10.0, close, structured("kmeans", annotated=False)),
+        (40.0, [-1.0] * 4, solution_of(annotated=False)),  # is far behind
+        (35.0, close, solution_of(annotated=True)),
+        (35.0, close, solution_of(AVERAGE, annotated=False)),
+        (20.0, [-0.1] * 4, solution_of(annotated=True)),
+        (30.0, close, solution_of(annotated=False)),
+        (10.0, close, solution_of("kmeans", annotated=False)),
     ]
     candidates = [candidate(number, *parts) for number, parts in enumerate(values, 2)]
     choice = choose(candidates)

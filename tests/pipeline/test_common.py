@@ -18,7 +18,8 @@ def test_each_line_of_a_log_begins_as_ours_do(separator: str) -> None:
     record = logging.makeLogRecord({"name": "n", "levelname": "ERROR", "msg": "%s", "args": (text,)})
     lines = PlainFormatter("%(levelname)s %(name)s: %(message)s").format(record).split("\n")
     assert all(line.startswith("ERROR n: ") and line.isprintable() for line in lines)
-    assert (record.msg, record.args) == ("%s", (text,)), "other handlers see it as it was"
+    assert record.msg == "%s"
+    assert record.args == (text,), "other handlers see it as it was"
 
 
 def test_a_traceback_is_lines_of_ours_as_well() -> None:

@@ -84,7 +84,7 @@ def test_a_zip_that_could_do_harm_is_refused(tmp_path: Path, harm: str) -> None:
     assert message in problem
 
 
-def changed(path: Path, change: Callable[[bytes], bytes]) -> InputError:
+def error_of(path: Path, change: Callable[[bytes], bytes]) -> InputError:
     """Return the error of reading the only member of a zip whose bytes are changed."""
     write_zip(path, [("key", b"content")])
     path.write_bytes(change(path.read_bytes()))
@@ -102,17 +102,19 @@ def test_members_that_share_bytes_are_refused(tmp_path: Path) -> None:
         place = content.index(b"PK\x01\x02") + 20
         return content[:place] + size + size + content[place + 8 :]
 
-    assert "found members of 1,073,741,824 bytes together" in str(changed(tmp_path / "a.zip", enlarge))
+    assert "found members of 1,073,741,824 bytes together" in str(error_of(tmp_path / "a.zip", enlarge))
 
 
 def test_a_zip_that_is_cut_off_or_changed_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.zip"
-    assert "found a broken file (File is not a zip file)" in str(changed(path, lambda content: content[:-30]))
-    assert "found a broken file" in str(changed(path, lambda content: b""))
-    assert "(its beginning is missing), expected a whole zip" in str(
-        changed(path, lambda content: content[9:])
+    assert "found a broken file (File is not a zip file)" in str(
+        error_of(path, lambda content: content[:-30])
     )
-    other = str(changed(path, lambda content: content.replace(b"content", b"CONTENT")))
+    assert "found a broken file" in str(error_of(path, lambda content: b""))
+    assert "(its beginning is missing), expected a whole zip" in str(
+        error_of(path, lambda content: content[9:])
+    )
+    other = str(error_of(path, lambda content: content.replace(b"content", b"CONTENT")))
     assert "member key: found other content, expected the content of its checksum" in other
-    nothing = str(changed(path, lambda content: content.replace(b"PK\x03\x04", b"PK\x00\x00")))
+    nothing = str(error_of(path, lambda content: content.replace(b"PK\x03\x04", b"PK\x00\x00")))
     assert "member key: found no content at its place" in nothing

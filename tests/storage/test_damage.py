@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cubes.rot import kinds, turn_bit
-from cubes.small import draw_block, draw_inputs, files, fill, filled, make_plan
+from cubes.small import draw_block, draw_inputs, files, fill, filled_cube, make_plan
 
 from sweep_clustering.storage.cube.blocks import BlockStore, CellMismatch
 from sweep_clustering.storage.cube.manifest import Manifest, append_run
@@ -28,20 +28,20 @@ REMADE = {"X", "labels_true", "p", "m", "m_over_n", "model", "field", "replicate
 
 
 @pytest.fixture(scope="module")
-def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return filled(tmp_path_factory.mktemp("good") / "tiny.zarr", PLANS)
+def good_cube(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return filled_cube(tmp_path_factory.mktemp("good") / "tiny.zarr", PLANS)
 
 
 @pytest.fixture
-def cube(good: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(good, tmp_path / "tiny.zarr"))
+def cube(good_cube: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(good_cube, tmp_path / "tiny.zarr"))
 
 
 def mend(cube: Path, **options: bool) -> Repair:
     return repair(cube, lambda manifest, plan: draw_inputs(plan), **options)
 
 
-def test_all_that_is_damaged_is_found_at_once_and_mended(good: Path, cube: Path) -> None:
+def test_all_that_is_damaged_is_found_at_once_and_mended(good_cube: Path, cube: Path) -> None:
     before = files(cube)
     assert mend(cube) == Repair(())
     assert files(cube) == before
@@ -66,7 +66,7 @@ def test_all_that_is_damaged_is_found_at_once_and_mended(good: Path, cube: Path)
     assert scan(cube).damaged == ()
     assert all((BlockStore(cube).statuses(block) == PENDING).all() for block in planned.blocks)
     fill(cube, PLANS)
-    assert files(cube) == files(good)
+    assert files(cube) == files(good_cube)
 
 
 def test_what_is_intact_is_compared_when_computed_again(cube: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -98,7 +98,7 @@ def test_what_is_intact_is_compared_when_computed_again(cube: Path, caplog: pyte
     assert BlockStore(cube).read(block)["centroids"][1, 0, 0] == 0.5
 
 
-def test_a_stopped_repair_is_repeated(good: Path, cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stopped_repair_is_repeated(good_cube: Path, cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for key in ("a/labels/c.0.0.0.0.0", "a/X/c.0.0"):
         turn_bit(cube / key)
     clear = BlockStore.clear
@@ -115,7 +115,7 @@ def test_a_stopped_repair_is_repeated(good: Path, cube: Path, monkeypatch: pytes
     assert len(scan(cube).damaged) == 2
     assert len(mend(cube).blocks) == 1
     fill(cube, PLANS)
-    assert files(cube) == files(good)
+    assert files(cube) == files(good_cube)
 
 
 def test_files_of_no_finished_block_are_removed_and_inputs_without_their_data_stay(cube: Path) -> None:
@@ -133,13 +133,13 @@ def test_files_of_no_finished_block_are_removed_and_inputs_without_their_data_st
         turn_bit(cube / key)
     before = files(cube)
 
-    def others(manifest: Manifest, plan: DatasetPlan) -> tuple[np.ndarray, np.ndarray | None]:
+    def draw_others(manifest: Manifest, plan: DatasetPlan) -> tuple[np.ndarray, np.ndarray | None]:
         if plan.name == "a":
             raise InputError([Problem("data set a", "nothing", "its data")])
         features, labels = draw_inputs(plan)
         return features + 1, labels
 
-    assert repair(cube, others).lost == {
+    assert repair(cube, draw_others).lost == {
         keys[0]: "data set a: found nothing, expected its data",
         keys[1]: "b/X has other values now than in the cube",
     }

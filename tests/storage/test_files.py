@@ -45,7 +45,7 @@ from sweep_clustering.sweeps.errors import InputError
 
 
 def test_a_file_is_whole_or_old(tmp_path: Path) -> None:
-    def fresh(number: int) -> Path:
+    def fresh_path(number: int) -> Path:
         path = tmp_path / str(number)
         path.write_bytes(b"old")
         return path
@@ -56,7 +56,9 @@ def test_a_file_is_whole_or_old(tmp_path: Path) -> None:
         assert path.read_bytes() == b"new content"
         assert not path.with_name(path.name + ".partial").exists()
 
-    assert len(crash_everywhere(tmp_path, fresh, lambda path: PLAIN.put(path, b"new content"), check)) == 2
+    assert (
+        len(crash_everywhere(tmp_path, fresh_path, lambda path: PLAIN.put(path, b"new content"), check)) == 2
+    )
 
 
 def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,7 +162,7 @@ def test_content_of_a_file_that_cannot_be_synced_is_an_error(
 
 
 @pytest.fixture
-def fenced(tmp_path: Path) -> Files:
+def fenced_files(tmp_path: Path) -> Files:
     folder = tmp_path / "tiny.run" / "generation.1" / "writing"
     folder.mkdir(parents=True)
     return Files(folder, 1)
@@ -172,24 +174,24 @@ def close(tmp_path: Path) -> None:
     writing.rename(writing.with_name("closed"))
 
 
-def test_a_holder_writes_until_the_next_one_comes(tmp_path: Path, fenced: Files) -> None:
+def test_a_holder_writes_until_the_next_one_comes(tmp_path: Path, fenced_files: Files) -> None:
     with pytest.raises(FileNotFoundError):  # a disk that is gone is no lost lease
-        fenced.put(tmp_path / "gone" / "one", b"1")
-    fenced.put(tmp_path / "one", b"1")
-    fenced.put_all(tmp_path, [("deep/two", b"2")])
-    fenced.build(tmp_path / "cube", [("a/three", b"3"), ("four", b"4")])
-    fenced.remove(tmp_path / "deep")
-    fenced.remove(tmp_path / "nothing")
-    fenced.check()
+        fenced_files.put(tmp_path / "gone" / "one", b"1")
+    fenced_files.put(tmp_path / "one", b"1")
+    fenced_files.put_all(tmp_path, [("deep/two", b"2")])
+    fenced_files.build(tmp_path / "cube", [("a/three", b"3"), ("four", b"4")])
+    fenced_files.remove(tmp_path / "deep")
+    fenced_files.remove(tmp_path / "nothing")
+    fenced_files.check()
     assert (tmp_path / "cube" / "a" / "three").read_bytes() == b"3"
     assert not (tmp_path / "deep").exists()
     close(tmp_path)
     for write in (
-        lambda: fenced.put_all(tmp_path, [("one", b"late")]),
-        lambda: fenced.build(tmp_path / "other", [("a", b"late")]),
-        lambda: fenced.remove(tmp_path / "one"),
-        lambda: fenced.remove(tmp_path / "nothing"),
-        fenced.check,
+        lambda: fenced_files.put_all(tmp_path, [("one", b"late")]),
+        lambda: fenced_files.build(tmp_path / "other", [("a", b"late")]),
+        lambda: fenced_files.remove(tmp_path / "one"),
+        lambda: fenced_files.remove(tmp_path / "nothing"),
+        fenced_files.check,
     ):
         with pytest.raises(LeaseLost, match=r"tiny\.run: another process has taken the lease"):
             write()
@@ -197,18 +199,18 @@ def test_a_holder_writes_until_the_next_one_comes(tmp_path: Path, fenced: Files)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cube", "one", "tiny.run"]
     remove(tmp_path / "tiny.run")
     with pytest.raises(FileNotFoundError):
-        fenced.put(tmp_path / "one", b"1")
+        fenced_files.put(tmp_path / "one", b"1")
 
 
 @pytest.mark.parametrize("late", ["os.open", "os.fsync", "os.replace"])
 def test_a_holder_that_slept_in_a_write_changes_nothing(
-    late: str, tmp_path: Path, fenced: Files, monkeypatch: pytest.MonkeyPatch
+    late: str, tmp_path: Path, fenced_files: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is suspended before a call of a write, and woken when another has the lease."""
     name = late.removeprefix("os.")
     real, closed = getattr(os, name), []
 
-    def slow(*arguments: object, **named: object) -> object:
+    def replace_slowly(*arguments: object, **named: object) -> object:
         if not closed:
             closed.append(True)
             close(tmp_path)
@@ -216,9 +218,9 @@ def test_a_holder_that_slept_in_a_write_changes_nothing(
         return real(*arguments, **named)
 
     (tmp_path / "one").write_bytes(b"old")
-    monkeypatch.setattr(os, name, slow)
+    monkeypatch.setattr(os, name, replace_slowly)
     with pytest.raises(LeaseLost):
-        fenced.put(tmp_path / "one", b"late")
+        fenced_files.put(tmp_path / "one", b"late")
     assert (tmp_path / "one").read_bytes() == b"of the next holder"
 
 
@@ -232,7 +234,7 @@ def test_remove_takes_no_more_than_a_link(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def refused(code: int, *names: str) -> StorageError:
+def error_of(code: int, *names: str) -> StorageError:
     with pytest.raises(StorageError) as caught, storage_errors(Path("cube"), 1000):
         raise OSError(code, os.strerror(code), *names)
     return caught.value
@@ -240,12 +242,12 @@ def refused(code: int, *names: str) -> StorageError:
 
 @pytest.mark.parametrize("code", [*NEEDS, errno.ELOOP])
 def test_an_error_names_path_and_need_and_a_size_where_space_is_missing(code: int) -> None:
-    error = refused(code)
+    error = error_of(code)
     assert error.path == Path("cube")
     assert error.need.endswith(NEEDS.get(code, "accepts the operation"))
     assert os.strerror(code) in str(error)
     assert ("1,000 bytes" in error.need) == (code in (errno.ENOSPC, errno.EDQUOT))
-    assert refused(code, "no such/file").path == Path("no such/file")  # the system knows it better
+    assert error_of(code, "no such/file").path == Path("no such/file")  # the system knows it better
     for original in (error, DamagedChunk(Path("chunk"), "labels", "is missing", Path("cube"))):
         again = pickle.loads(pickle.dumps(original))
         assert type(again) is type(original)
@@ -312,7 +314,7 @@ def cube(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def serving(cube: Path, handler: type[Quiet] = Quiet) -> Iterator[str]:
+def serve(cube: Path, handler: type[Quiet] = Quiet) -> Iterator[str]:
     """Yield the address of a cube on a plain web server, which does not serve parts of files."""
     handler.requests = []
     with Server(("127.0.0.1", 0), functools.partial(handler, directory=str(cube.parent))) as server:
@@ -325,7 +327,7 @@ def serving(cube: Path, handler: type[Quiet] = Quiet) -> Iterator[str]:
 
 @pytest.fixture
 def address(cube: Path) -> Iterator[str]:
-    with serving(cube) as address:
+    with serve(cube) as address:
         yield address
 
 
@@ -345,15 +347,15 @@ def test_a_bundle_at_an_address_is_read_in_parts(cube: Path, tmp_path: Path) -> 
     write_zip(bundle, [("README.md", b"text"), (inner.name, inner)])
     expected = open_cube(cube).load()
     for path in (inner, bundle):
-        with serving(path, Ranged) as address:
+        with serve(path, Ranged) as address:
             assert open_cube(address).load().identical(expected)
             assert Ranged.requests.count("HEAD ") == 1
             with pytest.raises(InputError, match="nothing there"):
                 open_cube(address.replace("toy.", "none."))
-    with serving(bundle) as address, pytest.raises(StorageError, match="range requests"):
+    with serve(bundle) as address, pytest.raises(StorageError, match="range requests"):
         open_cube(address)
     bundle.write_bytes(bundle.read_bytes()[:5000])
-    with serving(bundle, Ranged) as address, pytest.raises(InputError, match="a whole zip"):
+    with serve(bundle, Ranged) as address, pytest.raises(InputError, match="a whole zip"):
         open_cube(address)
 
 
@@ -368,7 +370,7 @@ def test_one_request_for_the_root_and_one_for_each_array_that_is_used(tmp_path: 
     """Each array is one file here, and coordinates are in the root."""
     shape = {"p": (0.9,), "m": (12,), "mixture_chunk": 1}
     cube = make(tmp_path, *(toy.plan(f"set{number}", **shape) for number in range(20)))
-    with serving(cube) as address:
+    with serve(cube) as address:
         tree = open_cube(address)
         assert Quiet.requests == ["GET zarr.json"]
         assert tree["set7"]["replicate"].values.tolist() == [0, 1, 2]
@@ -397,7 +399,7 @@ def test_a_report_asks_for_no_file_twice(
 
 
 def test_all_arrays_show_the_moment_at_which_the_status_was_read(cube: Path) -> None:
-    with serving(cube) as address:
+    with serve(cube) as address:
         tree = open_cube(address)
         expected = tree["iris"]["labels"].values
         (cube / "iris/status/c.0.0.0.0").unlink()
@@ -426,7 +428,7 @@ def last_line(arguments: list[str]) -> tuple[int, str]:
 def test_servers_that_fail_are_one_line(
     cube: Path, command: str, handler: type[Quiet], code: int, words: str
 ) -> None:
-    with serving(cube, handler) as address:
+    with serve(cube, handler) as address:
         place = address.replace("toy", "none") if handler is Quiet else address
         places = [place, place] if command == "compare" else [place]
         exit_code, line = last_line([command, *places])
@@ -444,7 +446,7 @@ def test_a_server_that_does_not_answer_is_one_line(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_chunk_that_is_cut_short_is_one_error_too(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with serving(cube) as address:
+    with serve(cube) as address:
         tree = open_cube(address)
         monkeypatch.setattr(Quiet, "copyfile", CutShort.copyfile)
         with pytest.raises(StorageError, match="needs a network, and a server that answers"):

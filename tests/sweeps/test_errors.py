@@ -26,7 +26,7 @@ def test_hints_and_values_as_their_files_spell_them() -> None:
     assert short_text(10**5000) == "a number of thousands of digits"
 
 
-def failing(**methods: object) -> Exception:
+def error_with(**methods: object) -> Exception:
     """Return an error of a class with its own methods."""
     return type("Bad\nName\x1b[0m", (Exception,), methods)("z")
 
@@ -35,8 +35,8 @@ ODD = [
     FileNotFoundError(2, "No such file", "/tmp/caf\udce9"),
     ValueError("one\r\n2026-01-01 INFO done\x1b[2J\u202egnp.exe\x00\x85\u2028\ud800"),
     ValueError("\n" * 10_000_000),
-    failing(__str__=lambda self: 1 / 0),
-    failing(__str__=lambda self: 3),
+    error_with(__str__=lambda self: 1 / 0),
+    error_with(__str__=lambda self: 3),
     ExceptionGroup("two\udcff", [ValueError("a\nb"), OSError("b\ud800")]),
 ]
 

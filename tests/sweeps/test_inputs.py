@@ -53,7 +53,7 @@ def load(folder: Path, **changes: object) -> Inputs:
     return load_inputs(spec(folder, **changes), "s.toml")
 
 
-def said(folder: Path, **changes: object) -> list[str]:
+def messages_of(folder: Path, **changes: object) -> list[str]:
     with pytest.raises(InputError) as caught:
         load(folder, **changes)
     return [str(problem) for problem in caught.value.problems]
@@ -135,7 +135,7 @@ def test_what_only_the_data_can_tell(tmp_path: Path) -> None:
         ({"design": ["active"], "batch": "0.05N"},
          ["s.toml [ask] batch, data set 'mine'", "0.05N of 12 samples = 0", "at least 1 question"]),
     ):  # fmt: skip
-        (problem,) = said(tmp_path, **changes)
+        (problem,) = messages_of(tmp_path, **changes)
         assert [word for word in words if word not in problem] == []
 
 
@@ -144,7 +144,7 @@ def test_annotations_of_a_file_stand_in_for_true_labels(tmp_path: Path) -> None:
     (tmp_path / "answers.txt").write_text("1 2 must 4 ann\n3 9 cannot 5 bob\n")
     plain = {"name": "plain", "path": "plain.csv", "n_clusters": 2, "annotations": "answers.txt"}
     alone = {key: value for key, value in plain.items() if key != "annotations"}
-    assert "no true labels" in "\n".join(said(tmp_path, datasets=[alone]))
+    assert "no true labels" in "\n".join(messages_of(tmp_path, datasets=[alone]))
     inputs = load(tmp_path, datasets=[alone], models=["unsupervised"])
     assert inputs.stacked(inputs.plans[0])[1] is None
     inputs = load(tmp_path, datasets=[plain])
@@ -158,7 +158,7 @@ def test_annotations_of_a_file_stand_in_for_true_labels(tmp_path: Path) -> None:
     assert plan.annotations_checksum == pool_checksum(pool)
     assert plan.source.endswith(f"annotations {tmp_path / 'answers.txt'}")
     (tmp_path / "answers.txt").write_text("1 9 must 4 ann\n")
-    (few,) = said(tmp_path, datasets=[plain])
+    (few,) = messages_of(tmp_path, datasets=[plain])
     most = f"found 1N = 9 annotations, expected at most 4, the annotations in {tmp_path / 'answers.txt'}"
     assert few == f"s.toml [grid], data set 'plain': m: {most}"
     assert load(tmp_path, datasets=[plain], models=["unsupervised"]).plans[0].n_annotations == 4
@@ -183,7 +183,7 @@ def test_a_messy_table_with_annotations_by_name_and_row(tmp_path: Path) -> None:
     assert {key: dump[key] for key in entry if key not in ("path", "annotations")}.items() <= entry.items()
     assert not {"columns", "drop", "categories", "sheet"} & dump.keys()  # older cubes lack them too
     (tmp_path / "answers.txt").write_text("Ann Bob must 3 ann\n")
-    (problem,) = said(tmp_path, datasets=[entry])
+    (problem,) = messages_of(tmp_path, datasets=[entry])
     assert "line 1: found sample 'Bob', expected a row that is used" in problem
 
 
@@ -192,14 +192,14 @@ def test_unavailable_data_are_an_error_or_skipped(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr("sweep_clustering.sweeps.inputs.find", gone)
     datasets = ["ecoli", {"name": "mine", "path": "mine.csv", "label_column": "class"}]
     rows = [{"name": name, "path": f"{name}.csv", "n_clusters": 2} for name in ("one", "two")]
-    *tables, problem = said(tmp_path, datasets=[*datasets, *rows])
+    *tables, problem = messages_of(tmp_path, datasets=[*datasets, *rows])
     assert ["one.csv" in tables[0], "two.csv" in tables[1], len(tables)] == [True, True, 2]
     assert "'ecoli', which is not available: nowhere" in problem
     assert 'unavailable = "skip"' in problem
     inputs = load(tmp_path, datasets=datasets, unavailable="skip")
     assert [plan.name for plan in inputs.plans] == ["mine"]
     assert inputs.skipped == {"ecoli": ("nowhere",)}
-    assert "at least one" in said(tmp_path, datasets=["ecoli"], unavailable="skip")[0]
+    assert "at least one" in messages_of(tmp_path, datasets=["ecoli"], unavailable="skip")[0]
 
 
 def test_designs_are_of_data_sets_that_use_annotations(tmp_path: Path) -> None:
@@ -214,10 +214,10 @@ def test_designs_are_of_data_sets_that_use_annotations(tmp_path: Path) -> None:
     assert alone.n_paths == 0
     (tmp_path / "own.txt").write_text("1 2 must 12 ann\n")
     entry = {"name": "mine", "path": "mine.csv", "label_column": "class", "annotations": "own.txt"}
-    (problem,) = said(tmp_path, datasets=[entry])
+    (problem,) = messages_of(tmp_path, datasets=[entry])
     assert "expected first_row = 0 or first_row = 1" in problem
     entry["first_row"] = 1
-    (problem,) = said(tmp_path, datasets=[entry], design=["uniform", "active", "biased"])
+    (problem,) = messages_of(tmp_path, datasets=[entry], design=["uniform", "active", "biased"])
     assert "design: found 'active', 'biased', with the annotations in" in problem
     assert 'expected "uniform" alone' in problem
 
@@ -265,7 +265,7 @@ def test_a_recipe_of_the_first_cubes_has_the_checksum_and_the_words_that_it_had(
 
 def test_an_absent_table_is_left_out_if_the_file_says_so(tmp_path: Path) -> None:
     absent = {"name": "texts", "path": "nowhere.npz"}
-    assert "nowhere.npz" in said(tmp_path, datasets=["iris", absent])[0]
+    assert "nowhere.npz" in messages_of(tmp_path, datasets=["iris", absent])[0]
     inputs = load(tmp_path, datasets=["iris", absent], unavailable="skip")
     assert [plan.name for plan in inputs.plans] == ["iris"]
     assert inputs.skipped == {"texts": (f"{tmp_path / 'nowhere.npz'} does not exist",)}

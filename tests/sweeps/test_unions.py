@@ -25,7 +25,7 @@ STRUCTURES = [
 ]
 
 
-def drawn(structure: Structure) -> Gaussians:
+def draw_gaussians(structure: Structure) -> Gaussians:
     rng, many = np.random.default_rng(7), structure.components * N_CLASSES
     spaces: dict[int | str, int] = {"none": N_FEATURES, "discriminative": N_CLASSES - 1}
     n_dims = min(int(spaces.get(structure.subspace, structure.subspace)), N_FEATURES)
@@ -48,7 +48,7 @@ def read(rows: dict[str, Any]) -> Gaussians | None:
 @pytest.mark.parametrize("structure", STRUCTURES, ids=str)
 @pytest.mark.parametrize("room", [None, Room(40, 400)])
 def test_rows_give_back_the_same_bits(structure: Structure, room: Room | None) -> None:
-    gaussians = drawn(structure)
+    gaussians = draw_gaussians(structure)
     rows = to_rows(gaussians, room)
     assert [rows[name].dtype for name in ROWS] == [np.int16, np.float64, np.float64]
     if room is not None:
@@ -60,7 +60,7 @@ def test_rows_give_back_the_same_bits(structure: Structure, room: Room | None) -
 
 
 def test_rows_that_a_cube_has_no_room_for_are_named() -> None:
-    whole = drawn(STRUCTURES[1])
+    whole = draw_gaussians(STRUCTURES[1])
     lengths = [len(row) for row in to_rows(whole).values()]
     for room in (Room(lengths[0] - 1, lengths[2]), Room(lengths[0], lengths[2] - 1)):
         with pytest.raises(
@@ -93,7 +93,7 @@ DAMAGE: dict[str, Callable[[dict[str, Any]], Any]] = {
 
 @pytest.mark.parametrize("message", DAMAGE)
 def test_what_cannot_be_is_found(message: str) -> None:
-    rows = to_rows(drawn(STRUCTURES[1]), Room(8, 200))
+    rows = to_rows(draw_gaussians(STRUCTURES[1]), Room(8, 200))
     DAMAGE[message](rows)
     with pytest.raises(ValueError, match=message):
         read(rows)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import zarr
 from cubes.rot import kinds
-from cubes.small import draw_inputs, fill, filled, make_plan, make_spec
+from cubes.small import draw_inputs, fill, filled_cube, make_plan, make_spec
 
 from sweep_clustering.storage.cube.blocks import BlockStore
 from sweep_clustering.storage.cube.chunks import chunk_position
@@ -27,16 +27,16 @@ SPACING = 15
 
 
 @pytest.fixture(scope="module")
-def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return filled(tmp_path_factory.mktemp("good") / "tiny.zarr", PLANS, SPEC)
+def good_cube(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return filled_cube(tmp_path_factory.mktemp("good") / "tiny.zarr", PLANS, SPEC)
 
 
 @pytest.fixture
-def cube(good: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(good, tmp_path / "tiny.zarr"))
+def cube(good_cube: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(good_cube, tmp_path / "tiny.zarr"))
 
 
-def flipped(content: bytes) -> Iterator[bytes]:
+def flip_bits(content: bytes) -> Iterator[bytes]:
     for bit in range(0, 8 * len(content), SPACING):
         changed = bytearray(content)
         changed[bit // 8] ^= 1 << bit % 8
@@ -55,7 +55,7 @@ def test_every_turned_bit_and_whatever_is_cut_off_or_overwritten_is_an_error(cub
         assert isinstance(array, zarr.Array)
         content = file.read_bytes()
         cut = [content[:length] for length in range(0, len(content), 5)]
-        for changed in [*flipped(content), *cut, bytes(len(content)), bytes(4), content + b"\0"]:
+        for changed in [*flip_bits(content), *cut, bytes(len(content)), bytes(4), content + b"\0"]:
             file.write_bytes(changed)
             with pytest.raises(DamagedChunk) as caught:
                 array[...]

@@ -12,7 +12,7 @@ import xarray as xr
 from cubes import small
 from cubes.small import SPEC, draw_block, draw_inputs, files, fill, make_plan, result_files
 from cubes.writer import next_files
-from processes.crash import crash_everywhere, crashing
+from processes.crash import crash_everywhere, crash_inside
 
 from sweep_clustering.storage.cube.blocks import BlockStore
 from sweep_clustering.storage.cube.growth import create, grow, open_cube
@@ -35,13 +35,13 @@ def base(tmp_path: Path) -> Path:
 
 
 def copies(base: Path, root: Path) -> Callable[[int], Path]:
-    def fresh(number: int) -> Path:
+    def fresh_path(number: int) -> Path:
         path = root / str(number) / base.name
         if base.exists():
             shutil.copytree(base, path, copy_function=os.link)  # nothing is ever changed in place
         return path
 
-    return fresh
+    return fresh_path
 
 
 def looks_like_one_of(path: Path, states: list[xr.DataTree]) -> None:
@@ -51,14 +51,14 @@ def looks_like_one_of(path: Path, states: list[xr.DataTree]) -> None:
     assert open_cube(path)["a"]["status"].sizes == plain["a"]["status"].sizes
 
 
-def grown(plan: DatasetPlan = BASE, **changes: Any) -> Plans:
+def grow_plan(plan: DatasetPlan = BASE, **changes: Any) -> Plans:
     return [replace(plan, **changes)]
 
 
 GROWTHS: dict[str, Plans] = {
-    "annotations": grown(p=(0.9, 0.85), m=(4, 6)),
+    "annotations": grow_plan(p=(0.9, 0.85), m=(4, 6)),
     "data set": [BASE, NEW_SET],
-    "replicates": grown(replicates=4),
+    "replicates": grow_plan(replicates=4),
 }
 
 
@@ -113,12 +113,12 @@ def test_grow_another_way_after_a_crash(base: Path, tmp_path: Path, first: str, 
     grow(undisturbed, GROWTHS[second], draw_inputs, SPEC, next_files(undisturbed))
     expected = files(undisturbed)
     counted = copies(base, tmp_path / "counted")(0)
-    with crashing(tmp_path) as counter:
+    with crash_inside(tmp_path) as counter:
         grow(counted, GROWTHS[first], draw_inputs, SPEC, next_files(counted))
     last = len(counter.seen)
     for at in (last // 3, last // 2, last):
         path = copies(base, tmp_path / "crashed")(at)
-        with crashing(tmp_path, at) as injector:
+        with crash_inside(tmp_path, at) as injector:
             grow(path, GROWTHS[first], draw_inputs, SPEC, next_files(path))
         assert injector.crashed
         grow(path, GROWTHS[second], draw_inputs, SPEC, next_files(path))
@@ -130,9 +130,9 @@ def test_growth_that_is_given_up_leaves_nothing(base: Path, tmp_path: Path) -> N
     before = files(base)
     plans = [replace(BASE, p=(0.9, 0.85), replicates=4), NEW_SET]
     counted = copies(base, tmp_path / "counted")(0)
-    with crashing(tmp_path) as counter:
+    with crash_inside(tmp_path) as counter:
         grow(counted, plans, draw_inputs, SPEC, next_files(counted))
-    with crashing(tmp_path, len(counter.seen)):
+    with crash_inside(tmp_path, len(counter.seen)):
         grow(base, plans, draw_inputs, SPEC, next_files(base))
     assert len(files(base)) > len(before)
     grow(base, [BASE], draw_inputs, SPEC, next_files(base))

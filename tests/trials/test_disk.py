@@ -174,10 +174,10 @@ def at_work(patched: pytest.MonkeyPatch, number: int, happens: object) -> None:
     """Let something happen while the work of this number is under way."""
     solve, begun = sweep_clustering.pipeline.work.tasks.run_cell, []
 
-    def interrupted(science: Science, work: Span, source: Source) -> Solved:
+    def interrupt(science: Science, work: Span, source: Source) -> Solved:
         begun.append(work)
         if len(begun) == number:
             happens()  # type: ignore[operator]
         return solve(science, work, source)
 
-    patched.setattr(sweep_clustering.pipeline.work.tasks, "run_cell", interrupted)
+    patched.setattr(sweep_clustering.pipeline.work.tasks, "run_cell", interrupt)

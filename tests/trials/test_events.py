@@ -133,7 +133,7 @@ def count_done(cube: Path) -> int:
 
 
 @pytest.fixture
-def computed(monkeypatch: pytest.MonkeyPatch) -> tuple[list[tuple[str, int]], list[str]]:
+def computed_work(monkeypatch: pytest.MonkeyPatch) -> tuple[list[tuple[str, int]], list[str]]:
     """Return what a serial run computes: the first question of each batch with its path, and cells."""
     questions: list[tuple[str, int]] = []
     solved: list[str] = []
@@ -234,7 +234,7 @@ def test_workers_and_batches_of_another_length_give_the_same_bits(reference: Pat
 
 
 def test_grown_along_every_axis_without_its_run_folder(
-    reference: Path, tmp_path: Path, computed: tuple[list[tuple[str, int]], list[str]]
+    reference: Path, tmp_path: Path, computed_work: tuple[list[tuple[str, int]], list[str]]
 ) -> None:
     """The annotations of the largest written m are then the beginning of the path."""
     cube = tmp_path / "tiny.zarr"
@@ -242,7 +242,7 @@ def test_grown_along_every_axis_without_its_run_folder(
     assert run(spec(tmp_path, **small, methods=METHODS[:1]), tmp_path) == 0  # type: ignore[arg-type]
     before = count_done(cube)
     shutil.rmtree(RunFolder(cube).path)
-    questions, solved = computed
+    questions, solved = computed_work
     questions.clear()
     solved.clear()
     assert run(spec(tmp_path), tmp_path) == 0
@@ -254,7 +254,7 @@ def test_grown_along_every_axis_without_its_run_folder(
 
 
 def test_a_worker_and_then_the_driver_killed(
-    reference: Path, tmp_path: Path, computed: tuple[list[tuple[str, int]], list[str]]
+    reference: Path, tmp_path: Path, computed_work: tuple[list[tuple[str, int]], list[str]]
 ) -> None:
     """Journalled results are neither asked nor solved again."""
     cube, file = tmp_path / "tiny.zarr", spec(tmp_path)
@@ -271,7 +271,7 @@ def test_a_worker_and_then_the_driver_killed(
     questions_before, n_done = answers(cube), count_done(cube)
     assert run(file, tmp_path) == 0
     assert_same_bits(reference, cube)
-    questions, solved = computed
+    questions, solved = computed_work
     assert not questions_before & set(questions)
     assert len(set(solved)) <= N_CELLS - n_done
 
@@ -283,13 +283,13 @@ def test_a_path_that_fails_marks_its_cells_until_it_is_tried_again(
     file = spec(tmp_path, searches=("longer",), designs='"active"', methods=METHODS[:1])
     cell = CELL.replace("/search=longer", "")
 
-    def failing(asking: Any, path: Any, known: Any, arrays: Any) -> Any:
+    def fail_late(asking: Any, path: Any, known: Any, arrays: Any) -> Any:
         if str(path) == ACTIVE and len(known) >= 16:
             raise ArithmeticError("nothing to ask with")
         return real(asking, path, known, arrays)
 
     with monkeypatch.context() as patch:
-        patch.setattr("sweep_clustering.pipeline.work.tasks.ask_batch", failing)
+        patch.setattr("sweep_clustering.pipeline.work.tasks.ask_batch", fail_late)
         assert run(file, tmp_path) == 3
     node = open_cube(cube)["own"]
     assert node.attrs["design"] == "active", "one alone is no dimension"
@@ -313,7 +313,7 @@ def test_a_path_that_fails_marks_its_cells_until_it_is_tried_again(
 @pytest.mark.slow
 def test_questions_that_end_their_worker_cost_their_cells_alone(tmp_path: Path) -> None:
     cube = tmp_path / "tiny.zarr"
-    environment = sabotage.environment([(ACTIVE, "killed")])
+    environment = sabotage.environment([(ACTIVE, "kill_self")])
     process = start(spec(tmp_path, m="10"), tmp_path, "--workers", "2", environment=environment)
     _, log = process.communicate(timeout=300)
     assert process.returncode == 3, log

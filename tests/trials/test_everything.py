@@ -24,7 +24,7 @@ GROUPS = ("everything", "sibling", "answered")
 """Folders of texts in `tests/golden`."""
 
 
-def recorded(group: str) -> dict[str, str]:
+def recorded_texts(group: str) -> dict[str, str]:
     """Return the texts of a folder by their path in `tests/golden`."""
     files = [path for path in (GOLDEN / group).rglob("*") if path.suffix in ENDS]
     return {str(path.relative_to(GOLDEN)): path.read_bytes().decode() for path in files}
@@ -40,12 +40,14 @@ def fail(differing: list[str], *, of_bits: bool) -> None:
     pytest.fail(text, pytrace=False)
 
 
-def test_every_array_has_the_recorded_bits(everything: Everything, pytestconfig: pytest.Config) -> None:
+def test_every_array_has_the_recorded_bits(all_sweeps: Everything, pytestconfig: pytest.Config) -> None:
     if pytestconfig.getoption("golden"):
-        document = {"made with": made_with(), "arrays": everything.bits}
+        document = {"made with": made_with(), "arrays": all_sweeps.bits}
         BITS.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n")
         return
-    bits_here, expected = (_flat(bits) for bits in (everything.bits, json.loads(BITS.read_text())["arrays"]))
+    bits_here, expected = (
+        _flatten(bits) for bits in (all_sweeps.bits, json.loads(BITS.read_text())["arrays"])
+    )
     differing = sorted(path for path in expected | bits_here if expected.get(path) != bits_here.get(path))
     if differing:
         lines = [f"{len(differing)} of {len(expected)} arrays differ, are new or gone", *differing]
@@ -54,10 +56,10 @@ def test_every_array_has_the_recorded_bits(everything: Everything, pytestconfig:
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_everything_shown_is_as_recorded(
-    everything: Everything, group: str, pytestconfig: pytest.Config
+    all_sweeps: Everything, group: str, pytestconfig: pytest.Config
 ) -> None:
-    now = {name: text for name, text in everything.texts.items() if name.startswith(f"{group}/")}
-    expected = recorded(group)
+    now = {name: text for name, text in all_sweeps.texts.items() if name.startswith(f"{group}/")}
+    expected = recorded_texts(group)
     if pytestconfig.getoption("golden"):
         for name in expected:
             (GOLDEN / name).unlink()
@@ -79,7 +81,7 @@ def test_everything_shown_is_as_recorded(
 
 
 def test_the_record_is_of_every_command_and_leaves_out_times_alone() -> None:
-    names = set().union(*(recorded(group) for group in GROUPS))
+    names = set().union(*(recorded_texts(group) for group in GROUPS))
     assert {f"{name}.txt" for name in COMMANDS} < names
     assert all(f"{name}/files.txt" in names for name in FOLDERS)
     assert not any(place.is_dir() and place.name not in (*GROUPS, "sweeps") for place in GOLDEN.iterdir())
@@ -90,5 +92,5 @@ def test_the_record_is_of_every_command_and_leaves_out_times_alone() -> None:
     assert not arrays_kept & set(RUN_DEPENDENT)
 
 
-def _flat(bits: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+def _flatten(bits: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
     return {f"{cube}/{path}": digest for cube, digests in bits.items() for path, digest in digests.items()}

@@ -22,7 +22,7 @@ def cell(p: int, replicate: int) -> str:
     return f"iris/p={p}/m=150/replicate={replicate}/posterior"
 
 
-def sabotaged(folder: Path, faults: list[tuple[str, str]], *arguments: str) -> tuple[int, str]:
+def submit_sabotaged(folder: Path, faults: list[tuple[str, str]], *arguments: str) -> tuple[int, str]:
     """Submit in another process whose workers have these faults."""
     (folder / "cluster.yaml").write_text(LIMITED)
     choices = ("--workers", "2", "--profile", "small", "--cluster", str(folder / "cluster.yaml"), *arguments)
@@ -31,7 +31,7 @@ def sabotaged(folder: Path, faults: list[tuple[str, str]], *arguments: str) -> t
     return process.returncode, log
 
 
-def unfinished(cube: Path) -> set[str]:
+def unfinished_cells(cube: Path) -> set[str]:
     """Return the cells that are not done, and check that all of them have failed."""
     store, plans = BlockStore(cube, read_only=True), read_manifest(cube).plans.values()
     failed = {str(cell) for cell in store.cells(plans, FAILED)}
@@ -52,11 +52,11 @@ def test_a_cell_that_never_ends_costs_itself_alone(
 ) -> None:
     """Both workers are stuck in turn and started again, or the run would hang."""
     broken = [cell(1, 0), cell(1, 1)]
-    faults = [(name, "endless") for name in broken]
-    code, log = sabotaged(tmp_path, [*faults, (cell(1, 2), "raises")], "--time-limit", "2")
+    faults = [(name, "hang") for name in broken]
+    code, log = submit_sabotaged(tmp_path, [*faults, (cell(1, 2), "raises")], "--time-limit", "2")
     assert code == 3, log
     cube = tmp_path / "tiny.zarr"
-    assert unfinished(cube) == {*broken, cell(1, 2)}
+    assert unfinished_cells(cube) == {*broken, cell(1, 2)}
     for name in broken:
         (once, twice) = causes(cube, name)
         assert once == twice
@@ -69,14 +69,14 @@ def test_a_cell_that_never_ends_costs_itself_alone(
 
 @pytest.mark.heavy
 @pytest.mark.parametrize(
-    ("fault", "says"), [("killed", "killed by a signal"), ("memory", "its memory limit")]
+    ("fault", "says"), [("kill_self", "killed by a signal"), ("memory", "its memory limit")]
 )
 def test_a_cell_that_kills_its_workers_costs_itself_alone(
     tmp_path: Path, reference: Path, fault: str, says: str
 ) -> None:
-    code, log = sabotaged(tmp_path, [(cell(1, 1), fault)])
+    code, log = submit_sabotaged(tmp_path, [(cell(1, 1), fault)])
     assert code == 3, log
-    assert unfinished(tmp_path / "tiny.zarr") == {cell(1, 1)}
+    assert unfinished_cells(tmp_path / "tiny.zarr") == {cell(1, 1)}
     (once, twice) = causes(tmp_path / "tiny.zarr", cell(1, 1))
     assert once.startswith("WorkersDied: 3 worker processes died while they ran it")
     assert says in once + twice

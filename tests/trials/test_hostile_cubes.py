@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cubes.small import SPEC, draw_inputs, filled, make_plan
+from cubes.small import SPEC, draw_inputs, filled_cube, make_plan
 
 from sweep_clustering.storage.cube.blocks import BlockStore
 from sweep_clustering.storage.cube.growth import grow, open_cube
@@ -27,13 +27,13 @@ Document = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
-def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return filled(tmp_path_factory.mktemp("good") / "tiny.zarr", [PLAN])
+def good_cube(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return filled_cube(tmp_path_factory.mktemp("good") / "tiny.zarr", [PLAN])
 
 
 @pytest.fixture
-def cube(good: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(good, tmp_path / "tiny.zarr"))
+def cube(good_cube: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(good_cube, tmp_path / "tiny.zarr"))
 
 
 def edit(cube: Path, change: Callable[[Document], object]) -> None:
@@ -51,7 +51,7 @@ PICKLE = [{"name": "numcodecs.pickle", "configuration": {}}]
 CODECS = [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "zstd"}]
 
 
-def updated(*path: str, **changes: object) -> Callable[[Document], None]:
+def update(*path: str, **changes: object) -> Callable[[Document], None]:
     """Change an array of the cube, or with a path of keys the attributes of the root."""
 
     def change(document: Document) -> None:
@@ -67,23 +67,23 @@ X, LABELS, GRID = "a/X", "a/labels", ("chunk_grid", "configuration")
 A, SPEC_OF_CUBE = ("datasets", "a"), ("spec",)
 CHANGES: list[tuple[Callable[[Document], object], str]] = [
     # arrays that zarr would decode into anything, or take all memory for
-    (updated(LABELS, data_type="object"), 'a/labels: found type "object"'),
-    (updated(LABELS, codecs=PICKLE), "found codecs .*pickle"),
-    (updated(X, codecs=PICKLE + CODECS), "found codecs .*pickle"),
-    (updated(X, codecs="zstd"), "found codecs"),
-    (updated(X, "codecs", "1", "configuration", level=99), "a/X: found codecs"),
-    (updated(LABELS, shape=[2, 1, 2, 2, HUGE]), "a/labels: found shape"),
-    (updated(X, shape=[5.0, 2]), "a/X: found shape"),
-    (updated(X, *GRID, chunk_shape=[HUGE, 2]), "a/X: found chunk_grid"),
-    (updated("a/p", *GRID, chunk_shape=[0]), "a/p: found chunk_grid"),
-    (updated("a/status", *GRID, chunk_shape=[2, 1, 2, 2]), "a/status: found chunk_grid"),
-    (updated("a/covariances", shape=[2, 1, 2, 2, 2, 2, 2]), "a/covariances: found shape"),
-    (updated("a/covariances", dimension_names=["p"]), "a/covariances: found dimension_names"),
-    (updated(X, chunk_key_encoding={"name": "v2"}), "a/X: found chunk_key_encoding"),
-    (updated("a/status", fill_value=1), "a/status: found fill_value 1"),
-    (updated(X, "attributes", scale_factor=2), "a/X: found attributes"),
-    (updated(X, storage_transformers=[{}]), "found storage_transformers"),
-    (updated(X, sharding=1), "a/X: found a key 'sharding'"),
+    (update(LABELS, data_type="object"), 'a/labels: found type "object"'),
+    (update(LABELS, codecs=PICKLE), "found codecs .*pickle"),
+    (update(X, codecs=PICKLE + CODECS), "found codecs .*pickle"),
+    (update(X, codecs="zstd"), "found codecs"),
+    (update(X, "codecs", "1", "configuration", level=99), "a/X: found codecs"),
+    (update(LABELS, shape=[2, 1, 2, 2, HUGE]), "a/labels: found shape"),
+    (update(X, shape=[5.0, 2]), "a/X: found shape"),
+    (update(X, *GRID, chunk_shape=[HUGE, 2]), "a/X: found chunk_grid"),
+    (update("a/p", *GRID, chunk_shape=[0]), "a/p: found chunk_grid"),
+    (update("a/status", *GRID, chunk_shape=[2, 1, 2, 2]), "a/status: found chunk_grid"),
+    (update("a/covariances", shape=[2, 1, 2, 2, 2, 2, 2]), "a/covariances: found shape"),
+    (update("a/covariances", dimension_names=["p"]), "a/covariances: found dimension_names"),
+    (update(X, chunk_key_encoding={"name": "v2"}), "a/X: found chunk_key_encoding"),
+    (update("a/status", fill_value=1), "a/status: found fill_value 1"),
+    (update(X, "attributes", scale_factor=2), "a/X: found attributes"),
+    (update(X, storage_transformers=[{}]), "found storage_transformers"),
+    (update(X, sharding=1), "a/X: found a key 'sharding'"),
     (lambda d: d["consolidated_metadata"]["metadata"].update({X: 7}), "a/X: found no metadata"),
     (lambda d: d["consolidated_metadata"]["metadata"].pop(X), "a/X: found no metadata"),
     (
@@ -96,28 +96,28 @@ CHANGES: list[tuple[Callable[[Document], object], str]] = [
     (lambda d: d.update(zarr_format=3.0), "found zarr_format 3.0"),
     (lambda d: d.update(hook="os.system"), "found a key 'hook'"),
     # plans and sweeps that no sweep would have written
-    (updated(*A, n_samples=HUGE), "n_samples: found 1000000000000000"),
-    (updated(*A, n_samples=10**9), r"chunks of [\d,]+ bytes, expected"),
-    (updated(*A, replicates=10**6, m=list(range(1, 1001))), "a: found 4,000,000,001 cells, expected at most"),
-    (updated(*A, p=[float("nan")]), r"p\[0\]: found nan, expected an accuracy"),
-    (updated(*A, m=[-4]), r"m\[0\]: found -4, expected a whole number"),
-    (updated(*A, p=[0.8, 0.8]), r"p\[1\]: found 0\.8 again, expected each"),
-    (updated(*A, n_samples="5"), "n_samples: found '5', expected a whole number"),
-    (updated(*A, source={}), "source: found {}, expected a text"),
-    (updated(*A, models="posterior"), "models: found 'posterior', expected a list"),
-    (updated(*A, models=["__class__", "posterior"]), "expected of .'conditional"),
-    (updated(*A, name="../a"), "name: found '../a', expected a name of the letters"),
-    (updated(*A, name="b/../a"), r"name: found 'b/\.\./a', expected a name of the letters"),
-    (updated("datasets", a=3), "datasets.a: found 3, expected a table"),
-    (updated("datasets", **{"..": {"name": ".."}}), r"data set \.\.: name: found '\.\.'"),
+    (update(*A, n_samples=HUGE), "n_samples: found 1000000000000000"),
+    (update(*A, n_samples=10**9), r"chunks of [\d,]+ bytes, expected"),
+    (update(*A, replicates=10**6, m=list(range(1, 1001))), "a: found 4,000,000,001 cells, expected at most"),
+    (update(*A, p=[float("nan")]), r"p\[0\]: found nan, expected an accuracy"),
+    (update(*A, m=[-4]), r"m\[0\]: found -4, expected a whole number"),
+    (update(*A, p=[0.8, 0.8]), r"p\[1\]: found 0\.8 again, expected each"),
+    (update(*A, n_samples="5"), "n_samples: found '5', expected a whole number"),
+    (update(*A, source={}), "source: found {}, expected a text"),
+    (update(*A, models="posterior"), "models: found 'posterior', expected a list"),
+    (update(*A, models=["__class__", "posterior"]), "expected of .'conditional"),
+    (update(*A, name="../a"), "name: found '../a', expected a name of the letters"),
+    (update(*A, name="b/../a"), r"name: found 'b/\.\./a', expected a name of the letters"),
+    (update("datasets", a=3), "datasets.a: found 3, expected a table"),
+    (update("datasets", **{"..": {"name": ".."}}), r"data set \.\.: name: found '\.\.'"),
     (lambda d: d["attributes"].update(datasets=[]), r"datasets: found \[\], expected a table"),
     (lambda d: d["attributes"].update(spec=[]), r"spec: found \[\], expected a table"),
-    (updated(*SPEC_OF_CUBE, seed=-1), "seed: found -1"),
-    (updated(*SPEC_OF_CUBE, "search", population=HUGE), "population: found 1000000000000000"),
-    (updated(*SPEC_OF_CUBE, grid=3), "grid: found 3, expected a table"),
-    (updated(*SPEC_OF_CUBE, "grid", datasets=["a"]), r"spec grid.datasets\[0\]: found 'a', expected a table"),
-    (updated(*SPEC_OF_CUBE, "grid", m=["x"]), r"m\[0\]: found 'x'"),
-    (updated(*SPEC_OF_CUBE, stop=None), "stop: found None, expected a table"),
+    (update(*SPEC_OF_CUBE, seed=-1), "seed: found -1"),
+    (update(*SPEC_OF_CUBE, "search", population=HUGE), "population: found 1000000000000000"),
+    (update(*SPEC_OF_CUBE, grid=3), "grid: found 3, expected a table"),
+    (update(*SPEC_OF_CUBE, "grid", datasets=["a"]), r"spec grid.datasets\[0\]: found 'a', expected a table"),
+    (update(*SPEC_OF_CUBE, "grid", m=["x"]), r"m\[0\]: found 'x'"),
+    (update(*SPEC_OF_CUBE, stop=None), "stop: found None, expected a table"),
     (lambda d: d["attributes"].update(runs=3), "runs: found 3, expected a list"),
     (lambda d: d["attributes"].update(runs=[3]), r"runs\[0\]: found 3, expected a table"),
     (lambda d: d["attributes"].update(runs=[{"fingerprint": 3}]), r"runs\[0\].fingerprint: found 3"),
@@ -149,7 +149,7 @@ def test_a_root_that_is_no_manifest_is_refused(cube: Path, content: bytes, messa
         read_manifest(cube)
 
 
-def replaced(path: Path, how: str, target: Path) -> None:
+def replace_file(path: Path, how: str, target: Path) -> None:
     """Put a link to a copy elsewhere, or a pipe that never says anything, in the place of a file."""
     path.rename(target)
     if how == "link":
@@ -162,12 +162,12 @@ def replaced(path: Path, how: str, target: Path) -> None:
 def test_links_and_pipes_in_the_place_of_files_are_refused(cube: Path, tmp_path: Path, how: str) -> None:
     elsewhere = tmp_path / "elsewhere"
     for name in (ROOT_FILE, "a/p/c.0", "a/status/c.0.0.0.0"):
-        replaced(cube / name, how, elsewhere)
+        replace_file(cube / name, how, elsewhere)
         with pytest.raises(InputError, match=f"{name}: found a {how}"):
             open_cube(cube)
         elsewhere.replace(cube / name)
     labels = open_cube(cube)["a"]["labels"]
-    replaced(cube / "a/labels/c.0.0.0.0.0", how, elsewhere)
+    replace_file(cube / "a/labels/c.0.0.0.0.0", how, elsewhere)
     block = next(block for block in PLAN.blocks() if not block.node.baseline)
     for reader in (labels.load, lambda: BlockStore(cube).read(block)):
         with pytest.raises(InputError, match=rf"c\.0\.0\.0\.0\.0: found a {how}"):
@@ -178,7 +178,7 @@ def test_links_and_pipes_in_the_place_of_files_are_refused(cube: Path, tmp_path:
 
 @pytest.mark.parametrize("name", ["a", "a/labels", "a/unsupervised"])
 def test_a_node_that_is_a_link_is_refused(cube: Path, tmp_path: Path, name: str) -> None:
-    replaced(cube / name, "link", tmp_path / "elsewhere")
+    replace_file(cube / name, "link", tmp_path / "elsewhere")
     for act in (
         lambda: open_cube(cube),
         lambda: grow(cube, [PLAN], draw_inputs, SPEC),
@@ -211,7 +211,7 @@ def test_a_run_directory_that_leads_elsewhere_is_refused(cube: Path, tmp_path: P
             act()
 
 
-def limited() -> None:
+def limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (4 * 2**30, 4 * 2**30))
 
 
@@ -224,12 +224,12 @@ def test_no_memory_is_taken_for_what_a_cube_claims_to_be(cube: Path, change: str
                 chunks = entry(document, path)["chunk_grid"]["configuration"]["chunk_shape"]
                 chunks[-1 if path != "a/X" else 0] = HUGE
         if change != "metadata":
-            updated(*A, n_samples=HUGE)(document)
+            update(*A, n_samples=HUGE)(document)
 
     edit(cube, claim)
     code = "import sys; from sweep_clustering.__main__ import main; main()"
     command = [sys.executable, "-c", code, "status", str(cube)]
-    process = subprocess.run(command, capture_output=True, text=True, timeout=60, preexec_fn=limited)
+    process = subprocess.run(command, capture_output=True, text=True, timeout=60, preexec_fn=limit_memory)
     assert process.returncode == 2, process.stderr
     assert str(HUGE) in process.stderr
     assert "Traceback" not in process.stderr

@@ -45,13 +45,13 @@ def damage(cube: Path, how: str) -> None:
 
 
 @pytest.fixture
-def cube(finished: Path, tmp_path: Path) -> Path:
+def cube(tiny_run: Path, tmp_path: Path) -> Path:
     """Return a copy of a finished cube beside its sweep file."""
-    shutil.copy(finished / "tiny.toml", tmp_path)
-    return Path(shutil.copytree(finished / "tiny.zarr", tmp_path / "tiny.zarr"))
+    shutil.copy(tiny_run / "tiny.toml", tmp_path)
+    return Path(shutil.copytree(tiny_run / "tiny.zarr", tmp_path / "tiny.zarr"))
 
 
-def called(command: str, cube: Path) -> Result:
+def call(command: str, cube: Path) -> Result:
     folder = cube.parent
     places = {"CUBE": cube, "OUT": folder / "out", "SPEC": folder / "tiny.toml", "RESULTS": folder}
     return sweep(*(places.get(word, word) for word in COMMANDS[command].split()))
@@ -63,7 +63,7 @@ def called(command: str, cube: Path) -> Result:
 def test_a_cube_made_to_do_harm_is_refused_by_every_command(cube: Path, how: str, command: str) -> None:
     damage(cube, how)
     before = sorted(cube.parent.rglob("*"))
-    result = called(command, cube)
+    result = call(command, cube)
     assert result.exit_code == 2, result.output
     assert "nothing was started" in result.stderr
     assert str(cube) in result.stderr
@@ -74,7 +74,7 @@ def test_a_cube_made_to_do_harm_is_refused_by_every_command(cube: Path, how: str
 def test_commands_end_with_the_message_of_a_file_that_has_changed_alone(cube: Path, command: str) -> None:
     key = "iris/status/c.0.0.0.0" if command in ("status", "submit") else "iris/labels/c.0.0.0.0.0"
     (cube / key).write_bytes(b"\0" * 40)
-    result = called(command, cube)
+    result = call(command, cube)
     assert result.exit_code == 1
     array = key.rpartition("/")[0]
     assert f"{cube}/{key}: has changed since it was written; it holds {array}" in result.stderr

@@ -21,7 +21,7 @@ LONGEST = 0.8
 """Seconds from the first work to the kill; the sweep lasts some seconds, a batch half of one."""
 
 
-def killed(folder: Path, reference: Path, count: int, seed: int) -> tuple[dict[str, int], Site]:
+def submit_killing(folder: Path, reference: Path, count: int, seed: int) -> tuple[dict[str, int], Site]:
     """Kill so many processes, each kind of victim in turn, in a random order."""
     rng = random.Random(seed)
     victims = [VICTIMS[number % len(VICTIMS)] for number in range(count)]
@@ -32,7 +32,7 @@ def killed(folder: Path, reference: Path, count: int, seed: int) -> tuple[dict[s
 
 @pytest.mark.slow
 def test_any_process_killed_at_any_moment(tmp_path: Path, reference: Path) -> None:
-    counts, site = killed(tmp_path, reference, len(VICTIMS), seed=1)
+    counts, site = submit_killing(tmp_path, reference, len(VICTIMS), seed=1)
     assert set(counts) == set(VICTIMS)
     assert site.sweeps >= 1
 
@@ -94,7 +94,7 @@ def test_workers_that_end_of_themselves(tmp_path: Path, reference: Path, mode: s
 @pytest.mark.timeout(3600)
 def test_a_hundred_kills(tmp_path: Path, reference: Path) -> None:
     """The option -s shows how many of each were killed, and how many restarts were computed twice."""
-    counts, site = killed(tmp_path, reference, 120, seed=2)
+    counts, site = submit_killing(tmp_path, reference, 120, seed=2)
     lines = [f"{victim:>10} {count:4d}" for victim, count in sorted(counts.items())]
-    print("\n".join(["", *lines, f"{site.sweeps} sweeps, {site.repeated} restarts repeated"]))  # noqa: T201
+    print("\n".join(["", *lines, f"{site.sweeps} sweeps, {site.n_repeated} restarts repeated"]))  # noqa: T201
     assert min(counts.values()) >= 25

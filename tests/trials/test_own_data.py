@@ -44,13 +44,13 @@ def write_names(folder: Path, width: str = "width", name: str = "row", kind: str
     (folder / "named.csv").write_text(f"id,{width},height,kind\n" + "\n".join(lines) + "\n")
 
 
-def made(folder: Path, text: str = SWEEP) -> Path:
+def make_cube(folder: Path, text: str = SWEEP) -> Path:
     assert run(write_spec(folder, text), folder / "results") == 0
     return folder / "results" / "tiny.zarr"
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def own_sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with two tables, one with 44 annotations in 40 lines, and with their cube."""
     folder = tmp_path_factory.mktemp("own")
     write_names(folder)
@@ -59,19 +59,19 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lines = [f"{i + 1} {(i * 7) % 24 + 1} must {1 if i % 4 else 2} ann" for i in range(20)]
     lines += [f"{i + 1} {i + 2} cannot {3 if i in (1, 2) else 1} bob 0.9" for i in range(20)]
     (folder / "answers.txt").write_text("\n".join(lines))
-    made(folder)
+    make_cube(folder)
     return folder
 
 
 @pytest.fixture
-def folder(finished: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(finished, tmp_path, dirs_exist_ok=True))
+def folder(own_sweep: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(own_sweep, tmp_path, dirs_exist_ok=True))
 
 
 def test_names_are_coordinates_and_cells_hold_what_their_coordinates_draw_from_the_file(
-    finished: Path,
+    own_sweep: Path,
 ) -> None:
-    cube = finished / "results" / "tiny.zarr"
+    cube = own_sweep / "results" / "tiny.zarr"
     tree = open_cube(cube)
     named, with_answers = tree["named"], tree["asked"]
     assert named["feature"].values.tolist() == ["width", "height"]
@@ -83,7 +83,7 @@ def test_names_are_coordinates_and_cells_hold_what_their_coordinates_draw_from_t
     assert [drawn.feature(n) for n in range(2)] == ["width", "height"]
     assert drawn.class_names == ("a kind0", "a kind1")
     pool = with_answers["annotation_pool"].values
-    text = [line.split() for line in (finished / "answers.txt").read_text().splitlines()]
+    text = [line.split() for line in (own_sweep / "answers.txt").read_text().splitlines()]
     counts = [int(w) // (2 if i == j else 1) for i, j, _, w, *_ in text]
     expected = [(int(i) - 1, int(j) - 1, int(kind == "cannot")) for i, j, kind, *_ in text]
     assert pool.tolist() == [list(row) for row, n in zip(expected, counts, strict=True) for _ in range(n)]
@@ -110,14 +110,14 @@ def test_a_cube_grows_and_is_repaired_with_the_names_and_answers_that_it_began_w
     for change in ({"width": "breadth"}, {"name": "sample"}, {"kind": "sort"}):
         write_names(folder, **change)
         with pytest.raises(InputError, match=r"as in the cube .name them as the cube does"):
-            made(folder, GROWN)
+            make_cube(folder, GROWN)
     write_names(folder)
     answers.write_text(other_answers := same.replace("must", "cannot", 1))
     with pytest.raises(InputError, match=r"data set asked, annotations_checksum: found '") as caught:
-        made(folder, GROWN)
+        make_cube(folder, GROWN)
     assert len(caught.value.problems) == 1
     answers.write_text("# other words\n" + same.replace("bob", "eve"))
-    made(folder, GROWN)
+    make_cube(folder, GROWN)
     assert result_files(cube).items() >= before.items()
     assert open_cube(cube)["named"]["labels"].sel(sample="row 7", m=44).shape == (2, 2, 3)
     pool = sorted(open_cube(cube)["asked"]["annotation_pool"].values.tolist())
@@ -143,9 +143,9 @@ def test_a_cube_without_names_stays_without(folder: Path, monkeypatch: pytest.Mo
     shutil.rmtree(folder / "results")
     with monkeypatch.context() as patched:
         patched.setattr(inputs, "LONGEST_NAME", 0)
-        cube = made(folder)
+        cube = make_cube(folder)
     assert not any(getattr(read_manifest(cube).plans["named"], key) for key in NAMES)
-    made(folder, GROWN)
+    make_cube(folder, GROWN)
     assert read_manifest(cube).plans["named"].feature_names == ()
     assert set(open_cube(cube)["named"].coords) == {"p", "m", "m_over_n", "replicate", "model", "field"}
 
@@ -154,11 +154,11 @@ def test_every_problem_of_the_files_comes_before_anything_starts(folder: Path) -
     shutil.rmtree(folder / "results")
     more = SWEEP.replace("24]", '"2N", 50]')
     with pytest.raises(InputError) as caught:
-        made(folder, more)
+        make_cube(folder, more)
     assert [problem.value for problem in caught.value.problems] == ["2N = 48 annotations", "50 annotations"]
     (folder / "answers.txt").write_text("1 2 must 0.5 ann\n25 1 must 1 ann\n1 2 mus 1 ann\n1 1 must 3 ann\n")
     (folder / "asked.csv").write_text("1,2\n3,x\n")
     with pytest.raises(InputError) as caught:
-        made(folder, more)
+        make_cube(folder, more)
     assert all(where in str(caught.value) for where in ("asked.csv", "txt, line 3", "txt, line 4"))
     assert not (folder / "results" / "tiny.zarr").exists()

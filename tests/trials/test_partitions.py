@@ -43,7 +43,7 @@ def trial(folder: Path, reference: Path) -> Iterator[Trial]:
                 yield sweep
             finally:
                 sweep.show()
-        assert sweep.untrue() == {}
+        assert sweep.false_statements() == {}
 
 
 @pytest.mark.slow
@@ -81,7 +81,7 @@ def cut_off(host: str, seconds: float) -> Callable[[Trial], AbstractContextManag
 
 
 @contextmanager
-def lost(sweep: Trial) -> Iterator[None]:
+def lose_node(sweep: Trial) -> Iterator[None]:
     """Lose the node of the head for good."""
     node = sweep.head_node()
     node.lose()
@@ -103,7 +103,7 @@ CUTS = (("worker", BRIEF), ("worker", LONG), ("head", BRIEF), ("head", LONG), ("
 EVENTS: dict[str, Callable[[Trial], AbstractContextManager[None]]] = {
     "nothing": lambda sweep: nullcontext(),  # the others are compared with this
     **{f"{host} cut off for {seconds} s": cut_off(host, seconds) for host, seconds in CUTS},
-    "node of the head lost": lost,
+    "node of the head lost": lose_node,
     "node given up that lives": given_up,
 }
 
@@ -116,7 +116,7 @@ def test_a_sweep_ends_whatever_happens_to_a_host(event: str, tmp_path: Path, ref
         with EVENTS[event](sweep):
             sweep.finish()
         sweep.check(SETTLED)
-        assert event != "nothing" or sweep.repeated() == 0
+        assert event != "nothing" or sweep.n_repeated() == 0
 
 
 @pytest.mark.heavy
@@ -127,15 +127,17 @@ def test_cancel_reaches_a_head_that_is_cut_off(state: str, tmp_path: Path, refer
     with trial(tmp_path, reference) as sweep:
         node = sweep.head_node()
         with sweep.cut_off(node, LONG):
-            sweep.wait(lambda look: moved(look, state, node.name), 240, f"the head's job {state} elsewhere")
+            sweep.wait(
+                lambda look: has_moved(look, state, node.name), 240, f"the head's job {state} elsewhere"
+            )
             sweep.note("cancel")
             cancelled = sweep.sweep("cancel", sweep.cube)
             sweep.note(f"cancel ended: {cancelled.returncode} {cancelled.stdout} {cancelled.stderr}")
             assert cancelled.returncode == 0, cancelled.stderr
             # One that has lost the lease writes no more, and ends its workers.
             sweep.wait(lambda look: not look.runs, 90, "the end of every head")
-            sweep.quiet(LOOK_EVERY * 6)
-        sweep.quiet(SETTLED)
+            sweep.stay_quiet(LOOK_EVERY * 6)
+        sweep.stay_quiet(SETTLED)
         assert "submit again" in sweep.sweep("status", sweep.cube).stdout
         again = sweep.submit()
         assert again.returncode == 0, again.stderr
@@ -183,7 +185,7 @@ def test_another_submit_takes_over_from_a_head_that_stands_still(tmp_path: Path,
         time.sleep(30)
 
 
-def moved(look: Look, state: str, node: str) -> bool:
+def has_moved(look: Look, state: str, node: str) -> bool:
     """Return whether the head's job was taken from a node and is in some state now."""
     heads = [(now, place) for name, now, place in look.jobs.values() if name.endswith("-head")]
     return any(now == state and place != node for now, place in heads)

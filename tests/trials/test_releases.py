@@ -10,7 +10,7 @@ import pytest
 import xarray as xr
 from checkout import ROOT
 from cubes.small import read_whole, result_files
-from golden import described
+from golden import label_figures
 from processes.sweeping import run
 
 from sweep_clustering.pipeline.check import verify
@@ -98,7 +98,7 @@ def folder(name: str, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def published(spec: Path, name: str) -> Path:
+def publish(spec: Path, name: str) -> Path:
     """Give a file of an earlier release, which knew one method of search, the name of that method."""
     if name == "format-2":
         spec.write_text(spec.read_text().replace("\n[search]\n", '\n[search]\nmethod = "published"\n'))
@@ -126,7 +126,7 @@ def test_it_opens_is_whole_and_is_shown(name: str, release: Release, folder: Pat
     assert np.isfinite(tree["points"].sel(p=0.9)["log_likelihood"].max("restart").values).all()
     assert read_whole(cube)["points"]["m"].values.tolist() == [7, 14]
     assert scan(cube).good
-    with described({}):
+    with label_figures({}):
         report = write_report(cube, folder / "report")
     assert report.page.is_file()
     assert len(report.cells) == release.pending + release.done
@@ -161,7 +161,7 @@ def test_it_grows_keeps_what_it_held_and_does_not_compute_what_its_journal_holds
     solve, ask = Mock(wraps=tasks.run_cell), Mock(wraps=tasks.ask_batch)
     monkeypatch.setattr(tasks, "run_cell", solve)
     monkeypatch.setattr(tasks, "ask_batch", ask)
-    spec = published(folder / "release.toml", name)
+    spec = publish(folder / "release.toml", name)
     text = spec.read_text()
     before = result_files(cube)
     for old, new in release.grows:
@@ -200,7 +200,7 @@ def test_cells_of_another_solver_are_named_wherever_a_run_is_shown(
     assert words in "\n".join(read_status(cube).lines())
     assert words in read_status(cube).to_dict()["software"]
     assert words.replace("(run 3)", "(run 3, here)") in verify(cube, sample=1).software
-    with described({}):
+    with label_figures({}):
         report = write_report(cube, folder / "report")
     assert words in " ".join(report.text.split())
     assert words in report.page.read_text()
@@ -267,7 +267,7 @@ def test_a_new_run_finds_what_it_found(name: str, folder: Path) -> None:
     elsewhere.mkdir()
     for file in ("points.csv", "release.toml"):
         (elsewhere / file).write_bytes((folder / file).read_bytes())
-    spec = published(elsewhere / "release.toml", name)
+    spec = publish(elsewhere / "release.toml", name)
     spec.write_text(spec.read_text().replace("p = [0.9, 1.0]", "p = [0.9]"))
     assert run(spec, elsewhere) == 0
     old, new = (open_cube(place / "release.zarr").load() for place in (folder, elsewhere))
@@ -296,7 +296,7 @@ def test_a_new_run_finds_what_it_found(name: str, folder: Path) -> None:
 def test_it_grows_by_classes_of_any_shape_as_a_new_run_has_them(name: str, folder: Path) -> None:
     elsewhere = folder / "again"
     elsewhere.mkdir()
-    spec = published(folder / "release.toml", name)
+    spec = publish(folder / "release.toml", name)
     spec.write_text(
         spec.read_text().replace('"posterior"]', '"posterior", "conditional", "conditional-any"]')
     )

@@ -19,7 +19,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from processes.crash import crashing
+from processes.crash import crash_inside
 from processes.sweeping import TINY, assert_same_bits, run, write_spec
 
 from sweep_clustering.pipeline.cluster import executor
@@ -127,7 +127,7 @@ class Solver:
 
 
 @contextmanager
-def quick(solver: Solver) -> Iterator[None]:
+def quick_solver(solver: Solver) -> Iterator[None]:
     """Use a stub solver, compile nothing, and take every holder of a lease for dead."""
     with (
         patch.object(tasks, "run_cell", solver),
@@ -162,7 +162,7 @@ class Sweeping(RuleBasedStateMachine):
         self.chunks: dict[str, str] = {}
 
     def submit(self, **options: object) -> int:
-        with quick(self.solver):
+        with quick_solver(self.solver):
             spec = write_spec(self.folder, spec_text(self.stages, self.more))
             return run(spec, self.folder, batch_restarts=4, **options)
 
@@ -190,7 +190,7 @@ class Sweeping(RuleBasedStateMachine):
 
     @rule(at=st.integers(1, 250))
     def crash(self, at: int) -> None:
-        with crashing(self.folder, at):
+        with crash_inside(self.folder, at):
             self.submit()
 
     @precondition(lambda self: self.cube.exists())
@@ -219,7 +219,7 @@ class Sweeping(RuleBasedStateMachine):
         try:
             assert self.submit(retry_failed=True) == 0
             self.what_was_done_stays()
-            with quick(Solver()):
+            with quick_solver(Solver()):
                 assert run(self.folder / "tiny.toml", self.folder / "undisturbed") == 0
             assert_same_bits(self.folder / "undisturbed" / "tiny.zarr", self.cube)
         finally:
@@ -273,8 +273,8 @@ def crash_at(number: int, folder: Path, undisturbed: Path) -> bool:
     """Return whether a run came to a change of this number; after a crash the next run still ends."""
     results = folder / str(number)
     spec = write_spec(folder, spec_text(dict.fromkeys(STAGES, 1)))
-    with quick(Solver()):
-        with crashing(results, number) as injector:
+    with quick_solver(Solver()):
+        with crash_inside(results, number) as injector:
             run(spec, results, batch_restarts=4)
         assert run(spec, results) == 0
     assert_same_bits(undisturbed, results / "tiny.zarr")
@@ -282,21 +282,21 @@ def crash_at(number: int, folder: Path, undisturbed: Path) -> bool:
 
 
 @pytest.fixture
-def undisturbed(tmp_path: Path) -> Path:
-    with quick(Solver()):
+def undisturbed_cube(tmp_path: Path) -> Path:
+    with quick_solver(Solver()):
         assert run(write_spec(tmp_path, spec_text(dict.fromkeys(STAGES, 1))), tmp_path / "undisturbed") == 0
     return tmp_path / "undisturbed" / "tiny.zarr"
 
 
-def test_a_whole_run_crashed_here_and_there(tmp_path: Path, undisturbed: Path) -> None:
-    assert all(crash_at(number, tmp_path, undisturbed) for number in (2, 150, 290))
+def test_a_whole_run_crashed_here_and_there(tmp_path: Path, undisturbed_cube: Path) -> None:
+    assert all(crash_at(number, tmp_path, undisturbed_cube) for number in (2, 150, 290))
 
 
 @pytest.mark.heavy
 @pytest.mark.timeout(3600)
-def test_a_whole_run_crashed_before_and_after_every_change(tmp_path: Path, undisturbed: Path) -> None:
+def test_a_whole_run_crashed_before_and_after_every_change(tmp_path: Path, undisturbed_cube: Path) -> None:
     number = 1
-    while crash_at(number, tmp_path, undisturbed):
+    while crash_at(number, tmp_path, undisturbed_cube):
         number += 1
     assert number > 290
 

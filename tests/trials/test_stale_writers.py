@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import xarray as xr
 from cubes.small import files, make_plan, read_whole
-from cubes.writer import journaled
+from cubes.writer import journal_records
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -29,20 +29,20 @@ LARGE = replace(SMALL, p=(0.9, 0.8))
 FAILING = frozenset({"a/p=0.9/m=4/replicate=0/likelihood"})
 
 
-def promised(cube: Path) -> xr.DataTree:
+def promised_cube(cube: Path) -> xr.DataTree:
     """Return a cube without times, as a restart that two drivers ran has two times."""
     tree = read_whole(cube)
     return tree.map_over_datasets(lambda node: node.drop_vars(UNPROMISED, errors="ignore"))
 
 
 @cache
-def undisturbed() -> xr.DataTree:
+def undisturbed_cube() -> xr.DataTree:
     """Return the cube of two drivers, one after the other."""
     with tempfile.TemporaryDirectory() as folder:
         cube = Path(folder) / "tiny.zarr"
         Driver(cube, SMALL).finish()
         Driver(cube, LARGE).finish()
-        return promised(cube)
+        return promised_cube(cube)
 
 
 class Stale(RuleBasedStateMachine):
@@ -92,8 +92,8 @@ class Stale(RuleBasedStateMachine):
             last = Driver(self.cube, LARGE)
             last.finish()
             assert last.ended == "complete"
-            assert promised(self.cube).identical(undisturbed())
-            assert not list(journaled(self.cube)), "nothing is left that is not in the cube"
+            assert promised_cube(self.cube).identical(undisturbed_cube())
+            assert not list(journal_records(self.cube)), "nothing is left that is not in the cube"
             assert len(list(self.cube.with_suffix(".run").glob("generation.*"))) == 1
         finally:
             for driver in self.drivers:

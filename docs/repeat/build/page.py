@@ -20,8 +20,16 @@ from claims import FUNCTIONS, MODELS
 from files import COSTS, REPEAT, SCORES, cells_file, sweeps_with_scores
 from reweighting import reweigh
 from scaling import PUBLISHED as PUBLISHED_NMI
-from scaling import near, ways_to_scale, ways_to_show
-from why import by_direction, changes, draw_indices, draw_searches, elsewhere, three_ways, wins_of_truth
+from scaling import count_near, ways_to_scale, ways_to_show
+from why import (
+    by_direction,
+    changes,
+    draw_indices,
+    draw_searches,
+    three_ways,
+    values_elsewhere,
+    wins_of_truth,
+)
 
 from sweep_clustering.pipeline.report.figures import house_style, save
 from sweep_clustering.pipeline.report.scores import (
@@ -43,10 +51,10 @@ TESTS = (*OTHERS, "one-restart", "uci-one-restart", "uci-minmax", "uci-stronger"
 
 def load(evaluation: str) -> pd.DataFrame:
     """Return the cells of one evaluation over all accuracies at hand, with baselines once."""
-    return together(f"{evaluation}-{accuracy}" for accuracy in ACCURACIES)
+    return join_sweeps(f"{evaluation}-{accuracy}" for accuracy in ACCURACIES)
 
 
-def together(names: Iterable[str]) -> pd.DataFrame:
+def join_sweeps(names: Iterable[str]) -> pd.DataFrame:
     """Return the cells of the sweeps that have been run, with common cells once."""
     paths = [cells_file(name) for name in names]
     cells = pd.concat([pd.read_csv(path) for path in paths if path.exists()], ignore_index=True)
@@ -124,13 +132,13 @@ def main(table: str | None = None) -> None:
     against = compare_published(mixtures, summaries["mixtures"], table)
     with house_style():
         draw(cells, summaries, against)
-    harder = reweigh(against, {"mixtures-p10": mixtures, "others-k2": together(["others-k2"])})
+    harder = reweigh(against, {"mixtures-p10": mixtures, "others-k2": join_sweeps(["others-k2"])})
     harder.values.round(5).to_csv(SCORES / "reweighted-summary.csv", index=False)
-    minmax = together(["uci-minmax"])
+    minmax = join_sweeps(["uci-minmax"])
     ways = ways_to_scale({"standard": cells["uci"], "minmax": minmax, "none": cells["uci-unscaled"]})
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string(Path(__file__).with_name("page.md").read_text(encoding="utf-8"))
-    single, uci_stronger = together(["one-restart"]), together(["uci-stronger"])
+    single, uci_stronger = join_sweeps(["one-restart"]), join_sweeps(["uci-stronger"])
     text = template.render(
         mixtures=mixtures,
         uci=cells["uci"],
@@ -138,7 +146,7 @@ def main(table: str | None = None) -> None:
         minmax=minmax,
         published_nmi=PUBLISHED_NMI,
         some_ways=ways_to_show(ways),
-        near=near(ways),
+        near=count_near(ways),
         harder=harder,
         uci_stronger=uci_stronger,
         against=against,
@@ -147,17 +155,17 @@ def main(table: str | None = None) -> None:
         beaten=list(wins_of_truth(pd.read_csv(SCORES / "truth.csv"))),
         stronger_changes={
             **{
-                name: list(changes(mixtures, together([name])))
+                name: list(changes(mixtures, join_sweeps([name])))
                 for name in sweeps_with_scores("stronger-p[01][0-9]")
             },
             "uci-stronger": list(changes(cells["uci"], uci_stronger)),
         },
         direction=by_direction(against, pd.read_csv(SCORES / "direction.csv")),
         three_ways=list(three_ways(against, cells["stronger"])),
-        elsewhere=list(elsewhere(against, together(OTHERS), single)),
+        elsewhere=list(values_elsewhere(against, join_sweeps(OTHERS), single)),
         weaker=[
             *changes(mixtures, single),
-            *changes(cells["uci"], together(["uci-one-restart"])),
+            *changes(cells["uci"], join_sweeps(["uci-one-restart"])),
         ],
         summarise=summarise,
         **FUNCTIONS,

@@ -141,7 +141,7 @@ def weights(errors: Floats, tilt: float) -> Floats:
     return np.asarray(powers / powers.sum())
 
 
-def z(scores: Floats, published: Floats, weights: Floats) -> Floats:
+def z_scores(scores: Floats, published: Floats, weights: Floats) -> Floats:
     """Return the differences of published means from weighted ones, in standard errors of a mean of fifty.
 
     Parameters
@@ -164,12 +164,12 @@ def z(scores: Floats, published: Floats, weights: Floats) -> Floats:
 
 
 def best_tilt(errors: Floats, scores: Floats, published: Floats) -> float:
-    """Return the tilt of least Σ z²; the arguments are those of `z`."""
+    """Return the tilt of least Σ z²; the arguments are those of `z_scores`."""
 
-    def misfit(tilt: float) -> float:
-        return float((z(scores, published, weights(errors, tilt)) ** 2).sum())
+    def misfit_of(tilt: float) -> float:
+        return float((z_scores(scores, published, weights(errors, tilt)) ** 2).sum())
 
-    return float(minimize_scalar(misfit, bounds=(-STEEPEST, STEEPEST), method="bounded").x)
+    return float(minimize_scalar(misfit_of, bounds=(-STEEPEST, STEEPEST), method="bounded").x)
 
 
 def reweigh(against: pd.DataFrame, cells: dict[str, pd.DataFrame]) -> Reweighting:
@@ -198,9 +198,9 @@ def reweigh(against: pd.DataFrame, cells: dict[str, pd.DataFrame]) -> Reweightin
         chance(rng, law, tilted @ errors),
         values.assign(
             mean=scores @ flat,
-            z=z(scores, published, flat),
+            z=z_scores(scores, published, flat),
             weighted=scores @ tilted,
-            z_weighted=z(scores, published, tilted),
+            z_weighted=z_scores(scores, published, tilted),
         ),
     )
 

@@ -55,21 +55,21 @@ def nmi(cells: pd.DataFrame, model: str) -> pd.DataFrame:
 def ways_to_show(ways: pd.DataFrame) -> dict[str, pd.Series]:
     """Return the ways that the page shows."""
 
-    def only(*datasets: str) -> pd.Series:
+    def row_of(*datasets: str) -> pd.Series:
         columns = ways.columns[: ways.columns.get_loc("posterior")]
         scalings = ["standard" if name in datasets else "none" for name in columns]
         return ways[(ways[columns] == scalings).all(axis=1)].iloc[0]
 
     farther = ways[[f"{model}_z" for model in PUBLISHED]].abs().max(axis=1)
     return {
-        "Wine standardised": only("wine"),
-        "Wine and Thyroid standardised": only("wine", "thyroid"),
+        "Wine standardised": row_of("wine"),
+        "Wine and Thyroid standardised": row_of("wine", "thyroid"),
         "each data set as is best without priors": ways.loc[ways["likelihood"].idxmax()],
         "nearest to both published values": ways.loc[farther.idxmin()],
     }
 
 
-def near(ways: pd.DataFrame) -> dict[str, int]:
+def count_near(ways: pd.DataFrame) -> dict[str, int]:
     """Count the ways within 2√2 standard errors of the published values, by model, and for both."""
     within = pd.DataFrame({model: ways[f"{model}_z"].abs() <= Z_LIMIT for model in PUBLISHED})
     return {"ways": len(ways), **within.sum().to_dict(), "both": int(within.all(axis=1).sum())}

@@ -27,7 +27,9 @@ def same_cells(cells: pd.DataFrame, row: Any) -> pd.DataFrame:
     return rows[rows["p"].isna() | ((rows["p"] == row.p) & (rows["m"] == row.m))]
 
 
-def elsewhere(against: pd.DataFrame, others: pd.DataFrame, single: pd.DataFrame) -> Iterator[dict[str, Any]]:
+def values_elsewhere(
+    against: pd.DataFrame, others: pd.DataFrame, single: pd.DataFrame
+) -> Iterator[dict[str, Any]]:
     """Yield the values that differ, with those of other mixtures and of single restarts.
 
     Parameters

@@ -166,7 +166,7 @@ def fill(path: Path, plans: Iterable[DatasetPlan]) -> None:
             store.write(block, draw_block(plan, block))
 
 
-def filled(path: Path, plans: Iterable[DatasetPlan], spec: sweepfile.SweepSpec = SPEC) -> Path:
+def filled_cube(path: Path, plans: Iterable[DatasetPlan], spec: sweepfile.SweepSpec = SPEC) -> Path:
     """Make a cube with every block written."""
     create(path, plans, draw_inputs, spec)
     fill(path, plans)

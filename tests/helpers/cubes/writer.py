@@ -13,7 +13,7 @@ from sweep_clustering.storage.runfolder.lease import close_older, inherit
 from sweep_clustering.sweeps.plan import DatasetPlan
 
 
-def empty(folder: Path, plan: DatasetPlan) -> Path:
+def empty_cube(folder: Path, plan: DatasetPlan) -> Path:
     """Make a cube with nothing done, and its run folder."""
     path = folder / "tiny.zarr"
     create(path, [plan], draw_inputs, SPEC)
@@ -38,7 +38,7 @@ def next_files(cube: Path) -> Files:
     return next_generation(cube).files
 
 
-def journaled(cube: Path) -> Iterator[tuple[Header, Arrays]]:
+def journal_records(cube: Path) -> Iterator[tuple[Header, Arrays]]:
     """Yield the records of the journals of all generations."""
     for generation in RunFolder(cube).generations():
         yield from replay(generation.journal)

@@ -136,11 +136,11 @@ def make_templates(folder: Path) -> Templates:
     logging.getLogger("sweep_clustering").setLevel(level)
     assert templates.begun.run.last_run.journal.stat().st_size > 1000
     for scene in (templates.finished, templates.begun):
-        _complete(scene.run)
+        _complete_run(scene.run)
     return templates
 
 
-def _complete(run: RunFolder) -> None:
+def _complete_run(run: RunFolder) -> None:
     """Write records of a detached head, worker jobs and failures, and a lease of another machine.
 
     So no trial can take this process for the head of a run, and end it.
@@ -363,7 +363,7 @@ def run_trial(
     scene = Scene(folder / "inputs", folder / "results")
     shutil.copytree(templates.finished.inputs, scene.inputs)
     command = [str(word) for word in KINDS[kind](random.Random(f"{kind} {seed}"), templates, scene)]
-    before = _outside(folder)
+    before = _outside_files(folder)
     Path("/proc/self/clear_refs").write_text("5")  # forgets the peak of memory
     memory, code, output = _memory("VmRSS"), 1, ""
     empty = folder / "here"
@@ -377,7 +377,7 @@ def run_trial(
     more = _memory("VmHWM") - memory
     if not fault and more > MOST_BYTES:
         fault = f"took {more:,} bytes of memory, expected at most {MOST_BYTES:,}"
-    changed = {str(path) for path, _ in _outside(folder).items() ^ before.items()}
+    changed = {str(path) for path, _ in _outside_files(folder).items() ^ before.items()}
     if not fault and changed:
         fault = f"changed outside of the results: {', '.join(sorted(changed))}"
     if not fault:
@@ -390,7 +390,7 @@ def in_this_process(command: list[str]) -> Ending:
     result = sweep(*command)
     error = None if isinstance(result.exception, SystemExit) else result.exception
     uncaught = "" if error is None else "".join(traceback.format_exception(error)[-6:])
-    return result.exit_code, result.output[-1000:], uncaught or _wrong(result.exit_code, result.stderr)
+    return result.exit_code, result.output[-1000:], uncaught or _failure_of(result.exit_code, result.stderr)
 
 
 def as_a_process(command: list[str], most: int) -> Ending:
@@ -411,17 +411,17 @@ def as_a_process(command: list[str], most: int) -> Ending:
     return (
         process.returncode,
         (process.stdout + process.stderr)[-1000:],
-        _wrong(process.returncode, process.stderr),
+        _failure_of(process.returncode, process.stderr),
     )
 
 
-def _wrong(code: int, stderr: str) -> str:
+def _failure_of(code: int, stderr: str) -> str:
     if code not in range(4):
         return f"exit code {code}\n{stderr[-2000:]}"
     return f"a traceback on stderr:\n{stderr[-2000:]}" if "Traceback" in stderr else ""
 
 
-def _outside(folder: Path) -> dict[Path, tuple[int, int]]:
+def _outside_files(folder: Path) -> dict[Path, tuple[int, int]]:
     """Return size and time of every file outside of the results."""
     paths = [path for path in folder.rglob("*") if "results" not in path.relative_to(folder).parts[:1]]
     return {path: (path.lstat().st_size, path.lstat().st_mtime_ns) for path in paths if not path.is_dir()}
@@ -436,10 +436,10 @@ def _memory(what: str) -> int:
 def _time_limit() -> Iterator[None]:
     """Raise `TooSlow` in the main thread after `SECONDS`; another timer goes on afterwards."""
 
-    def late(*_: object) -> None:
+    def raise_too_slow(*_: object) -> None:
         raise TooSlow
 
-    handlers = {number: signal.signal(number, late) for number in (signal.SIGALRM, signal.SIGPROF)}
+    handlers = {number: signal.signal(number, raise_too_slow) for number in (signal.SIGALRM, signal.SIGPROF)}
     signal.setitimer(signal.ITIMER_PROF, SECONDS)
     remaining, _ = signal.setitimer(signal.ITIMER_REAL, PATIENCE)
     begin = time.monotonic()

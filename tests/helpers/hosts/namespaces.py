@@ -117,7 +117,7 @@ def network(count: int) -> Iterator[Network]:
         (home / "local").mkdir()
         (home / "hosts").touch()
         try:
-            switch = stack.enter_context(_mortal("unshare", "--net"))
+            switch = stack.enter_context(_mortal_process("unshare", "--net"))
             _at_switch(switch, "ip", "link", "add", "switch", "type", "bridge")
             _at_switch(switch, "ip", "link", "set", "switch", "up")
             hosts = [stack.enter_context(_host(number, home, switch)) for number in range(count)]
@@ -132,7 +132,7 @@ def network(count: int) -> Iterator[Network]:
 def _host(number: int, home: Path, switch: int) -> Iterator[Host]:
     spaces = ("--net", "--uts", "--mount", "--ipc", "--pid", "--mount-proc")
     first = (sys.executable, "-I", "-S", "-c", FIRST_PROCESS)
-    with _mortal("unshare", *spaces, "--fork", "--kill-child", then=first) as starter:
+    with _mortal_process("unshare", *spaces, "--fork", "--kill-child", then=first) as starter:
         # process 1 of the host, once its namespaces are complete
         pid = _wait(
             lambda: next(
@@ -163,7 +163,7 @@ def _host(number: int, home: Path, switch: int) -> Iterator[Host]:
 
 
 @contextmanager
-def _mortal(*command: str, then: Sequence[str] = ("sleep", "infinity")) -> Iterator[int]:
+def _mortal_process(*command: str, then: Sequence[str] = ("sleep", "infinity")) -> Iterator[int]:
     with subprocess.Popen([*MORTAL, *command, *then], stdin=subprocess.DEVNULL) as process:
         try:
             # A command that ran too early would change the network of this machine.

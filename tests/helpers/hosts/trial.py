@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
-from cubes.writer import journaled
+from cubes.writer import journal_records
 from hosts.namespaces import Host
 from hosts.queueing import Cluster
 from processes import sabotage
@@ -59,21 +59,21 @@ class Look:
     jobs: dict[str, tuple[str, str, str]]
 
     @property
-    def queued(self) -> bool:
+    def has_queued_head(self) -> bool:
         """Return whether a job of a head waits or runs, as far as the queue knows."""
         return any(name.endswith("-head") for name, _, _ in self.jobs.values())
 
     @property
     def runs(self) -> bool:
         """Return whether anybody works, or will."""
-        return bool(self.heads) or self.queued
+        return bool(self.heads) or self.has_queued_head
 
     @property
     def moves(self) -> bool:
         """Return whether anybody works, or will, without heads that are stopped or lost the lease."""
         if any(head.holds and not head.stopped for head in self.heads):
             return True
-        return self.queued and not any(head.stopped for head in self.heads)
+        return self.has_queued_head and not any(head.stopped for head in self.heads)
 
 
 @dataclass
@@ -186,7 +186,7 @@ class Trial:
         finally:
             ended.cancel()
 
-    def quiet(self, seconds: float) -> None:
+    def stay_quiet(self, seconds: float) -> None:
         """Make sure that for so long nobody runs it, and no job of it comes back."""
         first = len(self.looks)
         time.sleep(seconds)
@@ -201,7 +201,7 @@ class Trial:
         """Wait for the end of the sweep without any help; fail where nobody runs it, and nobody will."""
         idle: list[Look] = []
 
-        def over(look: Look) -> bool:
+        def is_over(look: Look) -> bool:
             if look.says == "complete" and not look.runs:
                 return True
             idle.append(look)
@@ -209,20 +209,20 @@ class Trial:
             assert len(lately) < 4 or any(past.runs for past in lately), f"nobody runs it\n{self.story()}"
             return False
 
-        self.wait(over, 900, "the end of the sweep")
+        self.wait(is_over, 900, "the end of the sweep")
         self.note("finished")
 
     def check(self, settled: float) -> None:
         """Check bits, journal and cells that it left, and that nobody runs for so many seconds."""
-        self.quiet(settled)
+        self.stay_quiet(settled)
         assert_same_bits(self.reference, self.cube)
-        list(journaled(self.cube))  # raises where it is damaged
+        list(journal_records(self.cube))  # raises where it is damaged
         verified = self.sweep("verify", self.cube, "--sample", "10")
         assert verified.returncode == 0, verified.stdout + verified.stderr
         assert self.heads() == []
         assert self.cluster.queue() == {}
 
-    def repeated(self) -> int:
+    def n_repeated(self) -> int:
         """Return the number of restarts that were begun more than once."""
         counts: Counter[tuple[str, int]] = Counter()
         for line in self.work_log.read_text().splitlines():
@@ -230,7 +230,7 @@ class Trial:
             counts.update((cell, restart) for restart in range(int(first), int(stop)))
         return sum(counts.values()) - len(counts)
 
-    def untrue(self) -> dict[str, int]:
+    def false_statements(self) -> dict[str, int]:
         """Return the number of looks at which a statement was wrong, by statement.
 
         A head that died unseen may be believed alive until its lease is stale. That nobody runs a sweep must
@@ -289,8 +289,9 @@ class Trial:
         """Print counts and times; seen with -s."""
         events = "\n".join(f"{at:6.0f} s  {event}" for at, event in self.events)
         most = max(len(look.heads) for look in self.looks)
-        print(f"{events}\n{len(self.looks)} looks, untrue {self.untrue()}, {most} heads at once")  # noqa: T201
-        print(f"{self.repeated()} restarts were begun twice")  # noqa: T201
+        print(f"{events}\n{len(self.looks)} looks, {most} heads at once")  # noqa: T201
+        print(f"false statements: {self.false_statements()}")  # noqa: T201
+        print(f"{self.n_repeated()} restarts were begun twice")  # noqa: T201
 
 
 def _own_pid(pid: int) -> int:

@@ -25,7 +25,7 @@ class Crash(BaseException):
     """The process would be dead here."""
 
 
-def changed(event: str, args: tuple[object, ...], root: str) -> object:
+def changed_file(event: str, args: tuple[object, ...], root: str) -> object:
     """Return the file below `root` that an audit event will change (of a rename its target), or None."""
     if event not in CHANGES and (event != "open" or not isinstance(args[2], int) or not args[2] & WRITING):
         return None
@@ -48,8 +48,8 @@ class Injector:
         self.seen: list[str] = []
         self.crashed = False
 
-    def see(self, event: str, args: tuple[object, ...]) -> None:
-        if (path := changed(event, args, self.root)) is not None:
+    def note(self, event: str, args: tuple[object, ...]) -> None:
+        if (path := changed_file(event, args, self.root)) is not None:
             if not self.crashed:
                 self.seen.append(f"{event} {path}")
                 self.crashed = len(self.seen) == self.at
@@ -64,8 +64,8 @@ class FullDisk(Injector):
         super().__init__(root, at)
         self.number = number
 
-    def see(self, event: str, args: tuple[object, ...]) -> None:
-        if (path := changed(event, args, self.root)) is not None:
+    def note(self, event: str, args: tuple[object, ...]) -> None:
+        if (path := changed_file(event, args, self.root)) is not None:
             self.seen.append(f"{event} {path}")
             if len(self.seen) >= self.at > 0 and event in ("open", "os.mkdir", "os.link"):
                 self.crashed = True
@@ -78,11 +78,11 @@ _installed = False
 
 def _hook(event: str, args: tuple[object, ...]) -> None:
     if _active is not None:
-        _active.see(event, args)
+        _active.note(event, args)
 
 
 @contextmanager
-def crashing(root: Path, at: int = 0) -> Iterator[Injector]:
+def crash_inside(root: Path, at: int = 0) -> Iterator[Injector]:
     """Crash the code inside before its `at`-th change below `root`; the crash itself ends here."""
     injector = Injector(root, at)
     with suppress(Crash), seen_by(injector):
@@ -117,7 +117,7 @@ def crash_everywhere(
     """
     for at in count(1):
         scene = fresh(at)
-        with crashing(root, at) as injector:
+        with crash_inside(root, at) as injector:
             action(scene)
         try:
             check(scene)

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from processes.slurm_site import end_daemons, free_ports, running
+from processes.slurm_site import end_daemons, free_ports, run_daemons
 
 ROOT = Path("/var/lib/gridengine")
 SHARED = Path("/usr/share/gridengine")
@@ -81,7 +81,7 @@ def grid_engine() -> Iterator[Path]:
     manager, executor = map(str, free_ports(2))
     variables = {"SGE_ROOT": str(home), "SGE_CELL": "default"}
     variables |= {"SGE_QMASTER_PORT": manager, "SGE_EXECD_PORT": executor}
-    with running("Grid Engine", home, variables, _start, _stop):
+    with run_daemons("Grid Engine", home, variables, _start, _stop):
         yield home
 
 
@@ -106,7 +106,7 @@ def _start(home: Path) -> None:
     (common / "act_qmaster").write_text("localhost\n")
     # The daemons refuse a host name whose address is that of loopback, unless it stands for localhost.
     (common / "host_aliases").write_text(f"localhost {socket.gethostname()}\n")
-    settings = _changed((SHARED / "default-configuration").read_text(), SETTINGS).format(home=home)
+    settings = _change_lines((SHARED / "default-configuration").read_text(), SETTINGS).format(home=home)
     (home / "settings").write_text(settings)
     run(str(PROGRAMS / "spoolinit"), "berkeleydb", "libspoolb", str(home / "spooldb"), "init")
     defaults = {
@@ -121,16 +121,16 @@ def _start(home: Path) -> None:
     _wait("qconf", "-sh")
     for choice in ("-ah", "-as"):
         run("qconf", choice, "localhost")
-    (home / "scheduler").write_text(_changed(run("qconf", "-ssconf"), SCHEDULER))
+    (home / "scheduler").write_text(_change_lines(run("qconf", "-ssconf"), SCHEDULER))
     run("qconf", "-Msconf", str(home / "scheduler"))
-    for choice, text in (("-Ap", ENVIRONMENT), ("-Aq", _changed(run("qconf", "-sq"), QUEUE))):
+    for choice, text in (("-Ap", ENVIRONMENT), ("-Aq", _change_lines(run("qconf", "-sq"), QUEUE))):
         (home / "object").write_text(text)
         run("qconf", choice, str(home / "object"))
     run("sge_execd")
     _wait("qhost", "-h", "localhost", says="lx-")
 
 
-def _changed(text: str, values: dict[str, str]) -> str:
+def _change_lines(text: str, values: dict[str, str]) -> str:
     """Return lines of keys and values with other values for some of the keys."""
     for key, value in values.items():
         text, count = re.subn(rf"(?m)^{key}\s.*$", lambda _: f"{key} {value}", text)  # noqa: B023

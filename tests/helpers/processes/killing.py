@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from cubes.writer import journaled
+from cubes.writer import journal_records
 from processes import sabotage
 from processes.sweeping import assert_same_bits, start
 
@@ -43,7 +43,7 @@ def reported_done(cube: Path) -> set[Restart]:
     if not cube.exists():
         return set()
     restarts: set[Restart] = set()
-    for header, arrays in journaled(cube):
+    for header, arrays in journal_records(cube):
         for partial in from_record(header, arrays):
             restarts |= {(str(partial.span.unit), r) for r in range(partial.span.start, partial.span.stop)}
     for plan in read_manifest(cube).plans.values():
@@ -87,7 +87,7 @@ class Site:
         self.sweeps = 0
         self.snapshots: list[tuple[set[Restart], int]] = []
         """What was reported done when so much had been begun."""
-        self.repeated = 0
+        self.n_repeated = 0
 
     @property
     def cube(self) -> Path:
@@ -101,7 +101,7 @@ class Site:
         for process in (self.driver, self.scheduler, *self.nannies):
             end(process)
 
-    def begun(self) -> list[tuple[str, int, int]]:
+    def begun_spans(self) -> list[tuple[str, int, int]]:
         """Return the spans that workers began, in order."""
         lines = [line.rsplit(" ", 2) for line in self.work_log.read_text().splitlines()]
         return [(cell, int(first), int(stop)) for cell, first, stop in lines]
@@ -109,8 +109,8 @@ class Site:
     def revive(self) -> None:
         """Start dead processes again, and wait until work begins or the sweep is finished."""
         self.start_missing()
-        before = len(self.begun())
-        self._wait(lambda: len(self.begun()) > before or self.over())
+        before = len(self.begun_spans())
+        self._wait(lambda: len(self.begun_spans()) > before or self.has_driver_ended())
 
     def start_missing(self) -> int:
         """Start dead processes again and return the number of workers among them."""
@@ -128,23 +128,23 @@ class Site:
             self.driver = start(self.spec, self.cube.parent, *choices, environment=self.environment)
         return started
 
-    def over(self) -> bool:
+    def has_driver_ended(self) -> bool:
         """Return whether the driver has ended."""
         assert self.driver is not None
         return self.driver.poll() is not None
 
     def finish(self) -> None:
         """Wait for the end of the sweep, start processes again meanwhile, and check its cube."""
-        while not self.finished():
+        while not self.end_sweep():
             self.revive()
-            self._wait(self.over)
+            self._wait(self.has_driver_ended)
 
-    def finished(self) -> bool:
-        """Return whether the sweep came to its end; then begin the next one.
+    def end_sweep(self) -> bool:
+        """Begin the next sweep if this one came to its end, and return whether it did.
 
         A driver that failed is excused when it, or its scheduler, was killed.
         """
-        if self.driver is None or not self.over():
+        if self.driver is None or not self.has_driver_ended():
             return False
         _, log = self.driver.communicate()
         code, self.driver = self.driver.returncode, None
@@ -160,7 +160,7 @@ class Site:
 
     def kill(self, victim: str, rng: random.Random) -> None:
         """Kill one process with -9, as it is."""
-        self.snapshots.append((reported_done(self.cube), len(self.begun())))
+        self.snapshots.append((reported_done(self.cube), len(self.begun_spans())))
         if victim in ("driver", "scheduler"):
             process = self.driver if victim == "driver" else self.scheduler
             assert process is not None
@@ -180,11 +180,11 @@ class Site:
 
     def _check(self) -> None:
         assert_same_bits(self.reference, self.cube)
-        restarts = [[(cell, r) for r in range(first, stop)] for cell, first, stop in self.begun()]
+        restarts = [[(cell, r) for r in range(first, stop)] for cell, first, stop in self.begun_spans()]
         for cells_done, count in self.snapshots:
             assert cells_done.isdisjoint(chain(*restarts[count:])), "what was reported done is computed again"
         times = Counter(chain(*restarts))
-        self.repeated += times.total() - len(times)
+        self.n_repeated += times.total() - len(times)
         self.snapshots.clear()
         self.work_log.write_text("")
 
@@ -235,7 +235,7 @@ def trials(site: Site, victims: list[str], rng: random.Random, longest: float) -
         while True:
             site.revive()
             time.sleep(rng.uniform(0, longest))
-            if not site.finished() and site.driver is not None:
+            if not site.end_sweep() and site.driver is not None:
                 break
         site.kill(victim, rng)
         killed[victim] += 1

@@ -12,7 +12,7 @@ def run_of(cube: Path) -> Path:
     return cube.with_suffix(".run")
 
 
-def other(**changes: Any) -> ProcessIdentity:
+def other_process(**changes: Any) -> ProcessIdentity:
     return this_process().model_copy(update=changes)
 
 

@@ -38,7 +38,7 @@ def do_as(user: int, script: str, *arguments: str | Path) -> None:
 
 
 @contextmanager
-def user(number: int) -> Iterator[None]:
+def as_user(number: int) -> Iterator[None]:
     """Act as another user in this process, where files are concerned."""
     groups = os.getgroups()
     os.setgroups([])

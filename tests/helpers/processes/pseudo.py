@@ -54,7 +54,7 @@ class Pseudo:
         os.close(self._child.fileno())
         return os.waitstatus_to_exitcode(os.waitpid(self._child.pid, 0)[1])
 
-    def ended(self) -> int:
+    def exit_code(self) -> int:
         """Read to the end and return the exit code of the command, below 0 for a signal."""
         self._child.expect(pexpect.EOF)
         self._child.close()

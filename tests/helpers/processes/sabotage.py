@@ -40,12 +40,12 @@ def environment(
     return {**variables, "DASK_DISTRIBUTED__WORKER__PRELOAD": preload, **logging, **ends}
 
 
-def endless() -> None:
+def hang() -> None:
     """Give up the interpreter's lock and never come back, as a kernel without an end."""
     ctypes.CDLL(None).sleep(10**6)
 
 
-def killed() -> None:
+def kill_self() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -61,7 +61,7 @@ def raises() -> None:
     raise FloatingPointError("no such luck")
 
 
-FAULTS = {fault.__name__: fault for fault in (endless, killed, memory, raises)}
+FAULTS = {fault.__name__: fault for fault in (hang, kill_self, memory, raises)}
 
 
 async def dask_setup(worker: Worker) -> None:

@@ -51,12 +51,12 @@ def slurm_site(**settings: object) -> Iterator[Path]:
     home = Path(tempfile.mkdtemp(prefix="slurm-"))
     home.chmod(0o755)
     variables = {"SLURM_CONF": str(_configure(home, settings))}
-    with running("SLURM", home, variables, _start, _stop):
+    with run_daemons("SLURM", home, variables, _start, _stop):
         yield home
 
 
 @contextmanager
-def running(
+def run_daemons(
     title: str,
     home: Path,
     variables: Mapping[str, str],

@@ -15,7 +15,7 @@ from unittest.mock import patch
 
 import numpy as np
 from cubes.small import SPEC, draw_inputs
-from processes.crash import changed
+from processes.crash import changed_file
 
 from sweep_clustering.pipeline.run.ledger import Collector
 from sweep_clustering.pipeline.run.request import Selection
@@ -113,8 +113,8 @@ def partial_of(plan: DatasetPlan, work: Span) -> Solved:
 def _drive(pipe: Connection, cube: Path, plan: DatasetPlan, failing: frozenset[str]) -> None:
     changes = threading.Lock()
 
-    def see(event: str, args: tuple[Any, ...]) -> None:
-        path = changed(event, args, str(cube.parent))
+    def report_change(event: str, args: tuple[Any, ...]) -> None:
+        path = changed_file(event, args, str(cube.parent))
         if isinstance(path, str | os.PathLike):
             with changes:
                 pipe.send(("change", f"{event} {os.path.relpath(path, cube.parent)}"))
@@ -123,7 +123,7 @@ def _drive(pipe: Connection, cube: Path, plan: DatasetPlan, failing: frozenset[s
     # Every holder counts as gone, and nothing happens in the background: the trial decides who moves when.
     holder.is_alive = lambda process: False
     Lease.keep_beating = lambda lease: None  # type: ignore[method-assign]
-    sys.addaudithook(see)
+    sys.addaudithook(report_change)
     try:
         with Lease.acquire(cube) as lease:
             _run(lease, plan, failing, lambda blocks: pipe.send(("done", blocks)))

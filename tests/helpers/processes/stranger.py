@@ -87,11 +87,11 @@ def listening(pid: int) -> dict[tuple[str, int], int]:
 def attack(ports: Iterable[int]) -> list[dict[str, Any]]:
     """Try each port in each of `WAYS`, as a client and by bare messages, and return what ran elsewhere."""
 
-    async def every() -> list[list[dict[str, Any]]]:
+    async def try_all() -> list[list[dict[str, Any]]]:
         tries = product(ports, WAYS, (_by_client, _by_message))
         return await asyncio.gather(*(_try(*attempt) for attempt in tries))
 
-    return [code_run for runs in asyncio.run(every()) for code_run in runs]
+    return [code_run for runs in asyncio.run(try_all()) for code_run in runs]
 
 
 def attack_by_others(ports: Iterable[int]) -> dict[int, dict[str, Any]]:

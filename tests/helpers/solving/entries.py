@@ -1,7 +1,7 @@
 """Kernels that only other kernels call are called here, compiled or as plain Python.
 
-`collect`, `local_search`, `move`, `gains_of` and `exact` are one kernel, compiled once on a machine. `plain`
-gives any kernel as Python has it, for small operators with small input.
+`collect`, `local_search`, `move`, `gains_of` and `gain_by_terms` are one kernel, compiled once on a machine.
+`plain_kernel` gives any kernel as Python has it, for small operators with small input.
 """
 
 from collections.abc import Collection
@@ -58,12 +58,12 @@ def gains_of(data: Data, state: State, sample: int) -> float:
     return float(_do(data, state, ANY, GAINS, sample, 0))
 
 
-def decided(data: Data, state: State, sample: int) -> float:
+def largest_gain(data: Data, state: State, sample: int) -> float:
     """Set links of a sample and its gains as in the local search, and return the largest."""
     return float(_do(data, state, ANY, DECIDED, sample, 0))
 
 
-def exact(data: Data, state: State, sample: int, target: int) -> float:
+def gain_by_terms(data: Data, state: State, sample: int, target: int) -> float:
     """Return the gain, term by term."""
     return float(_do(data, state, ANY, EXACT, sample, target))
 
@@ -72,7 +72,7 @@ def local_search(data: Data, state: State, rng: np.random.Generator) -> float:
     return float(_do(data, state, rng, SEARCH, 0, 0))
 
 
-def collected(data: Data, labels: np.ndarray) -> State:
+def collect_state(data: Data, labels: np.ndarray) -> State:
     """Return a workspace with the statistics of a partition."""
     state = new_state(data)
     state.labels[:] = labels
@@ -80,13 +80,15 @@ def collected(data: Data, labels: np.ndarray) -> State:
     return state
 
 
-def plain(kernel: Any, names: Collection[str] = ()) -> Any:
+def plain_kernel(kernel: Any, names: Collection[str] = ()) -> Any:
     """Return a kernel with all that it calls as plain Python; of a module, the functions that are named."""
     if isinstance(kernel, ModuleType) and kernel.__name__.startswith("sweep_clustering.kernels."):
-        return SimpleNamespace(**{name: plain(item) for name, item in vars(kernel).items() if name in names})
+        return SimpleNamespace(
+            **{name: plain_kernel(item) for name, item in vars(kernel).items() if name in names}
+        )
     if numba.config.DISABLE_JIT or not isinstance(kernel, Dispatcher):
         return kernel
     function = kernel.py_func
     names = set(function.__code__.co_names)
-    used = {name: plain(value, names) for name, value in function.__globals__.items() if name in names}
+    used = {name: plain_kernel(value, names) for name, value in function.__globals__.items() if name in names}
     return FunctionType(function.__code__, function.__globals__ | used, function.__name__)

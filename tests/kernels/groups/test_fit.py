@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 Floats = NDArray[np.float64]
 
 
-def drawn(labels: NDArray[np.int64], count: int, accuracy: float) -> list[Layer]:
+def draw_layers(labels: NDArray[np.int64], count: int, accuracy: float) -> list[Layer]:
     rng = np.random.default_rng(1)
     pairs = rng.integers(len(labels), size=(count, 2))
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
@@ -38,7 +38,7 @@ def drawn(labels: NDArray[np.int64], count: int, accuracy: float) -> list[Layer]
 
 
 @pytest.fixture(scope="module")
-def hidden() -> tuple[Floats, NDArray[np.int64]]:
+def hidden_classes() -> tuple[Floats, NDArray[np.int64]]:
     """Return three classes along two of thirty directions; all others have more variance."""
     rng = np.random.default_rng(0)
     labels = np.arange(600) % 3
@@ -76,8 +76,8 @@ def test_functions_have_the_least_loss_nearby() -> None:
     assert functions.deviation == pytest.approx(-STIFFNESS * np.square(x - start.ravel()).sum())
 
 
-def test_a_partition_without_answers_is_kept(hidden: tuple[Floats, NDArray[np.int64]]) -> None:
-    X, labels = hidden
+def test_a_partition_without_answers_is_kept(hidden_classes: tuple[Floats, NDArray[np.int64]]) -> None:
+    X, labels = hidden_classes
     nothing = Answers(np.empty((0, 2), np.int64), *np.empty((3, 0)))
     functions = linear_classes(X - X.mean(axis=0), labels, nothing, 3)
     assert functions.deviation == 0.0
@@ -91,13 +91,13 @@ def test_a_class_without_rows_takes_none() -> None:
 
 
 def test_equal_rows_are_no_obstacle() -> None:
-    Z, answers = np.zeros((9, 2)), answers_of(link(drawn(np.arange(9) % 3, 20, 0.9), 9))
+    Z, answers = np.zeros((9, 2)), answers_of(link(draw_layers(np.arange(9) % 3, 20, 0.9), 9))
     assert np.isfinite(linear_classes(Z, np.arange(9) % 3, answers, 3).of(Z)).all()
 
 
-def test_directions_are_found_that_distances_hide(hidden: tuple[Floats, NDArray[np.int64]]) -> None:
-    X, labels = hidden
-    layers, first = drawn(labels, 1200, 0.9), Structure(NONE, 1, AVERAGE)
+def test_directions_are_found_that_distances_hide(hidden_classes: tuple[Floats, NDArray[np.int64]]) -> None:
+    X, labels = hidden_classes
+    layers, first = draw_layers(labels, 1200, 0.9), Structure(NONE, 1, AVERAGE)
     structure = Structure(NONE, 1, LINEAR, first=first)
     table = Table(X, 3, SeedSequence(0))
     merged = table.solve(first, layers, np.random.default_rng(0))
@@ -108,9 +108,9 @@ def test_directions_are_found_that_distances_hide(hidden: tuple[Floats, NDArray[
     assert fit.classes.sum(axis=1) == pytest.approx(1.0)
 
 
-def test_gaussians_have_the_shares_of_the_functions(hidden: tuple[Floats, NDArray[np.int64]]) -> None:
-    X, labels = hidden
-    layers = drawn(labels, 300, 0.9)
+def test_gaussians_have_the_shares_of_the_functions(hidden_classes: tuple[Floats, NDArray[np.int64]]) -> None:
+    X, labels = hidden_classes
+    layers = draw_layers(labels, 300, 0.9)
     table = Table(X, 3, SeedSequence(0))
     fit = table.linear(Structure(NONE, 1, LINEAR, first=Structure(METRIC, 1, AVERAGE)), layers, labels)
     Z = X - table.center
@@ -127,17 +127,19 @@ def test_codes_keep_the_structure() -> None:
 
 
 @pytest.mark.parametrize("space", [NONE, METRIC])
-def test_rows_of_a_cube_keep_the_fit(hidden: tuple[Floats, NDArray[np.int64]], space: str) -> None:
-    X, labels = hidden
+def test_rows_of_a_cube_keep_the_fit(hidden_classes: tuple[Floats, NDArray[np.int64]], space: str) -> None:
+    X, labels = hidden_classes
     structure = Structure(space, 1, LINEAR, first=Structure(space, 1, AVERAGE))
-    fit = Table(X, 3, SeedSequence(0)).solve(structure, drawn(labels, 300, 0.9), np.random.default_rng(0))
+    fit = Table(X, 3, SeedSequence(0)).solve(
+        structure, draw_layers(labels, 300, 0.9), np.random.default_rng(0)
+    )
     fit_of_rows = from_rows(to_rows(fit), X.shape[1], 3)
     assert fit_of_rows is not None
     assert fit_of_rows.structure == structure
     assert fit_of_rows.predict(fit_of_rows.place(X)).tolist() == fit.predict(fit.place(X)).tolist()
 
 
-def right(labels: NDArray[np.int64], n_answers: int) -> Answers:
+def right_answers(labels: NDArray[np.int64], n_answers: int) -> Answers:
     """Return right answers about uniform pairs of rows, some of them more than once."""
     rng = np.random.default_rng(0)
     first, steps = rng.integers(len(labels), size=n_answers), rng.integers(1, len(labels), n_answers)
@@ -148,7 +150,7 @@ def right(labels: NDArray[np.int64], n_answers: int) -> Answers:
 
 @pytest.mark.parametrize("n_rows", [60, DENSE + 50])
 def test_axes_are_the_largest_eigenvectors_of_the_normalised_graph(n_rows: int) -> None:
-    answers = right(np.arange(n_rows) % 3, 6 * n_rows)
+    answers = right_answers(np.arange(n_rows) % 3, 6 * n_rows)
     graph = np.zeros((n_rows, n_rows))
     for (i, j), odds in zip(answers.pairs, answers.odds, strict=True):
         graph[i, j] += odds
@@ -165,27 +167,27 @@ def test_answers_find_classes_that_the_features_do_not_show() -> None:
     labels = np.arange(300) % 3
     Z = np.random.default_rng(1).normal(size=(300, 2))
     plain = np.random.default_rng(2).integers(3, size=300)
-    classes = signed_classes(Z, right(labels, 2_000), plain, np.random.default_rng(0))
+    classes = signed_classes(Z, right_answers(labels, 2_000), plain, np.random.default_rng(0))
     assert adjusted_rand(labels, classes) > 0.95
 
 
 def test_rows_without_answers_go_to_the_nearest_mean() -> None:
     labels = np.arange(80) % 2
     Z = 8.0 * labels[:, None] + np.random.default_rng(1).normal(size=(80, 1))
-    answers = right(labels[:40], 300)
+    answers = right_answers(labels[:40], 300)
     classes = signed_classes(Z, answers, labels, np.random.default_rng(0))
     assert adjusted_rand(labels, classes) == 1.0
 
 
 def test_too_few_rows_with_answers_leave_the_features() -> None:
     plain = np.array([0, 1, 0, 1])
-    answers = right(plain[:2], 5)
+    answers = right_answers(plain[:2], 5)
     assert signed_classes(np.zeros((4, 1)), answers, plain, np.random.default_rng(0)) is plain
 
 
 def test_answers_that_say_nothing_leave_the_features() -> None:
     plain = np.arange(30) % 2
-    answers = right(plain, 200)._replace(accuracies=np.full(200, 0.5))
+    answers = right_answers(plain, 200)._replace(accuracies=np.full(200, 0.5))
     assert signed_classes(np.zeros((30, 1)), answers, plain, np.random.default_rng(0)) is plain
 
 
@@ -196,12 +198,12 @@ def test_an_iteration_that_does_not_end_gives_what_it_has(
     labels = np.arange(DENSE + 50) % 2
     vectors = np.where(labels == 0, 1.0, -1.0)[:, None][:, :n_found]
 
-    def endless(*_: object, **__: object) -> None:
+    def fail_to_converge(*_: object, **__: object) -> None:
         raise ArpackNoConvergence("no convergence", np.ones(n_found), vectors)
 
-    monkeypatch.setattr("sweep_clustering.kernels.groups.fit.eigsh", endless)
+    monkeypatch.setattr("sweep_clustering.kernels.groups.fit.eigsh", fail_to_converge)
     plain = np.zeros(len(labels), np.int64)
     plain[::3] = 1
     Z = np.zeros((len(labels), 1))
-    classes = signed_classes(Z, right(labels, 4_000), plain, np.random.default_rng(0))
+    classes = signed_classes(Z, right_answers(labels, 4_000), plain, np.random.default_rng(0))
     assert adjusted_rand(labels if n_found else plain, classes) > 0.95

@@ -209,11 +209,11 @@ def test_pairs_are_of_the_parts_of_the_largest_worth() -> None:
     level = sorted((odds[s, t] for s, t in part_pairs), reverse=True)[n_within - 1]
     assert sum(odds[s, t] >= level for s, t in part_pairs) == n_within
 
-    def worth(s: int, t: int) -> float:
+    def worth_of(s: int, t: int) -> float:
         share = 1.0 / (1.0 + np.exp(level - odds[s, t]))
         return float(min(sizes[s], sizes[t]) * share * (1.0 - share))
 
-    best = sorted(part_pairs, key=lambda two: -worth(*two))[:15]
+    best = sorted(part_pairs, key=lambda two: -worth_of(*two))[:15]
     assert [tuple(sorted(two)) for two in parts[questions].tolist()] == best
     kinds = {cluster_of[s] == cluster_of[t] for s, t in best}
     assert kinds == {True, False}  # merges and splits

@@ -18,7 +18,7 @@ from sweep_clustering.kernels.groups.metric import (
 Floats = NDArray[np.float64]
 
 
-def told(X: Floats, classes: NDArray[np.int64], n_answers: int, accuracy: float = 0.9) -> Answers:
+def draw_answers(X: Floats, classes: NDArray[np.int64], n_answers: int, accuracy: float = 0.9) -> Answers:
     rng = np.random.default_rng(0)
     pairs = np.stack([rng.permutation(len(X))[:2] for _ in range(n_answers)])
     is_right = rng.random(n_answers) < accuracy
@@ -73,7 +73,7 @@ def test_no_step_raises_the_function() -> None:
 
 def test_distance_predicts_as_a_slow_search_has_it(rows: tuple[Floats, NDArray[np.int64]]) -> None:
     X, classes = rows
-    answers = told(X, classes, 200)
+    answers = draw_answers(X, classes, 200)
     distances = squares(X, answers).sum(axis=1)
     relation = logistic(distances, answers)
     slow = minimize(
@@ -84,7 +84,7 @@ def test_distance_predicts_as_a_slow_search_has_it(rows: tuple[Floats, NDArray[n
 
 def test_full_metric_is_the_minimum_of_its_loss(rows: tuple[Floats, NDArray[np.int64]]) -> None:
     X, classes = rows
-    answers = told(X, classes, 150)
+    answers = draw_answers(X, classes, 150)
     start = logistic(squares(X, answers).sum(axis=1), answers)
     unit = np.sqrt(X.var(axis=0).sum())
     moves = (X[answers.pairs[:, 0]] - X[answers.pairs[:, 1]]) / unit
@@ -103,7 +103,7 @@ def test_full_metric_is_the_minimum_of_its_loss(rows: tuple[Floats, NDArray[np.i
 
 def test_diagonal_metric_is_the_minimum_of_its_loss(rows: tuple[Floats, NDArray[np.int64]]) -> None:
     X, classes = rows
-    answers = told(X, classes, 150)
+    answers = draw_answers(X, classes, 150)
     squared = squares(X, answers)
     start = logistic(squared.sum(axis=1), answers)
 
@@ -118,7 +118,7 @@ def test_diagonal_metric_is_the_minimum_of_its_loss(rows: tuple[Floats, NDArray[
 
 def test_metrics_find_the_feature_that_matters(rows: tuple[Floats, NDArray[np.int64]]) -> None:
     X, classes = rows
-    answers = told(X, classes, 300)
+    answers = draw_answers(X, classes, 300)
     for axes in (full_metric(X, answers), diagonal_metric(X, answers)):
         lengths = np.square(axes).sum(axis=1)
         assert lengths.argmax() == 0
@@ -126,7 +126,7 @@ def test_metrics_find_the_feature_that_matters(rows: tuple[Floats, NDArray[np.in
 
 def test_few_answers_leave_the_features_as_they_are(rows: tuple[Floats, NDArray[np.int64]]) -> None:
     X, classes = rows
-    assert full_metric(X, told(X, classes, 1)) == pytest.approx(np.eye(4), abs=0.1)
+    assert full_metric(X, draw_answers(X, classes, 1)) == pytest.approx(np.eye(4), abs=0.1)
 
 
 def test_weights_of_features_stay_finite_where_a_step_is_too_long() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from solving import oracles
-from solving.entries import collected, decided, exact, gains_of, move, plain
+from solving.entries import collect_state, gain_by_terms, gains_of, largest_gain, move, plain_kernel
 from solving.oracles import COVARIANCES, MODELS, Case, draw_case, draw_labels, gain
 
 from sweep_clustering.kernels.partition.objective import error_after_removal, objective_terms
@@ -101,7 +101,7 @@ def test_walk(model: str, covariance: str) -> None:
         change = options.pop("change")
         case = change(draw_case(seed, **options))
         data, rng = case.problem().data, np.random.default_rng(1)
-        state, n_decided = collected(data, draw_labels(case, 0)), 0
+        state, n_decided = collect_state(data, draw_labels(case, 0)), 0
         for _ in range(STEPS):
             labels = state.labels.astype(int)
             sample = int(rng.choice(np.flatnonzero(state.sizes[labels] > case.min_size)))
@@ -109,7 +109,7 @@ def test_walk(model: str, covariance: str) -> None:
             degree = gains_of(data, state, sample)
             gains = state.gains.copy()
             assert gains[source] == 0.0
-            largest = decided(data, state, sample)
+            largest = largest_gain(data, state, sample)
             assert largest == state.gains.max()
             # Gains that do not decide are upper bounds, and none of them gains.
             above = state.gains > IMPROVEMENT
@@ -124,7 +124,9 @@ def test_walk(model: str, covariance: str) -> None:
             assert abs(gains[target] - expected) <= slack + 1e-8, name
             assert (gains[target] > 1e-9) == (expected > 1e-9) or abs(expected - 1e-9) <= 1e-8, name
             n_decided += slack < abs(expected)
-            assert exact(data, state, sample, target) == pytest.approx(expected, rel=1e-9, abs=1e-8), name
+            assert gain_by_terms(data, state, sample, target) == pytest.approx(
+                expected, rel=1e-9, abs=1e-8
+            ), name
             move(data, state, sample, target)
         assert n_decided >= STEPS / 2 or model == "unsupervised", "the series decides next to nothing"
         labels = state.labels.astype(int)
@@ -147,11 +149,11 @@ def wander(data: Data, state: State, rng: np.random.Generator, steps: int) -> No
 def test_a_long_run_of_relocations_equals_a_fresh_start(model: str, covariance: str) -> None:
     case = replace(draw_case(3, model=model, n_clusters=4, m=40), covariance=covariance)
     data = case.problem().data
-    state = collected(data, draw_labels(case, 0))
+    state = collect_state(data, draw_labels(case, 0))
     wander(data, state, np.random.default_rng(0), 200)
     assert state.counters[RELOCATIONS] > 150
     assert state.counters[STALE] == 1
-    fresh = collected(data, state.labels)
+    fresh = collect_state(data, state.labels)
     assert fresh.counters[STALE] == 0
     for name in DERIVED:
         value, expected = getattr(state, name), getattr(fresh, name)
@@ -168,12 +170,12 @@ def test_common_variance_near_nothing_left() -> None:
         X = np.eye(3, 2, -1).repeat(4, axis=0) + noise * np.random.default_rng(0).normal(size=(12, 2))
         case = Case(X, [], 3, "unsupervised", 1, covariance="common")
         data = case.problem().data
-        state = collected(data, labels)
+        state = collect_state(data, labels)
         gains_of(data, state, 0)
         for target in (0, 2):
             expected = pytest.approx(gain(case, labels, 0, target), rel=1e-10)
             assert state.gains[target] == expected
-            assert exact(data, state, 0, target) == expected
+            assert gain_by_terms(data, state, 0, target) == expected
 
 
 def test_what_an_outlier_leaves_behind_has_all_its_digits() -> None:
@@ -181,10 +183,12 @@ def test_what_an_outlier_leaves_behind_has_all_its_digits() -> None:
     near, far = np.random.default_rng(0).normal(size=(5, 2)), [[1.0, 2.0], [9.0, 0.0], [0.0, 9.0]]
     for spread in (1e-3, 1e-6, 1e-9, 0.0):
         data = build_problem(np.concatenate([spread * near, far]), n_clusters=2, model="unsupervised").data
-        state = collected(data, np.array([0] * 6 + [1] * 2))
+        state = collect_state(data, np.array([0] * 6 + [1] * 2))
         gains_of(data, state, 5)
         expected = 5 * data.X[:5].var(axis=0).sum()
-        assert plain(error_after_removal)(data, state, 5, 0) == pytest.approx(expected, rel=1e-6, abs=1e-30)
+        assert plain_kernel(error_after_removal)(data, state, 5, 0) == pytest.approx(
+            expected, rel=1e-6, abs=1e-30
+        )
 
 
 # Shape "diagonal": products of many features, and what is degenerate without a prior.
@@ -196,7 +200,7 @@ def test_many_far_features_do_not_overflow() -> None:
     case = Case(X, [], 3, "unsupervised", 1, covariance="diagonal", covariance_prior=0.001)
     labels = np.array([1, *[0] * 5, *[1] * 6, *[2] * 6])
     data = case.problem().data
-    state = collected(data, labels)
+    state = collect_state(data, labels)
     for sample in (0, 3, 8):
         gains_of(data, state, sample)
         expected = [gain(case, labels, sample, target) for target in range(3)]
@@ -210,7 +214,7 @@ def test_without_a_prior_a_walk_meets_degenerate_clusters(model: str) -> None:
     case.X[:7, 1] = case.X[0, 1]
     case.X[7:12] = case.X[7]
     data = case.problem().data
-    state = collected(data, np.repeat([0, 1, 2, 3, 4], [7, 5, 4, 4, 4]))
+    state = collect_state(data, np.repeat([0, 1, 2, 3, 4], [7, 5, 4, 4, 4]))
     assert np.isinf(state.logdets[:2]).all()
     rng = np.random.default_rng(1)
     for _ in range(40):
@@ -257,7 +261,7 @@ def test_errors_of_a_walk_stay_below_the_drift(
     X[::7] *= outlier
     case = Case(X, [], n_clusters, "unsupervised", 1, covariance=covariance, covariance_prior=prior)
     data = case.problem().data
-    state = collected(data, draw_labels(case, 0))
+    state = collect_state(data, draw_labels(case, 0))
     wander(data, state, rng, 500)
     check_drifts(data, state, 1e-11)
     assert (state.drift <= 1e3 * LARGEST_DRIFT).all()
@@ -270,13 +274,13 @@ def test_an_outlier_that_leaves_a_small_cluster_takes_no_digits_with_it(covarian
     case = Case(X, [], 3, "unsupervised", 1, covariance=covariance, covariance_prior=0.001)
     data = case.problem().data
     labels = np.repeat([0, 1, 2, 0], [10, 10, 10, 1])
-    state = collected(data, labels)
+    state = collect_state(data, labels)
     for sample, target in ((30, 1), (30, 2), (0, 1)):
         gains_of(data, state, sample)
         value, expected = state.gains[target], gain(case, labels, sample, target)
         bound = 4 * (state.doubt[labels[sample]] + state.doubt[target]) + 1e-6 * abs(expected)
         assert abs(value - expected) <= max(bound, 1e-2 * abs(expected))
         assert (value > 0) == (expected > 0)
-        assert exact(data, state, sample, target) == pytest.approx(expected, rel=1e-6)
+        assert gain_by_terms(data, state, sample, target) == pytest.approx(expected, rel=1e-6)
     move(data, state, 30, 1)
     check_drifts(data, state, 1e-9)

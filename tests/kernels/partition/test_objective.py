@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from solving.entries import plain
+from solving.entries import plain_kernel
 from solving.oracles import draw_case
 
 from sweep_clustering.kernels.partition import statistics
@@ -39,7 +39,7 @@ def test_array_log() -> None:
     rng = np.random.default_rng(0)
     values = np.concatenate([np.exp(rng.normal(0, 20, 500)), 1 + rng.normal(0, 1e-6, 500), [0.5, 1.0, 2.0]])
     logs = np.empty_like(values)
-    plain(statistics.array_log)(values, logs)
+    plain_kernel(statistics.array_log)(values, logs)
     np.testing.assert_array_max_ulp(logs, np.log(values), 3)
     assert logs[-2] == 0.0
 
@@ -48,7 +48,7 @@ def test_degenerate_clusters_add_nothing_unless_the_variance_has_a_prior() -> No
     case = draw_case(0, model="unsupervised")
     data, bounded = case.problem().data, replace(case, kappa=0.5).problem().data
     least = 1e-10 * data.total_variance * data.X.shape[1]
-    term, is_degenerate = plain(statistics.cluster_term), plain(statistics.is_degenerate)
+    term, is_degenerate = plain_kernel(statistics.cluster_term), plain_kernel(statistics.is_degenerate)
     for size, error, degenerate in ((0, 0.0, True), (1, 5.0, True), (4, 3.99, True), (4, 4.01, False)):
         assert is_degenerate(data, size, error * least) == degenerate
         assert (term(data, size, error * least) == 0.0) == degenerate
@@ -58,6 +58,6 @@ def test_degenerate_clusters_add_nothing_unless_the_variance_has_a_prior() -> No
 
 def test_curvature_is_bounded_between_two_shares() -> None:
     for low, high in ((0.0, 1.0), (0.1, 0.3), (0.6, 0.9), (0.3, 0.6), (0.5, 0.5)):
-        shares, curvature = np.linspace(low, high, 101), plain(largest_curvature)(low, high)
+        shares, curvature = np.linspace(low, high, 101), plain_kernel(largest_curvature)(low, high)
         largest = 0.25 if low <= 0.5 <= high else max(low * (1 - low), high * (1 - high))
         assert (shares * (1.0 - shares)).max() - 1e-15 <= curvature <= largest + 1e-15

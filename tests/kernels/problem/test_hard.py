@@ -13,7 +13,7 @@ def layers_of(must: np.ndarray, cannot: np.ndarray) -> list[Layer]:
     return [Layer(kind, pairs, is_hard=True) for kind, pairs in ((MUST, must), (CANNOT, cannot))]
 
 
-def obeys(labels: np.ndarray, must: np.ndarray, cannot: np.ndarray) -> bool:
+def obeys_links(labels: np.ndarray, must: np.ndarray, cannot: np.ndarray) -> bool:
     joined, parted = (labels[pairs[:, 0]] == labels[pairs[:, 1]] for pairs in (must, cannot))
     return bool(joined.all() and not parted.any())
 
@@ -58,7 +58,7 @@ def test_links_are_refused_if_and_only_if_no_partition_obeys_them(part: int) -> 
                 assert is_possible(n_samples, n_clusters, *few) == (left_out is not None)
         else:
             evidence = np.random.default_rng(seed).normal(size=(len(groups.neighbours), n_clusters))
-            assert obeys(labels_of(groups, n_samples, evidence), must, cannot)
+            assert obeys_links(labels_of(groups, n_samples, evidence), must, cannot)
 
 
 def test_assignments_are_nearly_the_best() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from checkout import HELPERS
 from solving import oracles
-from solving.entries import collected, plain
+from solving.entries import collect_state, plain_kernel
 from solving.oracles import COVARIANCES, MODELS, SHAPED, draw_case, objective, partitions
 
 from sweep_clustering.kernels.fits import Fit
@@ -32,7 +32,7 @@ def two_clusters(n_samples: int) -> Problem:
     return build_problem(np.arange(n_samples)[:, None], n_clusters=2, model="unsupervised")
 
 
-def same(first: Fit, second: Fit) -> bool:
+def are_equal(first: Fit, second: Fit) -> bool:
     return all(map(np.array_equal, first, second))
 
 
@@ -52,7 +52,7 @@ def test_survivors_of_random_populations() -> None:
     for _ in range(30):
         keys = list(zip(rng.integers(0, 4, 8).tolist(), rng.integers(1, 3, 8).tolist(), strict=True))
         solutions = population(*zip(*keys, strict=True))
-        plain(genetic.select)(solutions, 8)
+        plain_kernel(genetic.select)(solutions, 8)
         ranked = sorted(range(8), key=lambda i: (-keys[i][0], i))
         firsts = [i for i in ranked if keys.index(keys[i]) == i]
         assert solutions.ranking.tolist() == firsts + [i for i in ranked if i not in firsts]
@@ -62,9 +62,9 @@ def test_stored_solutions_are_copies_with_sorted_sizes() -> None:
     problem = build_problem(np.random.default_rng(0).normal(size=(12, 2)), n_clusters=4, model="unsupervised")
     solutions = genetic.new_population(problem.data, 3)
     solutions.ranking[:] = [2, 0, 1]
-    state = collected(problem.data, np.repeat([3, 0, 2, 1], [1, 5, 2, 4]))
+    state = collect_state(problem.data, np.repeat([3, 0, 2, 1], [1, 5, 2, 4]))
     labels, means = state.labels.tolist(), state.means.copy()
-    plain(genetic.store)(problem.data, solutions, 0, state, -7.5)
+    plain_kernel(genetic.store)(problem.data, solutions, 0, state, -7.5)
     state.labels[:], state.means[:] = 0, np.nan
     assert solutions.labels[2].tolist() == labels
     np.testing.assert_array_equal(solutions.centroids[2], means)
@@ -75,7 +75,7 @@ def test_stored_solutions_are_copies_with_sorted_sizes() -> None:
 def test_clones_agree_to_a_ten_millionth_of_a_nat_and_in_sizes() -> None:
     for apart, clones in ((0.0, True), (0.9e-7, True), (1.1e-7, False)):
         solutions = population([0.0, *[apart] * 7], [5, 5, *[6] * 6])
-        is_clone, is_new = plain(genetic.is_clone), plain(genetic.is_new)
+        is_clone, is_new = plain_kernel(genetic.is_clone), plain_kernel(genetic.is_new)
         assert is_clone(solutions, 0, 1) == is_clone(solutions, 1, 0) == clones
         assert not is_clone(solutions, 0, 2)
         assert [is_new(solutions, count, apart) for count in (0, 1, 3)] == [True, not clones, False]
@@ -89,7 +89,7 @@ def test_seeding_follows_squared_distances() -> None:
     data = build_problem(np.array([[0.0], [0.0], [1.0], [3.0]]), n_clusters=2, model="unsupervised").data
     rng, draws, state = np.random.default_rng(1), np.zeros((1000, 1, 2)), new_state(data)
     for centroids in draws:
-        plain(genetic.seed_centroids)(data, state, rng, centroids, 1)
+        plain_kernel(genetic.seed_centroids)(data, state, rng, centroids, 1)
     from_0 = draws[np.isclose(draws[:, 0, 0], data.X[0, 0]), 0]
     assert np.isclose(np.ptp(from_0, axis=1), 3.0).mean() == pytest.approx(0.9, abs=0.05)
 
@@ -106,7 +106,7 @@ def test_places_drawn_by_cumulated_sums_are_those_of_a_scan() -> None:
                 if weight > 0.0 and cumulated <= threshold:
                     place = i
                     cumulated += weight
-            assert plain(genetic.drawn_place)(sums, threshold) == place
+            assert plain_kernel(genetic.drawn_place)(sums, threshold) == place
 
 
 def test_seeding_takes_the_draw_that_leaves_least() -> None:
@@ -114,7 +114,7 @@ def test_seeding_takes_the_draw_that_leaves_least() -> None:
     X = np.random.default_rng(3).normal(size=(12, 2))
     data = build_problem(X, n_clusters=3, model="unsupervised").data
     rng, state, centroids = np.random.default_rng(1), new_state(data), np.zeros((2, 3))
-    plain(genetic.seed_centroids)(data, state, rng, centroids, 200)
+    plain_kernel(genetic.seed_centroids)(data, state, rng, centroids, 200)
     for k in (1, 2):
         near = np.square(data.X[:, None] - centroids.T[None, :k]).sum(axis=2).min(axis=1)
         to_each = np.square(data.X[:, None] - data.X[None]).sum(axis=2)
@@ -129,12 +129,12 @@ def test_distances_to_a_draw_are_those_of_one_sample_at_a_time(n_samples: int) -
     X, distances = rng.normal(size=(n_samples, 6)), 12.0 * rng.random(n_samples)
     weights, total = distances.copy(), 0.0
     for i, x in enumerate(X):
-        weights[i] = min(distances[i], plain(genetic.squared_distance)(x, X[:1].T, 0))
+        weights[i] = min(distances[i], plain_kernel(genetic.squared_distance)(x, X[:1].T, 0))
         total += weights[i]
     result = distances.copy()
-    assert plain(genetic.lower_weights)(X, 0, result, False) == total
+    assert plain_kernel(genetic.lower_weights)(X, 0, result, False) == total
     assert np.array_equal(result, distances)
-    assert plain(genetic.lower_weights)(X, 0, result, True) == total
+    assert plain_kernel(genetic.lower_weights)(X, 0, result, True) == total
     assert np.array_equal(result, weights)
 
 
@@ -151,7 +151,7 @@ def test_kmeans_agrees_with_oracle_and_keeps_empty_clusters() -> None:
             before, labels = labels, ((data.X[:, None] - expected[None]) ** 2).sum(axis=2).argmin(axis=1)
             for k in set(labels.tolist()):
                 expected[k] = data.X[labels == k].mean(axis=0)
-        plain(genetic.kmeans)(data, state, room, genetic.MAX_KMEANS_ITERATIONS)
+        plain_kernel(genetic.kmeans)(data, state, room, genetic.MAX_KMEANS_ITERATIONS)
         np.testing.assert_array_equal(state.labels, labels)
         np.testing.assert_allclose(centroids.T, expected, atol=1e-12)
         np.testing.assert_array_equal(state.sizes, np.bincount(labels, minlength=4))
@@ -164,7 +164,7 @@ def test_repair_agrees_with_oracle() -> None:
         state, room = new_state(data), np.zeros((3, LANES))
         centroids = room[:, :5]
         centroids[:] = np.random.default_rng(seed).normal(size=(3, 5)) * 8
-        plain(genetic.assign_closest)(data, state, room)
+        plain_kernel(genetic.assign_closest)(data, state, room)
         labels, expected = state.labels.astype(int), centroids.T.copy()
         while (sizes := np.bincount(labels, minlength=5)).min() < min_size:
             k = int(np.flatnonzero(sizes < min_size)[0])
@@ -173,7 +173,7 @@ def test_repair_agrees_with_oracle() -> None:
             if sizes[k] == 0:
                 expected[k] = data.X[sample]
             labels[sample] = k
-        plain(genetic.repair)(data, state, room)
+        plain_kernel(genetic.repair)(data, state, room)
         np.testing.assert_array_equal(state.labels, labels)
         np.testing.assert_array_equal(state.sizes, np.bincount(labels, minlength=5))
         np.testing.assert_allclose(centroids.T, expected)
@@ -185,7 +185,7 @@ def test_crossover_takes_one_of_each_matched_pair() -> None:
     second, matching = first[:, rng.permutation(5)] + 0.1, new_matching(5, np.zeros(1, np.int64))
     children = np.zeros((300, 3, 5))
     for child in children:
-        plain(genetic.cross)(rng, first, second, child, matching)
+        plain_kernel(genetic.cross)(rng, first, second, child, matching)
     old, new = ((np.abs(children - parent) < 1e-9).all(axis=1) for parent in (first, first + 0.1))
     assert (old != new).all()
     assert (np.abs(old.mean(axis=0) - 0.5) < 0.12).all()
@@ -216,14 +216,17 @@ def test_restart_is_consistent_and_repeats() -> None:
     problem = case.problem()
     lengths = {"population": 5, "offspring": 4, "generations": 3}
     restart, again, other = (restart_of(problem, seed, **lengths) for seed in (11, 11, 12))
-    assert same(restart, again)
-    assert not same(restart, other)
+    assert are_equal(restart, again)
+    assert not are_equal(restart, other)
     assert restart.labels.dtype == np.int16
     assert restart.local_searches == 5 + 4 * 3
     assert restart.caps_reached == 0
     assert restart.evaluations > 0
     assert restart.sizes.min() >= 2
-    assert (restart.gmm, restart.sbm, restart.prior) == objective_terms(problem, restart.labels)
+    gmm, sbm, prior = objective_terms(problem, restart.labels)
+    assert restart.gmm == gmm
+    assert restart.sbm == sbm
+    assert restart.prior == prior
     assert restart.objective == restart.gmm + restart.sbm + restart.prior
     for r, (members, covariance) in enumerate(oracles.covariances_of(case, case.X, restart.labels)):
         assert restart.sizes[r] == pytest.approx(members - 0.7)
@@ -241,7 +244,7 @@ def test_patience_ends_a_restart_that_gains_nothing() -> None:
         problem = draw_case(seed, n_samples=60, n_clusters=5, m=50).problem()
         restart = restart_of(problem, **lengths, generations=30, patience=3)
         count = (restart.local_searches - 4) // 4
-        assert same(restart, restart_of(problem, **lengths, generations=count))
+        assert are_equal(restart, restart_of(problem, **lengths, generations=count))
         if 3 < count < 30:
             early += 1
             before, still = (restart_of(problem, **lengths, generations=count - back) for back in (3, 4))

@@ -38,11 +38,11 @@ def test_local_search_takes_the_slow_path(model: str, covariance: str) -> None:
 
 def test_draws_are_uniform() -> None:
     rng = np.random.default_rng(0)
-    counts = np.bincount([entries.plain(draw_below)(rng, 3) for _ in range(3000)], minlength=3)
+    counts = np.bincount([entries.plain_kernel(draw_below)(rng, 3) for _ in range(3000)], minlength=3)
     assert (np.abs(counts / 3000 - 1 / 3) < 0.04).all()
     orders = np.array([np.arange(3)] * 3000)
     for items in orders:
-        entries.plain(shuffle)(rng, items)
+        entries.plain_kernel(shuffle)(rng, items)
     counts = np.unique(orders, axis=0, return_counts=True)[1]
     assert len(counts) == 6
     assert (np.abs(counts / 3000 - 1 / 6) < 0.04).all()

@@ -11,7 +11,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse.csgraph import connected_components
 from scipy.special import softmax
 from solving import oracles
-from solving.entries import plain
+from solving.entries import plain_kernel
 from solving.oracles import COVARIANCES, MODELS, Case, draw_case, draw_labels, objective
 
 from sweep_clustering.kernels.partition.statistics import new_state
@@ -28,7 +28,8 @@ def test_sets_are_joined_by_annotations(model: str) -> None:
         data, rng = case.problem().data, np.random.default_rng(0)
         scratch = sampling.new_scratch(data, new_state(data), np.zeros(len(case.X), np.int16))
         return [
-            scratch.members[: plain(sampling.draw_set)(data, rng, scratch, seed)].copy() for _ in range(count)
+            scratch.members[: plain_kernel(sampling.draw_set)(data, rng, scratch, seed)].copy()
+            for _ in range(count)
         ]
 
     case = draw_case(0, n_samples=12, m=12, model=model)
@@ -50,7 +51,7 @@ def test_sets_are_joined_by_annotations(model: str) -> None:
 
 def test_no_matching_of_centroids_costs_less() -> None:
     """Small whole numbers have many ties and sums without rounding; then costs are no numbers."""
-    rng, match = np.random.default_rng(0), plain(sampling.match)
+    rng, match = np.random.default_rng(0), plain_kernel(sampling.match)
     for size in np.repeat(np.arange(1, 6), 15):
         matching = new_matching(size, np.zeros(1, np.int64))
         # What an earlier matching left in the scratch memory must not matter.
@@ -80,7 +81,7 @@ def case_of(seed: int, term: str, covariance: str = "spherical", n_clusters: int
     return replace(case, covariance=covariance, kappa=1.0, feature_weight=0.5)
 
 
-def drawn(case: Case, length: Length = LENGTH, seed: int = 3, numbers: int = 0) -> Chain:
+def draw_chain(case: Case, length: Length = LENGTH, seed: int = 3, numbers: int = 0) -> Chain:
     """Draw a chain from a random start; clusters are numbered as the random labels of a seed."""
     start, reference = draw_labels(case, 0), draw_labels(case, numbers)
     return run_chain(case.problem(), start, reference, length, np.random.default_rng(seed))
@@ -92,7 +93,7 @@ def as_pairs(labels: NDArray[np.integer]) -> NDArray[np.float64]:
     return same.reshape(*labels.shape[:-1], -1).astype(float)
 
 
-def exact(case: Case) -> tuple[NDArray[np.float64], float]:
+def exact_probabilities(case: Case) -> tuple[NDArray[np.float64], float]:
     """Return the probabilities that two samples are together and the mean objective over all partitions."""
     every = np.array(list(oracles.partitions(len(case.X), case.n_clusters, case.min_size)))
     values = np.array([objective(case, labels) for labels in every])
@@ -102,7 +103,7 @@ def exact(case: Case) -> tuple[NDArray[np.float64], float]:
 
 def check(case: Case, chain: Chain) -> None:
     """Compare a chain with all partitions, within 5 standard errors of the means of blocks of draws."""
-    pairs, value = exact(case)
+    pairs, value = exact_probabilities(case)
     for draws, expected in ((as_pairs(chain.labels), pairs), (chain.objectives[:, None], np.array([value]))):
         blocks = draws.reshape(20, -1, draws.shape[1]).mean(axis=1)
         error = blocks.std(axis=0, ddof=1) / np.sqrt(20)
@@ -128,7 +129,7 @@ def test_partitions_come_as_often_as_their_objective_says(
     seed: int, term: str, covariance: str, n_clusters: int, settings: dict[str, Any]
 ) -> None:
     case = replace(case_of(seed, term, covariance, n_clusters), **settings)
-    chain = drawn(case)
+    chain = draw_chain(case)
     check(case, chain)
     assert np.bincount(chain.labels[-1]).min() >= case.min_size
     for draw in range(0, LENGTH.draws, 1000):
@@ -145,7 +146,7 @@ def test_samples_held_together_and_apart_move_together(term: str) -> None:
     start = np.array([0, 0, 1, 1, 0, 0, 1, 1], np.int16)
     chain = run_chain(case.problem(), start, start, LENGTH, np.random.default_rng(0))
     check(case, chain)
-    pairs, _ = exact(case)
+    pairs, _ = exact_probabilities(case)
     assert 0.2 < pairs.reshape(8, 8)[0, 4] < 0.8  # otherwise a chain that stays where it is would pass
     assert pairs.reshape(8, 8)[0, 1] > 0.99
 
@@ -154,7 +155,7 @@ def test_draws_are_numbered_by_the_reference() -> None:
     """Clusters change places in these chains; each draw has the numbers that share most labels."""
     case = replace(case_of(7, "unsupervised"), min_size=1)
     reference = draw_labels(case, 5)
-    chain = drawn(case, numbers=5)
+    chain = draw_chain(case, numbers=5)
     for draw in chain.labels[::40]:
         shared = np.eye(3)[draw].T @ np.eye(3)[reference]
         assert (draw == reference).sum() == shared[linear_sum_assignment(-shared)].sum()
@@ -162,9 +163,9 @@ def test_draws_are_numbered_by_the_reference() -> None:
 
 def test_same_seed_same_bits_and_later_draws_are_those_of_a_longer_chain() -> None:
     case = case_of(1, "posterior")
-    first, again, other = (drawn(case, Length(5, 50, 2), seed) for seed in (3, 3, 4))
+    first, again, other = (draw_chain(case, Length(5, 50, 2), seed) for seed in (3, 3, 4))
     same = [chain.labels.tobytes() + chain.objectives.tobytes() for chain in (first, again, other)]
     assert same[0] == same[1] != same[2]
-    every, some = drawn(case, Length(0, 40, 1)), drawn(case, Length(10, 10, 3))
+    every, some = draw_chain(case, Length(0, 40, 1)), draw_chain(case, Length(10, 10, 3))
     assert some.labels.tobytes() == every.labels[12::3].tobytes()
-    assert not drawn(replace(case, n_clusters=1), Length(1, 10, 1)).labels.any()
+    assert not draw_chain(replace(case, n_clusters=1), Length(1, 10, 1)).labels.any()

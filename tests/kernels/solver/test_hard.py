@@ -44,7 +44,7 @@ def wrong_links(seed: int = 0) -> tuple[Any, list[Layer]]:
     return X, layers
 
 
-def broken(labels: Any, layers: list[Layer]) -> int:
+def count_broken(labels: Any, layers: list[Layer]) -> int:
     """Return how many hard links are broken by partitions of shape (..., n_samples)."""
     hard = [layer for layer in layers if layer.is_hard]
     joined = [(labels[..., layer.pairs[:, 0]] == labels[..., layer.pairs[:, 1]]) for layer in hard]
@@ -57,16 +57,16 @@ def broken(labels: Any, layers: list[Layer]) -> int:
 )
 def test_fits_and_draws_obey(name: str, is_known: bool) -> None:
     X, layers = wrong_links()
-    layers = layers if is_known else unknown(layers)
+    layers = layers if is_known else without_accuracies(layers)
     solver = prepare(MODELS[name], X, layers, 3, SEED)
     fits = solver.solve([SeedSequence(2), SeedSequence(3)], predict=True).fits
     for fit in fits:
-        assert broken(fit.labels, layers) == 0
+        assert count_broken(fit.labels, layers) == 0
         assert fit.objective == pytest.approx(fit.gmm + fit.sbm + fit.prior)
         assert fit.sizes.tolist() == np.bincount(fit.labels, minlength=3).tolist()
     for members in (1, 2):
         draws = solver.draws(fits, 0, SEED, Effort(8, 2, 1, members))
-        assert broken(draws.labels, layers) == 0
+        assert count_broken(draws.labels, layers) == 0
         if draws.membership is not None:
             np.testing.assert_allclose(draws.membership.sum(axis=1), 1.0)
 
@@ -77,11 +77,14 @@ def test_a_repaired_fit_is_that_of_its_partition() -> None:
     assert isinstance(solver, Hard)
     assert isinstance(solver.inner, Clusters)
     fit = solver.solve([SeedSequence(2)]).fits[0]
-    assert (fit.gmm, fit.sbm, fit.prior) == objective_terms(solver.inner.problem, fit.labels)
+    gmm, sbm, prior = objective_terms(solver.inner.problem, fit.labels)
+    assert fit.gmm == gmm
+    assert fit.sbm == sbm
+    assert fit.prior == prior
     np.testing.assert_allclose(fit.centroids[1], X[fit.labels == 1].mean(axis=0))
 
 
-def unknown(layers: list[Layer]) -> list[Layer]:
+def without_accuracies(layers: list[Layer]) -> list[Layer]:
     """Return the same layers without the accuracies of the annotators."""
     return [layer if layer.is_hard else replace(layer, accuracy=None) for layer in layers]
 
@@ -89,7 +92,7 @@ def unknown(layers: list[Layer]) -> list[Layer]:
 @pytest.mark.parametrize("is_known", [True, False])
 def test_a_repaired_union_has_the_bound_of_its_shares(is_known: bool) -> None:
     X, layers = wrong_links()
-    layers = layers if is_known else unknown(layers)
+    layers = layers if is_known else without_accuracies(layers)
     solver = prepare(MODELS["two components"], X, layers, 3, SEED)
     assert isinstance(solver, Hard)
     fit = solver.inner.solve([SeedSequence(2)]).fits[0]

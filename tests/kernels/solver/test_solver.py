@@ -35,7 +35,7 @@ def blobs(n_samples: int = N_SAMPLES) -> tuple[Any, Any]:
     return rng.normal(size=(n_samples, 2)) + 4.0 * np.eye(3, 2)[classes], layers
 
 
-def prepared(name: str, run: Any = map) -> Solver:
+def prepare_solver(name: str, run: Any = map) -> Solver:
     return prepare(MODELS[name], *blobs(), 3, SEED, run)
 
 
@@ -49,7 +49,7 @@ def test_each_kind_of_clusters_has_a_solver() -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_choice_is_what_later_restarts_fit(name: str) -> None:
-    solver = prepared(name)
+    solver = prepare_solver(name)
     choice = solver.solve(streams(2), predict=True)
     assert choice.name in choice.candidates
     assert choice.predicted is choice.candidates[choice.name]
@@ -66,7 +66,7 @@ def test_a_choice_is_what_later_restarts_fit(name: str) -> None:
 @pytest.mark.parametrize("members", [1, 4])
 @pytest.mark.parametrize("name", MODELS)
 def test_draws_are_partitions(name: str, members: int) -> None:
-    solver = prepared(name)
+    solver = prepare_solver(name)
     fits = solver.solve(streams(2)).fits
     draws = solver.draws(fits, 0, SEED, Effort(8, 2, 1, members))
     partitions = np.concatenate(draws.labels)

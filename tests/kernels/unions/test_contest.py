@@ -57,7 +57,7 @@ FEATURES = Ranking((Structure(NONE, 1, KMEANS, annotated=False),), {}, None)
 
 
 @pytest.fixture(scope="module")
-def skewed() -> Rows:
+def skewed_rows() -> Rows:
     """Return forty classes of 2 to 60 rows, on the axes of twelve features."""
     rng = np.random.default_rng(0)
     sizes = np.unique(np.geomspace(2, 60, 60).astype(int))
@@ -66,7 +66,7 @@ def skewed() -> Rows:
     return centers[labels] + 0.6 * rng.normal(size=(len(labels), 12)), labels
 
 
-def drawn(labels: NDArray[Any], count: int, accuracy: float | None, right: float = 0.95) -> list[Layer]:
+def draw_layers(labels: NDArray[Any], count: int, accuracy: float | None, right: float = 0.95) -> list[Layer]:
     rng = np.random.default_rng(1)
     pairs = rng.integers(len(labels), size=(count, 2))
     # half of the pairs are of one class
@@ -124,9 +124,9 @@ def test_answers_have_the_accuracy_that_is_given_or_a_guess() -> None:
     assert answers.odds == pytest.approx([math.log(9.0), -UNKNOWN])
 
 
-def test_folds_do_not_see_the_answers_that_they_predict(skewed: Rows) -> None:
-    X, labels = skewed
-    layers = drawn(labels, 300, 0.95)
+def test_folds_do_not_see_the_answers_that_they_predict(skewed_rows: Rows) -> None:
+    X, labels = skewed_rows
+    layers = draw_layers(labels, 300, 0.95)
     table = Table(X, int(labels.max()) + 1, SeedSequence(0))
     annotations = list_annotations(layers, table.seed)
     contest = Contest(table, layers, annotations, map)
@@ -145,17 +145,17 @@ def test_folds_do_not_see_the_answers_that_they_predict(skewed: Rows) -> None:
 
 @pytest.mark.parametrize("space", [NONE, METRIC])
 def test_groups_that_are_known_give_the_fits_of_a_new_table(
-    skewed: Rows, space: str, monkeypatch: pytest.MonkeyPatch
+    skewed_rows: Rows, space: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    X, labels = skewed
+    X, labels = skewed_rows
     search, n_rows = groups.ground_of, list[int]()
 
-    def counted(Z: Floats, *arguments: Any) -> groups.Ground:
+    def count_call(Z: Floats, *arguments: Any) -> groups.Ground:
         n_rows.append(len(Z))
         return search(Z, *arguments)
 
-    monkeypatch.setattr(groups, "ground_of", counted)
-    first, second = drawn(labels, 300, 0.95), drawn(labels, 200, 0.8)
+    monkeypatch.setattr(groups, "ground_of", count_call)
+    first, second = draw_layers(labels, 300, 0.95), draw_layers(labels, 200, 0.8)
     table, seed = Table(X, int(labels.max()) + 1, SeedSequence(0)), SeedSequence(0)
     structures = [merged for merged in merged_structures(*X.shape, 40, 10_000) if merged.subspace == space]
     table.merged(structures, first, np.random.default_rng(3))
@@ -168,9 +168,9 @@ def test_groups_that_are_known_give_the_fits_of_a_new_table(
 
 
 @pytest.mark.parametrize("accuracy", [0.95, None])
-def test_groups_win_where_classes_are_many_and_skewed(skewed: Rows, accuracy: float | None) -> None:
-    X, labels = skewed
-    layers, n_classes = drawn(labels, 900, accuracy), int(labels.max()) + 1
+def test_groups_win_where_classes_are_many_and_skewed(skewed_rows: Rows, accuracy: float | None) -> None:
+    X, labels = skewed_rows
+    layers, n_classes = draw_layers(labels, 900, accuracy), int(labels.max()) + 1
     table = Table(X, n_classes, SeedSequence(0))
     choice = with_groups(table, layers, FEATURES)
     winner = choice.ranked[0]
@@ -198,14 +198,14 @@ def test_groups_win_where_classes_are_many_and_skewed(skewed: Rows, accuracy: fl
 
 @pytest.mark.parametrize("most_rows", [4_000, 100])
 def test_the_average_of_partitions_that_each_are_half_wrong_is_right(
-    skewed: Rows, monkeypatch: pytest.MonkeyPatch, most_rows: int
+    skewed_rows: Rows, monkeypatch: pytest.MonkeyPatch, most_rows: int
 ) -> None:
-    X, labels = skewed
+    X, labels = skewed_rows
     monkeypatch.setattr(groups, "MOST_ROWS", most_rows)
     rng, table = np.random.default_rng(8), Table(X, int(labels.max()) + 1, SeedSequence(0))
     partitions = [np.where(rng.random(len(X)) < 0.5, labels, rng.permutation(labels)) for _ in range(9)]
     structure = Structure(METRIC, 9, AVERAGE, proportions="equal")
-    layers = drawn(labels, 900, 0.95)
+    layers = draw_layers(labels, 900, 0.95)
     weighted = [(partition, 1.0) for partition in partitions]
     fit = table.average(structure, layers, weighted, np.random.default_rng(0))
     scores = [adjusted_rand(labels, partition) for partition in partitions]
@@ -218,30 +218,30 @@ def test_the_average_of_partitions_that_each_are_half_wrong_is_right(
 
 
 def test_rows_of_a_table_that_was_compared_on_a_part_are_not_merged_one_by_one(
-    skewed: Rows, monkeypatch: pytest.MonkeyPatch
+    skewed_rows: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    X, labels = skewed
+    X, labels = skewed_rows
     monkeypatch.setattr(groups, "MOST_ROWS", 100)
     sizes, tree_of = list[int](), groups.tree_of
 
-    def counted(Z: Floats, parts: NDArray[np.int64], *rest: Any) -> NDArray[np.int64]:
+    def count_call(Z: Floats, parts: NDArray[np.int64], *rest: Any) -> NDArray[np.int64]:
         sizes.append(int(parts.max()) + 1)
         return tree_of(Z, parts, *rest)
 
-    monkeypatch.setattr(groups, "tree_of", counted)
+    monkeypatch.setattr(groups, "tree_of", count_call)
     table = Table(X, int(labels.max()) + 1, SeedSequence(0))
     structure = Structure(NONE, 9, ROWS, proportions="equal")
-    fit = table.solve(structure, drawn(labels, 900, 0.95), np.random.default_rng(0))
+    fit = table.solve(structure, draw_layers(labels, 900, 0.95), np.random.default_rng(0))
     assert sizes
     assert max(sizes) <= n_groups(len(X), table.n_classes) < len(X)
     assert adjusted_rand(labels, fit.labels) > 0.5
 
 
 @pytest.mark.slow
-def test_threads_do_not_change_an_average(skewed: Rows) -> None:
-    X, labels = skewed
+def test_threads_do_not_change_an_average(skewed_rows: Rows) -> None:
+    X, labels = skewed_rows
     model = Model("conditional", "any", settings_of({}), has_groups=True)
-    layers, n_classes = drawn(labels, 900, 0.95), int(labels.max()) + 1
+    layers, n_classes = draw_layers(labels, 900, 0.95), int(labels.max()) + 1
     with ThreadPoolExecutor(3) as pool:
         one, many = (
             prepare(model, X, layers, n_classes, SeedSequence(0), run=run).solve([SeedSequence(1)])
@@ -252,16 +252,16 @@ def test_threads_do_not_change_an_average(skewed: Rows) -> None:
     assert many.fits[0].labels.tolist() == one.fits[0].labels.tolist()
 
 
-def test_answers_by_chance_leave_the_choice_as_it_is(skewed: Rows) -> None:
-    X, labels = skewed
-    layers = drawn(labels, 300, 0.9, right=0.5)
+def test_answers_by_chance_leave_the_choice_as_it_is(skewed_rows: Rows) -> None:
+    X, labels = skewed_rows
+    layers = draw_layers(labels, 300, 0.9, right=0.5)
     choice = with_groups(Table(X, 20, SeedSequence(0)), layers, FEATURES)
     assert choice.ranked == FEATURES.ranked
 
 
-def test_few_answers_are_not_asked(skewed: Rows) -> None:
-    X, labels = skewed
-    assert with_groups(Table(X, 20, SeedSequence(0)), drawn(labels, 12, 0.9), FEATURES) is FEATURES
+def test_few_answers_are_not_asked(skewed_rows: Rows) -> None:
+    X, labels = skewed_rows
+    assert with_groups(Table(X, 20, SeedSequence(0)), draw_layers(labels, 12, 0.9), FEATURES) is FEATURES
 
 
 def test_more_groups_than_classes() -> None:
@@ -271,10 +271,10 @@ def test_more_groups_than_classes() -> None:
     assert n_groups(50, 40) == 50
 
 
-def test_groups_of_one_variance_have_its_criteria(skewed: Rows) -> None:
-    X, labels = skewed
+def test_groups_of_one_variance_have_its_criteria(skewed_rows: Rows) -> None:
+    X, labels = skewed_rows
     table = Table(X, 20, SeedSequence(0))
-    (structure, *_), layers = merged_structures(len(X), X.shape[1], 20), drawn(labels, 100, 0.95)
+    (structure, *_), layers = merged_structures(len(X), X.shape[1], 20), draw_layers(labels, 100, 0.95)
     fit = table.solve(structure, layers, np.random.default_rng(0))
     criteria = union_criteria(fit, fit.place(X))
     many, variance = len(fit.weights), fit.covariances[0, 0]
@@ -291,9 +291,9 @@ def test_numbers_of_classes_grow_by_a_ratio() -> None:
     assert cut_counts(2_000)[-1] > 1_700
 
 
-def test_a_cut_finds_about_as_many_classes_as_there_are(skewed: Rows) -> None:
-    X, labels = skewed
-    layers, n_classes = drawn(labels, 900, 0.95), int(labels.max()) + 1
+def test_a_cut_finds_about_as_many_classes_as_there_are(skewed_rows: Rows) -> None:
+    X, labels = skewed_rows
+    layers, n_classes = draw_layers(labels, 900, 0.95), int(labels.max()) + 1
     cut = choose_cut(X, layers, SeedSequence(0), 10)
     assert cut is not None
     assert 0.6 * n_classes < cut.n_clusters < 1.8 * n_classes
@@ -304,7 +304,7 @@ def test_cuts_into_pairs_are_found_among_single_rows() -> None:
     rng = np.random.default_rng(4)
     labels = np.repeat(np.arange(150), 2)
     X = rng.normal(size=(150, 8))[labels] + 0.05 * rng.normal(size=(300, 8))
-    cut = choose_cut(X, drawn(labels, 600, 0.95), SeedSequence(0), 10)
+    cut = choose_cut(X, draw_layers(labels, 600, 0.95), SeedSequence(0), 10)
     assert cut is not None
     assert cut.low <= 150 <= 1.4 * cut.n_clusters
 
@@ -345,21 +345,23 @@ def test_few_classes_are_left_to_fits_of_each_number() -> None:
     rng = np.random.default_rng(5)
     labels = np.arange(200) % 3
     X = 8.0 * rng.normal(size=(3, 4))[labels] + rng.normal(size=(200, 4))
-    layers = drawn(labels, 300, 0.95)
+    layers = draw_layers(labels, 300, 0.95)
     assert choose_cut(X, layers, SeedSequence(0), 10) is None
     _, rated = rate_cuts(Table(X, 2, SeedSequence(0)), layers, 60)
     assert min(rated, key=lambda key: rated[key].log_loss)[1] == 3
 
 
-def test_weights_count_as_so_many_answers(skewed: Rows) -> None:
-    X, labels = skewed
-    layers = drawn(labels, 200, 0.95)
+def test_weights_count_as_so_many_answers(skewed_rows: Rows) -> None:
+    X, labels = skewed_rows
+    layers = draw_layers(labels, 200, 0.95)
     heavy = [replace(layer, weights=np.full(len(layer.pairs), 2.0)) for layer in layers]
     one, two = (answers_of(link(some, len(X))) for some in (layers, heavy))
     assert two.odds == pytest.approx(2.0 * one.odds)
 
 
-def alone(labels: NDArray[np.int64], count: int, accuracy: float | None) -> tuple[Floats, list[Layer]]:
+def answers_alone(
+    labels: NDArray[np.int64], count: int, accuracy: float | None
+) -> tuple[Floats, list[Layer]]:
     """Return features that say nothing, and right answers about uniform pairs."""
     rng = np.random.default_rng(2)
     pairs = rng.integers(len(labels), size=(count, 2))
@@ -371,7 +373,7 @@ def alone(labels: NDArray[np.int64], count: int, accuracy: float | None) -> tupl
 @pytest.mark.parametrize("accuracy", [None, 1.0])
 def test_answers_that_decide_everything_are_not_given_up(accuracy: float | None) -> None:
     labels = np.arange(150) % 3
-    X, layers = alone(labels, 600, accuracy)
+    X, layers = answers_alone(labels, 600, accuracy)
     model = Model("conditional", "any", settings_of({}), has_groups=True)
     solver = prepare(model, X, layers, 3, SeedSequence(0))
     solved = solver.solve([SeedSequence(0, spawn_key=(restart,)) for restart in range(3)])
@@ -394,7 +396,7 @@ def test_answers_alone_are_tried_where_they_are_enough() -> None:
 @pytest.mark.parametrize("kind", [AVERAGE, SIGNED, "spherical", "tied"])
 def test_an_assumed_accuracy_gives_the_fit_of_a_given_one(kind: str) -> None:
     labels = np.arange(90) % 3
-    (X, unknown), (_, stated_layers) = alone(labels, 200, None), alone(labels, 200, 0.9)
+    (X, unknown), (_, stated_layers) = answers_alone(labels, 200, None), answers_alone(labels, 200, 0.9)
     table, structure = Table(X, 3, SeedSequence(0)), Structure(NONE, 1, kind)
     assumed = structure._replace(odds=float(np.log(0.9 / (1.0 - 0.9))))
     fit, expected = (
@@ -407,13 +409,13 @@ def test_an_assumed_accuracy_gives_the_fit_of_a_given_one(kind: str) -> None:
     assert not expected.accuracies
 
 
-def test_accuracies_are_tried_only_if_none_is_given(skewed: Rows) -> None:
-    X, labels = skewed
+def test_accuracies_are_tried_only_if_none_is_given(skewed_rows: Rows) -> None:
+    X, labels = skewed_rows
     odds = {
         accuracy: {
             structure.odds
             for structure in with_groups(
-                Table(X, int(labels.max()) + 1, SeedSequence(0)), drawn(labels, 200, accuracy), FEATURES
+                Table(X, int(labels.max()) + 1, SeedSequence(0)), draw_layers(labels, 200, accuracy), FEATURES
             ).skills
         }
         for accuracy in (0.9, None)
@@ -426,7 +428,7 @@ def test_rows_without_answers_are_plain_average_linkage() -> None:
     X = np.random.default_rng(3).normal(size=(150, 4))
     table, rng = Table(X, 7, SeedSequence(0)), np.random.default_rng(0)
     fit = table.merged(
-        [Structure(NONE, 7, ROWS, "equal", annotated=False)], drawn(X[:, 0] > 0, 40, 0.9), rng
+        [Structure(NONE, 7, ROWS, "equal", annotated=False)], draw_layers(X[:, 0] > 0, 40, 0.9), rng
     )[0]
     plain = fcluster(linkage(pdist(X, "sqeuclidean"), "average"), 7, "maxclust")
     assert adjusted_rand(plain - 1, fit.labels) > 0.9  # few rows go to the nearest part of another class
@@ -437,7 +439,7 @@ def test_thin_classes_are_merged_from_single_rows() -> None:
     X, labels = draw_mixture(
         np.random.default_rng(3), **sizes, variance=(0.1, 0.3), kind="embeddings", skew=1.0
     )
-    layers, table = drawn(labels, 300, 0.9), Table(X, 20, SeedSequence(0))
+    layers, table = draw_layers(labels, 300, 0.9), Table(X, 20, SeedSequence(0))
     scores = {}
     for kind in (ROWS, AVERAGE):
         (fit,) = table.merged([Structure(NONE, 5, kind, "equal")], layers, np.random.default_rng(0))
@@ -445,10 +447,10 @@ def test_thin_classes_are_merged_from_single_rows() -> None:
     assert scores[ROWS] > scores[AVERAGE] + 0.1
 
 
-def test_large_tables_have_no_trees_of_rows_and_starts_have_answers(skewed: Rows) -> None:
+def test_large_tables_have_no_trees_of_rows_and_starts_have_answers(skewed_rows: Rows) -> None:
     assert ROWS not in {structure.covariance for structure in merged_structures(MOST_ROWS + 1, 5, 20)}
-    X, labels = skewed
-    layers, table = drawn(labels, 300, 0.9), Table(X, 20, SeedSequence(0))
+    X, labels = skewed_rows
+    layers, table = draw_layers(labels, 300, 0.9), Table(X, 20, SeedSequence(0))
     contest = Contest(table, layers, list_annotations(layers, table.seed), map)
     assert any(not structure.annotated for structure in contest.ranked)
     assert all(structure.annotated for structure in contest.best_annotated(len(contest.ranked)))
@@ -457,7 +459,7 @@ def test_large_tables_have_no_trees_of_rows_and_starts_have_answers(skewed: Rows
 def test_groups_that_are_clearly_behind_a_rival_are_tried_on_two_folds_only() -> None:
     rng = np.random.default_rng(0)
     X, labels = rng.normal(size=(200, 3)), rng.integers(2, size=200)  # features say nothing
-    layers, table = drawn(labels, 300, 0.9), Table(X, 2, SeedSequence(0))
+    layers, table = draw_layers(labels, 300, 0.9), Table(X, 2, SeedSequence(0))
     annotations = list_annotations(layers, table.seed)
     truth = 1.0 * (labels[annotations.pairs[:, 0]] == labels[annotations.pairs[:, 1]])
     alone = Contest(table, layers, annotations, map)
@@ -472,7 +474,7 @@ def test_groups_that_are_clearly_behind_a_rival_are_tried_on_two_folds_only() ->
 
 def test_many_classes_have_all_groups_for_their_average() -> None:
     X, labels = draw_mixture(np.random.default_rng(3), n_clusters=40, n_samples=200, n_features=5)
-    layers, table = drawn(labels, 200, 0.9), Table(X, 40, SeedSequence(0))
+    layers, table = draw_layers(labels, 200, 0.9), Table(X, 40, SeedSequence(0))
     annotations = list_annotations(layers, table.seed)
     contest = Contest(table, layers, annotations, map, 1.0 * annotations.is_must)
     assert set(contest.skills) == set(contest.structures)

@@ -65,7 +65,7 @@ def blobs(n_samples: int = 150, n_dims: int = 4, apart: float = 6.0) -> Table_:
     return centers[labels] + rng.normal(size=(n_samples, n_dims)), labels
 
 
-def drawn(labels: NDArray[Any], count: int, accuracy: float, level: float | None) -> list[Layer]:
+def draw_layers(labels: NDArray[Any], count: int, accuracy: float, level: float | None) -> list[Layer]:
     rng = np.random.default_rng(8)
     pairs = rng.integers(len(labels), size=(count, 2))
     must = (labels[pairs[:, 0]] == labels[pairs[:, 1]]) == (rng.random(count) < accuracy)
@@ -82,7 +82,7 @@ def unions_of(X: NDArray[Any], layers: Sequence[Layer], n_clusters: int = 3) -> 
     return Unions(model, X, layers, n_clusters, SeedSequence(0))
 
 
-def solved(table: Table, structure: Structure, layers: list[Layer]) -> Gaussians:
+def solve_table(table: Table, structure: Structure, layers: list[Layer]) -> Gaussians:
     return table.solve(structure, layers, np.random.default_rng(0))
 
 
@@ -90,7 +90,7 @@ def solved(table: Table, structure: Structure, layers: list[Layer]) -> Gaussians
 def test_densities_and_bic_are_those_of_the_mixture(shape: str) -> None:
     X, _ = blobs()
     table = table_of(X, 3)
-    union = solved(table, Structure(NONE, 1, shape, annotated=False), [])
+    union = solve_table(table, Structure(NONE, 1, shape, annotated=False), [])
     Z = union.place(X)
     logs = union.log_densities(Z)
     for g, mean in enumerate(union.means):
@@ -106,7 +106,7 @@ def test_densities_and_bic_are_those_of_the_mixture(shape: str) -> None:
 
 def test_a_new_sample_has_the_classes_of_the_densities_whatever_the_other_rows() -> None:
     X, labels = rings()
-    union = solved(table_of(X, 2), Structure(NONE, 8, "spherical"), drawn(labels, 240, 0.95, 0.95))
+    union = solve_table(table_of(X, 2), Structure(NONE, 8, "spherical"), draw_layers(labels, 240, 0.95, 0.95))
     classes = union.predict(X)
     densities = np.exp(union.log_densities(X))
     for c in range(2):
@@ -119,9 +119,9 @@ def test_a_new_sample_has_the_classes_of_the_densities_whatever_the_other_rows()
 def test_equal_proportions_are_of_classes() -> None:
     X, labels = rings()
     X, labels = X[(labels == 0) | (np.arange(240) < 60)], labels[(labels == 0) | (np.arange(240) < 60)]
-    layers = drawn(labels, 200, 0.95, 0.95)
+    layers = draw_layers(labels, 200, 0.95, 0.95)
     for proportions in ("equal", "free"):
-        union = solved(table_of(X, 2), Structure(NONE, 4, "spherical", proportions), layers)
+        union = solve_table(table_of(X, 2), Structure(NONE, 4, "spherical", proportions), layers)
         sums = np.bincount(union.class_of, union.weights)
         is_equal = np.allclose(sums, 0.5)
         assert sums.sum() == pytest.approx(1.0)
@@ -175,9 +175,9 @@ def slow_log_loss(trials: Trials, structure: Structure, layers: list[Layer]) -> 
 @pytest.mark.parametrize("level", [0.9, None])
 def test_predictions_of_held_out_annotations_are_those_of_a_plain_loop(level: float | None) -> None:
     X, labels = rings(100)
-    layers = drawn(labels, 100, 0.9, level)
+    layers = draw_layers(labels, 100, 0.9, level)
     if not level:
-        layers += [replace(layer, annotator=1) for layer in drawn(labels, 30, 0.3, level)]
+        layers += [replace(layer, annotator=1) for layer in draw_layers(labels, 30, 0.3, level)]
     table = table_of(X, 2)
     trials = Trials(table, layers, list_annotations(layers, table.seed), map)
     candidates = [Structure(NONE, 8, "spherical"), Structure(NONE, 1, "diagonal")]
@@ -202,7 +202,7 @@ def test_predictions_of_held_out_annotations_are_those_of_a_plain_loop(level: fl
 @pytest.mark.parametrize("shape", ["spherical", "diagonal", "tied", "full"])
 def test_fits_that_share_their_first_steps_are_those_of_each_fold_alone(shape: str) -> None:
     X, labels = rings(100)
-    layers = drawn(labels, 100, 0.9, None)
+    layers = draw_layers(labels, 100, 0.9, None)
     table, structure = table_of(X, 2), Structure(NONE, 1 if shape == "tied" else 4, shape)
     trials = Trials(table, layers, list_annotations(layers, table.seed), map)
     trials.add([structure], 2, [structure])
@@ -307,21 +307,21 @@ def test_rows_that_are_equal_along_discriminative_directions_are_fitted_all_the_
 
 def test_rings_take_many_components_and_blobs_one() -> None:
     X, labels = rings()
-    layers = drawn(labels, 240, 0.9, 0.9)
+    layers = draw_layers(labels, 240, 0.9, 0.9)
     table = table_of(X, 2)
     choice = choose_structure(table, layers)
     assert choice.ranked[0].components >= 4
     assert not choice.note
-    union = solved(table, choice.ranked[0], layers)
+    union = solve_table(table, choice.ranked[0], layers)
     assert adjusted_rand_score(labels, union.labels) > 0.95
     X, labels = blobs()
-    layers = drawn(labels, 150, 0.9, 0.9)
+    layers = draw_layers(labels, 150, 0.9, 0.9)
     table = table_of(X, 3)
     choice = choose_structure(table, layers)
     assert choice.base_rate is not None
     assert choice.candidates[choice.ranked[0]].log_loss < choice.base_rate.log_loss - 0.2
     assert any(not structure.annotated for structure in choice.candidates)
-    assert adjusted_rand_score(labels, solved(table, choice.ranked[0], layers).labels) > 0.95
+    assert adjusted_rand_score(labels, solve_table(table, choice.ranked[0], layers).labels) > 0.95
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -367,12 +367,12 @@ def test_a_candidate_that_a_coin_beats_is_not_credible() -> None:
 def test_a_structure_between_the_base_rate_and_a_coin_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     """All candidates are clearly ahead of the base rate, and worse than a coin."""
     X, labels = blobs()
-    table, layers = table_of(X, 3), drawn(labels, 150, 0.9, 0.9)
+    table, layers = table_of(X, 3), draw_layers(labels, 150, 0.9, 0.9)
 
-    def beaten(trials: Trials, must: Any, together: Any, tested: NDArray[np.bool_]) -> HeldOut:
+    def lower_answers(trials: Trials, must: Any, together: Any, tested: NDArray[np.bool_]) -> HeldOut:
         return answers_of(np.full(int(tested.sum()), 0.498 if must is not trials.rates else 0.49))
 
-    monkeypatch.setattr(Trials, "_score", beaten)
+    monkeypatch.setattr(Trials, "_score", lower_answers)
     choice = choose_structure(table, layers, components=1, subspace=NONE)
     assert choice.note.startswith(
         "no structure predicts the annotations better than a coin (log loss 0.697 against 0.693)"
@@ -382,20 +382,20 @@ def test_a_structure_between_the_base_rate_and_a_coin_is_not_taken(monkeypatch: 
 
 def test_a_structure_barely_ahead_is_not_called_worse(monkeypatch: pytest.MonkeyPatch) -> None:
     X, labels = blobs()
-    table, layers = table_of(X, 3), drawn(labels, 150, 0.9, 0.9)
+    table, layers = table_of(X, 3), draw_layers(labels, 150, 0.9, 0.9)
 
-    def barely(trials: Trials, must: Any, together: Any, tested: NDArray[np.bool_]) -> HeldOut:
+    def close_answers(trials: Trials, must: Any, together: Any, tested: NDArray[np.bool_]) -> HeldOut:
         values = np.tile([0.26, 0.9999], int(tested.sum()) // 2 + 1)[: int(tested.sum())]
         return answers_of(np.full(len(values), 0.3) if must is trials.rates else values)
 
-    monkeypatch.setattr(Trials, "_score", barely)
+    monkeypatch.setattr(Trials, "_score", close_answers)
     note = choose_structure(table, layers, components=1, subspace=NONE).note
     assert note.startswith("no structure predicts the annotations clearly better than a coin")
 
 
 def test_the_choice_is_the_same_in_any_number_of_threads() -> None:
     X, labels = blobs(90, 6)
-    layers = drawn(labels, 90, 0.85, None)
+    layers = draw_layers(labels, 90, 0.85, None)
     alone = choose_structure(table_of(X, 3), layers)
     with ThreadPoolExecutor(3) as pool:
 
@@ -410,18 +410,18 @@ def test_the_choice_is_the_same_in_any_number_of_threads() -> None:
 
 def test_annotations_that_say_nothing_leave_the_choice_to_the_features() -> None:
     X, labels = blobs()
-    layers = drawn(labels, 150, 0.5, 0.9)
+    layers = draw_layers(labels, 150, 0.5, 0.9)
     table = table_of(X, 3)
     choice = choose_structure(table, layers)
     assert "no structure predicts the annotations clearly better" in choice.note
     assert "the features choose, by BIC" in choice.note
     assert not any(structure.annotated for structure in choice.ranked)
-    assert adjusted_rand_score(labels, solved(table, choice.ranked[0], layers).labels) > 0.95
+    assert adjusted_rand_score(labels, solve_table(table, choice.ranked[0], layers).labels) > 0.95
 
 
 def test_few_annotations_leave_the_choice_to_the_features_and_take_part() -> None:
     X, labels = blobs()
-    choice = choose_structure(table_of(X, 3), drawn(labels, 12, 1.0, 0.95))
+    choice = choose_structure(table_of(X, 3), draw_layers(labels, 12, 1.0, 0.95))
     assert "12 annotated pairs are too few" in choice.note
     assert all(structure.annotated and structure.covariance != KMEANS for structure in choice.ranked)
     assert not choice.candidates
@@ -433,14 +433,14 @@ def test_where_everything_is_too_dear_spherical_gaussians_are_fitted(
 ) -> None:
     monkeypatch.setattr(tables, "DEAREST", 1.0)
     X, labels = blobs()
-    choice = choose_structure(table_of(X, 3), drawn(labels, count, 1.0, 0.95))
+    choice = choose_structure(table_of(X, 3), draw_layers(labels, count, 1.0, 0.95))
     assert {structure.covariance for structure in choice.ranked} <= {KMEANS, "spherical"}
     assert any(structure.covariance == "spherical" for structure in choice.ranked)
 
 
 def test_what_is_named_is_what_is_fitted() -> None:
     X, labels = blobs()
-    layers = drawn(labels, 150, 0.9, 0.9)
+    layers = draw_layers(labels, 150, 0.9, 0.9)
     choice = choose_structure(table_of(X, 3), layers, components=2, subspace=3, covariance="full")
     assert choice.ranked == (Structure(3, 2, "full"),)
     choice = choose_structure(table_of(X, 3), layers, subspace=DISCRIMINATIVE)
@@ -449,10 +449,10 @@ def test_what_is_named_is_what_is_fitted() -> None:
 
 def test_a_fit_that_agrees_less_than_its_folds_predicted_is_named() -> None:
     X, labels = blobs()
-    layers = drawn(labels, 150, 0.95, 0.95)
+    layers = draw_layers(labels, 150, 0.95, 0.95)
     table = table_of(X, 3)
     annotations = list_annotations(layers, table.seed)
-    good = solved(table, Structure(NONE, 1, "spherical"), layers)
+    good = solve_table(table, Structure(NONE, 1, "spherical"), layers)
     together = structures.alike(good, annotations.pairs)
     agreeing = np.where(annotations.is_must, together, 1.0 - together)
     expected = HeldOut(np.log(np.full(len(agreeing), 0.9)), agreeing > 0.5, annotations.weights, agreeing)
@@ -462,23 +462,25 @@ def test_a_fit_that_agrees_less_than_its_folds_predicted_is_named() -> None:
 
 
 def test_the_best_must_be_ahead_of_one_with_fewer_components() -> None:
-    def held(*logs: float) -> HeldOut:
+    def answers_with_logs(*logs: float) -> HeldOut:
         shape = np.ones(len(logs))
         return HeldOut(np.array(logs), shape > 0.0, shape, shape)
 
     many, some, one = (Structure(NONE, components, "full") for components in (16, 4, 1))
     predictions = {
-        many: held(-0.3, -0.5, -0.4, -0.3),
-        some: held(-0.2, -0.6, -0.5, -0.3),
-        one: held(-0.8, -0.9, -0.8, -0.9),
+        many: answers_with_logs(-0.3, -0.5, -0.4, -0.3),
+        some: answers_with_logs(-0.2, -0.6, -0.5, -0.3),
+        one: answers_with_logs(-0.8, -0.9, -0.8, -0.9),
     }
     assert structures.fewest_components(predictions) == some
-    assert structures.fewest_components(predictions | {some: held(-0.5, -0.7, -0.6, -0.5)}) == many
+    assert (
+        structures.fewest_components(predictions | {some: answers_with_logs(-0.5, -0.7, -0.6, -0.5)}) == many
+    )
 
 
 def test_a_lucky_start_does_not_end_all_that_are_looked_at_closely() -> None:
     X, y = blobs()
-    table, layers = table_of(X, 3), drawn(y, 150, 0.9, 0.9)
+    table, layers = table_of(X, 3), draw_layers(y, 150, 0.9, 0.9)
     trials = Trials(table, layers, list_annotations(layers, table.seed), map)
     one, other = Structure(NONE, 1, "spherical"), Structure(NONE, 1, "diagonal")
     trials.add([one], 1)
@@ -493,7 +495,7 @@ def test_large_tables_are_compared_on_a_part_of_the_rows(monkeypatch: pytest.Mon
     rng = np.random.default_rng(0)
     labels = np.arange(900) % 3
     X = rng.standard_normal((900, 2)) * [1.0, 0.2] + np.array([[0.0, 0.0], [0.0, 2.0], [0.0, 4.0]])[labels]
-    layers = drawn(labels, 900, 1.0, 0.95)
+    layers = draw_layers(labels, 900, 1.0, 0.95)
     assert unions_of(X, layers).part is None
     monkeypatch.setattr(tables, "LARGE", 1000)
     monkeypatch.setattr(structure, "PART", 300)
@@ -525,7 +527,7 @@ def test_large_tables_are_compared_on_a_part_of_the_rows(monkeypatch: pytest.Mon
     # directions of the part lead to those of all rows
     first = Structure(NONE, 1, "diagonal")
     along = Structure(DISCRIMINATIVE, 1, "full", first=first)
-    coarse = solved(part, along, between)
+    coarse = solve_table(part, along, between)
     fine = solver.refined(coarse, SeedSequence(1))
     assert present(fine.gaussians).structure == along
     assert adjusted_rand_score(labels, fine.labels) > 0.95
@@ -534,7 +536,7 @@ def test_large_tables_are_compared_on_a_part_of_the_rows(monkeypatch: pytest.Mon
 def test_a_fit_that_is_kept_has_its_classes_but_for_rounding() -> None:
     X, y = blobs()
     fit = table_of(X, 3).solve(
-        Structure(NONE, 1, "diagonal"), drawn(y, 100, 0.9, 0.9), np.random.default_rng(0)
+        Structure(NONE, 1, "diagonal"), draw_layers(y, 100, 0.9, 0.9), np.random.default_rng(0)
     )
     compact = tables.CompactGaussians.of(fit)
     assert len(compact.gaussians.classes) == 0
@@ -547,7 +549,7 @@ def test_accuracies_of_answers_are_tried_if_none_is_given() -> None:
     X, labels = blobs(apart=3.0)
     odds = dict[float | None, set[float]]()
     for accuracy in (None, 0.9):
-        layers, table = drawn(labels, 150, 0.9, accuracy), Table(X, 3, SeedSequence(0))
+        layers, table = draw_layers(labels, 150, 0.9, accuracy), Table(X, 3, SeedSequence(0))
         trials = Trials(table, layers, list_annotations(layers, table.seed), map)
         choices = structures.Choices(table, 1, NONE, structure.AUTO)
         for add_candidates in structures.ROUNDS:
@@ -568,8 +570,8 @@ def test_an_assumed_accuracy_must_be_ahead_of_the_estimate() -> None:
 
 def test_several_annotators_are_estimated() -> None:
     X, labels = blobs(apart=3.0)
-    layers = drawn(labels, 150, 0.9, None)
-    layers += [replace(layer, annotator=1) for layer in drawn(labels, 60, 0.7, None)]
+    layers = draw_layers(labels, 150, 0.9, None)
+    layers += [replace(layer, annotator=1) for layer in draw_layers(labels, 60, 0.7, None)]
     ranking = choose_structure(Table(X, 3, SeedSequence(0)), layers)
     assert {candidate.odds for candidate in ranking.candidates} == {0.0}
 
@@ -606,7 +608,7 @@ def test_a_fit_holds_few_copies_of_its_table() -> None:
 
 def test_a_table_that_released_its_arrays_gives_the_same_fit() -> None:
     X, labels = blobs()
-    layers, table = drawn(labels, 100, 0.9, 0.9), Table(X, 3, SeedSequence(0))
+    layers, table = draw_layers(labels, 100, 0.9, 0.9), Table(X, 3, SeedSequence(0))
     fits = []
     for _ in range(2):
         fits.append(table.solve(Structure(2, 1, "diagonal"), layers, np.random.default_rng(0)))

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.stats import entropy, multivariate_normal
-from solving.entries import plain
+from solving.entries import plain_kernel
 
 from sweep_clustering.kernels.jit import jit
 from sweep_clustering.kernels.lanes import LANES
@@ -57,19 +57,19 @@ def take(observed: Observed, fields: Fields, *steps: int) -> None:
         call(observed, fields, step, np.random.default_rng(0))
 
 
-def drawn(labels: NDArray[Any], count: int, rng: np.random.Generator, **fields: Any) -> list[Layer]:
+def draw_layers(labels: NDArray[Any], count: int, rng: np.random.Generator, **fields: Any) -> list[Layer]:
     """Return annotations of uniform pairs, one in ten of them wrong."""
     pairs = rng.integers(len(labels), size=(count, 2))
     must = (labels[pairs[:, 0]] == labels[pairs[:, 1]]) == (rng.random(count) < 0.9)
     return [Layer(MUST, pairs[must], **fields), Layer(CANNOT, pairs[~must], **fields)]
 
 
-def begun(covariance: str, accuracy: float | None) -> tuple[Observed, Fields]:
+def begin_fit(covariance: str, accuracy: float | None) -> tuple[Observed, Fields]:
     """Return twenty samples, two classes of two components, and shares that are drawn."""
     rng = np.random.default_rng(5)
     Z, labels = rng.normal(size=(20, 3)), np.arange(20) % 2
-    layers = drawn(labels, 20, rng, accuracy=accuracy, annotator=7)
-    layers += drawn(labels, 12, rng, accuracy=accuracy, annotator=9)
+    layers = draw_layers(labels, 20, rng, accuracy=accuracy, annotator=7)
+    layers += draw_layers(labels, 12, rng, accuracy=accuracy, annotator=9)
     links = link(layers, len(Z))
     observed = observe(samples_of(Z), links, n_classes=2, n_components=4, covariance=covariance)
     assert links.annotators == (() if accuracy else (7, 9))
@@ -195,7 +195,7 @@ def test_a_crowd_is_weighed_and_an_annotator_below_chance_is_used_in_reverse() -
 @pytest.mark.parametrize("accuracy", [0.9, None])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_each_step_is_that_of_the_formulas_and_raises_the_bound(shape: str, accuracy: float | None) -> None:
-    observed, fields = begun(shape, accuracy)
+    observed, fields = begin_fit(shape, accuracy)
     before = -math.inf
     for turn in range(12):
         take(observed, fields, PARAMETERS)
@@ -250,7 +250,7 @@ def test_shares_in_panels_are_those_of_one_sample_after_the_other(n_components: 
     """There are two panels, the second one short, and samples with and without annotations."""
     rng = np.random.default_rng(3)
     Z, labels = rng.normal(size=(200, 2)), np.arange(200) % n_components
-    links = link(drawn(labels[:120] % 3, 90, rng, accuracy=0.8), 200)
+    links = link(draw_layers(labels[:120] % 3, 90, rng, accuracy=0.8), 200)
     observed = observe(samples_of(Z), links, n_classes=3, n_components=n_components, covariance="full")
     fields = panels.new_fields(observed, n_components)
     fields.shares[np.arange(200), labels], fields.class_of[:] = 1.0, np.arange(n_components) % 3
@@ -293,17 +293,17 @@ def test_the_best_of_some_starts_goes_on(first_steps: int) -> None:
     state, stream, tries = new_state(problem.data), np.random.default_rng(0), []
     for _ in range(components.TRIES):
         centroids = np.zeros((2, LANES))
-        plain(genetic.seed_centroids)(problem.data, state, stream, centroids, components.DRAWS + 1)
-        plain(genetic.kmeans)(problem.data, state, centroids, first_steps)
+        plain_kernel(genetic.seed_centroids)(problem.data, state, stream, centroids, components.DRAWS + 1)
+        plain_kernel(genetic.kmeans)(problem.data, state, centroids, first_steps)
         tries.append((state.own_distances.sum(), centroids))
     best = min(tries, key=lambda start: start[0])[1]
-    plain(genetic.kmeans)(problem.data, state, best, genetic.MAX_KMEANS_ITERATIONS)
+    plain_kernel(genetic.kmeans)(problem.data, state, best, genetic.MAX_KMEANS_ITERATIONS)
     assert labels.tolist() == state.labels.tolist()
     assert len({inertia for inertia, _ in tries}) > 1
 
 
 def test_links_and_the_map_of_components() -> None:
-    observed, fields = begun("full", 0.9)
+    observed, fields = begin_fit("full", 0.9)
     take(observed, fields, LINKS)
     theta = np.zeros((20, 20))
     for (i, j), signed, odds in zip(observed.pairs, observed.signed, observed.odds, strict=True):
@@ -312,13 +312,13 @@ def test_links_and_the_map_of_components() -> None:
     np.testing.assert_allclose(fields.links, fields.shares.T @ theta @ fields.shares, atol=1e-9)
     take(observed, fields, CHOICE)
 
-    def worth(classes: tuple[int, ...]) -> float:
+    def worth_of(classes: tuple[int, ...]) -> float:
         return sum(
             fields.links[g, h] for g, h in itertools.permutations(range(4), 2) if classes[g] == classes[h]
         )
 
-    best = max(worth(classes) for classes in itertools.product(range(2), repeat=4) if len({*classes}) == 2)
-    assert worth(tuple(fields.class_of)) == pytest.approx(best)
+    best = max(worth_of(classes) for classes in itertools.product(range(2), repeat=4) if len({*classes}) == 2)
+    assert worth_of(tuple(fields.class_of)) == pytest.approx(best)
 
 
 def test_rings_are_found_where_one_gaussian_a_class_cannot() -> None:
@@ -326,7 +326,7 @@ def test_rings_are_found_where_one_gaussian_a_class_cannot() -> None:
     angles, labels = rng.uniform(0, 2 * math.pi, 400), np.arange(400) % 2
     radius = 1.0 + 2.0 * labels + rng.normal(scale=0.1, size=400)
     Z = radius[:, None] * np.column_stack([np.cos(angles), np.sin(angles)])
-    layers = drawn(labels, 400, rng)
+    layers = draw_layers(labels, 400, rng)
     shares = {}
     for count in (1, 8):
         fits = [

@@ -83,13 +83,13 @@ def test_a_failing_disk_leaves_whole_rows(code: int, path: Path, monkeypatch: py
     size, limits = path.stat().st_size, resource.getrlimit(resource.RLIMIT_FSIZE)
     real = os.pwrite
 
-    def full(handle: int, row: bytes, at: int) -> int:
+    def write_on_full_disk(handle: int, row: bytes, at: int) -> int:
         if at > size:
             raise OSError(code, os.strerror(code))
         return real(handle, row[:4], at)
 
     if code:
-        monkeypatch.setattr(os, "pwrite", full)
+        monkeypatch.setattr(os, "pwrite", write_on_full_disk)
     else:
         resource.setrlimit(resource.RLIMIT_FSIZE, (size + 4, limits[1]))
     try:

@@ -242,12 +242,12 @@ def test_a_right_answer_for_each_doubtful_sample_is_what_it_takes() -> None:
     assert highs == sorted({*highs, 1} - {1})
 
 
-def answered_(first: int, second: int, kind: int = MUST) -> Annotation:
+def annotation(first: int, second: int, kind: int = MUST) -> Annotation:
     return Annotation(Path("a"), 1, first, second, kind, 1.0)
 
 
 def test_no_pair_twice_nor_one_that_was_asked() -> None:
-    rows: list[Row] = [answered_(5, 2), answered_(0, 1, CANNOT), Skip(3, 4), Skip(9, 8)]
+    rows: list[Row] = [annotation(5, 2), annotation(0, 1, CANNOT), Skip(3, 4), Skip(9, 8)]
     for strategy in STRATEGIES:
         questions = next_questions(
             random_belief(0), rows, strategy=strategy, count=60, seed=SEED, samples=SAMPLES
@@ -260,16 +260,16 @@ def test_no_pair_twice_nor_one_that_was_asked() -> None:
         assert any("asked before: " in question.settles for question in questions) == (strategy == "again")
         assert all(0 < question.together < 1 and question.information >= 0 for question in questions)
     # a skipped pair comes again after a while
-    later: list[Row] = [answered_(0, 1)] * (asking.SOON - 1)
+    later: list[Row] = [annotation(0, 1)] * (asking.SOON - 1)
     assert asking.skipped_lately([Skip(5, 3), *later]) == {(3, 5)}
-    assert asking.skipped_lately([Skip(5, 3), *later, Skip(1, 2), answered_(0, 1)]) == {(1, 2)}
+    assert asking.skipped_lately([Skip(5, 3), *later, Skip(1, 2), annotation(0, 1)]) == {(1, 2)}
 
 
 def test_words_say_what_the_answer_would_settle() -> None:
     # 0 and 1 are sure, 2 is in one of two, 3 in one of three
     draws = [[0, 1, 0, 0]] * 12 + [[0, 1, 1, 1]] * 5 + [[0, 1, 1, 2]] * 3
     belief = made_up(draws)
-    rows: list[Row] = [answered_(0, 1, CANNOT), answered_(1, 0), answered_(0, 1, CANNOT)]
+    rows: list[Row] = [annotation(0, 1, CANNOT), annotation(1, 0), annotation(0, 1, CANNOT)]
     questions = next_questions(belief, rows, strategy="again", count=9, seed=SEED, samples=SAMPLES)
     words = {(question.first, question.second): question.settles for question in questions}
     assert words[0, 2] == "1 is in 1; 3 in 1 (60%) or 2 (40%)"

@@ -121,14 +121,14 @@ def test_a_shape_is_chosen_from_some_rows_of_many(monkeypatch: pytest.MonkeyPatc
     with mock.patch.object(prepare, "choose_covariance", wraps=choose) as chosen:
         believe(X, layers, n_clusters=2, accuracy=0.9, seed=SEED)
 
-    def told(X: np.ndarray, layers: list[Any]) -> set[object]:
+    def annotations_of(X: np.ndarray, layers: list[Any]) -> set[object]:
         rows = ((layer.kind, *of) for layer in layers for of in zip(layer.pairs, layer.weights, strict=True))
         return {(tuple(X[i]), tuple(X[j]), weight, kind) for kind, (i, j), weight in rows}
 
     some, of_some = chosen.call_args.args
     assert some.shape == (30, 2)
     assert all(len(layer.pairs) for layer in of_some)
-    assert told(some, of_some) < told(X, layers)
+    assert annotations_of(some, of_some) < annotations_of(X, layers)
 
 
 def test_share_of_right_labels_by_hand() -> None:

@@ -45,11 +45,11 @@ class Site:
         self.batches = {key: InProgress(batches(1)[0], None, 5.0) for key in (RUNNING, QUEUED)}
         self.losses = Losses(self.batches)
 
-    def say(self, state: str, worker: str, nanny: str | None, key: str = RUNNING) -> dict[str, Any]:
+    def report(self, state: str, worker: str, nanny: str | None, key: str = RUNNING) -> dict[str, Any]:
         place = {"worker": worker, "nanny": nanny, "node": "node7", "job": "42"}
         return self.losses.read(TOPIC, {"is": state, "key": key, **place})
 
-    def go(self, worker: str, expected: bool = False) -> dict[str, Any]:
+    def remove(self, worker: str, expected: bool = False) -> dict[str, Any]:
         event = {"action": "remove-worker", "processing-tasks": [RUNNING, QUEUED, "else"]}
         return self.losses.read(worker, event | {"expected": expected})
 
@@ -57,9 +57,9 @@ class Site:
         """Let workers begin the batch and die, and return what is given up when the next one comes."""
         given_up: dict[str, Any] = {}
         for number in range(times):
-            self.say("started", f"worker {number}", nanny(number))
-            assert self.go(f"worker {number}", **place) == {}
-            given_up = self.say("worker", f"worker {number + 1}", nanny(number + 1))
+            self.report("started", f"worker {number}", nanny(number))
+            assert self.remove(f"worker {number}", **place) == {}
+            given_up = self.report("worker", f"worker {number + 1}", nanny(number + 1))
         return given_up
 
 
@@ -89,16 +89,16 @@ def test_a_death_that_has_another_cause_is_nobodys_fault() -> None:
 
 def test_who_overran_is_lost_at_once_and_its_process_charged_to_nobody() -> None:
     site = Site()
-    site.say("started", "worker", "nanny")
-    site.say("started", "worker", "nanny", QUEUED)  # this is another thread of that process
-    ((key, lost),) = site.say("overran", "worker", "nanny").items()
+    site.report("started", "worker", "nanny")
+    site.report("started", "worker", "nanny", QUEUED)  # this is another thread of that process
+    ((key, lost),) = site.report("overran", "worker", "nanny").items()
     assert key == RUNNING
     assert type(lost) is TimeLimitExceeded
     assert "5 s" in str(lost)
     del site.batches[RUNNING]
     # What is said of a batch that ended is no news.
-    assert site.go("worker") == site.say("worker", "another", "nanny") == {}
-    assert site.say("overran", "worker", "nanny") == {}
+    assert site.remove("worker") == site.report("worker", "another", "nanny") == {}
+    assert site.report("overran", "worker", "nanny") == {}
     assert site.losses.read("worker", {"action": "worker-status-change"}) == {}
     assert site.batches[QUEUED].deaths == 0
 
@@ -206,7 +206,7 @@ def test_a_batch_over_its_limit_is_given_up_and_its_late_result_is_dropped(late:
     results = client.start(1, work, time_limit=7.0)
     topics = dict(topic.args[:2] for topic in client.subscribe_topic.call_args_list)
 
-    def say(_: str) -> None:
+    def report_states(_: str) -> None:
         if len(client.waiting) == 2:
             (first, end_first), (_, end_second) = client.waiting.items()
             event = {"key": first, "worker": "w0", "nanny": "n0", "node": "here", "job": ""}
@@ -215,7 +215,7 @@ def test_a_batch_over_its_limit_is_given_up_and_its_late_result_is_dropped(late:
             end_first(late)
             end_second("in time")
 
-    client.handed = say
+    client.handed = report_states
     ((given_up, error), (finished, outcome)) = chain.from_iterable(results)
     assert given_up == work[0]
     assert finished == work[1]

@@ -53,7 +53,7 @@ def test_a_key_is_the_text_that_is_written_and_tables_are_merged(tmp_path: Path)
     assert read_entries(write(tmp_path, text)) == entries
 
 
-def repeated(first: str, form: str) -> str:
+def repeat_aliases(first: str, form: str) -> str:
     """Return a text whose aliases repeat the first value nine times nine times nine and so on."""
     nine = (form.format(", ".join([f"*a{n - 1}"] * 9)) for n in range(1, 12))
     return "".join(f"a{n}: &a{n} {value}\n" for n, value in enumerate((first, *nine)))
@@ -67,8 +67,8 @@ def repeated(first: str, form: str) -> str:
         ("- " * 25 + "a", "line 1: found more than 20 levels"),
         ("a0: &a0 [1]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1, 99)),
          "line 80: found more than 20 levels"),
-        (repeated("[x]", "[{}]"), "more than 10,000 values with what aliases repeat"),
-        (repeated("{x: 1}", "{{<<: [{}]}}"), "more than 20 levels"),
+        (repeat_aliases("[x]", "[{}]"), "more than 10,000 values with what aliases repeat"),
+        (repeat_aliases("{x: 1}", "{{<<: [{}]}}"), "more than 20 levels"),
         ("local: &a [*a]", "line 1: found more than 20 levels"),
         ("a: {workers: " + "9" * 9000 + "}", "a YAML error: Exceeds the limit"),
         ("a: {kind: local, workers: 0x" + "f" * 9000 + "}", "found a number of thousands of digits"),

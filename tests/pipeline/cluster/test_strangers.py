@@ -72,12 +72,12 @@ def test_nobody_else_runs_code_in_a_local_run(tmp_path: Path) -> None:
 def test_a_run_without_workers_has_no_port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before, during, solve = listening(os.getpid()), [], tasks.run_cell
 
-    def seen(*arguments: Any) -> Any:
+    def solve_and_look(*arguments: Any) -> Any:
         if not during:
             during.append(listening(os.getpid()))
         return solve(*arguments)
 
-    monkeypatch.setattr(tasks, "run_cell", seen)
+    monkeypatch.setattr(tasks, "run_cell", solve_and_look)
     assert run(write_spec(tmp_path, TINY.replace("restarts = 5", "restarts = 1")), tmp_path) == 0
     assert during == [before]
 

@@ -110,10 +110,10 @@ def submit(client: Client, number: int, predicted: float) -> str:
 
 
 def wait_for_workers(client: Client, names: set[str]) -> None:
-    def left() -> set[str]:
+    def names_left() -> set[str]:
         return {str(worker["name"]) for worker in client.scheduler_info(n_workers=-1)["workers"].values()}
 
-    sweeping.wait_until(lambda: left() == names, seconds=PATIENCE)
+    sweeping.wait_until(lambda: names_left() == names, seconds=PATIENCE)
 
 
 def test_a_batch_that_is_too_long_is_given_back(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,10 +183,10 @@ def test_workers_that_reach_the_end_of_their_time_lose_nothing(tmp_path: Path) -
     with Site(tmp_path, spec, tmp_path / "serial" / "tiny.zarr", pace=1.0, options=options) as site:
         lives = site.start_missing()
         deadline = time.monotonic() + 600
-        while not site.over():
+        while not site.has_driver_ended():
             assert time.monotonic() < deadline, "the run does not end"
             lives += site.start_missing()
             time.sleep(0.1)
-        assert site.finished()
+        assert site.end_sweep()
     assert lives > 3
-    assert site.repeated == 0
+    assert site.n_repeated == 0

@@ -383,7 +383,7 @@ def fill(path: str) -> int:
     return len(rows)
 
 
-def saved() -> int:
+def count_saved() -> int:
     path = Path("answers.csv")
     return len(read_answers(path, 30)) if path.exists() else 0
 
@@ -458,12 +458,12 @@ def test_questions_are_read_as_they_were_written_whatever_rows_are_counted_from(
 def test_keys_from_a_pipe_and_a_failing_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     result = CliRunner().invoke(main, [*SESSION, "-n", "2"], input="y\nno\nu\nskip\nyes\nq\n")
     assert result.exit_code == 0, result.output
-    assert saved() == 3, result.output
+    assert count_saved() == 3, result.output
     assert "3 answers and skips of this session are in answers.csv" in result.stdout
     monkeypatch.setattr("os.fsync", Mock(side_effect=OSError(28, "No space left on device")))
     result = CliRunner().invoke(main, SESSION, input="y\n")
     assert result.exit_code == 1
-    assert saved() == 3
+    assert count_saved() == 3
     assert "No space left on device" in result.stderr
 
 
@@ -497,8 +497,8 @@ def test_keys_need_no_enter_screens_fit_and_ctrl_c_ends_as_everywhere(folder: Pa
     assert second.exit_code == 1
     assert second.stderr[-39:] == "answers.csv is open in another session\n"
     terminal.type("\x03")
-    assert terminal.ended() == 130
-    assert saved() == 2
+    assert terminal.exit_code() == 130
+    assert count_saved() == 2
     assert "2 answers and skips of this session" in terminal.output
     assert "Traceback" not in terminal.output
     assert all(len(screen) <= 24 and max(map(len, screen)) <= 80 for screen in terminal.screens()[1:-1])
@@ -514,7 +514,7 @@ def test_ctrl_c_ends_a_session_also_where_the_tests_run_in_the_background(folder
     finally:
         signal.signal(signal.SIGINT, before)
     terminal.type("\x03")
-    assert terminal.ended() == 130
+    assert terminal.exit_code() == 130
 
 
 @pytest.mark.parametrize(("way", "codes"), [(signal.SIG_DFL, (0, -signal.SIGHUP)), (signal.SIG_IGN, (0,))])
@@ -528,7 +528,7 @@ def test_a_closed_terminal_loses_nothing(folder: Path, way: signal.Handlers, cod
     for number, key in enumerate("yns", start=2):
         answer(terminal, key, f"question {number},")
     assert terminal.close() in codes
-    assert saved() == 3
+    assert count_saved() == 3
 
 
 @pytest.mark.parametrize("times", [2, pytest.param(60, marks=pytest.mark.heavy)])
@@ -543,8 +543,8 @@ def test_killed_sessions_lose_no_answer(folder: Path, times: int) -> None:
         terminal.type(rng.choice("yns"))
         time.sleep(rng.uniform(0.0, 0.02))
         terminal.kill()
-        terminal.ended()
-        after = saved()
+        terminal.exit_code()
+        after = count_saved()
         assert answered <= after - before <= answered + 1
         before = after
 

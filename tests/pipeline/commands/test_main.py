@@ -83,14 +83,14 @@ def test_names_of_data_sets_methods_and_cells_are_completed(
 ) -> None:
     completion = ShellComplete(main, {}, "sweep", "_SWEEP_COMPLETE")
 
-    def completed(words: Sequence[object], incomplete: str) -> list[str]:
+    def completions(words: Sequence[object], incomplete: str) -> list[str]:
         items = completion.get_completions(list(map(str, words)), incomplete)
         return [item.value for item in items]
 
-    assert completed(["datasets", "fetch"], "wi") == ["wine"]
-    assert len(completed(["datasets", "list", "wine"], "suite/uci/")) == 8
+    assert completions(["datasets", "fetch"], "wi") == ["wine"]
+    assert len(completions(["datasets", "list", "wine"], "suite/uci/")) == 8
     for command in (["methods", "check"], ["methods", "sweep"], ["verify", "s.csv", "--method"]):
-        assert completed(command, "spect") == ["spectral-links", "spectral"]
+        assert completions(command, "spect") == ["spectral-links", "spectral"]
     assert completion.get_completions(["methods", "check"], "own.p")[0].type == "file"
     spec, cube = write_spec(tmp_path, SMALL), tmp_path / "tiny.zarr"
     for words in (
@@ -98,7 +98,7 @@ def test_names_of_data_sets_methods_and_cells_are_completed(
         ["report", cube, "--cell"],
         ["submit", spec, "--results", tmp_path, "--only"],
     ):
-        assert completed(words, "") == []  # there is no cube yet
+        assert completions(words, "") == []  # there is no cube yet
     assert sweep("submit", spec, "--results", tmp_path, "--workers", 0).exit_code == 0
     (plan,) = read_manifest(cube).plans.values()
     cells = [str(cell) for block in plan.blocks() for cell in block.cells()]
@@ -107,11 +107,11 @@ def test_names_of_data_sets_methods_and_cells_are_completed(
         ["report", cube, "--cell"],
         ["submit", spec, "--results", tmp_path, "--only"],
     ):
-        assert completed(words, "") == cells
-        assert completed(words, cells[0][:-3]) == [cells[0]]
-        assert completed(words, "none") == []
+        assert completions(words, "") == cells
+        assert completions(words, cells[0][:-3]) == [cells[0]]
+        assert completions(words, "none") == []
     monkeypatch.setattr("sweep_clustering.storage.cube.blocks.failed_cells", lambda cube, plans: cells[-1:])
-    assert completed(["why", cube], "") == [cells[-1], *cells[:-1]]
+    assert completions(["why", cube], "") == [cells[-1], *cells[:-1]]
 
 
 # From a plan to a finished run: each command says which comes next.
@@ -250,7 +250,7 @@ FIT = "fit TABLE -k 2 --restarts 1 --generations 1"
     ],
 )
 def test_a_command_loads_what_it_needs(
-    command: str, code: int, unwanted: set[str], finished: Path, tmp_path: Path
+    command: str, code: int, unwanted: set[str], tiny_run: Path, tmp_path: Path
 ) -> None:
     script = (
         "import atexit, sys\n"
@@ -258,7 +258,7 @@ def test_a_command_loads_what_it_needs(
         "from sweep_clustering.__main__ import main\n"
         "main()\n"
     )
-    process = run(command, finished, tmp_path, script, stdout=subprocess.PIPE)
+    process = run(command, tiny_run, tmp_path, script, stdout=subprocess.PIPE)
     assert process.returncode == code, process.stderr
     assert code == 0 or process.stdout == "", process.stderr
     names = [name.split(".") for name in process.stderr.splitlines()[-1].split()]
@@ -280,14 +280,14 @@ ASK = "ask TABLE -k 2 --restarts 1 --generations 1 --strategy uniform --covarian
     ],
 )
 def test_a_reader_that_leaves_is_no_fault_and_a_full_disk_is_said_in_one_line(
-    command: str, full: bool, code: int, finished: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    command: str, full: bool, code: int, tiny_run: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.delenv("SWEEP_DATA_DIR", raising=False)
     monkeypatch.setenv("SWEEP_USER_CACHE", str(tmp_path))  # no data set is there, read or not
     reader, writer = os.pipe()
     os.close(reader)
     with open(writer, "wb") as closed_pipe, open("/dev/full", "wb") as disk:
-        process = run(command, finished, tmp_path, stdout=disk if full else closed_pipe)
+        process = run(command, tiny_run, tmp_path, stdout=disk if full else closed_pipe)
     stderr = process.stderr
     assert process.returncode == code
     assert "Traceback" not in stderr
@@ -411,9 +411,9 @@ def test_every_problem_of_a_command_line_is_said(tmp_path: Path, monkeypatch: py
 
 
 def test_files_are_beside_the_cube_unless_told_otherwise(
-    finished: Path, monkeypatch: pytest.MonkeyPatch
+    tiny_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cube, against, calls = finished / "tiny.zarr", finished / "tiny-against-tiny.compare", []
+    cube, against, calls = tiny_run / "tiny.zarr", tiny_run / "tiny-against-tiny.compare", []
 
     def refuse(*arguments: object, **options: object) -> None:
         calls.append((*arguments, *options.values()))
@@ -425,18 +425,18 @@ def test_files_are_beside_the_cube_unless_told_otherwise(
         monkeypatch.setattr(f"sweep_clustering.pipeline.report.{place}", refuse)
     for words, expected in [
         (
-            ("report", finished / "tiny.toml", "--cell", "x"),
-            (cube, finished / "tiny.report", None, "x", *usual),
+            ("report", tiny_run / "tiny.toml", "--cell", "x"),
+            (cube, tiny_run / "tiny.report", None, "x", *usual),
         ),
         (("report", cube, "--out", "elsewhere"), (cube, Path("elsewhere"), None, None, *usual)),
         (
             ("report", cube, "--pdf", "--png"),
-            (cube, finished / "tiny.report", None, None, ("svg", "png", "pdf"), False, bar),
+            (cube, tiny_run / "tiny.report", None, None, ("svg", "png", "pdf"), False, bar),
         ),
-        (("export", cube, "--force"), (cube, finished / "tiny.export", "csv", True)),
+        (("export", cube, "--force"), (cube, tiny_run / "tiny.export", "csv", True)),
         (("compare", cube, cube, "--score", "nmi"), (cube, cube, against, ("nmi",), ("svg",))),
     ]:
-        result = sweep(*words, "--results", finished)
+        result = sweep(*words, "--results", tiny_run)
         assert result.exit_code == 2
         assert result.stdout == ""
         assert calls.pop() == expected
@@ -444,9 +444,9 @@ def test_files_are_beside_the_cube_unless_told_otherwise(
     assert all(name in sweep("compare", "--help").stdout for name in ("nmi", "goldberger_kl", "seconds"))
 
 
-def test_open_serves_until_it_is_interrupted(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_open_serves_until_it_is_interrupted(tiny_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("socketserver.BaseServer.serve_forever", Mock(side_effect=KeyboardInterrupt))
-    result = sweep("open", finished / "tiny.zarr", "--no-browser")
+    result = sweep("open", tiny_run / "tiny.zarr", "--no-browser")
     assert result.exit_code == 0
     assert result.stderr == "Ctrl-C ends it\n"
     assert re.match(r"page: http://127\.0\.0\.1:\d+/sweep \(from elsewhere: ssh -L ", result.stdout)

@@ -30,7 +30,7 @@ LABELS = np.repeat([0, 1, 2], 50)
 X = RNG.normal(size=(150, 4)) + 6.0 * np.eye(3, 4)[LABELS]
 
 
-def drawn(p: float, m: int = 150, stated: float | None = None, labels: Any = LABELS) -> list[Layer]:
+def draw(p: float, m: int = 150, stated: float | None = None, labels: Any = LABELS) -> list[Layer]:
     rng = np.random.default_rng(m)
     first = rng.integers(len(labels), size=m)
     pairs = np.column_stack([first, (first + rng.integers(1, len(labels), size=m)) % len(labels)])
@@ -38,7 +38,7 @@ def drawn(p: float, m: int = 150, stated: float | None = None, labels: Any = LAB
     return [Layer(MUST, pairs[must], None, stated), Layer(CANNOT, pairs[~must], None, stated)]
 
 
-def found(
+def messages(
     features: NDArray[Any] = X, layers: Any = (), labels: Any = LABELS, n_clusters: int = 3, **more: Any
 ) -> list[str]:
     return list(alarms.alarms_of(features, layers, labels, n_clusters, **more))
@@ -48,24 +48,26 @@ def found(
 @pytest.mark.parametrize("is_told", [False, True])
 def test_good_fits_are_silent(p: float, is_told: bool) -> None:
     for m in (40, 150, 600):
-        assert found(layers=drawn(p, m, p if is_told else None)) == []
-    assert found() == []
+        assert messages(layers=draw(p, m, p if is_told else None)) == []
+    assert messages() == []
 
 
 def test_features_that_count_rows_differ_in_scale_or_repeat() -> None:
     rows = np.arange(150.0)
-    (counts,) = found(np.column_stack([X, rows]), names=["a", "b", "c", "d", "id"])
+    (counts,) = messages(np.column_stack([X, rows]), names=["a", "b", "c", "d", "id"])
     assert counts.startswith("feature 'id' counts the rows")
     assert "--drop" in counts
-    assert found(np.column_stack([X, 3.0 - rows]))[0].startswith("feature 4 (counted from 0) counts the rows")
-    assert found(np.column_stack([X, np.sort(RNG.random(150))])) == []
-    (scales,) = found(X * [1.0, 1.0, 1e3, 1e-3])
+    assert messages(np.column_stack([X, 3.0 - rows]))[0].startswith(
+        "feature 4 (counted from 0) counts the rows"
+    )
+    assert messages(np.column_stack([X, np.sort(RNG.random(150))])) == []
+    (scales,) = messages(X * [1.0, 1.0, 1e3, 1e-3])
     assert scales.startswith("features differ in scale: the standard deviation of feature 3")
     assert "--scale" in scales
     repeated = X.copy()
     repeated[:20] = X[0]
-    assert found(repeated)[0].startswith("one row comes 20 times among 150")
-    assert found(RNG.integers(2, size=(150, 3)) * 1.0) == []  # tables of a few words repeat rows
+    assert messages(repeated)[0].startswith("one row comes 20 times among 150")
+    assert messages(RNG.integers(2, size=(150, 3)) * 1.0) == []  # tables of a few words repeat rows
 
 
 def fits_of(*partitions: Any, second: float = -1.0) -> list[Fit]:
@@ -79,9 +81,9 @@ def fits_of(*partitions: Any, second: float = -1.0) -> list[Fit]:
 
 def test_clusters_of_a_handful_and_restarts_that_stand_alone() -> None:
     few = np.where(np.arange(150) < 3, 2, np.minimum(LABELS, 1))
-    (small,) = found(labels=few)
+    (small,) = messages(labels=few)
     assert small.startswith("clusters of a handful of samples: 2 (3)")
-    assert found(labels=np.minimum(LABELS, 1))[0].startswith("clusters of a handful of samples: 2 (0)")
+    assert messages(labels=np.minimum(LABELS, 1))[0].startswith("clusters of a handful of samples: 2 (0)")
     partitions = [RNG.permutation(LABELS) for _ in range(3)]
     (alone,) = alarms.restart_alarm(fits_of(LABELS, *partitions), 0)
     assert alone.startswith("only one of 4 restarts")
@@ -90,7 +92,7 @@ def test_clusters_of_a_handful_and_restarts_that_stand_alone() -> None:
     assert list(alarms.restart_alarm(fits_of(LABELS, partitions[0]), 0)) == []
 
 
-def held(right: NDArray[np.bool_], sure: float, wrong: float) -> HeldOut:
+def predictions(right: NDArray[np.bool_], sure: float, wrong: float) -> HeldOut:
     """Return predictions with one probability where they are right, and another where they are wrong."""
     values = np.where(right, sure, wrong)
     return HeldOut(np.log(values), right, np.ones(len(right)), values)
@@ -98,8 +100,8 @@ def held(right: NDArray[np.bool_], sure: float, wrong: float) -> HeldOut:
 
 def test_clusters_that_add_nothing_to_distance() -> None:
     answers = np.arange(200)
-    distance = held(answers % 5 > 0, 0.8, 0.2)
-    better, worse = held(answers % 10 > 0, 0.9, 0.1), held(answers % 20 < 11, 0.6, 0.4)
+    distance = predictions(answers % 5 > 0, 0.8, 0.2)
+    better, worse = predictions(answers % 10 > 0, 0.9, 0.1), predictions(answers % 20 < 11, 0.6, 0.4)
     (text,) = alarms.distance_alarm(Skill(beside=distance, alone=worse, distance=distance))
     assert text.startswith("how far apart two rows are predicts held-out annotations (log loss 0.500)")
     # clusters that say the same as distance are right, and clusters that say more are better
@@ -110,15 +112,15 @@ def test_clusters_that_add_nothing_to_distance() -> None:
 
 def test_predictions_barely_better_than_the_base_rate() -> None:
     answers = np.arange(200)
-    base = held(answers % 2 == 0, 0.5, 0.5)
-    good, barely = held(answers % 5 > 0, 0.8, 0.2), held(answers % 20 < 11, 0.6, 0.4)
+    base = predictions(answers % 2 == 0, 0.5, 0.5)
+    good, barely = predictions(answers % 5 > 0, 0.8, 0.2), predictions(answers % 20 < 11, 0.6, 0.4)
     assert list(alarms.skill_alarm(good, base)) == []
     (text,) = alarms.skill_alarm(barely, base)
     assert text.startswith("held-out annotations are predicted barely better")
     assert list(alarms.skill_alarm(None, base)) == list(alarms.skill_alarm(good, None)) == []
     # the gain of 40 answers is uncertain, but 31 of them right are not chance
-    few, many = held(answers[:40] % 9 < 7, 0.9, 0.05), held(answers[:40] % 9 < 5, 0.9, 0.05)
-    guess = held(answers[:40] % 2 == 0, 0.5, 0.5)
+    few, many = predictions(answers[:40] % 9 < 7, 0.9, 0.05), predictions(answers[:40] % 9 < 5, 0.9, 0.05)
+    guess = predictions(answers[:40] % 2 == 0, 0.5, 0.5)
     gain, error = few.gain_over(guess)
     assert 0.0 < gain <= 3.0 * error
     assert list(alarms.skill_alarm(few, guess)) == []
@@ -126,24 +128,24 @@ def test_predictions_barely_better_than_the_base_rate() -> None:
 
 
 def test_agreement_near_chance_or_less_than_told() -> None:
-    wrong = [replace(layer, pairs=(layer.pairs + 50) % 150) for layer in drawn(1.0)]
-    shifted = [replace(layer, pairs=RNG.permutation(150)[layer.pairs]) for layer in drawn(1.0)]
-    assert "no better than chance" in found(layers=shifted)[0]
-    assert "Are the rows those meant" in found(layers=shifted)[0]
-    assert found(layers=wrong) == []  # classes all move to another: the same answers
+    wrong = [replace(layer, pairs=(layer.pairs + 50) % 150) for layer in draw(1.0)]
+    shifted = [replace(layer, pairs=RNG.permutation(150)[layer.pairs]) for layer in draw(1.0)]
+    assert "no better than chance" in messages(layers=shifted)[0]
+    assert "Are the rows those meant" in messages(layers=shifted)[0]
+    assert messages(layers=wrong) == []  # classes all move to another: the same answers
     # if one annotator is right and others are wrong, the numbering is not the reason
-    crowd = [replace(layer, annotator=1, kind=MUST + CANNOT - layer.kind) for layer in drawn(1.0, 300)]
-    assert "no better than chance" in found(layers=crowd)[0]
+    crowd = [replace(layer, annotator=1, kind=MUST + CANNOT - layer.kind) for layer in draw(1.0, 300)]
+    assert "no better than chance" in messages(layers=crowd)[0]
     # cannot-links within a cluster do not mean that rows are wrong
-    assert found(layers=crowd)[0].endswith("%. Are must and cannot the wrong way round?")
-    assert not any("no better than chance" in text for text in found(layers=[*drawn(1.0, 60), *crowd]))
-    (less,) = found(layers=drawn(0.75, 600, stated=0.95))
+    assert messages(layers=crowd)[0].endswith("%. Are must and cannot the wrong way round?")
+    assert not any("no better than chance" in text for text in messages(layers=[*draw(1.0, 60), *crowd]))
+    (less,) = messages(layers=draw(0.75, 600, stated=0.95))
     assert "but their accuracy explains only" in less
     assert "more wrong answers (--accuracy)" in less
 
 
 def test_the_number_of_clusters_is_asked_about_if_rows_and_kinds_are_right() -> None:
-    layers = drawn(0.95, 600, stated=0.95)
+    layers = draw(0.95, 600, stated=0.95)
     for clusters, words in ((LABELS // 2, "are there more classes"), (np.arange(150) // 10, "fewer classes")):
         annotated = alarms.Annotated(layers)
         (text,) = alarms.contradictions(annotated, annotated.right(clusters))
@@ -154,17 +156,17 @@ def test_the_number_of_clusters_is_asked_about_if_rows_and_kinds_are_right() -> 
 def test_answers_that_contradict_each_other_or_the_number_of_clusters() -> None:
     pairs = np.array([[i, i + 60] for i in range(30)])
     layers = [Layer(MUST, pairs[:12], None, 0.95), Layer(CANNOT, pairs, None, 0.95)]
-    assert any("have both answers" in text for text in found(layers=layers))
+    assert any("have both answers" in text for text in messages(layers=layers))
     layers[0] = replace(layers[0], pairs=pairs[:2])
-    assert not any("have both answers" in text for text in found(layers=layers))
+    assert not any("have both answers" in text for text in messages(layers=layers))
     apart = np.array(list(itertools.combinations(range(0, 150, 30), 2)))  # five samples
     layers = [Layer(CANNOT, apart, None, None)]
-    assert any("5 samples are all said to be apart" in text for text in found(layers=layers))
-    assert found(layers=layers, n_clusters=5, labels=np.arange(150) // 30) == []
+    assert any("5 samples are all said to be apart" in text for text in messages(layers=layers))
+    assert messages(layers=layers, n_clusters=5, labels=np.arange(150) // 30) == []
     # samples that must-links join are one, where no answer can be wrong
     sure = [Layer(CANNOT, np.array([[0, 50], [1, 100], [50, 100], [2, 149]]), None, 1.0)]
     sure += [Layer(MUST, np.array([[0, 1]]), None, 1.0)]
-    two = found(layers=sure, labels=np.minimum(LABELS, 1), n_clusters=2)
+    two = messages(layers=sure, labels=np.minimum(LABELS, 1), n_clusters=2)
     assert any("3 samples are all said to be apart" in text for text in two)
 
 
@@ -237,7 +239,7 @@ def test_a_clique_of_a_million_samples_is_found_in_few_looks(monkeypatch: pytest
 
 
 def test_the_estimator_warns_with_its_own_category_and_keeps_what_it_said() -> None:
-    must, cannot = (layer.pairs for layer in drawn(1.0))
+    must, cannot = (layer.pairs for layer in draw(1.0))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         good = AnnotatedClustering(3, random_state=0).fit(X, must_link=must, cannot_link=cannot)
@@ -254,7 +256,7 @@ def test_the_command_shows_alarms_and_takes_rows_from_0(tmp_path: Path, monkeypa
     pd.DataFrame(X, columns=list("abcd")).to_csv("table.csv", index=False)
     order = np.random.default_rng(2).permutation(150)  # classes do not stand together
     pd.DataFrame(X[order], columns=list("abcd")).to_csv("table.csv", index=False)
-    layers = drawn(1.0, 200, labels=LABELS[order])
+    layers = draw(1.0, 200, labels=LABELS[order])
     rows = [
         (*pair, kind) for layer, kind in zip(layers, ("must", "cannot"), strict=True) for pair in layer.pairs
     ]
@@ -276,10 +278,10 @@ def test_the_command_shows_alarms_and_takes_rows_from_0(tmp_path: Path, monkeypa
 
 def test_no_share_is_said_of_predictions_that_are_no_better_than_one_answer() -> None:
     answers = np.arange(200)
-    base, good = held(answers % 2 == 0, 0.49, 0.49), held(answers % 5 > 0, 0.8, 0.2)
+    base, good = predictions(answers % 2 == 0, 0.49, 0.49), predictions(answers % 5 > 0, 0.8, 0.2)
     assert alarms.predicted_words(good, base).startswith("80% of held-out annotations, log loss 0.5004")
     # the rate of the other folds lies on the wrong side of one half, so that hardly any answer is right
-    folds = held(answers % 14 == 0, 0.5001, 0.4999)
+    folds = predictions(answers % 14 == 0, 0.5001, 0.4999)
     words = alarms.predicted_words(folds, base)
     assert words == f"held-out annotations no better than a coin, log loss {folds.log_loss:.4f} nats"
     assert "no better than a coin" in alarms.predicted_words(base, None)
@@ -292,7 +294,7 @@ def test_annotations_of_other_rows_are_followed_with_an_alarm() -> None:
     features = rng.normal(size=(200, 3)) + 4.0 * labels[:, None] * np.eye(3)[0]
     for shift in (0, 1):
         layers = [
-            replace(layer, pairs=(layer.pairs + shift) % 200) for layer in drawn(1.0, 400, labels=labels)
+            replace(layer, pairs=(layer.pairs + shift) % 200) for layer in draw(1.0, 400, labels=labels)
         ]
         choice = {"model": "conditional-any", "covariance": "any", "settings": settings_of({})}
         result = fit(features, layers, n_clusters=2, restarts=3, seed=0, **choice)

@@ -49,7 +49,7 @@ NOISE = np.random.default_rng(3).normal(size=(40, 3))
 ROWS = np.array([f"s{row}" for row in range(40)])
 
 
-def small(n_clusters: int = 3, **changes: Any) -> AnnotatedClustering:
+def small_estimator(n_clusters: int = 3, **changes: Any) -> AnnotatedClustering:
     return AnnotatedClustering(n_clusters, **(SMALL | changes))
 
 
@@ -96,7 +96,7 @@ def test_same_bits_as_the_command(changes: dict[str, Any], tmp_path: Path) -> No
         links, arguments = BY_ANNOTATOR, ["--annotations", tmp_path / "pairs"]
     # not all reach the best
     options = SMALL | {"population": 2, "offspring": 1, "generations": 1, "restarts": 6} | changes
-    estimator = small(**options).fit(NOISE, **links)
+    estimator = small_estimator(**options).fit(NOISE, **links)
     arguments += ["--first-row", 1, "--json", "-k", 3, "--seed", options.pop("random_state")]
     arguments += ["--confidence"] if options.pop("confidence", False) else []
     for name, value in options.items():
@@ -126,7 +126,7 @@ def test_same_bits_as_the_command(changes: dict[str, Any], tmp_path: Path) -> No
 )
 def test_transform_gives_the_share_of_each_cluster_in_the_density(changes: dict[str, Any]) -> None:
     X = np.vstack([BLOBS, BLOBS.mean(axis=0) + 1e6])  # all densities are 0 as floats there
-    estimator = small(**changes).fit(BLOBS)
+    estimator = small_estimator(**changes).fit(BLOBS)
     shares = estimator.transform(X)
     assert shares.shape == (len(X), 3)
     assert np.isfinite(shares).all()
@@ -140,7 +140,7 @@ def test_transform_gives_the_share_of_each_cluster_in_the_density(changes: dict[
 
 
 def test_a_notebook_shows_the_classes_of_a_fit_above_the_parameters() -> None:
-    estimator = small(model="conditional", confidence=True)
+    estimator = small_estimator(model="conditional", confidence=True)
     assert "mean confidence" not in estimator._repr_mimebundle_()["text/html"]
     labels = ["<b>", None, None] * 10
     estimator.fit(BLOBS, must_link=MUST_LINKS, row_labels=labels)
@@ -158,7 +158,7 @@ def test_outputs_are_frames_with_the_names_of_clusters() -> None:
     names = [f"annotatedclustering{cluster}" for cluster in range(3)]
     X = pd.DataFrame(BLOBS).add_prefix("x")
     for kind, frame in (("pandas", pd.DataFrame), ("polars", pl.from_pandas)):
-        estimator = small().set_output(transform=kind).fit(frame(X))
+        estimator = small_estimator().set_output(transform=kind).fit(frame(X))
         table = estimator.transform(frame(X))
         assert type(table).__module__.startswith(kind)
         assert list(table.columns) == names
@@ -168,7 +168,7 @@ def test_outputs_are_frames_with_the_names_of_clusters() -> None:
 @pytest.mark.parametrize("make", [pl.from_pandas, pa.Table.from_pandas])
 def test_tables_of_other_libraries_are_features_with_their_names(make: Callable[..., Any]) -> None:
     table = pd.DataFrame(BLOBS).add_prefix("x")
-    estimator, twin = small().fit(table), small().fit(make(table))
+    estimator, twin = small_estimator().fit(table), small_estimator().fit(make(table))
     assert twin.labels_.tolist() == estimator.labels_.tolist()
     assert twin.objective_ == estimator.objective_
     assert twin.feature_names_in_.tolist() == [*table.columns]
@@ -203,12 +203,14 @@ def test_threads_do_not_touch_the_filters_of_warnings() -> None:
 
 
 def test_random_state() -> None:
-    stream, drawn = (small(random_state=state).fit(NOISE) for state in (np.random.RandomState(5), None))
+    stream, drawn = (
+        small_estimator(random_state=state).fit(NOISE) for state in (np.random.RandomState(5), None)
+    )
     assert stream.seed_ == np.random.RandomState(5).randint(2**31 - 1)
-    assert drawn.seed_ != small(random_state=None).fit(NOISE).seed_
+    assert drawn.seed_ != small_estimator(random_state=None).fit(NOISE).seed_
     for estimator in (stream, drawn):
-        assert bits(small(random_state=estimator.seed_).fit(NOISE)) == bits(estimator)
-    assert stream.restart_objectives_.tobytes() != small().fit(NOISE).restart_objectives_.tobytes()
+        assert bits(small_estimator(random_state=estimator.seed_).fit(NOISE)) == bits(estimator)
+    assert stream.restart_objectives_.tobytes() != small_estimator().fit(NOISE).restart_objectives_.tobytes()
 
 
 def test_parameters_are_plain_to_see() -> None:
@@ -248,13 +250,13 @@ PROBLEMS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
 def test_all_problems_at_once() -> None:
     for parameters, links, places in PROBLEMS:
         with pytest.raises(InputError) as raised:
-            small().set_params(**parameters).fit(NOISE, **links)
+            small_estimator().set_params(**parameters).fit(NOISE, **links)
         assert [problem.where for problem in raised.value.problems] == places.split("|")
 
 
 def test_a_fit_that_fails_keeps_the_earlier_one_and_names_of_features_go_with_it() -> None:
     frame = pd.DataFrame(BLOBS, columns=["a", "b"])
-    estimator = small(model="unsupervised").fit(frame)
+    estimator = small_estimator(model="unsupervised").fit(frame)
     before = bits(estimator)
     for X, text in [
         (np.ones((8, 2)), "X: found 8 rows without any variance"),
@@ -269,7 +271,7 @@ def test_a_fit_that_fails_keeps_the_earlier_one_and_names_of_features_go_with_it
     again = clone(estimator).fit(frame)
     assert bits(again) == before
     with pytest.raises(ValueError, match="only 2 distinct rows"):
-        small().fit(np.repeat([[0.0], [1.0]], 5, axis=0))
+        small_estimator().fit(np.repeat([[0.0], [1.0]], 5, axis=0))
     again.fit(BLOBS)
     assert not {"feature_names_in_", "sample_names_in_"} & vars(again).keys()
 
@@ -280,8 +282,8 @@ NEAR_CLASSES = np.repeat([0, 1, 2], 20)
 NEAR = np.random.default_rng(0).normal(size=(60, 2)) + 2.0 * np.eye(3, 2)[NEAR_CLASSES]
 
 
-def asking(**parameters: Any) -> AnnotatedClustering:
-    return small(**{"restarts": 3, "model": "conditional"} | parameters)
+def asking_estimator(**parameters: Any) -> AnnotatedClustering:
+    return small_estimator(**{"restarts": 3, "model": "conditional"} | parameters)
 
 
 def truth(pairs: np.ndarray) -> dict[str, np.ndarray]:
@@ -292,9 +294,9 @@ def truth(pairs: np.ndarray) -> dict[str, np.ndarray]:
 @pytest.mark.filterwarnings("ignore:only one of")  # restarts of next to no search
 def test_a_partial_fit_is_the_fit_of_all_annotations() -> None:
     pairs = np.random.default_rng(1).integers(0, 60, size=(40, 2))
-    stepwise = asking(restarts=9).partial_fit(NEAR, **truth(pairs[:20]))
+    stepwise = asking_estimator(restarts=9).partial_fit(NEAR, **truth(pairs[:20]))
     stepwise.partial_fit(NEAR, **truth(pairs[20:]))
-    whole = asking(restarts=9).fit(NEAR, **truth(pairs))
+    whole = asking_estimator(restarts=9).fit(NEAR, **truth(pairs))
     assert len(whole.restart_objectives_) == 9
     assert len(stepwise.restart_objectives_) == 3
     assert stepwise.objective_ == pytest.approx(whole.objective_)
@@ -315,7 +317,7 @@ def test_a_partial_fit_is_the_fit_of_all_annotations() -> None:
 
 
 def test_what_is_wrong_with_questions_is_said_and_the_fit_is_kept() -> None:
-    estimator = asking().fit(NEAR)
+    estimator = asking_estimator().fit(NEAR)
     labels = estimator.labels_
     with pytest.raises(InputError, match="did you mean 'anchors'") as caught:
         estimator.set_params(accuracy=0.5).query(0, strategy="anchor")
@@ -334,7 +336,7 @@ def test_what_is_wrong_with_questions_is_said_and_the_fit_is_kept() -> None:
 def test_questions_are_new_and_have_the_names_of_the_table(index: Any) -> None:
     X = NEAR.copy()
     frame = pd.DataFrame(NEAR, index=index)
-    named, plain = asking().fit(frame), asking().fit(X)
+    named, plain = asking_estimator().fit(frame), asking_estimator().fit(X)
     X[:] = 0.0  # a later change of the table does not matter
     pairs: set[tuple[int, int]] = set()
     for _ in range(2):
@@ -359,13 +361,15 @@ def test_questions_are_new_and_have_the_names_of_the_table(index: Any) -> None:
 
 
 def test_confidence_of_labels_and_pairs() -> None:
-    estimator = small(accuracy=0.9, confidence=True).fit(NOISE, must_link=MUST_LINKS)
+    estimator = small_estimator(accuracy=0.9, confidence=True).fit(NOISE, must_link=MUST_LINKS)
     assert estimator.confidence_.tolist() == estimator.membership_[range(40), estimator.labels_].tolist()
     draws, pairs = estimator.label_draws_, [[0, 1], [3, 29], [5, 5]]
     shares = [(draws[:, i] == draws[:, j]).mean() for i, j in pairs]
     assert estimator.together(pairs).tolist() == pytest.approx(shares)
     assert estimator.together([]).shape == (0,)
-    named = small(accuracy=0.9, confidence=True).fit(NOISE, must_link=ROWS[MUST_LINKS], samples=ROWS)
+    named = small_estimator(accuracy=0.9, confidence=True).fit(
+        NOISE, must_link=ROWS[MUST_LINKS], samples=ROWS
+    )
     assert named.together(ROWS[pairs]).tolist() == estimator.together(pairs).tolist()
     for wrong in ([[0, 40]], [[0, 1, 2]], [0, 1]):
         with pytest.raises(InputError, match="pairs: found"):
@@ -389,7 +393,7 @@ def test_predict_and_score_are_those_of_the_densities(covariance: str, proportio
     X = np.concatenate([rng.normal(0, [5, 3], size=(90, 2)), rng.normal(4, [0.2, 0.4], size=(30, 2))])
     X = np.column_stack([X, np.full(120, 7.0)])
     with pytest.warns(UserWarning, match="1 of 3 features is constant"):
-        estimator = small(2, covariance=covariance, proportions=proportions).fit(X)
+        estimator = small_estimator(2, covariance=covariance, proportions=proportions).fit(X)
     axes = estimator.features_used_.tolist()
     assert axes == [0, 1, 2][: 3 if covariance in SPHERES else 2]  # shapes with a prior leave it out
     matrices = [estimator.covariances_] * 2 if covariance == "tied" else estimator.covariances_
@@ -409,16 +413,16 @@ def test_predict_and_score_are_those_of_the_densities(covariance: str, proportio
 def test_degenerate_clusters_are_announced_and_receive_nothing() -> None:
     X = np.concatenate([np.zeros((5, 2)), np.random.default_rng(0).normal(9, 1, size=(10, 2))])
     with pytest.warns(ConvergenceWarning, match=r"variance 0: \d; variance_prior above 0") as caught:
-        estimator = small(2, model="unsupervised").fit(X)
+        estimator = small_estimator(2, model="unsupervised").fit(X)
     assert caught[0].filename == __file__
     degenerate = int(estimator.labels_[0])
     assert estimator.covariances_[degenerate] == 0
     assert set(estimator.predict(X)) == {1 - degenerate}
     assert np.isfinite(estimator.score(X))
-    assert small(2, model="unsupervised", variance_prior=1.0).fit(X).covariances_.min() > 0
+    assert small_estimator(2, model="unsupervised", variance_prior=1.0).fit(X).covariances_.min() > 0
     X = np.repeat([[0.0], [100.0]], 3, axis=0)
     with pytest.warns(ConvergenceWarning, match="variance 0: 0, 1;"), pytest.warns(UserWarning, match="rows"):
-        estimator = small(2, model="unsupervised").fit(X)
+        estimator = small_estimator(2, model="unsupervised").fit(X)
     for method in (estimator.predict, estimator.score):
         with pytest.raises(ValueError, match="all clusters are degenerate"):
             method(X)
@@ -524,7 +528,7 @@ def test_a_part_of_a_table_is_refused_or_links_are_dropped() -> None:
         "must_link: found 2 rows with s", "must_link, row 0: found 1, exp", "cannot_link: found 1 row with ",
         "cannot_link, row 1: found 21, ",
     ]  # fmt: skip
-    dropping = small(links_outside="drop")
+    dropping = small_estimator(links_outside="drop")
     for part, samples in ((frame.iloc[train], None), (NOISE[train], train)):
         dropping.fit(part, must_link=MUST_PAIRS, cannot_link=CANNOT_PAIRS, samples=samples)
         assert dropping.sample_names_in_.tolist() == train.tolist()
@@ -571,7 +575,7 @@ def test_masked_values_are_not_taken_as_good(where: str) -> None:
     for mask in (False, True):
         masked = np.ma.masked_array(arguments[where], mask=np.full(arguments[where].shape, mask))
         with pytest.raises(ValueError, match=f"{where}: found .* masked") if mask else nullcontext():
-            small().fit_predict(**{**arguments, where: masked})
+            small_estimator().fit_predict(**{**arguments, where: masked})
 
 
 def test_annotations_add_up_by_annotator() -> None:
@@ -614,19 +618,21 @@ def test_folds_by_hand_and_the_shape_that_annotations_speak_for() -> None:
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
     is_must, names = pairs[:, 0] % 2 == pairs[:, 1] % 2, table.index.to_numpy()
     links = {"must_link": names[pairs[is_must]], "cannot_link": names[pairs[~is_must]]}
-    auto = small(2, model="conditional", covariance="auto").fit(table, **links)
+    auto = small_estimator(2, model="conditional", covariance="auto").fit(table, **links)
     losses = {shape: scores_of_shape["log_loss"] for shape, scores_of_shape in auto.held_out_.items()}
     assert list(losses) == ["spherical", "diagonal", "tied", "full"]
     assert losses[auto.covariance_] < losses["spherical"]
-    plain = small(2, model="conditional", covariance=auto.covariance_).fit(table, **links)
+    plain = small_estimator(2, model="conditional", covariance=auto.covariance_).fit(table, **links)
     assert plain.labels_.tolist() == auto.labels_.tolist()
     assert plain.held_out_ == {}
-    scores = cross_val_score(small(2, **DROP), table, scoring=LinkScorer(**links), cv=FOLDS, params=links)
+    scores = cross_val_score(
+        small_estimator(2, **DROP), table, scoring=LinkScorer(**links), cv=FOLDS, params=links
+    )
     expected = []
     for train, test in FOLDS.split(table):
         rows = set(names[train])
         inside = {name: [row for row in rows_ if set(row) <= rows] for name, rows_ in links.items()}
-        estimator = small(2, links_outside="error").fit(table.iloc[train], **inside)
+        estimator = small_estimator(2, links_outside="error").fit(table.iloc[train], **inside)
         predicted = dict(zip(names[test], estimator.predict(table.iloc[test]), strict=True))
         clusters = dict(zip(names[train], estimator.labels_, strict=True)) | predicted
         right = [  # one link is judged at a time
@@ -639,14 +645,14 @@ def test_folds_by_hand_and_the_shape_that_annotations_speak_for() -> None:
     assert scores.tolist() == expected
     assert len(set(expected)) > 1
     with config_context(enable_metadata_routing=True):
-        asking = small(2, **DROP).set_fit_request(must_link=True, cannot_link=True)
+        asking = small_estimator(2, **DROP).set_fit_request(must_link=True, cannot_link=True)
         assert len(cross_val_score(asking, table, cv=FOLDS, params=links)) == 4
 
 
 def test_score_by_hand() -> None:
-    estimator = small(2, **DROP).fit(TABLE.iloc[:4])
+    estimator = small_estimator(2, **DROP).fit(TABLE.iloc[:4])
     scaler = StandardScaler().set_output(transform="pandas")
-    scaled = make_pipeline(scaler, small(2, **DROP)).fit(TABLE.iloc[:4])
+    scaled = make_pipeline(scaler, small_estimator(2, **DROP)).fit(TABLE.iloc[:4])
     for must, cannot, expected in [
         ([["e", "a"]], None, 1.0),
         ([["e", "c", 3], ["f", "d", 1]], None, 0.25),
@@ -660,9 +666,9 @@ def test_score_by_hand() -> None:
     scorer = LinkScorer([["a", "b"]])
     for fitted, table, text in [
         (estimator, TABLE.iloc[2:4], "links: found none of 1 with a sample in the 2 rows of X"),
-        (small(2, **DROP).fit(TABLE.to_numpy()), TABLE, "the fit: found rows without names"),
+        (small_estimator(2, **DROP).fit(TABLE.to_numpy()), TABLE, "the fit: found rows without names"),
         (estimator, TABLE.to_numpy(), "X: found rows without names"),
-        (small(2, **DROP), TABLE, "not fitted yet"),
+        (small_estimator(2, **DROP), TABLE, "not fitted yet"),
     ]:
         with pytest.raises((InputError, NotFittedError), match=text):
             scorer(fitted, table)

@@ -35,7 +35,7 @@ def some_labels(y: NDArray[np.int64], share: float = 0.4, wrong: float = 0.1) ->
     return np.where(rng.random(len(y)) < share, names, None)
 
 
-def fitted(labels: Any, n_clusters: int | None = 3, X: Any = None, **links: Any) -> AnnotatedClustering:
+def fit_labels(labels: Any, n_clusters: int | None = 3, X: Any = None, **links: Any) -> AnnotatedClustering:
     X = blobs()[0] if X is None else X
     return AnnotatedClustering(n_clusters, restarts=3, random_state=0).fit(X, row_labels=labels, **links)
 
@@ -43,7 +43,7 @@ def fitted(labels: Any, n_clusters: int | None = 3, X: Any = None, **links: Any)
 def test_labels_name_the_clusters() -> None:
     _, y = blobs()
     labels = some_labels(y)
-    estimator = fitted(labels)
+    estimator = fit_labels(labels)
     assert sorted(estimator.cluster_names_) == sorted(NAMES)
     assert estimator.label_names_ == sorted(NAMES)
     named = estimator.cluster_names_[estimator.labels_]
@@ -56,7 +56,7 @@ def test_labels_name_the_clusters() -> None:
 def test_wrong_labels_are_outvoted() -> None:
     X, y = blobs(spread=0.5)
     labels = some_labels(y, share=0.6, wrong=0.2)
-    estimator = fitted(labels, X=X)
+    estimator = fit_labels(labels, X=X)
     is_wrong = (labels != None) & (labels != NAMES[y])  # noqa: E711
     named = estimator.cluster_names_[estimator.labels_]
     assert is_wrong.sum() > 5
@@ -66,20 +66,20 @@ def test_wrong_labels_are_outvoted() -> None:
 def test_forms_of_labels_give_the_same_fit() -> None:
     X, y = blobs()
     codes = np.where(some_labels(y) == None, -1, y)  # noqa: E711
-    expected = fitted(codes).labels_
+    expected = fit_labels(codes).labels_
     texts = [str(code) if code >= 0 else "?" for code in codes]
     floats = np.where(codes < 0, np.nan, codes)
     by_row = {row: code for row, code in enumerate(codes.tolist()) if code >= 0}
     for labels in (texts, floats, by_row, pd.Series(codes)):
-        assert np.array_equal(fitted(labels).labels_, expected)
+        assert np.array_equal(fit_labels(labels).labels_, expected)
     table = pd.DataFrame(X, index=[f"r{row}" for row in range(len(X))])
     series = pd.Series(codes, index=table.index)[::-1]
-    assert np.array_equal(fitted(series, X=table).labels_, expected)
+    assert np.array_equal(fit_labels(series, X=table).labels_, expected)
 
 
 def test_labels_stay_for_later_links_and_questions() -> None:
     X, y = blobs()
-    estimator = fitted(some_labels(y))
+    estimator = fit_labels(some_labels(y))
     query = estimator.query(5)
     assert len(query.pairs) == 5
     kinds = y[query.positions[:, 0]] == y[query.positions[:, 1]]
@@ -92,25 +92,25 @@ def test_labels_and_links_work_together() -> None:
     X, y = blobs()
     pairs = np.random.default_rng(3).integers(0, len(X), (60, 2))
     same = y[pairs[:, 0]] == y[pairs[:, 1]]
-    estimator = fitted(some_labels(y), must_link=pairs[same], cannot_link={"ann": pairs[~same]})
+    estimator = fit_labels(some_labels(y), must_link=pairs[same], cannot_link={"ann": pairs[~same]})
     assert set(estimator.annotator_accuracies_) == {"links", "ann"}
     assert set(estimator.annotator_estimates_) == {"links", "ann"}
 
 
 def test_labels_of_one_class_leave_the_other_classes_to_the_features() -> None:
     X, y = blobs(spread=0.5)
-    estimator = fitted(np.where(y == 1, some_labels(y, share=0.9, wrong=0.0), None), X=X)
+    estimator = fit_labels(np.where(y == 1, some_labels(y, share=0.9, wrong=0.0), None), X=X)
     assert adjusted_rand(y, estimator.labels_) > 0.9
     assert "must-links, which any structure predicts" in estimator.notes_[0]
 
 
 def test_number_of_clusters_is_at_least_that_of_names() -> None:
     _, y = blobs()
-    assert fitted(some_labels(y), n_clusters=None).n_clusters_ >= 3
+    assert fit_labels(some_labels(y), n_clusters=None).n_clusters_ >= 3
 
 
 def test_fit_without_labels_has_no_names() -> None:
-    estimator = fitted(None)
+    estimator = fit_labels(None)
     assert estimator.row_labels_ is None
     assert estimator.cluster_names_.tolist() == [None] * 3
     assert np.isnan(estimator.label_agreement_)
@@ -136,7 +136,7 @@ def test_every_model_takes_labels(model: str) -> None:
 )
 def test_wrong_labels_are_refused(labels: Any, words: str) -> None:
     with pytest.raises(InputError, match=words):
-        fitted(labels)
+        fit_labels(labels)
 
 
 def test_accuracy_of_chance_is_refused() -> None:
@@ -162,7 +162,7 @@ def test_impossible_hard_links_are_named_whatever_k(n_clusters: int | None) -> N
     pairs = [(i, j, np.inf) for i in range(3) for j in range(i)]
     must = [(0, 1, np.inf)] if n_clusters is None else None
     with pytest.raises(InputError, match="1 cannot! 0"):
-        fitted(None, n_clusters=n_clusters, X=X, must_link=must, cannot_link=pairs)
+        fit_labels(None, n_clusters=n_clusters, X=X, must_link=must, cannot_link=pairs)
 
 
 # The command.

@@ -40,7 +40,7 @@ SMALL = Settings(population=4, offspring=4, generations=2)
 BLOBS, CLASSES = far_clusters()
 
 
-def solved(X: np.ndarray, *layers: Layer, **changes: object) -> solve.FitResult:
+def fit_layers(X: np.ndarray, *layers: Layer, **changes: object) -> solve.FitResult:
     objective = {name: changes.pop(name) for name in vars(ObjectiveSettings()) if name in changes}
     options = {"n_clusters": 3, "model": "unsupervised", "restarts": 2, "seed": 3} | changes
     return fit(X, layers, settings=replace(SMALL, **objective), **options)  # type: ignore[arg-type]
@@ -50,7 +50,7 @@ def solved(X: np.ndarray, *layers: Layer, **changes: object) -> solve.FitResult:
 
 
 def test_far_clusters_are_found_and_scored() -> None:
-    result = solved(BLOBS, Layer(MUST, np.array([[0, 1]])), labels_true=CLASSES, model="likelihood")
+    result = fit_layers(BLOBS, Layer(MUST, np.array([[0, 1]])), labels_true=CLASSES, model="likelihood")
     assert sorted(result.best.sizes.tolist()) == [10, 10, 10]
     for cluster in range(3):
         members = BLOBS[result.best.labels == cluster]
@@ -66,21 +66,21 @@ def test_far_clusters_are_found_and_scored() -> None:
     assert document["objective"] == document["gmm"] + document["sbm"] + document["prior"]
     # one cluster has equal rows
     X = np.concatenate([np.zeros((5, 2)), np.random.default_rng(0).normal(9, 1, size=(10, 2))])
-    result = solved(X, n_clusters=2, labels_true=np.repeat([0, 1], [5, 10]))
+    result = fit_layers(X, n_clusters=2, labels_true=np.repeat([0, 1], [5, 10]))
     assert 0.0 in result.best.covariances
     assert result.scores["goldberger_kl"] is None
     assert result.scores["nmi"] == pytest.approx(1)
-    assert set(solved(X, n_clusters=2).scores.values()) == {None}
+    assert set(fit_layers(X, n_clusters=2).scores.values()) == {None}
 
 
 def test_more_restarts_only_add_and_the_lowest_wins_ties(monkeypatch: pytest.MonkeyPatch) -> None:
     X = np.random.default_rng(0).normal(size=(40, 3))
-    first, more = solved(X), solved(X, restarts=5)
+    first, more = fit_layers(X), fit_layers(X, restarts=5)
     assert more.restart_objectives[:2].tobytes() == first.restart_objectives.tobytes()
     assert len(set(more.restart_objectives)) > 1
     objectives = iter([1.0, 3.0, 3.0, 2.0])
     monkeypatch.setattr(genetic, "run_restart", lambda *_: first.best._replace(objective=next(objectives)))
-    assert solved(X, restarts=4).best_restart == 1
+    assert fit_layers(X, restarts=4).best_restart == 1
 
 
 # Costs of samples are those of scipy's normal densities.
@@ -155,11 +155,17 @@ def test_membership_is_the_share_of_draws(
 def test_starts_are_the_best_distinct_restarts() -> None:
     (run,) = restarts_of(draw_case(2, model="likelihood"), 1)
 
-    def of(objective: float, sizes: tuple[int, ...] = (10, 8, 6)) -> Fit:
+    def run_of(objective: float, sizes: tuple[int, ...] = (10, 8, 6)) -> Fit:
         return run._replace(objective=objective, sizes=np.array(sizes))
 
-    runs = [of(3.0), of(5.0 - 2e-8), of(5.0), of(5.0 - 3e-8, (8, 10, 6)), of(5.0 - 4e-8, (9, 9, 6))]
-    runs += [of(5.0 - REACH), of(4.9 - REACH)]
+    runs = [
+        run_of(3.0),
+        run_of(5.0 - 2e-8),
+        run_of(5.0),
+        run_of(5.0 - 3e-8, (8, 10, 6)),
+        run_of(5.0 - 4e-8, (9, 9, 6)),
+    ]
+    runs += [run_of(5.0 - REACH), run_of(4.9 - REACH)]
     starts = distinct_fits(runs, 2)
     assert [start.objective for start in starts] == [5.0, 5.0 - 4e-8, 3.0, 5.0 - REACH]
     assert starts[0] is runs[2]
@@ -202,7 +208,7 @@ def test_chains_that_cannot_meet_disagree() -> None:
 # A fit says when its likelihood is unbounded.
 
 
-def overlapping(n: int = 60) -> np.ndarray:
+def two_clusters(n: int = 60) -> np.ndarray:
     """Return two clusters in three features, without equal rows."""
     rng = np.random.default_rng(8)
     return rng.normal(size=(n, 3)) * 2 + 3 * rng.integers(2, size=n)[:, None]
@@ -213,12 +219,12 @@ TWICE = np.repeat(NOISE.normal(0, 9, size=(2, 3)), 10, axis=0) + 1e-9 * NOISE.no
 # in these units the clusters of nearly equal rows are worth more than any other
 EQUAL = np.concatenate([TWICE, NOISE.normal(0, 9, size=(20, 3))])
 THREE = np.repeat(np.random.default_rng(0).normal(size=(3, 2)), 5, axis=0)
-FLAT = np.column_stack([overlapping(), np.full(60, 1e9)])
+FLAT = np.column_stack([two_clusters(), np.full(60, 1e9)])
 GIVEN = np.column_stack([FLAT, FLAT[:, 0] + FLAT[:, 1]])
-NARROW = np.concatenate([overlapping(30), 50 + 1e-3 * overlapping(10)])
-FAINT = np.column_stack([overlapping(), 1e-9 * np.arange(60) / 60])
-FAR = np.concatenate([overlapping(20), np.full((10, 3), 90.0)])
-TWO = np.concatenate([overlapping(), overlapping()])
+NARROW = np.concatenate([two_clusters(30), 50 + 1e-3 * two_clusters(10)])
+FAINT = np.column_stack([two_clusters(), 1e-9 * np.arange(60) / 60])
+FAR = np.concatenate([two_clusters(20), np.full((10, 3), 90.0)])
+TWO = np.concatenate([two_clusters(), two_clusters()])
 OWN = {"n_clusters": 6, "variance_prior": 1.0, "min_cluster_size": 1}
 FREE = {"n_clusters": 3, "covariance": "diagonal", "covariance_prior": 0.0}
 COMMON = {"n_clusters": 3, "covariance": "common"}
@@ -228,7 +234,7 @@ CROWDED = "as many clusters as distinct rows (3 of 15)"
 @pytest.mark.parametrize(
     ("X", "changes", "starts"),
     [
-        (overlapping(), {}, []),
+        (two_clusters(), {}, []),
         (EQUAL, {"n_clusters": 3}, ["2 clusters are degenerate, a single row or (nearly) equal ones"]),
         (EQUAL, {"n_clusters": 3, "variance_prior": 1.0}, []),
         (NARROW, {}, ["1 cluster has a variance below 1e-06 of the overall one"]),
@@ -238,7 +244,7 @@ CROWDED = "as many clusters as distinct rows (3 of 15)"
         (1e3 * THREE, COMMON, [CROWDED, "all clusters hold nothing but (nearly) equal"]),
         (FLAT, {}, ["1 of 4 features is constant: no samples"]),
         (FAINT, {}, ["1 of 4 features is nearly constant: with one var"]),
-        (overlapping(6), OWN, ["as many clusters as rows:", "6 clusters hold"]),
+        (two_clusters(6), OWN, ["as many clusters as rows:", "6 clusters hold"]),
         (GIVEN, {"covariance": "diagonal"}, ["1 of 5 features is constant: no samples"]),
         (
             GIVEN,
@@ -246,13 +252,13 @@ CROWDED = "as many clusters as distinct rows (3 of 15)"
             ["1 of 5 features is constant: no samples", "1 of 5 features is given by the others"],
         ),
         (1e3 * THREE, FREE, ["3 clusters are degenerate, without variance in some", CROWDED]),
-        (overlapping(4), {"covariance": "full"}, ["2 clusters have no more samples than features"]),
+        (two_clusters(4), {"covariance": "full"}, ["2 clusters have no more samples than features"]),
     ],
 )
 def test_what_to_know_before_trusting_a_fit(
     X: np.ndarray, changes: dict[str, object], starts: list[str]
 ) -> None:
-    notes = solved(X, **{"n_clusters": 2} | changes).notes
+    notes = fit_layers(X, **{"n_clusters": 2} | changes).notes
     assert [note[: len(start)] for note, start in zip(notes, starts, strict=True)] == starts
 
 

@@ -48,15 +48,15 @@ def layers(pairs: NDArray[np.int64], together: NDArray[np.bool_], p: float) -> l
 
 
 @pytest.fixture(scope="module")
-def ringed() -> tuple[NDArray[np.float64], NDArray[np.int64], AnnotatedClustering]:
+def ring_fit() -> tuple[NDArray[np.float64], NDArray[np.int64], AnnotatedClustering]:
     X, y = rings()
     pairs, together = links(y, len(y), 0.9)
     estimator = AnnotatedClustering(2, model="conditional-any", accuracy=0.9, restarts=3, random_state=0)
     return X, y, estimator.fit(X, must_link=pairs[together], cannot_link=pairs[~together])
 
 
-def test_rings_are_found_and_new_samples_on_them(ringed: Any) -> None:
-    _X, y, estimator = ringed
+def test_rings_are_found_and_new_samples_on_them(ring_fit: Any) -> None:
+    _X, y, estimator = ring_fit
     assert adjusted_rand_score(y, estimator.labels_) > 0.95
     more, its = rings(seed=1)
     assert adjusted_rand_score(its, estimator.predict(more)) > 0.9
@@ -155,13 +155,13 @@ def test_fit_that_falls_short_of_its_folds_is_not_taken(monkeypatch: pytest.Monk
     refused = first.structure
     short = race.falls_short
 
-    def judged(union: Any, layers: Any, expected: Any) -> str:
+    def judge_short(union: Any, layers: Any, expected: Any) -> str:
         return short(union, layers, expected) or (
             "fell short" if not calls.append(1) and len(calls) == 1 else ""
         )
 
     calls: list[int] = []
-    monkeypatch.setattr(race, "falls_short", judged)
+    monkeypatch.setattr(race, "falls_short", judge_short)
     second = fit(X, annotations, n_clusters=2, model="conditional-any", restarts=2, settings=whole, seed=0)
     assert second.structure == list(first.held_out)[1] != refused
     assert any(refused in note and "fell short" in note for note in second.notes)
@@ -270,8 +270,8 @@ def test_tables_of_all_kinds_have_a_solution(kind: str) -> None:
     assert estimator.notes_
 
 
-def test_questions_are_asked_about_classes_of_any_shape(ringed: Any) -> None:
-    X, _, estimator = ringed
+def test_questions_are_asked_about_classes_of_any_shape(ring_fit: Any) -> None:
+    X, _, estimator = ring_fit
     questions = estimator.query(5)
     assert len(questions.pairs) == 5
     assert ((questions.together > 0) & (questions.together < 1)).all()

@@ -85,7 +85,7 @@ def test_a_head_that_is_to_end_leaves_no_job_behind(monkeypatch: pytest.MonkeyPa
     submitted: list[str] = []
     monkeypatch.setattr(Queue, "submit", staticmethod(lambda script, name: submitted.append(name) or "7"))
 
-    def lost() -> None:
+    def lose_lease() -> None:
         raise LeaseLost("another head runs it")
 
     async def start(check: Callable[[], None]) -> tuple[str, str | None]:
@@ -95,7 +95,7 @@ def test_a_head_that_is_to_end_leaves_no_job_behind(monkeypatch: pytest.MonkeyPa
         return job.refusal, job.job_id
 
     assert asyncio.run(start(lambda: None)) == ("", "7")
-    assert asyncio.run(start(lost)) == ("another head runs it", None)
+    assert asyncio.run(start(lose_lease)) == ("another head runs it", None)
     assert submitted == ["sweep-a-0"]
 
 
@@ -296,20 +296,20 @@ def test_nobody_without_the_credentials_is_let_in(cluster_file: Path, tmp_path: 
 
 @pytest.mark.slow
 def test_a_dry_run_compares_a_job_with_the_limits(cluster_file: Path, tmp_path: Path) -> None:
-    def shown(*choices: str) -> list[str]:
+    def dry_run_warnings(*choices: str) -> list[str]:
         places = ["--results", str(tmp_path / "r"), "--cluster", str(cluster_file)]
         result = sweep("submit", sweeping.write_spec(tmp_path), "--dry-run", *places, "--profile", *choices)
         assert result.exit_code == 0
         assert not (tmp_path / "r").exists()
         return re.findall("WARNING: (.*)", result.stderr.replace("00:05:00", "5:00"))
 
-    assert shown("short", "--workers", "2") == [
+    assert dry_run_warnings("short", "--workers", "2") == [
         "walltime 0:07:00 is above the 5:00 of partition short",
         "memory 3.73 GiB of a job is above the 2.93 GiB of a node of short",
         "cores 3 of a job are more than the 2 of a node of short",
         "2 jobs of 3 cores are more than the 4 of short: the others will wait",
     ]
-    assert shown("slurm") == []
+    assert dry_run_warnings("slurm") == []
     cluster_file.write_text(cluster_file.read_text().replace("memory: 2GB", "memory: 900MB"))
     places = "--results", tmp_path / "r", "--profile", "short", "--cluster", cluster_file
     result = sweep("submit", sweeping.write_spec(tmp_path), "--dry-run", *places)

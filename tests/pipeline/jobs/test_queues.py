@@ -34,7 +34,7 @@ def command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     monkeypatch.setattr(queues, "PAUSE", 0.0)
 
-    def put(name: str, body: str) -> Path:
+    def make_program(name: str, body: str) -> Path:
         calls = tmp_path / f"{name}.calls"
         calls.touch()
         program = tmp_path / name
@@ -42,7 +42,7 @@ def command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
         program.chmod(0o755)
         return calls
 
-    return put
+    return make_program
 
 
 def count(calls: Path) -> int:

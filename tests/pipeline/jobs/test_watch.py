@@ -80,7 +80,7 @@ class Site:
 
     # What the queue, the compute cluster and the client do.
 
-    def put(self, number: str, state: str = "RUNNING", reason: str = "None", node: str = "") -> None:
+    def add_job(self, number: str, state: str = "RUNNING", reason: str = "None", node: str = "") -> None:
         self.queue[number] = LiveJob(number, f"{NAME}{number}", state, node, reason)
 
     def live_jobs(self, prefix: str) -> list[LiveJob]:
@@ -99,12 +99,12 @@ class Site:
         refusal = self.refusal or (LIMIT if len(self.queue) >= self.limit else "")
         self.jobs[name] = Job(None if refusal else number, refusal)
         if not refusal:
-            self.put(number)
+            self.add_job(number)
 
     def sync(self, function: Callable[..., Any], *arguments: Any) -> Any:
         return function(*arguments)
 
-    def watched(self) -> dict[str, tuple[Job, int]]:
+    def job_workers(self) -> dict[str, tuple[Job, int]]:
         return {name: (job, job.workers) for name, job in self.jobs.items()}
 
     def drop(self, names: list[str]) -> None:
@@ -159,12 +159,12 @@ class Site:
         return str(self.watch.failure or "")
 
     @property
-    def listed(self) -> JobList:
+    def job_list(self) -> JobList:
         return present(JobList.read(self.generation.jobs))
 
     @property
-    def lost(self) -> list[tuple[str, str]]:
-        return [(job.job, job.how) for job in self.listed.lost]
+    def jobs_lost(self) -> list[tuple[str, str]]:
+        return [(job.job, job.how) for job in self.job_list.lost]
 
 
 MakeSite = Callable[..., Site]
@@ -179,13 +179,13 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCapt
     generation.open()
     generation.run.job_logs.mkdir()
 
-    def made(**options: Any) -> Site:
+    def make_site(**options: Any) -> Site:
         site = Site(generation, **options)
         monkeypatch.setattr(Queue, "live_jobs", site.live_jobs)
         monkeypatch.setattr(Queue, "end_of", site.end_of)
         return site
 
-    return made
+    return make_site
 
 
 def test_a_lost_job_is_replaced_at_once_and_once(make: MakeSite, caplog: pytest.LogCaptureFixture) -> None:
@@ -197,14 +197,14 @@ def test_a_lost_job_is_replaced_at_once_and_once(make: MakeSite, caplog: pytest.
     site.wait(10)
     assert site.dropped == [f"{NAME}0"]
     assert site.job(0).job_id == "3"
-    assert site.lost == [("1", "was lost: node failure")]
+    assert site.jobs_lost == [("1", "was lost: node failure")]
     assert site.asked_for_ends == 1
     assert f"worker job {NAME}0 (1) was lost: node failure; another one in 0 s" in caplog.messages
     site.job(0).workers = 1
     site.wait(60)
     assert len(site.dropped) == 1
     assert site.failure == ""
-    assert [(job.state, job.workers) for job in site.listed.jobs] == [("running", 1)] * 2
+    assert [(job.state, job.workers) for job in site.job_list.jobs] == [("running", 1)] * 2
 
 
 def test_many_lost_jobs_are_replaced_before_all_ends_are_known(make: MakeSite) -> None:
@@ -227,20 +227,20 @@ def test_one_answer_without_the_job_says_nothing(make: MakeSite) -> None:
         site.queue.pop("1")
         site.job().workers = 0
         site.wait()
-        site.put("1")  # it was on its way
+        site.add_job("1")  # it was on its way
         site.wait(FIRST_PAUSE)
         assert site.dropped == []
-        assert site.listed.jobs[0].state == "starting"
+        assert site.job_list.jobs[0].state == "starting"
         site.job().workers = 1
         site.wait()
     # a job that is being cleaned up is waited for, but not for ever
     site = make()
     site.end(state="COMPLETING")
     site.wait(5)
-    assert site.listed.lost == ()
+    assert site.job_list.lost == ()
     assert site.asked < MOST_ABSENT
     site.wait(1000, step=2)
-    assert site.lost[0] == ("1", "died at once")
+    assert site.jobs_lost[0] == ("1", "died at once")
 
 
 def test_each_early_end_is_answered_later(make: MakeSite, caplog: pytest.LogCaptureFixture) -> None:
@@ -264,7 +264,7 @@ def test_which_early_ends_count(make: MakeSite, state: str, how: str, ends: int,
     site = make(failed_starts=2, n_jobs=1 + n_others)
     assert site.end_often(9, state) == ends
     assert bool(site.failure) == (ends < 9)
-    assert site.lost == [(str(number), how) for number in (1, *range(2 + n_others, 1 + n_others + ends))]
+    assert site.jobs_lost == [(str(number), how) for number in (1, *range(2 + n_others, 1 + n_others + ends))]
 
 
 def test_jobs_that_die_at_once_end_the_run_with_the_end_of_a_log(make: MakeSite) -> None:
@@ -289,8 +289,8 @@ def test_jobs_that_die_at_once_end_the_run_with_the_end_of_a_log(make: MakeSite)
     site.submit(f"{NAME}0")
     assert site.end_often(9) == 2
     assert re.search(f"cannot be submitted: 2 times in a row.*\n{site.refusal}$", site.failure)
-    assert site.lost == [("", "could not be submitted")] * 2
-    assert site.listed.jobs[0].state == "refused"
+    assert site.jobs_lost == [("", "could not be submitted")] * 2
+    assert site.job_list.jobs[0].state == "refused"
 
 
 def test_a_settled_worker_clears_the_count(make: MakeSite) -> None:
@@ -311,7 +311,7 @@ def test_nothing_is_given_up_while_a_worker_is_left(make: MakeSite) -> None:
     site.settle(1)
     site.end(0)
     site.wait(100)
-    assert site.lost[0] == ("1", "died at once: exit code 3")
+    assert site.jobs_lost[0] == ("1", "died at once: exit code 3")
     assert not site.failure
     site.job(1).workers = 0
     site.wait(55)  # the time without any worker begins when the last one goes
@@ -325,9 +325,9 @@ def test_what_a_limit_leaves_is_kept_and_the_rest_is_tried_slowly(
 ) -> None:
     site = make(n_jobs=8, limit=3, failed_starts=1)
     site.wait(1)
-    assert site.listed.refusal == f"3 of 8 jobs: limit of the site ({LIMIT})"
-    assert [job.state for job in site.listed.jobs][2:4] == ["starting", "refused"]
-    assert caplog.messages[0] == f"{site.listed.refusal}; trying again in 60 s"
+    assert site.job_list.refusal == f"3 of 8 jobs: limit of the site ({LIMIT})"
+    assert [job.state for job in site.job_list.jobs][2:4] == ["starting", "refused"]
+    assert caplog.messages[0] == f"{site.job_list.refusal}; trying again in 60 s"
     for number in range(3):
         site.job(number).workers = 1
     site.wait(58)
@@ -336,18 +336,18 @@ def test_what_a_limit_leaves_is_kept_and_the_rest_is_tried_slowly(
     assert site.dropped == [f"{NAME}3"] * 5, "one job at a time, after 1, 2, 4, 5 and 5 minutes"
     pauses = [text.rpartition(" in ")[2] for text in caplog.messages if "trying again" in text]
     assert pauses == ["60 s", "120 s", "240 s", "300 s", "300 s", "300 s"]
-    assert site.listed.lost == ()
+    assert site.job_list.lost == ()
     assert not site.failure
     site.end(0)
     site.limit = 2  # another run of this user has begun
     site.wait(10)
-    assert site.listed.refusal.startswith("2 of 8 jobs: limit")
-    assert [job.job for job in site.listed.lost] == ["1"]
+    assert site.job_list.refusal.startswith("2 of 8 jobs: limit")
+    assert [job.job for job in site.job_list.lost] == ["1"]
     site.limit = 8
     site.wait(310)
     assert all(site.job(number).job_id for number in range(8)), "all of them follow the first"
     site.wait(1)
-    assert site.listed.refusal == ""
+    assert site.job_list.refusal == ""
     assert not site.failure
 
 
@@ -368,7 +368,7 @@ def test_a_busy_queue_is_waited_for_and_an_impossible_request_is_not(
     site.wait(100)
     assert not site.failure
     assert len(site.dropped) <= 5
-    assert refusal in site.listed.refusal
+    assert refusal in site.job_list.refusal
     for _ in range(300):
         if not site.failure:
             site.wait(1)
@@ -379,7 +379,7 @@ def test_a_busy_queue_is_waited_for_and_an_impossible_request_is_not(
 @pytest.mark.parametrize("is_answered", [True, False])
 def test_without_any_worker_the_run_ends_in_time(make: MakeSite, is_answered: bool) -> None:
     site = make(start_timeout=3600.0)
-    site.put("1", "PENDING", "Resources")
+    site.add_job("1", "PENDING", "Resources")
     site.answers = is_answered
     site.wait(3590, step=10)
     assert not site.failure
@@ -390,17 +390,17 @@ def test_without_any_worker_the_run_ends_in_time(make: MakeSite, is_answered: bo
 
 def test_a_queue_is_asked_less_and_less(make: MakeSite, caplog: pytest.LogCaptureFixture) -> None:
     site = make(n_jobs=3)
-    site.put("1", "PENDING", "Priority")
-    site.put("2", "PENDING", "Priority")
+    site.add_job("1", "PENDING", "Priority")
+    site.add_job("2", "PENDING", "Priority")
     site.wait(10)
     assert 4 <= site.asked <= 6
     site.wait(300, step=2)
-    site.put("1", "PENDING", "Resources")
+    site.add_job("1", "PENDING", "Resources")
     site.wait(300, step=2)
     assert site.asked <= 600 / LONGEST_PAUSE + 12
     states = "2 pending (Priority)", "1 pending (Priority), 1 pending (Resources)"
     assert caplog.messages == [f"worker jobs without workers: {state}, 1 running (None)" for state in states]
-    job_states = [job.state for job in site.listed.jobs]
+    job_states = [job.state for job in site.job_list.jobs]
     assert job_states == ["pending (Resources)", "pending (Priority)", "starting"]
 
 
@@ -426,35 +426,35 @@ def test_a_queue_without_an_answer_charges_nobody(make: MakeSite, caplog: pytest
     site.wait(LONGEST_PAUSE + 5)
     assert site.dropped == [f"{NAME}0"]
     assert site.asked == 0
-    assert site.lost == [("1", "died at once")]
+    assert site.jobs_lost == [("1", "died at once")]
 
 
 def test_nodes_are_looked_up_for_jobs_with_workers(make: MakeSite) -> None:
     site = make(n_jobs=2)
     for number in (0, 1):
-        site.put(site.job(number).job_id, node=f"n{number}")
+        site.add_job(site.job(number).job_id, node=f"n{number}")
         site.job(number).workers = 1
         site.wait(1.5)
-        assert site.listed.jobs[number].node == f"n{number}", "a run may be over soon"
+        assert site.job_list.jobs[number].node == f"n{number}", "a run may be over soon"
     site = make()
     site.wait(300, step=2)
     site.answers = False
     site.job().workers = 1
     site.wait(10)
-    assert site.listed.jobs[0].node == ""
-    site.put("1", node="n7")
+    assert site.job_list.jobs[0].node == ""
+    site.add_job("1", node="n7")
     site.answers = True
     site.wait(20)
     n_questions = site.asked
     site.wait(60)
     assert site.asked == n_questions, "not asked any more"
-    assert site.listed.jobs[0].node == "n7", "not asked any more"
+    assert site.job_list.jobs[0].node == "n7", "not asked any more"
     site.job().workers = 0
     site.wait(5)
     assert site.asked > n_questions + 2  # again as soon as the workers are gone
     site.end()
     site.wait(5)
-    assert site.listed.lost[0].node == "n7"
+    assert site.job_list.lost[0].node == "n7"
 
 
 def test_a_node_on_which_jobs_die_is_excluded(
@@ -462,7 +462,7 @@ def test_a_node_on_which_jobs_die_is_excluded(
 ) -> None:
     monkeypatch.setitem(queues.QUEUES, "slurm", dataclasses.replace(SLURM, count_nodes=lambda name: 5))
     site = make(n_jobs=2, failed_starts=3)
-    site.put("2", node="n2")
+    site.add_job("2", node="n2")
     site.settle(1)
     for node, excluded in (("n1", ["n1"]), ("n4", ["n1", "n4"]), ("n3", ["n1", "n4"])):
         site.node = node
@@ -470,9 +470,9 @@ def test_a_node_on_which_jobs_die_is_excluded(
         assert node not in site.job_cls.excluded
         site.end_often(1)
         assert site.job_cls.excluded == excluded
-    assert list(site.listed.excluded) == ["n1", "n4"]
+    assert list(site.job_list.excluded) == ["n1", "n4"]
     assert "node n1 is excluded from later jobs: 3 jobs died there in a row" in caplog.messages
-    assert site.listed.lost[0].node == "n1"
+    assert site.job_list.lost[0].node == "n1"
 
 
 def test_nodes_are_not_at_fault_where_everything_dies(
@@ -499,7 +499,7 @@ def test_a_worker_that_stays_clears_its_node(make: MakeSite, monkeypatch: pytest
     for _ in range(2):
         site.end_often(2)
         site.wait(10)
-        site.put(str(site.job().job_id), node="n1")
+        site.add_job(str(site.job().job_id), node="n1")
         site.settle()
         site.end()
         site.wait(10)

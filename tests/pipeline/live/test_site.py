@@ -24,7 +24,7 @@ import numpy as np
 import pytest
 from browser import Page, chromium
 from cubes.small import draw_block, draw_inputs, files, make_plan, make_spec
-from cubes.writer import empty, next_generation
+from cubes.writer import empty_cube, next_generation
 from processes.sweeping import wait_until
 
 from sweep_clustering.kernels.scores import adjusted_rand, nmi
@@ -102,7 +102,7 @@ GONE = Cell("a", None, 0.9, 8, 1, "posterior")
 @pytest.fixture(scope="module")
 def part(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a cube without its last block, in which a cell failed with a hostile cause."""
-    path = empty(tmp_path_factory.mktemp("page"), PLAN)
+    path = empty_cube(tmp_path_factory.mktemp("page"), PLAN)
     store, failed = BlockStore(path), replace(GONE, m=4)
     for block in list(PLAN.blocks())[:-1]:
         results = draw_block(PLAN, block)
@@ -117,7 +117,7 @@ def part(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextmanager
-def served(cube: Path) -> Iterator[str]:
+def serve_cube(cube: Path) -> Iterator[str]:
     with serving(cube) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
@@ -128,7 +128,7 @@ def served(cube: Path) -> Iterator[str]:
             thread.join()
 
 
-def say(address: str, words: bytes, *, reset: bool = False) -> bytes:
+def send(address: str, words: bytes, *, reset: bool = False) -> bytes:
     host, _, port = address.split("/")[2].partition(":")
     with socket.create_connection((host, int(port)), timeout=20) as connection:
         connection.sendall(words)
@@ -140,7 +140,7 @@ def say(address: str, words: bytes, *, reset: bool = False) -> bytes:
 
 
 def ask(address: str, path: str, method: str = "GET", host: str = "127.0.0.1") -> tuple[int, bytes]:
-    answer = say(address, f"{method} {path} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+    answer = send(address, f"{method} {path} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
     head, _, body = answer.partition(b"\r\n\r\n")
     return int(head.split()[1]), body
 
@@ -181,11 +181,11 @@ def test_the_page_and_its_state_are_served_and_nothing_is_written(
     monkeypatch.setattr(module, "SNAPSHOT_SECONDS", 0.0)
     shutil.copytree(part.parent, tmp_path, dirs_exist_ok=True)
     cube, run = tmp_path / part.name, RunFolder(tmp_path / part.name).path
-    before = files(cube), files(run)
+    before = [files(cube), files(run)]
     folders = [path for path in tmp_path.rglob("*") if path.is_dir()]
     for folder in folders:
         folder.chmod(0o500)
-    with served(cube) as address:
+    with serve_cube(cube) as address:
         assert address.startswith(f"http://{LOOPBACK}:")
         status, body = ask(address, STATE)
         assert status == 200
@@ -196,7 +196,7 @@ def test_the_page_and_its_state_are_served_and_nothing_is_written(
         assert [ask(address, STATE, way)[0] for way in ("POST", "PUT", "DELETE", "OPTIONS")] == [501] * 4
         for folder in folders:
             folder.chmod(0o700)
-        assert (files(cube), files(run)) == before
+        assert [files(folder) for folder in (cube, run)] == before
         os.rename(cube / "zarr.json", cube / "gone")
         status, body = ask(address, STATE)
         assert status == 503
@@ -231,11 +231,11 @@ def test_whatever_is_asked_is_answered_and_costs_a_line_at_most(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     whole = GET + LOCAL + b"\r\n"
-    with served(part) as address, ExitStack() as stack:
+    with serve_cube(part) as address, ExitStack() as stack:
         for words, status in ASKED:
-            assert status in say(address, words).split(b"\r\n")[0], words[:200]
+            assert status in send(address, words).split(b"\r\n")[0], words[:200]
         for words in (b"", b"G", GET, GET + LOCAL, whole, whole * 50):
-            say(address, words, reset=True)
+            send(address, words, reset=True)
         port = int(address.split("/")[2].partition(":")[2])
         for _ in range(32):  # these connections stay silent
             stack.enter_context(socket.create_connection((LOOPBACK, port))).sendall(GET)
@@ -243,7 +243,7 @@ def test_whatever_is_asked_is_answered_and_costs_a_line_at_most(
         assert caplog.text == ""
         assert capfd.readouterr() == ("", "")
         monkeypatch.setattr(State, "document", lambda *_: {}["no\nsuch"])
-        assert say(address, whole) == b""
+        assert send(address, whole) == b""
         wait_until(lambda: "not answered" in caplog.text)
     assert len(caplog.text.splitlines()) == 1
 
@@ -259,7 +259,7 @@ def test_bad_input_starts_no_server_and_a_proxy_is_named(part: Path, monkeypatch
             pass
     monkeypatch.setenv(VARIABLE, " Hub.example , [fe80::1]")
     hosts = ("hub.Example:443", "[fe80::1]", "x.hub.example")
-    with served(part) as address:
+    with serve_cube(part) as address:
         assert [ask(address, PAGE, host=host)[0] for host in hosts] == [200, 200, 403]
 
 
@@ -288,7 +288,7 @@ CARD = "const card = document.getElementById('card'); return card.hidden ? '' : 
 KEY = "document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {key: '%s', bubbles: true}))"
 
 
-def loaded(page: Page, address: str) -> None:
+def load_page(page: Page, address: str) -> None:
     page.driver.get(address)
     wait_until(lambda: page.run("return !document.getElementById('main').hidden"))
 
@@ -296,8 +296,8 @@ def loaded(page: Page, address: str) -> None:
 @pytest.mark.slow
 def test_the_page_shows_the_cube_fits_and_asks_nothing_while_hidden(part: Path) -> None:
     background = "return getComputedStyle(document.body).backgroundColor"
-    with served(part) as address, chromium() as browser:
-        loaded(browser, address)
+    with serve_cube(part) as address, chromium() as browser:
+        load_page(browser, address)
         tiles = browser.run(TILES)
         assert [label for label, _, _ in tiles] == [
             "a · p 0.8 · m 4: 4 of 4 cells finished",
@@ -347,7 +347,7 @@ def test_the_page_shows_the_cube_fits_and_asks_nothing_while_hidden(part: Path) 
         for width, scheme, paper in ((1280, "dark", "rgb(20, 23, 28)"), (400, "light", "rgb(255, 255, 255)")):
             browser.resize(width)
             browser.prefer(scheme)
-            loaded(browser, address)
+            load_page(browser, address)
             assert browser.run("return document.documentElement.scrollWidth") <= width
             assert browser.run(background) == paper
             browser.run("document.getElementById('theme').click()")
@@ -508,10 +508,10 @@ def test_counts_are_those_of_all_cells(seed: int) -> None:
 # Time, objective and NMI of the cells of a cube, against the tables of the report.
 
 
-def test_scores_and_times_are_those_of_the_report(finished: Path) -> None:
-    cube = finished / "tiny.zarr"
+def test_scores_and_times_are_those_of_the_report(tiny_run: Path) -> None:
+    cube = tiny_run / "tiny.zarr"
     follower = Follower(cube)
-    *_, tiles, series = shown(follower)
+    *_, tiles, series = shown_parts(follower)
     scores = {
         (dataset, float(p or 0), model, m or 0): values_of_scores
         for (dataset, _, p, model), points in series.items()
@@ -542,7 +542,7 @@ def test_scores_and_times_are_those_of_the_report(finished: Path) -> None:
 GRID = make_plan(p=(0.8, 0.9))
 
 
-def partial(cell: Cell, start: int, stop: int) -> Solved:
+def solve_partly(cell: Cell, start: int, stop: int) -> Solved:
     labels = np.array([0, 1, 0, 1, 0], np.int16)
     solution = labels, np.zeros((2, 2)), np.ones(2)
     return Solved(Span(cell, start, stop), -np.arange(start, stop, dtype=float), start, *solution, 0.5, 0.1)
@@ -571,7 +571,7 @@ class Run:
         return iter(list(self.collector.left(GRID)))
 
     def solve(self, work: Span) -> None:
-        self.collector.take([partial(work.unit, work.start, work.stop)])
+        self.collector.take([solve_partly(work.unit, work.start, work.stop)])
 
     def fail(self, work: Span) -> None:
         for _ in range(ATTEMPTS):
@@ -580,7 +580,7 @@ class Run:
 
 @pytest.fixture
 def cube(tmp_path: Path) -> Path:
-    return empty(tmp_path, GRID)
+    return empty_cube(tmp_path, GRID)
 
 
 @pytest.fixture
@@ -589,7 +589,7 @@ def run(cube: Path) -> Iterator[Run]:
         yield Run(cube, stack)
 
 
-def shown(feed: Feed | Follower) -> tuple[Any, ...]:
+def shown_parts(feed: Feed | Follower) -> tuple[Any, ...]:
     """Return all that the page has of a board; a tile's best cell is any of several equal ones."""
     feed.update()
     while isinstance(feed, Follower) and feed.unread:
@@ -607,33 +607,33 @@ def test_the_board_of_a_run_is_that_of_its_files(
     work = run.start()
     run.solve(next(work))  # the baseline: a block of its own
     run.solve(next(work))
-    assert shown(run.feed)[1:4] == (1, 1, 1)
+    assert shown_parts(run.feed)[1:4] == (1, 1, 1)
     run.fail(next(work))
-    board = shown(run.feed)
+    board = shown_parts(run.feed)
     assert board[1:4] == (2, 0, 0)
     assert board[0] == read_status(cube).datasets
     assert board[0][0].done == 2
     assert board[0][0].failed == 1
     assert board[0][0].left == 2
-    assert board == shown(Follower(cube))
+    assert board == shown_parts(Follower(cube))
     run.solve(next(work))  # stays in the journal
-    before = shown(run.feed)
+    before = shown_parts(run.feed)
     work = run.start()  # earlier results are shown
-    after = shown(run.feed)
+    after = shown_parts(run.feed)
     assert after[0] == before[0] == read_status(cube).datasets
     assert after[5] == before[5]
     assert [rows[0][:7] for rows in after[4].values()] == [rows[0][:7] for rows in before[4].values()]
     monkeypatch.setattr(module, "CREDIT", -1.0)  # scores wait until they are paid for
     for span in work:
         run.solve(span)
-    unpaid = shown(run.feed)
+    unpaid = shown_parts(run.feed)
     assert unpaid[0] == read_status(cube).datasets  # counts never wait
     assert run.feed.unread > 0
     assert unpaid[5] == after[5]
     monkeypatch.setattr(module, "CREDIT", 1.0)
-    final = shown(run.feed)
+    final = shown_parts(run.feed)
     assert final[1:4] == (3, 0, 0)
-    assert final == shown(Follower(cube))
+    assert final == shown_parts(Follower(cube))
     assert run.feed.unread == 0
 
 
@@ -659,7 +659,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SNAPSHOT_SECONDS", 0.0)
 
 
-def looked(cube: Path) -> Follower:
+def follow(cube: Path) -> Follower:
     follower = Follower(cube)
     follower.update()
     return follower
@@ -669,9 +669,13 @@ def test_cells_that_wait_in_the_journal_are_seen(cube: Path, at_once: None) -> N
     generation, first = next_generation(cube), Cell("a", None, 0.9, 4, 0, "likelihood")
     HeadRecord(spec="s", node="n").write(generation.head, generation.files)
     with Journal(generation.journal, generation.files) as journal:
-        for part in (partial(first, 0, 2), partial(first, 2, 3), partial(replace(first, replicate=1), 0, 2)):
+        for part in (
+            solve_partly(first, 0, 2),
+            solve_partly(first, 2, 3),
+            solve_partly(replace(first, replicate=1), 0, 2),
+        ):
             journal.append(*to_record([part]))
-    follower = looked(cube)
+    follower = follow(cube)
     board = follower.board
     assert len(board.waiting) == 1
     assert len(board.open_blocks) == 1
@@ -688,12 +692,12 @@ def test_cells_that_wait_in_the_journal_are_seen(cube: Path, at_once: None) -> N
     assert len(board.waiting) == 0
     assert len(board.open_blocks) == 0
     assert board.scored == 2
-    assert not looked(cube).board.waiting  # the journal still has what is in the cube
+    assert not follow(cube).board.waiting  # the journal still has what is in the cube
     # a damaged journal is left to the next driver
     raw = bytearray(generation.journal.read_bytes())
     raw[60] ^= 255
     generation.journal.write_bytes(raw)
-    fresh = looked(cube).board
+    fresh = follow(cube).board
     assert fresh.waiting == {}
     assert fresh.scored == 2
 

@@ -143,7 +143,7 @@ cluster, number = Holder.cluster, 3
 '''
 
 
-def mine(attribute: str, **options: Any) -> MethodCall:
+def own_method(attribute: str, **options: Any) -> MethodCall:
     return MethodCall("mine", f"folder/mine.py:{attribute}", SOURCE, options)
 
 
@@ -158,7 +158,7 @@ def test_a_file_is_a_module_of_its_own() -> None:
     assert answer(method) == [0, 0]
     load(method)
     assert len(set(sys.modules) - before) == 1
-    assert answer(mine("cluster", shift=1)) == answer(mine("Holder.cluster", shift=1)) == [1, 1]
+    assert answer(own_method("cluster", shift=1)) == answer(own_method("Holder.cluster", shift=1)) == [1, 1]
     before = set(sys.modules)
     with pytest.raises(OSError, match="no licence"):
         load(MethodCall("mine", "broken.py:cluster", "import sys\nraise OSError('no licence')\n"))
@@ -173,10 +173,13 @@ def test_a_file_is_a_module_of_its_own() -> None:
         (MethodCall("a", "numpy:1st"), "found 'numpy:1st', expected a shipped method"),
         (MethodCall("a", "numpy.linalk:eig"), "found no module 'numpy.linalk', expected one that is"),
         (MethodCall("a", "mine.py:cluster"), "found mine.py without its text, expected a file that was read"),
-        (mine("clustr"), "found no 'clustr' in folder/mine.py, expected a function or a class (did you mean"),
-        (mine("number"), "found number, of type int, expected a function or a class"),
-        (mine("cluster", shft=1), "found option 'shft', expected one of shift (did you mean 'shift'?)"),
-        (mine("State"), "class State"),
+        (
+            own_method("clustr"),
+            "found no 'clustr' in folder/mine.py, expected a function or a class (did you mean",
+        ),
+        (own_method("number"), "found number, of type int, expected a function or a class"),
+        (own_method("cluster", shft=1), "found option 'shft', expected one of shift (did you mean 'shift'?)"),
+        (own_method("State"), "class State"),
     ],
 )
 def test_what_is_no_method_is_said(call: MethodCall, message: str) -> None:
@@ -199,7 +202,7 @@ def test_texts_and_versions_are_found(tmp_path: Path, monkeypatch: pytest.Monkey
     theirs, ours = (f"{name} {version(name)}" for name in ("scikit-learn", "sweep-clustering"))
     calls = ("sklearn.cluster:KMeans", "k-means", "spectral-links", "pckmeans", "json:loads")
     assert [version_of(MethodCall("a", text)) for text in calls] == [theirs, theirs, theirs, ours, ""]
-    assert version_of(mine("cluster")) == ""
+    assert version_of(own_method("cluster")) == ""
 
 
 # What a method gives, and the links that it takes.

@@ -74,7 +74,7 @@ os.wait()
 NOTE = b'[{"given": [], "objective": 1, "seconds": 0, "cpu_seconds": 0}, []]'
 
 
-def mine(act: str = "", *, value: str = "None", file: str = "mine", **settings: Any) -> MethodCall:
+def own_method(act: str = "", *, value: str = "None", file: str = "mine", **settings: Any) -> MethodCall:
     return MethodCall("mine", f"{file}.py:cluster", SOURCE, {"act": act, "value": value}, **settings)
 
 
@@ -84,7 +84,7 @@ def solve(methods: MethodProcess, call: MethodCall, key: str = "X", X: Any = X, 
 
 
 def ask(methods: MethodProcess, value: str, file: str = "mine", **more: Any) -> float:
-    return solve(methods, mine(value=value, file=file), **more).solution.objective  # type: ignore[return-value]
+    return solve(methods, own_method(value=value, file=file), **more).solution.objective  # type: ignore[return-value]
 
 
 PID, SUM, DRAW = "os.getpid()", "X.sum()", "np.random.random() + random.random()"
@@ -102,7 +102,7 @@ def methods(log: Path) -> Iterator[MethodProcess]:
 
 
 def test_the_process_stays_and_the_table_is_sent_once(methods: MethodProcess) -> None:
-    answer = solve(methods, mine())
+    answer = solve(methods, own_method())
     assert np.asarray(answer.solution.labels).tolist() == [0, 1, 0, 1]
     assert 0 < answer.seconds < 10
     assert 0 <= answer.cpu_seconds < 10
@@ -134,7 +134,7 @@ def test_what_a_method_prints_is_no_line_of_ours(methods: MethodProcess, log: Pa
     before = len(log.read_bytes())
     print_it = r"print('something to say\n\x1b[2Jred' + 'x' * 100_000); os.write(2, b'no end of line'); "
     print_it += r"sys.stderr.write('\rlast\n')"
-    solve(methods, mine(print_it))
+    solve(methods, own_method(print_it))
     wait_until(lambda: b"last" in log.read_bytes()[before:])
     lines = log.read_bytes()[before:].decode().splitlines()
     assert lines[0] == "[mine.py:cluster] something to say"
@@ -152,7 +152,7 @@ def test_what_is_no_answer_is_a_failure_with_a_traceback_of_its_own(methods: Met
         ("raise ValueError('no such value')", "ValueError: no such value$"),
     ):
         with pytest.raises(MethodFailed, match=f"^{cause}") as failed:
-            solve(methods, mine(act))
+            solve(methods, own_method(act))
         assert len(str(failed.value)) <= 500
         assert failed.value.traceback
     lines = failed.value.traceback.splitlines()
@@ -160,10 +160,10 @@ def test_what_is_no_answer_is_a_failure_with_a_traceback_of_its_own(methods: Met
     assert lines[:2] == ["Traceback (most recent call last):", f'  File "mine.py", line {number}, in cluster']
     assert lines[-1] == "ValueError: no such value"
     with pytest.raises(MethodFailed, match=r"^BadAnswer: objective: found inf, expected a finite") as failed:
-        solve(methods, mine(value="np.inf"))
+        solve(methods, own_method(value="np.inf"))
     assert failed.value.traceback == ""  # none of ours
     with pytest.raises(NoSolution, match=r"^links contradict$") as unsolved:
-        solve(methods, mine("raise NoSolution('links contradict')"))
+        solve(methods, own_method("raise NoSolution('links contradict')"))
     assert 0 < unsolved.value.seconds < 10  # type: ignore[attr-defined]
     wrong = MethodCall("mine", "mine.py:clustr", SOURCE)
     for ask_it, kind in ((methods.load, InputError), (lambda call: solve(methods, call), MethodFailed)):
@@ -191,7 +191,7 @@ def test_a_process_that_dies_or_hangs_is_ended_and_replaced(
 ) -> None:
     before, started = int(ask(methods, PID)), time.monotonic()
     with pytest.raises(TimeLimit if how == LATE else MethodFailed, match=f"^{how}$"):
-        solve(methods, mine(act, **{"time_limit": 0.2} if how == LATE else {}))
+        solve(methods, own_method(act, **{"time_limit": 0.2} if how == LATE else {}))
     assert time.monotonic() - started < 20
     assert not psutil.pid_exists(before)
     assert ask(methods, SUM) == X.sum()  # the table was sent again
@@ -201,7 +201,7 @@ def test_only_the_process_that_was_called_answers(methods: MethodProcess, log: P
     expected = [ask(methods, DRAW, seed=seed) for seed in range(4)]
     before, draws = log.read_text().count(FORKED), []
     for seed in range(4):
-        answer = solve(methods, mine(f"os.fork() or time.sleep({seed % 2 / 5})")).solution
+        answer = solve(methods, own_method(f"os.fork() or time.sleep({seed % 2 / 5})")).solution
         assert np.asarray(answer.labels).tolist() == [0, 1, 0, 1]
         draws.append(ask(methods, DRAW, seed=seed))
     assert draws == expected
@@ -213,14 +213,14 @@ def test_what_is_written_into_the_connection_is_no_answer(methods: MethodProcess
     # one of the huge replies has the number of the call
     for text in ("b'hello'", *(f"reply({Kind.SOLVED:d}, {number}, b'[]', 2**40)" for number in range(3))):
         with pytest.raises(MethodFailed, match=f"^{SPOILT}$"):
-            solve(methods, mine(f"write({text})"))
+            solve(methods, own_method(f"write({text})"))
     assert not psutil.pid_exists(pid)
     # a reply in due form: of another call, and of this one with more after it
     for text in (f"reply({Kind.SOLVED:d}, 99, {NOTE!r}, 0)", f"reply({Kind.SOLVED:d}, 1, {NOTE!r}, 0, b'x')"):
         with MethodProcess() as other_methods, pytest.raises(MethodFailed, match=f"^{SPOILT}$"):
-            solve(other_methods, mine(f"write({text}); {HANG}", time_limit=5.0))
+            solve(other_methods, own_method(f"write({text}); {HANG}", time_limit=5.0))
     late = "threading.Thread(target=lambda: (time.sleep(0.2), write(b'too late'))).start()"
-    solve(methods, mine(late))
+    solve(methods, own_method(late))
     time.sleep(0.3)
     assert ask(methods, SUM) == X.sum()  # bytes that came after an answer spoil no other call
 
@@ -230,13 +230,13 @@ def test_what_is_written_into_the_connection_is_no_answer(methods: MethodProcess
 def test_daemons_of_a_method_end_with_it(tmp_path: Path, end: str) -> None:
     output = tmp_path / "log"
     with output.open("wb") as log, MethodProcess(output=log.fileno()) as methods:
-        solve(methods, mine(DAEMON))
+        solve(methods, own_method(DAEMON))
         wait_until(lambda: output.read_text().endswith("\n"))
         daemon = psutil.Process(int(output.read_text().split()[-1]))
         assert output.read_text() == f"[mine.py:cluster] daemon {daemon.pid}\n"
         if end == "killed":
             with pytest.raises(TimeLimit):
-                solve(methods, mine(HANG, time_limit=0.2))
+                solve(methods, own_method(HANG, time_limit=0.2))
             daemon.wait(10)
     assert not daemon.is_running()
     assert output.read_text().count(LEFT) == (end == "closed")
@@ -267,8 +267,8 @@ def test_only_so_many_processes_are_kept(monkeypatch: pytest.MonkeyPatch) -> Non
     assert not any(map(psutil.pid_exists, (*turns[0], last)))
     monkeypatch.setattr(process, "MOST_PROCESSES", 16)
     calls = [MethodCall("one", "ward"), MethodCall("two", "k-means")]
-    assert processes_kept([*calls, *(mine(file=f"a{number}") for number in (0, 1, 2, 0))]) == 4
-    assert processes_kept([mine(file=f"a{number}") for number in range(99)]) == 16
+    assert processes_kept([*calls, *(own_method(file=f"a{number}") for number in (0, 1, 2, 0))]) == 4
+    assert processes_kept([own_method(file=f"a{number}") for number in range(99)]) == 16
 
 
 PARENT = """
@@ -325,7 +325,7 @@ def test_a_call_that_writes_into_its_arguments_fails_and_the_next_has_the_true_t
 ) -> None:
     before = int(ask(methods, PID))
     with pytest.raises(MethodFailed, match=f"^wrote into {name}") as failed:
-        solve(methods, mine(act))
+        solve(methods, own_method(act))
     assert "X.copy()" in failed.value.cause
     assert not psutil.pid_exists(before)
     assert ask(methods, SUM) == X.sum()
@@ -334,13 +334,13 @@ def test_a_call_that_writes_into_its_arguments_fails_and_the_next_has_the_true_t
 @pytest.mark.parametrize("act", ["X.shape = (2, 4)", "X.dtype = np.int64", "X.strides = (8, 8)"])
 def test_what_a_call_does_to_the_array_is_not_seen_by_the_next(methods: MethodProcess, act: str) -> None:
     with suppress(MethodFailed):  # two labels for four samples
-        solve(methods, mine(act))
+        solve(methods, own_method(act))
     assert ask(methods, "X[1].sum() + X.shape[0] * 100 + X.dtype.itemsize * 1000") == 8405
     assert ask(methods, SUM) == X.sum()
 
 
 def test_what_writes_after_its_call_has_ended_changes_no_other_call(methods: MethodProcess) -> None:
-    solve(methods, mine(POKE_LATER))
+    solve(methods, own_method(POKE_LATER))
     before = int(ask(methods, PID))
     time.sleep(0.5)
     assert ask(methods, SUM) == X.sum()
@@ -349,7 +349,7 @@ def test_what_writes_after_its_call_has_ended_changes_no_other_call(methods: Met
 
 def test_a_table_that_is_as_it_was_after_a_call_is_good(methods: MethodProcess) -> None:
     before = int(ask(methods, PID))
-    solve(methods, mine(POKE_BACK))
+    solve(methods, own_method(POKE_BACK))
     assert ask(methods, SUM) == X.sum()
     assert int(ask(methods, PID)) == before
 
@@ -364,15 +364,15 @@ def test_a_list_among_the_options_is_new_in_each_call(methods: MethodProcess) ->
 
 
 def test_a_method_that_keeps_its_contract_has_no_breach() -> None:
-    report = check(mine("import warnings; warnings.warn('no output of mine')"), "links")
+    report = check(own_method("import warnings; warnings.warn('no output of mine')"), "links")
     assert report.breaches == ()
     assert report.version == ""
     assert [(case.instance, case.clusters) for case in report.outcomes] == [("links", 3), ("no links", 3)]
-    report = check(mine("raise NoSolution('never')"), "links")
+    report = check(own_method("raise NoSolution('never')"), "links")
     assert report.breaches == ()
     assert {outcome.note for outcome in report.outcomes} == {"never"}
     # a method that uses nothing gets nothing
-    counting = mine(value="float(len(must_link) + (accuracy is not None))")
+    counting = own_method(value="float(len(must_link) + (accuracy is not None))")
     for uses, objectives in (("nothing", [0.0]), ("links", [10.0, 1.0])):
         assert [case.objective for case in check(counting, uses).outcomes] == objectives  # type: ignore[arg-type]
 
@@ -387,5 +387,5 @@ def test_breaches_are_named() -> None:
         ("os.fork() or time.sleep(99)", "None", "leaves processes running", "1 time: processes that"),
         ("len(must_link) or time.sleep(60)", "None", "too slow", "longer than its time limit of 2 s"),
     ):
-        breaches = check(mine(act, value=value, time_limit=2.0), "links").breaches
+        breaches = check(own_method(act, value=value, time_limit=2.0), "links").breaches
         assert any(words in breach.cause for breach in breaches if breach.what == kind), kind

@@ -31,7 +31,7 @@ from sweep_clustering.storage.runfolder.lease import Cancelled, Lease
 
 
 @pytest.fixture
-def held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lease]:
+def foreign_lease(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lease]:
     """Yield a lease whose holder seems to be on another machine, so that only heartbeats show it."""
     monkeypatch.setattr("sweep_clustering.storage.runfolder.lease.BEAT_EVERY", 0.05)
     with Lease.acquire(tmp_path / "tiny.zarr") as lease:
@@ -42,20 +42,22 @@ def held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lease]:
         yield lease
 
 
-def test_a_holder_elsewhere_is_asked_and_waited_for(held: Lease) -> None:
+def test_a_holder_elsewhere_is_asked_and_waited_for(foreign_lease: Lease) -> None:
     messages, lost = list[str](), Event()
-    held._on_lost = lambda why: lost.set()
+    foreign_lease._on_lost = lambda why: lost.set()
     with ThreadPoolExecutor() as pool:
-        ended = pool.submit(lambda: (lost.wait(60), held.release()))
-        cancel(held.cube, messages.append)
+        ended = pool.submit(lambda: (lost.wait(60), foreign_lease.release()))
+        cancel(foreign_lease.cube, messages.append)
         ended.result()
     with pytest.raises(Cancelled):
-        held.check()
-    assert messages[0] == f"waiting for {held.holder} to end".replace(held.holder.process.host, "far")
+        foreign_lease.check()
+    assert messages[0] == f"waiting for {foreign_lease.holder} to end".replace(
+        foreign_lease.holder.process.host, "far"
+    )
     # left for every head (tests/trials/test_partitions.py has some that obey), until a submit takes it back
-    run, folder = RunFolder(held.cube), held.cube.parent
+    run, folder = RunFolder(foreign_lease.cube), foreign_lease.cube.parent
     assert StopRequest.read(run.stop) is not None
-    with Lease.acquire(held.cube) as lease, pytest.raises(Cancelled):
+    with Lease.acquire(foreign_lease.cube) as lease, pytest.raises(Cancelled):
         lease.check()
     line = ("submit", write_spec(folder), "--workers", 0, "--results", folder)
     assert sweep(*line, "--only", "iris/unsupervised").exit_code == 0
@@ -63,18 +65,18 @@ def test_a_holder_elsewhere_is_asked_and_waited_for(held: Lease) -> None:
 
 
 def test_a_holder_that_does_not_obey_is_named_and_one_without_heartbeat_is_dead(
-    held: Lease, monkeypatch: pytest.MonkeyPatch
+    foreign_lease: Lease, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cancelling, "POLL_SECONDS", 0.05)
     with monkeypatch.context() as patched:
         patched.setattr(cancelling, "END_SECONDS", 0.3)
         with pytest.raises(CannotCancel, match=r"still running after 0 s, .* to end: process .* on far"):
-            cancel(held.cube, list[str]().append)
+            cancel(foreign_lease.cube, list[str]().append)
     monkeypatch.setattr(cancelling, "PATIENCE", 0.5)
     monkeypatch.setattr(Lease, "beat", lambda lease: None)
     time.sleep(0.2)
     messages = list[str]()
-    cancel(held.cube, messages.append)
+    cancel(foreign_lease.cube, messages.append)
     assert any("no heartbeat for" in line for line in messages)
 
 

@@ -18,7 +18,7 @@ import zarr
 from cubes import toy
 from cubes.writer import next_generation
 from processes.commandline import sweep
-from processes.other_user import SOMEBODY, STRANGER, needs_root, open_folder, user
+from processes.other_user import SOMEBODY, STRANGER, as_user, needs_root, open_folder
 from processes.sweeping import TINY, run, write_spec
 
 from sweep_clustering.pipeline.jobs.queues import CommandFailed, Queue
@@ -101,11 +101,11 @@ def test_the_lease_tells_who_runs_and_the_newer_file_who_waits() -> None:
 
 
 @needs_root
-def test_another_user_of_the_group_sees_the_cube_and_is_told_whose_the_run_is(finished: Path) -> None:
+def test_another_user_of_the_group_sees_the_cube_and_is_told_whose_the_run_is(tiny_run: Path) -> None:
     with open_folder() as folder:
         cube, run = folder / "tiny.zarr", folder / "tiny.run"
-        shutil.copytree(finished / "tiny.zarr", cube)
-        shutil.copytree(finished / "tiny.run", run)
+        shutil.copytree(tiny_run / "tiny.zarr", cube)
+        shutil.copytree(tiny_run / "tiny.run", run)
         store, (block, second, *_) = BlockStore(cube), read_manifest(cube).plans["iris"].blocks()
         store.clear(block, "status")
         store._write(block, "status", np.full(block.n_cells, FAILED, np.int8))
@@ -114,7 +114,7 @@ def test_another_user_of_the_group_sees_the_cube_and_is_told_whose_the_run_is(fi
             os.chown(path, SOMEBODY, SOMEBODY)
         cell = next(iter(block.cells()))
         State(cube, Follower(cube)).document()  # this imports modules that may lie where only this user reads
-        with user(STRANGER):
+        with as_user(STRANGER):
             results = {words: sweep(words, cube) for words in ("status", "why", "cancel", "repair", "logs")}
             results["why cell"] = sweep("why", cube, cell)
             results["checksums"] = sweep("verify", cube, "--checksums")
@@ -130,30 +130,30 @@ def test_another_user_of_the_group_sees_the_cube_and_is_told_whose_the_run_is(fi
 
 
 @pytest.fixture
-def begun(tmp_path: Path) -> Path:
+def begun_run(tmp_path: Path) -> Path:
     """Return the path of a cube that is not there yet, with a run directory."""
     cube = tmp_path / "a.zarr"
     (RunFolder(cube).make() / "jobs").mkdir()
     return cube
 
 
-def test_a_job_s_log_by_number_and_by_name(begun: Path) -> None:
-    jobs = begun.with_name("a.run") / "jobs"
+def test_a_job_s_log_by_number_and_by_name(begun_run: Path) -> None:
+    jobs = begun_run.with_name("a.run") / "jobs"
     (jobs / "sweep-a-0b1c-1-1.err").write_text("of another\n")
     (jobs / "sweep-a-0b1c-1-1.out").touch()  # empty: left out where there is a fuller one
-    assert find_logs(begun, job="1") == [jobs / "sweep-a-0b1c-1-1.err"]
+    assert find_logs(begun_run, job="1") == [jobs / "sweep-a-0b1c-1-1.err"]
     for name in ("sweep-a-0b1c-0-12.err", "sweep-a-0b1c-0.e12", "sweep-a-0b1c-0-12.out"):
         (jobs / name).write_text("words\n")
         for job in ("12", "sweep-a-0b1c-0", "sweep-a-0b1c-0-3"):  # number, job, a worker of it
-            assert find_logs(begun, job=job) == [jobs / name]
+            assert find_logs(begun_run, job=job) == [jobs / name]
         with pytest.raises(InputError, match="one of the worker jobs 1, 12"):
-            find_logs(begun, job="2")
+            find_logs(begun_run, job="2")
         (jobs / name).unlink()
 
 
-def test_worker_jobs_are_listed_with_how_they_ended(begun: Path) -> None:
-    assert sweep("logs", begun, "--job").stdout == "no worker job is recorded\n"
-    logs = begun.with_name("a.run") / "jobs"
+def test_worker_jobs_are_listed_with_how_they_ended(begun_run: Path) -> None:
+    assert sweep("logs", begun_run, "--job").stdout == "no worker job is recorded\n"
+    logs = begun_run.with_name("a.run") / "jobs"
     for name in ("sweep-a-0b1c-1-9.err", "sweep-a-0b1c-1-103.err", "sweep-a-0b1c-0-101.err"):
         (logs / name).write_text("words\n")
     lost = [
@@ -165,30 +165,30 @@ def test_worker_jobs_are_listed_with_how_they_ended(begun: Path) -> None:
     ]
     running = records.JobRecord(name="sweep-a-0b1c-0", job="101", node="n1", state="running", workers=1)
     jobs = records.JobList(n_jobs=2, jobs=(running,), n_lost=2, lost=tuple(lost), at=0.0, excluded=("n2",))
-    with Lease.acquire(begun) as lease:
+    with Lease.acquire(begun_run) as lease:
         records.HeadRecord(spec="s", at=time.time()).write(lease.generation.head)
         jobs.write(lease.generation.jobs)
-        assert sweep("why", begun).stdout.splitlines() == [
+        assert sweep("why", begun_run).stdout.splitlines() == [
             "no cell is marked failed",
             "excluded nodes, on which jobs died: n2",
             "a worker job died at once: exit code 7; the last is job 102 on n2",
             "a worker job was lost: time limit; the last is job 103 on n1",
         ]
-        lines = sweep("logs", begun, "--job").stdout.splitlines()
+        lines = sweep("logs", begun_run, "--job").stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["9", "101", "102", "103"]
     assert "ended in an earlier run, or forgotten" in lines[0]
     assert re.fullmatch(rf"101 +n1 +running +{logs}/sweep-a-0b1c-0-101.err", lines[1])
     assert re.fullmatch(r"102 +n2 +died at once: exit code 7 +no log", lines[2])
-    assert "  running when the run ended  " in sweep("logs", begun, "--job").stdout
-    assert len(sweep("why", begun).stdout.splitlines()) == 3, "no node is excluded any more"
+    assert "  running when the run ended  " in sweep("logs", begun_run, "--job").stdout
+    assert len(sweep("why", begun_run).stdout.splitlines()) == 3, "no node is excluded any more"
 
 
 def test_what_a_log_holds_does_nothing_to_a_terminal_and_lines_stay_whole(
-    begun: Path, monkeypatch: pytest.MonkeyPatch
+    begun_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runs, "POLL_SECONDS", 0.01)
-    log = begun.with_name("a.run") / "log"
-    lease = Lease.acquire(begun)
+    log = begun_run.with_name("a.run") / "log"
+    lease = Lease.acquire(begun_run)
 
     def write() -> None:
         for part in (b"a\x1b[2J \xc3", b"\xa9\n", b"the end"):
@@ -199,27 +199,27 @@ def test_what_a_log_holds_does_nothing_to_a_terminal_and_lines_stay_whole(
 
     writer = threading.Thread(target=write)
     writer.start()
-    text = list(follow(log, begun, lines=5))
+    text = list(follow(log, begun_run, lines=5))
     writer.join()
     assert "".join(text) == "a\\x1b[2J é\nthe end\n"  # though the log was not there at first
     assert all(part.endswith("\n") for part in text)
-    assert "".join(follow(log, begun, lines=1)) == "the end\n"
+    assert "".join(follow(log, begun_run, lines=1)) == "the end\n"
     log.write_text("".join(f"line {number}\n" for number in range(100_000)))
     assert last_lines(log, 2) == ["line 99998", "line 99999"]
-    assert [len(last_lines(path, n)) for path, n in ((log, 0), (log, 2000), (begun, 3))] == [0, 2000, 0]
+    assert [len(last_lines(path, n)) for path, n in ((log, 0), (log, 2000), (begun_run, 3))] == [0, 2000, 0]
 
 
 def test_following_ends_when_the_head_has_left_the_queue_without_a_word(
-    begun: Path, monkeypatch: pytest.MonkeyPatch
+    begun_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     silence = CommandFailed(["squeue"], "no answer")
     answers = Mock(side_effect=["pending", None, "pending", None, silence, None, None])
     monkeypatch.setattr(runs, "POLL_SECONDS", 0.01)
     monkeypatch.setattr(runs, "QUEUE_SECONDS", 0.0)
     monkeypatch.setattr(Queue, "other_head", answers)
-    run = RunFolder(begun)
+    run = RunFolder(begun_run)
     records.Submission(system="slurm", job="12", host="here", at=1.0).write(run.submission)
-    text = "".join(follow(run.log, begun, lines=5))
+    text = "".join(follow(run.log, begun_run, lines=5))
     assert text.startswith("the head, job 12, has left the queue without running")
     assert str(run.head_log) in text
     assert answers.call_count == 7
@@ -312,20 +312,20 @@ SMALL = SMALL.replace("[0.8, 1.0]", "[0.8]").replace(', "1N"]', "]").replace('"u
 SOLVE = tasks.run_cell
 
 
-def failing(error: Exception) -> Callable[[Science, Span, Source], Solved]:
+def failing_solver(error: Exception) -> Callable[[Science, Span, Source], Solved]:
     """Return a solver that does not solve two cells."""
 
-    def picky(science: Science, work: Span, source: Source) -> Solved:
+    def solve_some(science: Science, work: Span, source: Source) -> Solved:
         if work.unit in CELLS:
             raise error
         return SOLVE(science, work, source)
 
-    return picky
+    return solve_some
 
 
 def test_a_failed_cell_its_log_and_the_command_that_runs_it_alone(tmp_path: Path) -> None:
     spec, cube = write_spec(tmp_path, SMALL), tmp_path / "tiny.zarr"
-    with patch.object(tasks, "run_cell", failing(FloatingPointError("no such luck"))):
+    with patch.object(tasks, "run_cell", failing_solver(FloatingPointError("no such luck"))):
         assert run(spec, tmp_path) == 3
     why = sweep("why", cube, CELLS[0])
     assert why.exit_code == 0, why.output
@@ -368,7 +368,7 @@ FORGED = "2026-01-01 00:00:00,000 INFO sweep_clustering.pipeline.run.head: 6 of 
     ids=["forged", "long"],
 )
 def test_a_cause_is_one_line_wherever_it_is_shown(tmp_path: Path, error: Exception) -> None:
-    with patch.object(tasks, "run_cell", failing(error)):
+    with patch.object(tasks, "run_cell", failing_solver(error)):
         submitted = sweep("submit", write_spec(tmp_path, SMALL), "--results", tmp_path, "--workers", 0)
     assert submitted.exit_code == 3
     cube, cause = tmp_path / "tiny.zarr", cause_of(error)

@@ -128,7 +128,7 @@ def test_a_cube_with_nothing_done_gives_a_page(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def small_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write a page of two tables and a figure with hostile names."""
     folder = tmp_path_factory.mktemp("html")
     row = {"dataset": HOSTILE, "p": 0.9, "m": 10, "model": "posterior", "score": "nmi", "n": 1, "mean": 0.5}
@@ -142,8 +142,8 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_hostile_names_are_text_and_styles_that_repeat_are_classes(small: Path) -> None:
-    page = small.read_text(encoding="utf-8")
+def test_hostile_names_are_text_and_styles_that_repeat_are_classes(small_page: Path) -> None:
+    page = small_page.read_text(encoding="utf-8")
     assert "<img" not in page
     assert page.count("</script>") == 1
     assert page.count("&lt;img src=x onerror=alert(1)&gt; $x_{$ &amp;") >= 8
@@ -167,7 +167,7 @@ def test_a_figure_in_the_page_has_ids_of_its_own_and_colours_by_variable() -> No
     assert inline(f"{head}{drawn}{text}", "nmi") == f"<svg><g/>{expected}{text}"
 
 
-def drawn(folder: Path, texts: list[str], start: float = -1) -> str:
+def draw_line(folder: Path, texts: list[str], start: float = -1) -> str:
     """Draw a line with words on its points, without those before the start, and bars of every hatch."""
     with house_style():
         figure = Figure()
@@ -181,12 +181,12 @@ def drawn(folder: Path, texts: list[str], start: float = -1) -> str:
 
 
 def test_each_point_has_its_words_hatches_are_small_and_files_always_the_same(tmp_path: Path) -> None:
-    svg, _ = (drawn(tmp_path / name, ["first", '<b> & "q" </b>', "third"]) for name in "ab")
+    svg, _ = (draw_line(tmp_path / name, ["first", '<b> & "q" </b>', "third"]) for name in "ab")
     titles = re.findall(r"<use [^<>]*><title>([^<>]*)</title></use>", svg)
     assert titles == ["first", "&lt;b&gt; &amp; &quot;q&quot; &lt;/b&gt;", "third"]
     assert "tip-" not in svg
     # a point beyond the figure leaves all without words
-    assert "<title>" not in drawn(tmp_path / "beyond", ["a", "b", "c"], 1.5)
+    assert "<title>" not in draw_line(tmp_path / "beyond", ["a", "b", "c"], 1.5)
     for suffix in SUFFIXES:
         first, second = ((tmp_path / name / f"figure.{suffix}").read_bytes() for name in "ab")
         assert first == second != b""
@@ -273,8 +273,8 @@ def test_the_browser_shows_every_figure_and_has_nothing_to_complain_of(report: R
 
 
 @pytest.mark.slow
-def test_a_page_is_sorted_copied_saved_and_printed(small: Path, browser: Page) -> None:
-    browser.open(small)
+def test_a_page_is_sorted_copied_saved_and_printed(small_page: Path, browser: Page) -> None:
+    browser.open(small_page)
     # texts that would be copied or saved are kept instead
     browser.run(
         """window.copied = []; window.saved = [];

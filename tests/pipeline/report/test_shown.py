@@ -19,10 +19,10 @@ import zarr
 from contests import BASE, OFFSETS, cell, contest, table
 from cubes import toy
 from cubes.reported import content, make, tables
-from designed import designed, written
-from golden import figure_text, stable
+from designed import designed_cells, written_m
+from golden import figure_text, stable_text
 from matplotlib.figure import Figure
-from searched import SEARCHES, other_shapes, searched
+from searched import SEARCHES, other_shapes, search_draws
 
 from sweep_clustering.pipeline.report import compare, effort, scores, variants, winners, write
 from sweep_clustering.pipeline.report.cell import CellFigure, draw_matrix
@@ -47,18 +47,18 @@ CURVES = {"uniform": (0.2, 0.4, 0.6), "active": (0.4, 0.5, 0.7), "biased": (0.1,
 CROSSING = {"uniform": (0.2, 0.4, 0.6), "active": (0.4, 0.5, 0.5), "biased": (0.1, 0.2, 0.6)}
 
 
-def of(section: str, view: Content) -> Iterator[str]:
+def section_lines(section: str, view: Content) -> Iterator[str]:
     """Yield words, tables and figures of a section; it is empty where it has no place."""
     (declared,) = (candidate for candidate in write.sections(view) if candidate.key == section)
     parts = list(declared.parts)
-    lines = [*said(parts)]
+    lines = [*section_words(parts)]
     for name, figure, caption in (part for part in parts if isinstance(part, tuple)):
-        lines += [f"## {name}: {caption}", drawn(figure)]
+        lines += [f"## {name}: {caption}", drawing(figure)]
     yield f"# {declared.title}" if lines else f"no {section}"
     yield from lines
 
 
-def said(parts: Iterable[Part]) -> Iterator[str]:
+def section_words(parts: Iterable[Part]) -> Iterator[str]:
     """Yield words and tables of a section, up to its figures."""
     before = list(takewhile(lambda part: not isinstance(part, tuple), parts))
     yield from (part for part in before if isinstance(part, str))
@@ -71,11 +71,11 @@ def said(parts: Iterable[Part]) -> Iterator[str]:
         yield part_table.note
 
 
-def drawn(figure: Figure | None) -> str:
+def drawing(figure: Figure | None) -> str:
     return "no figure" if figure is None else figure_text(figure)
 
 
-def narrow(lines: Iterator[str], width: int) -> Iterator[str]:
+def narrow_lines(lines: Iterator[str], width: int) -> Iterator[str]:
     for line in lines:
         assert len(line) <= width
         yield line
@@ -87,13 +87,13 @@ def files(tables_by_name: dict[str, pd.DataFrame]) -> Iterator[str]:
         yield rows.to_csv(index=False)
 
 
-def standing(cells: pd.DataFrame, *sections: str) -> Iterator[str]:
+def ranks(cells: pd.DataFrame, *sections: str) -> Iterator[str]:
     view = content(cells)
     yield from winners.headline(view.ranked)
-    yield from (line for section in sections or ("winners",) for line in of(section, view))
+    yield from (line for section in sections or ("winners",) for line in section_lines(section, view))
 
 
-def permuted(values: np.ndarray, seed: int = 0) -> np.ndarray:
+def permute(values: np.ndarray, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).permutation(values)
 
 
@@ -144,13 +144,13 @@ def robust(second: str, accuracies: tuple[float, ...] = (0.7, 1.0)) -> pd.DataFr
 
 
 def design(cells: pd.DataFrame, *names: str) -> Iterator[str]:
-    view = content(cells, written=written(*names))
+    view = content(cells, written=written_m(*names))
     yield from variants.design_headline(view.designs)
-    yield from (*of("designs", view), *files(variants.design_files(view.designs)))
+    yield from (*section_lines("designs", view), *files(variants.design_files(view.designs)))
 
 
-def crossing() -> pd.DataFrame:
-    cells = designed(
+def crossing_curves() -> pd.DataFrame:
+    cells = designed_cells(
         lambda design, x, unit: CROSSING[design][round(2 * x) - 1],
         accuracies=(0.8, 0.9),
         designs=tuple(CROSSING),
@@ -168,22 +168,22 @@ def noisy(design: str, x: float, unit: int) -> float:
     return level(design, x, unit) + 0.02 * (unit - 1.5) * (design == "active")
 
 
-def rising(design: str, x: float, unit: int) -> float:
+def rising_curve(design: str, x: float, unit: int) -> float:
     return (0.4 + 0.01 * unit if design == "active" else 0.2) * x
 
 
 def search(cells: pd.DataFrame) -> Iterator[str]:
     view = content(cells)
     view.__dict__["searches"] = compared_searches(cells, SEARCHES)
-    yield from of("searches", view)
+    yield from section_lines("searches", view)
 
 
-def scored(*plans: DatasetPlan, sections: tuple[str, ...]) -> Iterator[str]:
+def score_lines(*plans: DatasetPlan, sections: tuple[str, ...]) -> Iterator[str]:
     cells, summary, named = tables(*plans)
     manifest = SimpleNamespace(plans=named)
     parts = {"written": written_counts(named, [AnnotationCount("0.5N"), AnnotationCount("1N")])}
     view = content(cells, summary=summary, manifest=manifest, tree=toy.tree(*plans), **parts)
-    yield from (line for section in sections for line in of(section, view))
+    yield from (line for section in sections for line in section_lines(section, view))
 
 
 def held_out() -> Iterator[str]:
@@ -204,13 +204,13 @@ def held_out() -> Iterator[str]:
     # the order is that of these rows, and not that of m
     choices = view.choices.set_index("m").loc[[12, 24, 5]].reset_index()
     view.__dict__.update(choices=choices, predictions=choices.assign(model="posterior"))
-    yield from of("choices", view)
+    yield from section_lines("choices", view)
     (axes,) = scores.draw_choices(choices, view.written).axes  # type: ignore[union-attr]
     for bars in axes.containers:
         yield f"{bars.get_label()}: {[float(bar.get_height()) for bar in bars.patches]}"
 
 
-def compared() -> Iterator[str]:
+def comparisons() -> Iterator[str]:
     usual = {"score": "nmi", "dataset": "iris", "p": 0.9, "m": 10, "model": "posterior", "n_cells": 3}
     usual |= {"n": 3, "difference": 0.25, "se": 0.05}
     baseline = {"p": np.nan, "m": pd.NA, "model": "unsupervised", "difference": -0.5, "se": np.nan}
@@ -218,7 +218,7 @@ def compared() -> Iterator[str]:
     shapes = [{"model": model} for model in ("posterior", "posterior-full", "unsupervised-diagonal")]
     for changes in (several, [baseline], shapes, [{"n_cells": 0}], [{**baseline, "n_cells": 0}]):
         rows = pd.DataFrame([usual | change for change in changes]).astype({"m": "Int64"})
-        yield drawn(compare.draw_differences(rows, "NMI", {("iris", 20): "1N"}))
+        yield drawing(compare.draw_differences(rows, "NMI", {("iris", 20): "1N"}))
 
 
 THEIRS = """p,n_clusters,m,model,metric,value
@@ -241,7 +241,7 @@ uci,wine
 GOOD = "0.8,2,100,posterior,nmi,0.5"
 
 
-def typed() -> Iterator[str]:
+def input_problems() -> Iterator[str]:
     """Yield the problems of wrong tables of published values."""
     head = THEIRS.split("\n")[0]
     for text in (
@@ -263,7 +263,7 @@ def typed() -> Iterator[str]:
             yield from (str(problem).replace(folder, "FOLDER") for problem in caught.value.problems)
 
 
-def judged() -> Iterator[str]:
+def verdicts() -> Iterator[str]:
     """Yield verdicts at and beyond 2·√2 standard errors, of values equal as printed, and of missing ones."""
     cases = [(0.50, 0.01, "0.5282"), (0.50, 0.01, "0.5283"), (0.50, 0.01, "0.4717"), (0.99999, 0.0, "1.0000")]
     cases += [(0.00004, 0.00001, "0.0000"), (0.99, 0.0, "1.0000"), (0.50, np.nan, "0.5000")]
@@ -282,10 +282,10 @@ def judged() -> Iterator[str]:
     printed = [(p, k, m, model, "nmi", float(text), len(text[2:])) for k, p, m, model, text in places]
     theirs = pd.DataFrame(printed, columns=list(scores.PUBLISHED))
     plans |= {"iris": toy.plan("iris", n_clusters=last), "again": replace(plans[names[-1]], name="again")}
-    yield from of("against", content(compared=scores.compare(summary, plans, theirs)))
+    yield from section_lines("against", content(compared=scores.compare(summary, plans, theirs)))
 
 
-def asked(**more: object) -> Any:
+def manifest_of(**more: object) -> Any:
     """Return a stand-in for the manifest of a cube whose sweep file has other tables."""
     grid = {"datasets": [{"name": "iris", "scale": "none"}]}
     spec = toy.sweep({"name": "a", "seed": 7, "grid": grid, "search": {"generations": 3}, **more})
@@ -295,26 +295,26 @@ def asked(**more: object) -> Any:
 def settings() -> Iterator[str]:
     """Yield differences of sweep files: defaults, absent tables, data sets, searches, seeds and data."""
 
-    def searched(**searches: dict[str, object]) -> Any:
-        return asked(search=[{"name": name, **keys} for name, keys in searches.items()])
+    def search_draws(**searches: dict[str, object]) -> Any:
+        return manifest_of(search=[{"name": name, **keys} for name, keys in searches.items()])
 
-    first, grid = asked(), {"datasets": [{"name": "wine", "scale": "none"}]}
+    first, grid = manifest_of(), {"datasets": [{"name": "wine", "scale": "none"}]}
     short, long = {"generations": 3}, {"generations": 9}
-    several = searched(short=short, far=long)
+    several = search_draws(short=short, far=long)
     for a, b in (
         (first, first),
-        (first, asked(search={"generations": 3, "proportions": "free", "feature_weight": 0.5})),
-        (first, asked(stop={"risk": 0.05})),
-        (first, asked(seed=8)),
-        (first, asked(grid=grid)),
+        (first, manifest_of(search={"generations": 3, "proportions": "free", "feature_weight": 0.5})),
+        (first, manifest_of(stop={"risk": 0.05})),
+        (first, manifest_of(seed=8)),
+        (first, manifest_of(grid=grid)),
         (first, several),
         (several, first),
-        (searched(short=short, long=long), searched(short={**short, "offspring": 4}, longer=long)),
+        (search_draws(short=short, long=long), search_draws(short={**short, "offspring": 4}, longer=long)),
     ):
         yield from ("---", *compare.differences(a, b))
 
 
-def took() -> Iterator[str]:
+def time_lines() -> Iterator[str]:
     """Yield restarts, times and gaps of cells that a rule ended, of one restart, and of a method."""
     row = {"dataset": "d", "model": "posterior", "status": "done", "restarts_done": 4, "unseen_mass": np.nan}
     row |= {"search": np.nan}
@@ -331,14 +331,14 @@ def took() -> Iterator[str]:
         content(cells.assign(hits=0, seconds=np.nan), **nothing),
         content(cells, all_cells=searches, chosen={"search": "quick"}, **nothing),
     ):
-        yield from (*said(effort.restarts(view)), *said(effort.times(view)))
+        yield from (*section_words(effort.restarts(view)), *section_words(effort.times(view)))
     for some_cells in (cells, cells.assign(hits=0, seconds=np.nan)):
-        yield from (drawn(effort.draw_chances(some_cells)), drawn(effort.draw_times(some_cells)))
+        yield from (drawing(effort.draw_chances(some_cells)), drawing(effort.draw_times(some_cells)))
     many = pd.DataFrame([row | {"restarts_done": 40, "hits": 10}])
     gaps = pd.DataFrame([{"dataset": "d", "gap": 1.0, "model": "posterior", "share": 0.5}])
     gaps = pd.concat([gaps, gaps.assign(model="mine", share=0.0)])
     for figure in (effort.draw_chances(many), effort.draw_gaps(gaps), effort.draw_gaps(gaps.tail(1))):
-        yield drawn(figure)
+        yield drawing(figure)
 
 
 X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [5.0, 5.0], [5.0, 6.0], [6.0, 5.0]])
@@ -368,7 +368,7 @@ def partitions() -> Iterator[str]:
         yield from (figure.caption(key), figure_text(draw_matrix(figure, key, "s.d.")))
 
 
-def ran() -> Iterator[str]:
+def terminal_lines() -> Iterator[str]:
     """Yield lines for a terminal about many models, and then about cells without solutions."""
     baselines = ("unsupervised", "unsupervised-common")
     models = tuple(f"{term}{shape}" for shape in ("", "-common") for term in TERMS)
@@ -381,10 +381,10 @@ def ran() -> Iterator[str]:
             cells = cell_table(open_cube(cube), manifest.plans)
             view = content(cells, manifest=manifest, summary=summary_table(cells), holder=holder)
             yield from effort.state(view)
-            yield from (line.replace(folder, "FOLDER") for line in said(effort.head(view)))
+            yield from (line.replace(folder, "FOLDER") for line in section_words(effort.head(view)))
             declared = (section for section in write.sections(view) if section.n_in_text is not None)
             text = render(view, write.write_figures(Path(folder), declared, ()))
-            yield from narrow(iter(text.replace(folder, "FOLDER").splitlines()), 100)
+            yield from narrow_lines(iter(text.replace(folder, "FOLDER").splitlines()), 100)
             for name in ("iris", "thyroid"):
                 status = zarr.open_array(cube / name / "status", mode="r+")
                 status[...] = np.where(np.asarray(status[...]) == DONE, DONE, NO_SOLUTION)
@@ -394,64 +394,62 @@ TERMS = ("conditional", "likelihood", "posterior")
 SHAPES = tuple(f"{term}{shape}" for term in TERMS for shape in ("", "-full", "-tied"))
 FAMILY = (toy.plan("mix_k4", n_clusters=4, mixtures=3), toy.plan("mix_k2", n_clusters=2, mixtures=3))
 CASES: dict[str, Callable[[], Iterator[str]]] = {
-    "clear": lambda: standing(contest({"b": BASE, "a": BASE + OFFSETS, "c": BASE - OFFSETS}), *STANDING),
-    "equal": lambda: standing(contest({"a": BASE, "b": BASE})),
-    "close": lambda: standing(
-        contest({"a": BASE, "b": BASE + permuted(np.linspace(-0.004, 0.005, 10)), "c": BASE - 0.1})
+    "clear": lambda: ranks(contest({"b": BASE, "a": BASE + OFFSETS, "c": BASE - OFFSETS}), *STANDING),
+    "equal": lambda: ranks(contest({"a": BASE, "b": BASE})),
+    "close": lambda: ranks(
+        contest({"a": BASE, "b": BASE + permute(np.linspace(-0.004, 0.005, 10)), "c": BASE - 0.1})
     ),
-    "alike": lambda: standing(
-        contest({name: permuted(BASE, seed) for seed, name in enumerate("abcd")}), "winners"
+    "alike": lambda: ranks(
+        contest({name: permute(BASE, seed) for seed, name in enumerate("abcd")}), "winners"
     ),
-    "few": lambda: standing(contest({f"m{k}": BASE[:7] + k * OFFSETS[:7] for k in range(4)}), "winners"),
-    "untested": lambda: standing(
+    "few": lambda: ranks(contest({f"m{k}": BASE[:7] + k * OFFSETS[:7] for k in range(4)}), "winners"),
+    "untested": lambda: ranks(
         contest({"c": (0.45, 0.9), "a": (0.6, 0.5), "b": (0.5, 0.5)}, spread=0.1, draws=2), "winners", "duels"
     ),
-    "gaps": lambda: standing(gaps(), "winners"),
-    "apart": lambda: standing(table([cell("d0", "a", 0.5, p=0.9), cell("d1", "b", 0.5, p=0.9)]), "winners"),
-    "one": lambda: standing(contest({"posterior": (0.5, 0.6)}), *STANDING),
-    "none": lambda: standing(table([cell("own", "posterior", np.nan, p=0.9)]), *STANDING),
-    "drawn-once": lambda: standing(contest({"a": (0.6, 0.7), "b": (0.5, 0.7)}, draws=1), *STANDING),
-    "drawn-once-tested": lambda: standing(contest({"b": BASE, "a": BASE + OFFSETS}, draws=1), "winners"),
+    "gaps": lambda: ranks(gaps(), "winners"),
+    "apart": lambda: ranks(table([cell("d0", "a", 0.5, p=0.9), cell("d1", "b", 0.5, p=0.9)]), "winners"),
+    "one": lambda: ranks(contest({"posterior": (0.5, 0.6)}), *STANDING),
+    "none": lambda: ranks(table([cell("own", "posterior", np.nan, p=0.9)]), *STANDING),
+    "drawn-once": lambda: ranks(contest({"a": (0.6, 0.7), "b": (0.5, 0.7)}, draws=1), *STANDING),
+    "drawn-once-tested": lambda: ranks(contest({"b": BASE, "a": BASE + OFFSETS}, draws=1), "winners"),
     # the second by rank has the higher mean, the third the same mean as the first
-    "runner-up": lambda: standing(some_left(("a", 0.6, 0.7), ("b", 0.59, 0.9), ("c", 0.5, 0.8)), "winners"),
-    "one-data-set": lambda: standing(
-        contest({"a": (0.845,), "b": (0.1,), "c": (0.846,)}), "winners", "duels"
-    ),
-    "long": lambda: standing(contest({f"{LONG}-{place}": BASE[:8] + 0.01 * place for place in range(12)})),
-    "robust": lambda: standing(robust("conditional"), "robustness", "cost"),
-    "robust-shapes": lambda: standing(robust("conditional-full"), "robustness"),
-    "robust-one": lambda: standing(robust("conditional", (0.9,)), "robustness"),
-    "bars": lambda: standing(twins(), "winners"),
-    "designs": lambda: design(designed(level, datasets=("a", "b"), designs=tuple(CURVES)), "a", "b"),
-    "designs-noisy": lambda: design(designed(noisy, baseline=0.0, accuracies=(0.8, 1.0)), "a"),
-    "designs-beyond": lambda: design(designed(rising, baseline=0.0), "a"),
+    "runner-up": lambda: ranks(some_left(("a", 0.6, 0.7), ("b", 0.59, 0.9), ("c", 0.5, 0.8)), "winners"),
+    "one-data-set": lambda: ranks(contest({"a": (0.845,), "b": (0.1,), "c": (0.846,)}), "winners", "duels"),
+    "long": lambda: ranks(contest({f"{LONG}-{place}": BASE[:8] + 0.01 * place for place in range(12)})),
+    "robust": lambda: ranks(robust("conditional"), "robustness", "cost"),
+    "robust-shapes": lambda: ranks(robust("conditional-full"), "robustness"),
+    "robust-one": lambda: ranks(robust("conditional", (0.9,)), "robustness"),
+    "bars": lambda: ranks(twins(), "winners"),
+    "designs": lambda: design(designed_cells(level, datasets=("a", "b"), designs=tuple(CURVES)), "a", "b"),
+    "designs-noisy": lambda: design(designed_cells(noisy, baseline=0.0, accuracies=(0.8, 1.0)), "a"),
+    "designs-beyond": lambda: design(designed_cells(rising_curve, baseline=0.0), "a"),
     "designs-worse": lambda: design(
-        designed(lambda design, x, unit: x / 2 * (design != "active"), baseline=0.1), "a"
+        designed_cells(lambda design, x, unit: x / 2 * (design != "active"), baseline=0.1), "a"
     ),
-    "designs-crossing": lambda: design(crossing(), "a"),
-    "designs-alone": lambda: design(designed(level, draws=1), "a"),
+    "designs-crossing": lambda: design(crossing_curves(), "a"),
+    "designs-alone": lambda: design(designed_cells(level, draws=1), "a"),
     "designs-models": lambda: design(
-        designed(level, models=("posterior", max(SHIPPED, key=len)), datasets=("a", "b"))
+        designed_cells(level, models=("posterior", max(SHIPPED, key=len)), datasets=("a", "b"))
     ),
-    "designs-none": lambda: design(designed(level, designs=("uniform",)), "a"),
-    "searches": lambda: search(searched(("first", "second", "prior"))),
+    "designs-none": lambda: design(designed_cells(level, designs=("uniform",)), "a"),
+    "searches": lambda: search(search_draws(("first", "second", "prior"))),
     "searches-shapes": lambda: search(other_shapes()),
-    "searches-none": lambda: search(searched(("first",))),
-    "mixtures": lambda: scored(
+    "searches-none": lambda: search(search_draws(("first",))),
+    "mixtures": lambda: score_lines(
         *FAMILY, toy.plan("alone_k3", mixtures=2, models=(), p=(), m=()), sections=("scores",)
     ),
-    "shapes": lambda: scored(
+    "shapes": lambda: score_lines(
         *(toy.plan(name, models=SHAPES, model_chunk=9, replicates=1, replicate_chunk=1) for name in "ab"),
         sections=("scores", "curves"),
     ),
     "held-out": held_out,
-    "compared": compared,
-    "typed": typed,
-    "judged": judged,
+    "compared": comparisons,
+    "typed": input_problems,
+    "judged": verdicts,
     "settings": settings,
-    "took": took,
+    "took": time_lines,
     "partitions": partitions,
-    "ran": ran,
+    "ran": terminal_lines,
 }
 
 
@@ -459,7 +457,7 @@ CASES: dict[str, Callable[[], Iterator[str]]] = {
 def test_what_is_shown_is_as_recorded(name: str, pytestconfig: pytest.Config) -> None:
     with house_style():
         text = "".join(f"{line}\n" for line in CASES[name]())
-    text, path = stable(text, SHOWN), SHOWN / f"{name}.txt"
+    text, path = stable_text(text, SHOWN), SHOWN / f"{name}.txt"
     if pytestconfig.getoption("golden"):
         path.write_text(text, encoding="utf-8")
     assert text == path.read_text(encoding="utf-8")

@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from contests import cell, table
-from designed import designed, written
+from designed import designed_cells, written_m
 from matplotlib.font_manager import fontManager, get_font
 from matplotlib.text import Text
 from scipy.optimize import linprog
-from searched import SEARCHES, searched
+from searched import SEARCHES, search_draws
 
 from sweep_clustering.pipeline.looks import DESIGN_LOOKS
 from sweep_clustering.pipeline.report import figures, variants, winners, write
@@ -120,12 +120,12 @@ def test_no_name_is_cut_off_or_stands_on_another(n_models: int, n_datasets: int)
 MANY = tuple(f"d{number}" for number in range(30))
 
 
-def rising(design: str, x: float, unit: int) -> float:
+def rising_curve(design: str, x: float, unit: int) -> float:
     return (0.4 + 0.01 * unit if design == "active" else 0.2) * x
 
 
 def test_the_band_of_a_design_is_of_its_paired_difference() -> None:
-    rows = design_scores(designed(rising), written("a"))["nmi"]
+    rows = design_scores(designed_cells(rising_curve), written_m("a"))["nmi"]
     figure = variants.draw_designs(rows, "nmi")
     assert figure is not None
     (axes,) = figure.axes
@@ -139,15 +139,17 @@ def test_the_band_of_a_design_is_of_its_paired_difference() -> None:
 
 
 def test_bars_of_objectives_are_shares_of_all_cells_and_large_grids_are_shown_in_part() -> None:
-    tables = compared_searches(searched(), SEARCHES)
+    tables = compared_searches(search_draws(), SEARCHES)
     bars = variants.draw_search(tables["searches"], tables["search-costs"]).axes[0].patches
     widths = np.array([bar.get_width() for bar in bars]).reshape(3, -1)
     assert widths[:, 0].tolist() == [25.0, 50.0, 25.0]
     assert np.allclose(widths.sum(axis=0), 100)
-    tables = compared_searches(searched(datasets=MANY), SEARCHES)
+    tables = compared_searches(search_draws(datasets=MANY), SEARCHES)
     (axes, *_) = variants.draw_search(tables["searches"], tables["search-costs"]).axes
     assert len(axes.get_yticklabels()) == variants.MOST_LINES
-    figure = variants.draw_designs(design_scores(designed(rising, datasets=MANY, draws=1), {})["nmi"], "nmi")
+    figure = variants.draw_designs(
+        design_scores(designed_cells(rising_curve, datasets=MANY, draws=1), {})["nmi"], "nmi"
+    )
     assert figure is not None
     assert len(figure.axes) == variants.MOST_ROWS
 
@@ -158,7 +160,7 @@ BEGINNING, MIDDLE, END = "b" + LONG[1:], LONG[:30] + "h" + LONG[31:], LONG[:-1] 
 NOBODYS = "\u0378"
 
 
-def standing(*names: str) -> winners.Figure:
+def draw_standing(*names: str) -> winners.Figure:
     rows = [cell(name, model, 0.5, p=0.9) for name in names for model in ("a", "b")]
     figure = winners.draw_standing(rank(table(rows), "nmi"))
     assert figure is not None
@@ -186,7 +188,7 @@ def test_chinese_letters_are_as_wide_as_two() -> None:
 def test_no_name_is_cut_off_in_a_figure() -> None:
     names = [LONG, MIDDLE, "数" * 60, "$x_1$ and $y^2$"]
     with house_style(names):
-        figure = standing(*names)
+        figure = draw_standing(*names)
         figures.give_fonts(figure)
         with (
             pytest.warns(UserWarning, match="missing from font")
@@ -216,7 +218,7 @@ def test_letters_that_the_usual_font_lacks_are_written_with_one_that_has_them(tm
     letter, _ = other_letter()
     with house_style():
         # a warning that a glyph is missing would be an error
-        picture = figures.save(standing("iris", letter), tmp_path, "standing", "", figures.SUFFIXES)
+        picture = figures.save(draw_standing("iris", letter), tmp_path, "standing", "", figures.SUFFIXES)
     assert picture.without_font == frozenset()
     assert letter in (tmp_path / "standing.svg").read_text(encoding="utf-8")
     assert (tmp_path / "standing.pdf").stat().st_size > 1000
@@ -227,7 +229,7 @@ def test_a_name_that_no_font_can_write_is_named_once(
 ) -> None:
     name = f"no{NOBODYS}body"
     with house_style():
-        figure = standing("iris", name)
+        figure = draw_standing("iris", name)
         parts: list[Part] = [("standing", figure, "Points.")]
         chapters = write.write_figures(tmp_path, [Section("one", "One", parts)])
         write.write_page(tmp_path / "page.html", "page", chapters, ())
@@ -239,7 +241,7 @@ def test_a_name_that_no_font_can_write_is_named_once(
 def test_names_are_no_mathematics_and_no_markup(tmp_path: Path) -> None:
     names = ("$x_1$", "a<b & c>d", "مجموعة")
     with house_style():
-        picture = figures.save(standing(*names), tmp_path, "standing", "", figures.SUFFIXES)
+        picture = figures.save(draw_standing(*names), tmp_path, "standing", "", figures.SUFFIXES)
     svg = (tmp_path / "standing.svg").read_text(encoding="utf-8")
     for text in ("$x_1$", "a&lt;b &amp; c&gt;d", "مجموعة"):
         assert f">{text}</text>" in svg

@@ -39,11 +39,11 @@ from sweep_clustering.sweeps.plan import AskedPath
 def test_somebody_else_sees_a_page_without_true_labels_and_without_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refused(path: Path) -> None:
+    def refuse(path: Path) -> None:
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr("sweep_clustering.pipeline.report.write.read_failures", refused)
-    monkeypatch.setattr("sweep_clustering.pipeline.report.write.read_lease", refused)
+    monkeypatch.setattr("sweep_clustering.pipeline.report.write.read_failures", refuse)
+    monkeypatch.setattr("sweep_clustering.pipeline.report.write.read_lease", refuse)
     plan = toy.plan("own", has_labels=False, replicates=1, replicate_chunk=1)
     report = write_report(make(tmp_path, plan), tmp_path / "out")
     figures = {file.stem for file in report.files if file.parent.name == "figures"}
@@ -291,7 +291,8 @@ def test_no_column_of_a_wide_table_stands_alone() -> None:
     heads = ("data set", *(f"a head of letters {at}" for at in range(6)))
     table = elements.Table("t", heads, (tuple(map(elements.words, heads)),), n_lead=1)
     first, _, second, _ = elements.text_lines(table)
-    assert (first.count("letters"), second.count("letters")) == (3, 3)
+    assert first.count("letters") == 3
+    assert second.count("letters") == 3
 
 
 def test_names_with_hyphens_stay_whole_at_the_end_of_a_line(monkeypatch: pytest.MonkeyPatch) -> None:

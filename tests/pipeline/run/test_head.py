@@ -97,11 +97,11 @@ def test_a_run_is_recorded_from_its_begin_to_its_end(tmp_path: Path, monkeypatch
     assert isinstance(submit(tmp_path).exception, ZeroDivisionError)
     assert record_of(tmp_path).how == "ended by an error"
 
-    def full(*_: object) -> End:
+    def fill_disk(*_: object) -> End:
         monkeypatch.setattr(HeadRecord, "write", Mock(side_effect=StorageError(tmp_path, "room", "full")))
         raise ComputeClusterError("no worker for an hour")
 
-    monkeypatch.setattr(head, "_run", full)
+    monkeypatch.setattr(head, "_run", fill_disk)
     ended = submit(tmp_path)
     assert ended.exit_code == INTERNAL
     assert "no worker for an hour" in ended.stderr
@@ -161,10 +161,10 @@ def test_what_ends_a_run_early_is_said_recorded_and_an_exit_code(
         assert record.restarts == (0 if requeue is None else 2)
 
 
-def test_a_finished_run(finished: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any, tmp_path: Path) -> None:
-    spec = finished / "tiny.toml"
-    sweep = prepare(spec, results=finished, data_dir=None)
-    strict = Request(spec, sweep, Selection(), None, Options(finished, strict=True))
+def test_a_finished_run(tiny_run: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any, tmp_path: Path) -> None:
+    spec = tiny_run / "tiny.toml"
+    sweep = prepare(spec, results=tiny_run, data_dir=None)
+    strict = Request(spec, sweep, Selection(), None, Options(tiny_run, strict=True))
     assert head._conclude(strict) == End(COMPLETE, "finished")
     assert "85 of 85 cells done" in caplog.text
     inputs = replace(sweep.inputs, skipped={"ecoli": ("not here", "nor there")})
@@ -454,12 +454,12 @@ def test_a_run_has_a_page_and_a_terminal_that_closes_leaves_nobody_behind(tmp_pa
     os.close(terminal)
     os.set_blocking(keyboard, False)
 
-    def begun() -> bool:
+    def has_begun() -> bool:
         with suppress(BlockingIOError):
             os.read(keyboard, 1 << 16)
         return len(reported_done(cube)) > RESTARTS // 8
 
-    wait_until(begun)
+    wait_until(has_begun)
     (page,) = re.findall(r"dashboard: (http\S+/sweep)", RunFolder(cube).log.read_text())
     state = json.load(urlopen(f"{page}/state.json", timeout=20))["head"]
     assert state["status"]["holder"] == str(present(read_lease(cube)).holder)
@@ -491,7 +491,7 @@ def test_several_signals_end_a_run_with_one_line(
     for number in signals:
         terminal.send_signal(number)
         time.sleep(0.3)
-    assert terminal.ended() == code
+    assert terminal.exit_code() == code
     assert terminal.output.count("stopped by") == 1
     assert not re.search("Traceback|Exception ignored|leaked|distributed", terminal.output)
 
@@ -511,7 +511,7 @@ def test_the_third_ctrl_c_ends_a_run_at_once_and_leaves_nobody_behind(tmp_path: 
         terminal.type("\x03")
         time.sleep(0.1)
     began = time.monotonic()
-    assert terminal.ended() == 130
+    assert terminal.exit_code() == 130
     assert time.monotonic() - began < 5.0
     assert terminal.output.count("ended at once by the third Ctrl-C") == 1
     assert not re.search("Traceback|Exception ignored|leaked|distributed", terminal.output)
@@ -528,14 +528,14 @@ def test_a_cell_that_keeps_failing_is_marked_and_the_rest_goes_on(
 ) -> None:
     solve, broken = tasks.run_cell, Cell("iris", None, 0.8, 75, 1, "posterior")
 
-    def picky(science: Science, span: Span[Cell], source: Source) -> Solved:
+    def solve_some(science: Science, span: Span[Cell], source: Source) -> Solved:
         if span.unit == broken and span.stop > 2:
             raise FloatingPointError("no such luck")
         return solve(science, span, source)
 
     spec, cube = write_spec(tmp_path, IRIS), tmp_path / "tiny.zarr"
     with monkeypatch.context() as patched:
-        patched.setattr(tasks, "run_cell", picky)
+        patched.setattr(tasks, "run_cell", solve_some)
         assert run(spec, tmp_path) == 3
         assert f"cell {broken} failed: FloatingPointError: no such luck" in caplog.text
         status = open_cube(cube)["iris/status"] == FAILED
@@ -557,20 +557,20 @@ def test_a_write_is_never_interrupted_and_follows_a_look_at_the_lease(
 ) -> None:
     take, events = Collector.take, list[str]()
 
-    def taken(collector: Collector, results: Results) -> list[Span[Cell]]:
+    def note_taken(collector: Collector, results: Results) -> list[Span[Cell]]:
         if not events:
             signal.raise_signal(signal.SIGTERM)
         events.append("taken")
         return take(collector, results)
 
-    def lost(lease: Lease) -> None:
+    def note_lost(lease: Lease) -> None:
         if events:
             raise LeaseLost("lost to another driver")
 
-    monkeypatch.setattr(Collector, "take", taken)
+    monkeypatch.setattr(Collector, "take", note_taken)
     assert run(write_spec(tmp_path, IRIS), tmp_path) == 128 + signal.SIGTERM
     assert events == ["taken"], "the signal came before, and was held back"
-    monkeypatch.setattr(Lease, "check", lost)
+    monkeypatch.setattr(Lease, "check", note_lost)
     events[:] = []
     monkeypatch.setattr(signal, "raise_signal", lambda number: None)
     assert run(write_spec(tmp_path, IRIS), tmp_path) == 1
@@ -585,11 +585,11 @@ def test_another_value_for_a_journaled_restart_is_an_alarm(
     monkeypatch.setattr(CellResult, "missing", lambda cell: [Span(cell.cell, 0, cell.restarts)])
     solve = tasks.run_cell
 
-    def drifting(science: Science, span: Span[Cell], source: Source) -> Solved:
+    def solve_drifting(science: Science, span: Span[Cell], source: Source) -> Solved:
         result = solve(science, span, source)
         return replace(result, objectives=result.objectives + time.monotonic())
 
-    monkeypatch.setattr(tasks, "run_cell", drifting)
+    monkeypatch.setattr(tasks, "run_cell", solve_drifting)
     assert run(write_spec(tmp_path, IRIS), tmp_path) == 1
     assert "the same bits" in caplog.text
 

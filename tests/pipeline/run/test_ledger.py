@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cubes.small import draw_block, draw_inputs, make_plan, make_spec
-from cubes.writer import journaled as records
+from cubes.writer import journal_records as records
 from cubes.writer import next_generation
 
 from sweep_clustering.pipeline.run import ledger
@@ -110,7 +110,7 @@ def start(cube: Path) -> Iterator[Start]:
         yield begin
 
 
-def solved(cell: Cell, start: int = 0, stop: int = 3) -> Solved:
+def make_solved(cell: Cell, start: int = 0, stop: int = 3) -> Solved:
     """Return a result whose solution tells which restart it comes from."""
     span, part = Span(cell, start, stop), OBJECTIVES[start:stop].copy()
     best = start + int(np.argmax(part))
@@ -118,7 +118,7 @@ def solved(cell: Cell, start: int = 0, stop: int = 3) -> Solved:
     return Solved(span, part, best, *solution, 0.5 * span.size, 0.1)
 
 
-def failed(unit: Any, start: int = 0, stop: int = 3) -> Failed:
+def make_failed(unit: Any, start: int = 0, stop: int = 3) -> Failed:
     return Failed(Span(unit, start, stop), "ValueError: no", "n1", "", "Traceback")
 
 
@@ -127,7 +127,7 @@ def statuses(cube: Path, cell: Cell = FIRST) -> list[int]:
     return BlockStore(cube, read_only=True).statuses(PLAN.block_of(cell)).tolist()
 
 
-def counted(collector: ledger.Collector) -> dict[Any, int]:
+def work_left(collector: ledger.Collector) -> dict[Any, int]:
     """Return the restarts that are left of each cell, and the questions of each path."""
     counts = Counter[Any]()
     for span in collector.count(*collector.plans.values()):
@@ -137,10 +137,12 @@ def counted(collector: ledger.Collector) -> dict[Any, int]:
 
 def test_a_block_is_written_when_its_last_cell_is_in(start: Start, cube: Path) -> None:
     collector = start()
-    assert counted(collector) == {BASELINE: 3, FIRST: 3, SECOND: 3}
+    assert work_left(collector) == {BASELINE: 3, FIRST: 3, SECOND: 3}
     assert list(collector.left(PLAN)) == [Span(cell, 0, 3) for cell in (BASELINE, FIRST, SECOND)]
     # batches that ended together are one record
-    assert collector.take([solved(FIRST, 0, 1), solved(FIRST, 1, 3), solved(SECOND, 0, 2)]) == []
+    assert (
+        collector.take([make_solved(FIRST, 0, 1), make_solved(FIRST, 1, 3), make_solved(SECOND, 0, 2)]) == []
+    )
     (record,) = records(cube)
     assert [(entry["start"], entry["stop"]) for entry in record[0]["partials"]] == [(0, 1), (1, 3), (0, 2)]
     assert collector.blocks_written == 0
@@ -149,10 +151,10 @@ def test_a_block_is_written_when_its_last_cell_is_in(start: Start, cube: Path) -
     assert collector.missing(SECOND) == [Span(SECOND, 2, 3)]
     # restarts in the journal are not asked for again, by this driver or the next
     for driver in (collector, start()):
-        assert counted(driver) == {BASELINE: 3, SECOND: 1}
+        assert work_left(driver) == {BASELINE: 3, SECOND: 1}
     collector = start()
     assert list(collector.left(PLAN)) == [Span(BASELINE, 0, 3), Span(SECOND, 2, 3)]
-    collector.take([solved(SECOND, 2, 3)])
+    collector.take([make_solved(SECOND, 2, 3)])
     assert collector.blocks_written == 1
     assert statuses(cube) == [DONE, DONE]
     arrays = BlockStore(cube).read(PLAN.block_of(FIRST))
@@ -163,7 +165,7 @@ def test_a_block_is_written_when_its_last_cell_is_in(start: Start, cube: Path) -
         assert np.array_equal(drawn, cell_annotations(7, cell, source, Crowd()))
     assert collector.seconds(FIRST) == 0.5
     assert collector.seconds(BASELINE) is None
-    collector.take([solved(FIRST)])  # its block is written, so it is dropped
+    collector.take([make_solved(FIRST)])  # its block is written, so it is dropped
     assert collector.blocks_written == 1
     collector.close()
     assert list(records(cube)) == []
@@ -174,7 +176,7 @@ def test_a_block_whole_in_the_journal(start: Start, cube: Path, monkeypatch: pyt
     list(first.left(PLAN))
     with monkeypatch.context() as killed:
         killed.setattr(ledger.Collector, "_write_complete", lambda *_: None)
-        first.take([solved(FIRST), solved(SECOND)])
+        first.take([make_solved(FIRST), make_solved(SECOND)])
     assert statuses(cube) == [PENDING, PENDING]
     again = start()
     assert list(again.left(PLAN)) == [Span(BASELINE, 0, 3)]
@@ -184,7 +186,7 @@ def test_a_block_whole_in_the_journal(start: Start, cube: Path, monkeypatch: pyt
     monkeypatch.setattr(ledger, "COMPACT_BYTES", 0)
     third = start()
     assert list(third.left(PLAN)) == [Span(BASELINE, 0, 3)]
-    third.take([solved(BASELINE)])
+    third.take([make_solved(BASELINE)])
     assert list(records(cube)) == []
 
 
@@ -192,18 +194,18 @@ def test_a_cell_that_fails_twice(start: Start, cube: Path, caplog: pytest.LogCap
     collector = start()
     list(collector.left(PLAN))
     # work that was lost with other work is charged to nobody
-    assert collector.take([replace(failed(FIRST), charged=False)] * 3) == [Span(FIRST, 0, 3)] * 3
-    assert collector.take([solved(SECOND), failed(FIRST)]) == [Span(FIRST, 0, 3)]
-    assert collector.take([failed(FIRST)]) == []
+    assert collector.take([replace(make_failed(FIRST), charged=False)] * 3) == [Span(FIRST, 0, 3)] * 3
+    assert collector.take([make_solved(SECOND), make_failed(FIRST)]) == [Span(FIRST, 0, 3)]
+    assert collector.take([make_failed(FIRST)]) == []
     assert f"cell {FIRST} failed: ValueError: no" in caplog.text
     assert collector.blocks_written == 1
     assert statuses(cube) == [FAILED, DONE]
-    assert collector.take([failed(FIRST)]) == [], "its block is closed"
+    assert collector.take([make_failed(FIRST)]) == [], "its block is closed"
     assert [record.attempt for record in read_failures(RunFolder(cube))] == [*range(1, ledger.ATTEMPTS + 1)]
     assert [span.unit for span in start().left(PLAN)] == [BASELINE]
     retried = start(Selection(retry_failed=True))
     assert [span.unit for span in retried.left(PLAN)] == [BASELINE, FIRST]
-    retried.take([solved(FIRST)])
+    retried.take([make_solved(FIRST)])
     assert statuses(cube) == [DONE, DONE]
 
 
@@ -211,7 +213,7 @@ def test_some_draws_of_a_block_are_written_before_the_others(start: Start, cube:
     collector = start()
     assert collector.open_cell(FIRST) == [Span(FIRST, 0, 3)]  # a pilot does this
     assert list(collector.left(PLAN, range(1))) == [Span(BASELINE, 0, 3), Span(FIRST, 0, 3)]
-    collector.take([solved(BASELINE), solved(FIRST)])
+    collector.take([make_solved(BASELINE), make_solved(FIRST)])
     assert collector.blocks_written == 1, "the baseline's is whole"
     assert statuses(cube) == [DONE, PENDING], "the baseline's is whole"
     before = BlockStore(cube).read(PLAN.block_of(FIRST))
@@ -219,7 +221,7 @@ def test_some_draws_of_a_block_are_written_before_the_others(start: Start, cube:
     assert list(collector.left(PLAN, range(1, 2))) == [Span(SECOND, 0, 3)]
     collector.close()
     assert list(records(cube)) == [], "nothing waits for the rest of the block"
-    collector.take([solved(SECOND)])
+    collector.take([make_solved(SECOND)])
     assert collector.blocks_written == 2
     assert statuses(cube) == [DONE, DONE]
     after = BlockStore(cube).read(PLAN.block_of(FIRST))
@@ -238,7 +240,7 @@ def answers(path: AskedPath, stop: int = 10) -> np.ndarray:
     return np.random.default_rng(path.replicate).integers(0, 2, size=(stop, 3)).astype(np.int32)
 
 
-def answered(path: AskedPath, start: int, stop: int) -> Answered:
+def make_answered(path: AskedPath, start: int, stop: int) -> Answered:
     return Answered(Span(path, start, stop), answers(path)[start:stop], 1.0, 1.0)
 
 
@@ -246,7 +248,7 @@ def cells(m: int, replicate: int) -> list[Cell]:
     return [Cell("a", None, 0.9, m, replicate, model, "active") for model in ASKING_PLAN.models]
 
 
-def left(collector: ledger.Collector) -> list[tuple[AskedPath, int, int]]:
+def spans_left(collector: ledger.Collector) -> list[tuple[AskedPath, int, int]]:
     return [(span.unit, span.start, span.stop) for span in collector.paths.left("a")]
 
 
@@ -264,36 +266,36 @@ def runnable(collector: ledger.Collector) -> list[Cell]:
 def test_batches_follow_each_other_and_make_cells_runnable(start: Start, cube: Path) -> None:
     collector = start(plan=ASKING_PLAN)
     paths = collector.paths
-    assert left(collector) == [(ONE, 0, 8), (TWO, 0, 8)], "whole batches"
-    assert counted(collector)[ONE] == 8
+    assert spans_left(collector) == [(ONE, 0, 8), (TWO, 0, 8)], "whole batches"
+    assert work_left(collector)[ONE] == 8
     tasks: Any = paths.next_task(0.0, TIMING), paths.next_task(3.5, TIMING)
     sizes = [(task.spans[0].unit, task.spans[0].size, task.predicted) for task in tasks]
     assert sizes == [(ONE, 2, 1.0), (TWO, 6, 3.0)]
     assert paths.next_task(100.0, TIMING) is None, "nobody asks a path twice at a time"
-    collector.take([answered(ONE, 0, 2)])
+    collector.take([make_answered(ONE, 0, 2)])
     assert runnable(collector) == []
     assert paths.annotations(cells(3, 0)[0]) is None
     again: Any = paths.next_task(0.0, TIMING)
     assert np.array_equal(again.spans[0].answers, answers(ONE)[:2])
-    collector.take([answered(ONE, 2, 4)])
+    collector.take([make_answered(ONE, 2, 4)])
     (first, _) = spans = list(collector.runnable())
     assert [span.unit for span in spans] == cells(3, 0)
     assert np.array_equal(first.answers, answers(ONE)[:3]), "a worker could not draw them again"
     assert runnable(collector) == [], "once"
-    collector.take([answered(TWO, start, start + 2) for start in range(0, 8, 2)])
+    collector.take([make_answered(TWO, start, start + 2) for start in range(0, 8, 2)])
     assert runnable(collector) == [*cells(3, 1), *cells(7, 1)]
-    assert left(collector) == [(ONE, 4, 8)]
+    assert spans_left(collector) == [(ONE, 4, 8)]
     # journalled answers are there for the next driver, which drops nothing that a cell still needs
     collector = start(plan=ASKING_PLAN)
     assert runnable(collector) == [*cells(3, 0), *cells(3, 1), *cells(7, 1)]
-    assert left(collector) == [(ONE, 4, 8)]
+    assert spans_left(collector) == [(ONE, 4, 8)]
     for cell in (*cells(3, 0), *cells(3, 1)):
-        collector.take([solved(cell)])
+        collector.take([make_solved(cell)])
     arrays = BlockStore(cube).read(ASKING_PLAN.block_of(cells(3, 0)[0]))
     assert np.array_equal(arrays["annotations"], [answers(path)[:3] for path in (ONE, TWO)])
     collector.close()
     assert [entry["start"] for header, _ in records(cube) for entry in header["paths"]] == [0, 2, 0, 2, 4, 6]
-    assert left(start(plan=ASKING_PLAN)) == [(ONE, 4, 8)]
+    assert spans_left(start(plan=ASKING_PLAN)) == [(ONE, 4, 8)]
 
 
 def test_a_path_goes_on_where_journal_and_cube_end(start: Start, cube: Path) -> None:
@@ -302,16 +304,16 @@ def test_a_path_goes_on_where_journal_and_cube_end(start: Start, cube: Path) -> 
     write(cube, 3)
     collector = start(plan=ASKING_PLAN)
     assert runnable(collector) == []
-    assert left(collector) == [(ONE, 2, 8), (TWO, 2, 8)]
-    collector.take([answered(ONE, 2, 4)])
-    assert left(collector) == [(ONE, 4, 8), (TWO, 2, 8)]
+    assert spans_left(collector) == [(ONE, 2, 8), (TWO, 2, 8)]
+    collector.take([make_answered(ONE, 2, 4)])
+    assert spans_left(collector) == [(ONE, 4, 8), (TWO, 2, 8)]
     assert collector.paths.needed() == {ONE: 7, TWO: 7}
     answer = Answered(Span(TWO, 2, 4), 1 - answers(TWO)[2:4], 1.0, 1.0)
     with pytest.raises(Mismatch, match=r"path a/p=0.9/design=active/replicate=1, question 2"):
         collector.take([answer])
     write(cube, 7)
     collector = start(plan=ASKING_PLAN)
-    assert left(collector) == []
+    assert spans_left(collector) == []
     assert collector.paths.needed() == {}
     collector.close()
     assert list(records(cube)) == []
@@ -320,19 +322,19 @@ def test_a_path_goes_on_where_journal_and_cube_end(start: Start, cube: Path) -> 
 def test_a_path_that_fails_twice_is_given_up_with_its_cells(start: Start, cube: Path) -> None:
     collector = start(plan=ASKING_PLAN)
     collector.paths.next_task(0.0, TIMING)
-    collector.take([failed(ONE, 0, 2)])
-    collector.take([answered(ONE, 0, 4)])  # answers in between forgive a failure
+    collector.take([make_failed(ONE, 0, 2)])
+    collector.take([make_answered(ONE, 0, 4)])  # answers in between forgive a failure
     list(collector.runnable())
-    assert collector.take([failed(ONE, 4, 6)]) == []
+    assert collector.take([make_failed(ONE, 4, 6)]) == []
     assert collector.paths.next_task(100.0, TIMING, {ONE}).spans[0].size == 2, "one batch after a failure"
-    collector.take([failed(ONE, 4, 6)])
-    assert left(collector) == [(TWO, 0, 8)]
+    collector.take([make_failed(ONE, 4, 6)])
+    assert spans_left(collector) == [(TWO, 0, 8)]
     assert collector.paths.next_task(0.0, TIMING, {ONE}) is None
     assert [record.attempt for record in read_failures(RunFolder(cube))] == [1, 1, 2]
     assert collector.missing(cells(7, 0)[0]) == []
-    collector.take([answered(TWO, 0, 8)])
+    collector.take([make_answered(TWO, 0, 8)])
     for span in list(collector.runnable()):
-        collector.take([solved(span.unit)])
+        collector.take([make_solved(span.unit)])
     block = ASKING_PLAN.block_of(cells(7, 0)[0])
     assert BlockStore(cube).statuses(block).tolist() == [FAILED, FAILED, DONE, DONE]
 
@@ -340,11 +342,11 @@ def test_a_path_that_fails_twice_is_given_up_with_its_cells(start: Start, cube: 
 def test_only_what_is_wanted_is_asked(start: Start) -> None:
     cell = cells(3, 1)[0]
     collector = start(Selection(only=frozenset({cell})), plan=ASKING_PLAN)
-    assert left(collector) == [(TWO, 0, 4)]
-    collector.take([answered(TWO, 0, 4)])
+    assert spans_left(collector) == [(TWO, 0, 4)]
+    collector.take([make_answered(TWO, 0, 4)])
     assert runnable(collector) == [cell]
     assert collector.paths.needed() == {ONE: 7, TWO: 7}, "cells of other runs need them"
     # a journal that lacks the beginning is damaged
-    collector._journal.append(*ledger.to_record([answered(ONE, 2, 4)]))
+    collector._journal.append(*ledger.to_record([make_answered(ONE, 2, 4)]))
     with pytest.raises(JournalDamaged, match=r"answers of a/p=0.9/design=active/replicate=0 from 2 on"):
         start(plan=ASKING_PLAN)

@@ -34,7 +34,7 @@ def command(tmp_path: Path) -> list[str]:
 
 
 @pytest.fixture
-def heard(tmp_path: Path) -> Heard:
+def messages_heard(tmp_path: Path) -> Heard:
     """Return what the command heard so far."""
 
     def read() -> list[dict[str, Any]]:
@@ -47,13 +47,13 @@ def heard(tmp_path: Path) -> Heard:
 
 
 def test_an_end_is_one_notice_and_a_head_that_resumes_is_none(
-    run: RunFolder, command: list[str], heard: Heard
+    run: RunFolder, command: list[str], messages_heard: Heard
 ) -> None:
     for event in ("", "finished"):
         with Notices(command, run) as hearer:
             hearer.begin(is_resumed=False)
             hearer.event, hearer.how = event, "finished\nwith more lines"
-    (document,) = heard()
+    (document,) = messages_heard()
     assert document["event"] == "finished"
     assert document["text"] == "tiny: finished"
     assert document["how"] == "finished\nwith more lines"
@@ -62,32 +62,32 @@ def test_an_end_is_one_notice_and_a_head_that_resumes_is_none(
         pass  # another head held the lease: this was no run
     with Notices(None, run) as hearer:
         hearer.begin(is_resumed=False)
-    assert len(heard()) == 1
+    assert len(messages_heard()) == 1
 
 
-def test_an_error_without_text_is_a_notice(run: RunFolder, command: list[str], heard: Heard) -> None:
+def test_an_error_without_text_is_a_notice(run: RunFolder, command: list[str], messages_heard: Heard) -> None:
     with Notices(command, run) as hearer:
         hearer.begin(is_resumed=False)
         hearer.how = str(OSError())
-    assert [document["text"] for document in heard()] == ["tiny: failed"]
+    assert [document["text"] for document in messages_heard()] == ["tiny: failed"]
 
 
 def test_a_long_wait_is_one_notice_until_a_worker_comes(
-    run: RunFolder, command: list[str], heard: Heard
+    run: RunFolder, command: list[str], messages_heard: Heard
 ) -> None:
     def wait_for(count: int) -> None:
-        sweeping.wait_until(lambda: len(heard()) == count, seconds=20)
+        sweeping.wait_until(lambda: len(messages_heard()) == count, seconds=20)
 
     with Notices(command, run) as hearer:
         time.sleep(0.3)  # for the lease
-        assert heard() == []
+        assert messages_heard() == []
         hearer.begin(is_resumed=False)
         wait_for(1)
         hearer.event = ""
     with Notices(command, run) as hearer:
         hearer.begin(is_resumed=True)
         time.sleep(0.3)
-        assert len(heard()) == 1
+        assert len(messages_heard()) == 1
         hearer.connected = lambda: 1
         sweeping.wait_until(lambda: not run.notified.exists(), seconds=20)
         hearer.connected = int
@@ -96,8 +96,8 @@ def test_a_long_wait_is_one_notice_until_a_worker_comes(
     with Notices(command, run) as hearer:
         hearer.begin(is_resumed=False)  # a user submitted again
         wait_for(3)
-    assert [document["event"] for document in heard()] == ["waiting", "waiting", "waiting", "failed"]
-    assert {document["text"] for document in heard()[:3]} == {"tiny: no worker for 0:00:00"}
+    assert [document["event"] for document in messages_heard()] == ["waiting", "waiting", "waiting", "failed"]
+    assert {document["text"] for document in messages_heard()[:3]} == {"tiny: no worker for 0:00:00"}
     assert not run.notified.exists()
 
 
@@ -122,7 +122,7 @@ def test_a_command_that_fails_or_hangs_is_logged_once(
 
 
 @pytest.mark.slow
-def test_a_local_run_that_finishes(tmp_path: Path, heard: Heard) -> None:
+def test_a_local_run_that_finishes(tmp_path: Path, messages_heard: Heard) -> None:
     file = tmp_path / "cluster.yaml"
     listener = f"notify: sh -c 'cat >> {tmp_path}/heard'"
     file.write_text(f"local: {{kind: local, workers: 1, dashboard_port: 0, {listener}}}")
@@ -130,7 +130,7 @@ def test_a_local_run_that_finishes(tmp_path: Path, heard: Heard) -> None:
     places = "--results", tmp_path, "--cluster", file
     assert sweep("submit", spec, *places).exit_code == 0
     assert sweep("submit", spec, *places).exit_code == 0  # nothing to run
-    (document,) = heard()
+    (document,) = messages_heard()
     total = document["status"]["total"]
     assert document["text"] == f"tiny: finished; {total['done']} of {total['cells']} cells done"
     assert document["status"]["head"]["state"] == "ended"
@@ -144,7 +144,7 @@ def site() -> Iterator[Path]:
 
 @pytest.mark.slow
 def test_jobs_that_wait_on_a_real_slurm(
-    site: Path, tmp_path: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch
+    site: Path, tmp_path: Path, messages_heard: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(signals, "LONG_WAIT", 5.0)
     file = tmp_path / "cluster.yaml"
@@ -153,7 +153,7 @@ def test_jobs_that_wait_on_a_real_slurm(
     places = "--results", tmp_path, "--cluster", file, "--profile", "slurm"
     result = sweep("submit", sweeping.write_spec(tmp_path), *places)
     assert result.exit_code == 1
-    waiting, failed = heard()
+    waiting, failed = messages_heard()
     assert waiting["text"] == "tiny: no worker for 0:00:05; 1 job pending (PartitionDown)"
     assert failed["event"] == "failed"
     assert failed["text"] == "tiny: no worker for 0:00:10 (start_timeout): 1 pending (PartitionDown)"

@@ -22,17 +22,18 @@ from sweep_clustering.sweeps.plan import Cell
 # A sweep, its data and its cube, checked before anything starts.
 
 
-def test_a_sweep_has_the_chunks_of_its_cube_and_extends_it(finished: Path, tmp_path: Path) -> None:
+def test_a_sweep_has_the_chunks_of_its_cube_and_extends_it(tiny_run: Path, tmp_path: Path) -> None:
     text = TINY.replace("replicates = 2", "replicates = 4").replace("count = 2", "count = 6")
-    for results, chunks in ((tmp_path / "new", (4, 6)), (finished, (2, 2))):
+    for results, replicate_chunk, mixture_chunk in ((tmp_path / "new", 4, 6), (tiny_run, 2, 2)):
         plan = request.prepare(write_spec(tmp_path, text), results=results, data_dir=None).inputs.plans[0]
         assert plan.replicates == 4
         assert plan.mixtures == 6
-        assert (plan.replicate_chunk, plan.mixture_chunk) == chunks
+        assert plan.replicate_chunk == replicate_chunk
+        assert plan.mixture_chunk == mixture_chunk
     assert not (tmp_path / "new").exists(), "nothing is written"
     spec = write_spec(tmp_path, TINY.replace("seed = 99", "seed = 98"))
     with pytest.raises(InputError, match="99, as in the cube"):
-        request.prepare(spec, results=finished, data_dir=None)
+        request.prepare(spec, results=tiny_run, data_dir=None)
 
 
 @pytest.mark.parametrize("name", ["results", "results/tiny.run"])

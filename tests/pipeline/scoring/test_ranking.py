@@ -266,7 +266,7 @@ def test_signed_ranks_are_exact_with_ties_and_zeros() -> None:
     assert ranking.least_p(3, 36) == 1.0
 
 
-def closed(p: np.ndarray) -> list[float]:
+def closure(p: np.ndarray) -> list[float]:
     """Return Holm's p as the closure of Bonferroni's: the worst of all families with this test."""
     families = [family for size in range(len(p)) for family in combinations(range(len(p)), size + 1)]
     worst = {family: min(1.0, len(family) * p[list(family)].min()) for family in families}
@@ -275,7 +275,7 @@ def closed(p: np.ndarray) -> list[float]:
 
 def test_holm_is_the_closure_of_bonferroni() -> None:
     for p in np.random.default_rng(4).uniform(size=(10, 6)) ** 3:
-        np.testing.assert_allclose(ranking.holm(p), closed(p))
+        np.testing.assert_allclose(ranking.holm(p), closure(p))
 
 
 @pytest.mark.parametrize(
@@ -354,7 +354,7 @@ def cells(names: list[str]) -> pd.DataFrame:
     return table(sorted(rows, key=lambda row: str(row["dataset"])))
 
 
-def published(rows: list[tuple[str, str, str, float]]) -> pd.DataFrame:
+def published_table(rows: list[tuple[str, str, str, float]]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["battery", "name", "method", "ari"])
 
 
@@ -363,7 +363,7 @@ def test_the_best_setting_of_a_method_is_ranked_on_the_data_sets_that_both_have(
     places = (("uci", "wine"), ("uci", "glass"), ("other", "absent"))
     levels = {"Genie_G0.3": 0.9, "Genie_G0.5": 0.5, "plain": 0.1, "few": 1.0}
     rows = [(*place, method, value) for place in places for method, value in levels.items()]
-    result = rank_published(cells(names), published(rows[:7]))  # the last one has no score on glass
+    result = rank_published(cells(names), published_table(rows[:7]))  # the last one has no score on glass
     assert result.ranking.datasets == ["suite.uci.glass", "suite/uci/wine"]
     assert result.ranking.models == ["Genie_G0.3*", "posterior", "k-means", "plain*"]
     assert result.ranking.ranks.mean().tolist() == [1, 2, 3, 4]
@@ -375,9 +375,9 @@ def test_the_best_setting_of_a_method_is_ranked_on_the_data_sets_that_both_have(
 
 def test_few_methods_are_ranked_of_many_and_none_of_other_data() -> None:
     many = [("uci", "wine", f"m{number:02}", number / 100) for number in range(30)]
-    result = rank_published(cells(["suite/uci/wine"]), published(many))
+    result = rank_published(cells(["suite/uci/wine"]), published_table(many))
     assert result.methods["ranked"].tolist() == [True] * MOST_PUBLISHED + [False] * (30 - MOST_PUBLISHED)
-    nothing = rank_published(cells(["iris"]), published(many))
+    nothing = rank_published(cells(["iris"]), published_table(many))
     assert nothing.methods.empty
     assert nothing.ranking.datasets == []
 

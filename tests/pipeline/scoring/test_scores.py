@@ -34,7 +34,7 @@ SHORT = toy.plan("short", short=True)
 MIXED = toy.plan("mixtures_k3", mixtures=2, replicates=1, replicate_chunk=1)
 
 
-def expected(tree: xr.DataTree, name: str, node: str, cell: dict[str, int]) -> dict[str, float]:
+def scores_of(tree: xr.DataTree, name: str, node: str, cell: dict[str, int]) -> dict[str, float]:
     """Return the scores of one cell by the array cores."""
     mixture = {"mixture": cell["mixture"]} if "mixture" in cell else {}
     data, results = tree[name].to_dataset().isel(mixture), tree[node].to_dataset().isel(cell)
@@ -71,7 +71,9 @@ def expected(tree: xr.DataTree, name: str, node: str, cell: dict[str, int]) -> d
         values["annotation_agreement"] = core.annotation_agreement(results["annotations"].values, labels)
         baseline, same = f"{name}/{baseline_of(model)}", {"mixture", "search"} & set(cell)
         there = f"/{baseline}" in tree.groups
-        level = expected(tree, name, baseline, {dim: cell[dim] for dim in same})["nmi"] if there else math.nan
+        level = (
+            scores_of(tree, name, baseline, {dim: cell[dim] for dim in same})["nmi"] if there else math.nan
+        )
         values["relative_nmi"] = values["nmi"] - level
     return values
 
@@ -91,7 +93,7 @@ def test_every_cell_equals_the_array_cores(plan: Any) -> None:
         assert set(node_scores) == set(room.SCORES) - (SUPERVISED if node != name else set())
         for position in product(*map(range, node_scores["nmi"].shape)):
             cell = dict(zip(node_scores["nmi"].dims, position, strict=True))
-            cell_scores = expected(tree, name, node, cell)
+            cell_scores = scores_of(tree, name, node, cell)
             values = {score: float(value.isel(cell)) for score, value in node_scores.items()}
             np.testing.assert_equal(values, {score: cell_scores[score] for score in node_scores}, str(cell))
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 from cubes import toy
-from searched import searched
+from searched import search_draws
 
 from sweep_clustering.pipeline.common import SAME_OPTIMUM
 from sweep_clustering.pipeline.scoring import tables
@@ -102,11 +102,11 @@ def test_one_row_per_cell_with_the_lazy_scores_and_every_group_once() -> None:
 
 
 def test_models_are_compared_in_uniform_pairs_and_in_the_first_search() -> None:
-    cells = searched(("second", "first"))
+    cells = search_draws(("second", "first"))
     cells["design"] = ["active", "uniform"] * (len(cells) // 2)
     assert tables.compared(cells) == {"design": "uniform", "search": "second"}
     assert tables.compared(cells[cells["design"] == "active"]) == {"design": "active", "search": "second"}
-    rows = tables.rows_of(searched(), {"search": "second"})  # rows without a search stay
+    rows = tables.rows_of(search_draws(), {"search": "second"})  # rows without a search stay
     assert set(rows["model"]) == {"posterior", "pckmeans", "unsupervised", "k-means"}
     assert set(rows["search"].dropna()) == {"second"}
     assert rows["search"].isna().sum() == 2

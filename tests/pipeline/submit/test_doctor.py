@@ -156,28 +156,28 @@ def side(change: Change) -> doctor.Side:
     return lambda function, folder, *arguments: change(function, folder, arguments)
 
 
-def private(function: Callable[..., Any], folder: Path, arguments: tuple[Any, ...]) -> Any:
+def look_privately(function: Callable[..., Any], folder: Path, arguments: tuple[Any, ...]) -> Any:
     (folder / "private").mkdir(exist_ok=True)
     return function(folder / "private", *arguments)
 
 
-def cached(function: Callable[..., Any], folder: Path, arguments: tuple[Any, ...]) -> Any:
+def read_cached(function: Callable[..., Any], folder: Path, arguments: tuple[Any, ...]) -> Any:
     """Read like a host that never sees that a file was replaced."""
     if function is doctor.wait_for and arguments[1].startswith("renames"):
         return math.inf
     return function(folder, *arguments)
 
 
-def apart(function: Callable[..., Any], folder: Path, arguments: tuple[Any, ...]) -> Any:
+def lock_apart(function: Callable[..., Any], folder: Path, arguments: tuple[Any, ...]) -> Any:
     """Lock like a host whose locks the other side does not see."""
     return (
-        private(function, folder, arguments)
+        look_privately(function, folder, arguments)
         if function is doctor.take_locks
         else function(folder, *arguments)
     )
 
 
-def slow(function: Callable[..., Any], folder: Path, arguments: tuple[Any, ...]) -> Any:
+def report_slow(function: Callable[..., Any], folder: Path, arguments: tuple[Any, ...]) -> Any:
     return 0.3 if function is doctor.wait_for else function(folder, *arguments)
 
 
@@ -189,11 +189,11 @@ def not_durable(function: Callable[..., Any], folder: Path, arguments: tuple[Any
     ("change", "levels"),
     [
         (lambda function, folder, arguments: function(folder, *arguments), [OK] * 4),
-        (private, [FAILURE]),
-        (cached, [OK, FAILURE]),
-        (slow, [WARNING, WARNING, OK, OK]),
+        (look_privately, [FAILURE]),
+        (read_cached, [OK, FAILURE]),
+        (report_slow, [WARNING, WARNING, OK, OK]),
         (not_durable, [OK, OK, WARNING, OK]),
-        (apart, [OK, OK, OK, FAILURE]),
+        (lock_apart, [OK, OK, OK, FAILURE]),
     ],
 )
 def test_what_is_not_shared_is_found(
@@ -210,11 +210,11 @@ def test_what_is_not_shared_is_found(
 def test_links_that_replace_others_are_no_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     link = os.link
 
-    def replacing(source: Path, target: Path) -> None:
+    def replace_in_place(source: Path, target: Path) -> None:
         target.unlink(missing_ok=True)
         link(source, target)
 
-    monkeypatch.setattr(os, "link", replacing)
+    monkeypatch.setattr(os, "link", replace_in_place)
     numbers = doctor.take_locks(tmp_path, "one")
     assert numbers == doctor.take_locks(tmp_path, "other") == set(range(doctor.LOCKS))
 
@@ -247,7 +247,7 @@ Examine = Callable[..., list[Check]]
 def examine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Examine:
     """Return a function that examines a site with a stand-in connection, in a folder that must end empty."""
 
-    def examined(
+    def checks_of(
         client: Client | None = None,
         error: Exception | None = None,
         state: str = "",
@@ -275,7 +275,7 @@ def examine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Examine:
         assert list(tmp_path.iterdir()) == []
         return checks
 
-    return examined
+    return checks_of
 
 
 def test_a_cluster_that_works_is_ok(examine: Examine) -> None:
@@ -363,7 +363,7 @@ def test_rows_fit_into_a_terminal() -> None:
 # As a user types it.
 
 
-def doctored(folder: Path, *arguments: object) -> tuple[int, dict[str, dict[str, str]]]:
+def run_doctor(folder: Path, *arguments: object) -> tuple[int, dict[str, dict[str, str]]]:
     """Return the exit code and the checks by name, and check that nothing is left."""
     result = sweep("doctor", "--results", folder / "results", "--json", *arguments)
     assert result.exit_code in (0, 1), result.output
@@ -372,7 +372,7 @@ def doctored(folder: Path, *arguments: object) -> tuple[int, dict[str, dict[str,
 
 
 def test_workers_of_this_machine_are_tried(tmp_path: Path) -> None:
-    code, checks = doctored(tmp_path, "--workers", 1)
+    code, checks = run_doctor(tmp_path, "--workers", 1)
     assert code == 0
     assert {check["level"] for check in checks.values()} == {OK}
     assert len(checks) == 12
@@ -390,7 +390,7 @@ def test_a_running_scheduler_is_tried(tmp_path: Path) -> None:
     quiet = {"processes": False, "protocol": "tcp", "dashboard_address": "127.0.0.1:0"}
     with LocalCluster(n_workers=1, host="127.0.0.1", **quiet) as scheduler:
         file.write_text(f"lab: {{kind: address, address: '{scheduler.scheduler_address}'}}\n")
-        code, checks = doctored(tmp_path, "--profile", "lab", "--cluster", file)
+        code, checks = run_doctor(tmp_path, "--profile", "lab", "--cluster", file)
     assert code == 0
     assert list(checks) == [
         "worker",
@@ -424,19 +424,19 @@ def site() -> Iterator[Path]:
 
 @pytest.mark.slow
 def test_a_real_queue_is_tried(site: Path, tmp_path: Path) -> None:
-    def tried(profile: str, *arguments: object) -> tuple[int, dict[str, dict[str, str]]]:
+    def try_profile(profile: str, *arguments: object) -> tuple[int, dict[str, dict[str, str]]]:
         places = "--profile", profile, "--cluster", site / "cluster.yaml"
-        result = doctored(tmp_path, *places, *arguments)
+        result = run_doctor(tmp_path, *places, *arguments)
         sweeping.wait_until(lambda: slurm_site.queue() == [], seconds=30)
         return result
 
-    code, checks = tried("slurm")
+    code, checks = try_profile("slurm")
     assert code == 0
     assert {check["level"] for check in checks.values()} == {OK}
     assert "0:10:00 (SLURM)" in checks["walltime"]["value"]
     assert "(SLURM_MEM_PER_NODE)" in checks["memory"]["value"]
     assert "its process began after" in checks["worker"]["value"]
-    code, checks = tried("slurm", "--workers", 9)
+    code, checks = try_profile("slurm", "--workers", 9)
     assert code == 0
     assert checks["limits"]["level"] == WARNING
     for profile, words, key in (
@@ -445,11 +445,11 @@ def test_a_real_queue_is_tried(site: Path, tmp_path: Path) -> None:
         ("refused", "the job was refused\n", "queue"),
         ("alone", "runs and has no worker", "interface"),
     ):
-        code, checks = tried(profile, "--wait", 5)
+        code, checks = try_profile(profile, "--wait", 5)
         assert code == 1, profile
         assert words in checks["worker"]["value"]
         assert key in checks["worker"]["key"]
-    code, checks = tried("nowhere")
+    code, checks = try_profile("nowhere")
     assert code == 1
     assert checks["profile"]["key"].endswith("nowhere: queue")
 
@@ -462,12 +462,12 @@ sge: {kind: sge, cores: 2, memory: 1GB, walltime: "00:10:00", interface: lo, pe:
 waits: {kind: sge, cores: 1, memory: 1GB, interface: lo, job_extra_directives: ["-pe smp 9"]}
 """)
     with grid_engine.grid_engine():
-        code, checks = doctored(tmp_path, "--profile", "sge", "--cluster", file)
+        code, checks = run_doctor(tmp_path, "--profile", "sge", "--cluster", file)
         assert code == 0, checks
         assert {check["level"] for check in checks.values()} == {OK}
         assert checks["cores"]["value"] == "2 (NSLOTS)"
         assert checks["walltime"]["value"] == "0:10:00 (Grid Engine)"
-        code, checks = doctored(tmp_path, "--profile", "waits", "--cluster", file, "--wait", 5)
+        code, checks = run_doctor(tmp_path, "--profile", "waits", "--cluster", file, "--wait", 5)
         assert code == 1
         assert "is still pending" in checks["worker"]["value"]
         sweeping.wait_until(lambda: grid_engine.queue() == [], seconds=30)
@@ -478,7 +478,7 @@ def test_a_job_that_starts_in_another_folder_finds_its_credentials(
     site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    code, checks = doctored(Path(), "--profile", "elsewhere", "--cluster", site / "cluster.yaml")
+    code, checks = run_doctor(Path(), "--profile", "elsewhere", "--cluster", site / "cluster.yaml")
     assert code == 0, checks
 
 
@@ -538,6 +538,6 @@ def test_a_profile_of_the_file_keeps_its_limits(tmp_path: Path) -> None:
     file = tmp_path / "cluster.yaml"
     file.write_text("none: {kind: slurm, cores: 1, memory: 1GB, interface: nothing}\n")
     assert load_profile("none", file).options.kind == "slurm"
-    code, checks = doctored(tmp_path, "--profile", "none", "--cluster", file)
+    code, checks = run_doctor(tmp_path, "--profile", "none", "--cluster", file)
     assert code == 1
     assert checks["profile"]["key"].endswith("none: interface")

@@ -88,12 +88,12 @@ def test_a_restart_by_hand() -> None:
     assert guess("unsupervised", **short, held_out=True) == guess("unsupervised", **short)
 
 
-def test_the_plan_counts_what_is_written(finished: Path, tmp_path: Path) -> None:
-    arguments = ("plan", finished / "tiny.toml", "--json", "--results", tmp_path)
+def test_the_plan_counts_what_is_written(tiny_run: Path, tmp_path: Path) -> None:
+    arguments = ("plan", tiny_run / "tiny.toml", "--json", "--results", tmp_path)
     plan = json.loads(sweep(*arguments).stdout)  # for people: in the golden outputs
     assert plan["total"]["cells"] == 5 * 17
     assert plan["total"]["restarts"] == 5 * 17 * 5
-    files = sum(path.is_file() for path in (finished / "tiny.zarr").rglob("*")) - 1
+    files = sum(path.is_file() for path in (tiny_run / "tiny.zarr").rglob("*")) - 1
     assert plan["total"]["files"] == files
     assert not plan["timed"]
     assert plan["search"]["method"] == "strong"
@@ -197,7 +197,7 @@ SMALL = {"datasets": ["iris"], "p": [0.8], "m": ["0.5N"], "restarts": 5}
 """A baseline, and two models on two replicates: 5 cells of 5 restarts."""
 
 
-def planned(spec: Path, *options: str) -> dict[str, Any]:
+def read_plan(spec: Path, *options: str) -> dict[str, Any]:
     document = json.loads(sweep("plan", spec, "--json", "--results", spec.parent, *options).stdout)
     assert json.loads(dry_run(spec, "--json", *options).stdout)["total"] == document["total"]
     return dict(document["total"])
@@ -209,15 +209,15 @@ def dry_run(spec: Path, *options: str) -> Any:
 
 def test_a_plan_counts_what_is_left_of_a_sweep_and_what_it_has_grown_by(tmp_path: Path) -> None:
     spec = write_spec(tmp_path, tiny(99, **SMALL))
-    before = planned(spec)
+    before = read_plan(spec)
     check(before, cells=5, cells_left=5, restarts=25, restarts_left=25)
     assert run(spec, tmp_path) == 0
-    check(planned(spec), cells_done=5, restarts=25, restarts_left=0, core_hours=0)
+    check(read_plan(spec), cells_done=5, restarts=25, restarts_left=0, core_hours=0)
     lines = dry_run(spec).stderr
     assert "done: 5 of 5 cells\nnothing to run\n" in lines
     # another replicate: two cells more
     spec.write_text(tiny(99, **SMALL, replicates=3))
-    check(planned(spec), cells=7, cells_done=5, cells_left=2, restarts=35, restarts_left=10)
+    check(read_plan(spec), cells=7, cells_done=5, cells_left=2, restarts=35, restarts_left=10)
     assert "left: 2 cells with 10 of 35 restarts" in dry_run(spec).stderr
 
 
@@ -225,7 +225,7 @@ def test_a_plan_counts_restarts_of_the_journal_and_those_of_a_cell_that_is_asked
     spec = write_spec(tmp_path, tiny(99, **SMALL))
     cell = "iris/p=0.8/m=75/replicate=1/posterior"
     assert run(spec, tmp_path, only=(cell,)) == 0  # it stays in the journal, as its block is not complete
-    check(planned(spec), cells_done=0, restarts_left=20)
+    check(read_plan(spec), cells_done=0, restarts_left=20)
     second = cell.replace("posterior", "likelihood")
     result = dry_run(spec, "--only", second)
     assert "left: 1 cell with 5 of 25 restarts\n4 other cells not asked for" in result.stderr
@@ -306,12 +306,12 @@ def test_a_plan_counts_failed_cells_apart_and_those_that_are_tried_again_as_left
     with monkeypatch.context() as patched:
         patched.setattr(tasks, "run_cell", fail)
         assert outcome(spec, caplog)["restarts_left"] == 25
-    check(planned(spec), cells_done=4, cells_failed=1, cells_left=0)
+    check(read_plan(spec), cells_done=4, cells_failed=1, cells_left=0)
     words = "done: 4 of 5 cells\n1 cell failed: sweep submit --retry-failed tries them again\nnothing to run"
     assert words in dry_run(spec).stderr
     # another replicate: its two cells are left, and the failed one only if it is tried again
     spec.write_text(tiny(99, **SMALL, replicates=3) + stop)
-    assert planned(spec)["restarts_left"] == 10
+    assert read_plan(spec)["restarts_left"] == 10
     most = "at most " if stop else ""
     words = f"done: 4 of 7 cells\nleft: 3 cells with {most}15 of {most}35 restarts\n"
     assert words in dry_run(spec, "--retry-failed").stderr
@@ -401,7 +401,7 @@ def test_a_stop_spares_no_call_of_a_method_and_no_restart_before_its_next_test(t
     stop = "[stop]\nrisk = 0.2\nr_min = 2\nstep = 3\n"
     grid: dict[str, Any] = SMALL | {"restarts": 9}
     spec = write_spec(tmp_path, tiny(99, **grid, methods=[method]) + stop)
-    whole = planned(spec)
+    whole = read_plan(spec)
     calls = whole["restarts"] - 5 * 9
     assert calls % 7 == 0
     assert calls > 0

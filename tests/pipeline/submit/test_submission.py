@@ -94,7 +94,7 @@ def test_a_head_in_the_queue_keeps_its_lease(tmp_path: Path, monkeypatch: pytest
 BUSY = "echo 'sbatch: error: Batch job submission failed: Unexpected message received' >&2; exit 1"
 
 
-def put(folder: Path, **programs: str) -> tuple[object, ...]:
+def make_programs(folder: Path, **programs: str) -> tuple[object, ...]:
     """Make programs that stand in for those of SLURM, and return options that submit to it."""
     for name, says in programs.items():
         (folder / name).write_text(f"#!/bin/sh\n{says}\n")
@@ -110,7 +110,7 @@ def test_a_head_is_handed_over_when_the_queue_is_less_busy(
     monkeypatch.setattr(queues, "PAUSE", 0.0)
     calls = tmp_path / "calls"
     accepts = f"echo x >> {calls}; [ $(wc -l < {calls}) -ge 6 ] && echo 9 || {{ {BUSY}; }}"
-    result = sweep("submit", write_spec(tmp_path), *put(tmp_path, squeue="true", sbatch=accepts))
+    result = sweep("submit", write_spec(tmp_path), *make_programs(tmp_path, squeue="true", sbatch=accepts))
     assert result.exit_code == 0, result.stderr
     assert "Unexpected message received; attempt 6 of 12 follows in 0 s" in result.stderr
     assert present(Submission.read(RunFolder(tmp_path / "tiny.zarr").submission)).job == "9"
@@ -120,7 +120,7 @@ def test_scripts_contain_the_name_of_a_sweep_and_not_that_of_its_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    options = put(tmp_path, squeue="true", sbatch="echo 9", sinfo="echo long")
+    options = make_programs(tmp_path, squeue="true", sbatch="echo 9", sinfo="echo long")
     spec = write_spec(tmp_path).rename(tmp_path / "my sweep.toml")
     result = sweep("submit", spec, *options)
     assert result.exit_code == 0, result.stderr
@@ -139,7 +139,9 @@ def test_nothing_is_left_of_a_head_that_waits_for_a_busy_queue(
     run = RunFolder(tmp_path / "tiny.zarr")
     # the queue has taken it, though it did not say so, and shows it only later
     row = f"[ -e {tmp_path}/shown ] && echo '7|{head_name(run)}|PENDING||0:00|None'" if has_job else "true"
-    options = put(tmp_path, squeue=f"{row}; true", sbatch=BUSY, scancel=f"echo $@ > {tmp_path}/cancelled")
+    options = make_programs(
+        tmp_path, squeue=f"{row}; true", sbatch=BUSY, scancel=f"echo $@ > {tmp_path}/cancelled"
+    )
     with start(write_spec(tmp_path), tmp_path, *map(str, options)) as process:
         line = present(process.stderr).readline()
         while "attempt 3 of 12 follows in 4 s" not in line:

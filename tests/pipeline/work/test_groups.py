@@ -69,7 +69,7 @@ def source() -> RealSource:
     return RealSource(X, labels)
 
 
-def fitted(structure: Structure, X: Any, n_classes: int) -> Gaussians:
+def fit_groups(structure: Structure, X: Any, n_classes: int) -> Gaussians:
     """Return merged groups of some rows with a few answers."""
     annotations = np.column_stack([np.arange(20), np.arange(20) + 3, np.arange(20) % 2]).astype(np.int32)
     table = Table(X, n_classes, np.random.SeedSequence(0))
@@ -85,7 +85,7 @@ def test_rows_of_merged_groups_give_back_the_same_bits(linkage: str, components:
     if space == METRIC:
         X[:, 5] = X[:, 0] - X[:, 1]  # a metric has no more directions than the rank
     structure = Structure(space, components, linkage, proportions="equal")
-    gaussians = fitted(structure, X, 3)
+    gaussians = fit_groups(structure, X, 3)
     room = room_for("groups", Settings(), *X.shape, 3)
     for rows in (to_rows(gaussians), to_rows(gaussians, room)):
         assert_same_gaussians(from_rows(rows, X.shape[1], 3), gaussians)
@@ -101,7 +101,7 @@ def test_rows_of_linear_functions_give_back_the_same_bits(space: Any, first_spac
     X = np.random.default_rng(3).normal(size=(90, MOST_LEARNED + 5 if space == MOST_LEARNED else 6))
     first = space if first_space == NONE else first_space
     structure = Structure(space, 1, LINEAR, first=Structure(first, 8, LINKAGES[0]))
-    gaussians = fitted(structure, X, 3)
+    gaussians = fit_groups(structure, X, 3)
     rows = to_rows(gaussians, room_for("groups", Settings(), *X.shape, 3))
     assert_same_gaussians(from_rows(rows, X.shape[1], 3), gaussians)
 

@@ -40,7 +40,7 @@ CHOICE = Chosen("tied", (0.1, 0.2, NAN, 0.4), (0.9, 0.8, NAN, 0.6))
 FIXED = Chosen("spherical", (0.1, *[NAN] * 4), (0.9, *[NAN] * 4))
 
 
-def solved(cell: Cell, chosen: Chosen | None = None) -> Solved:
+def make_solved(cell: Cell, chosen: Chosen | None = None) -> Solved:
     shape = shape_of(cell.model) if chosen is None else chosen.covariance
     solution = np.zeros(5, dtype=np.int16), np.zeros((2, 2)), np.ones((2, *[2] * len(DIMS[shape])))
     return Solved(Span(cell, 0, 3), np.array([1.0, 3.0, 2.0]), 1, *solution, 0.5, 0.25, chosen)
@@ -48,7 +48,7 @@ def solved(cell: Cell, chosen: Chosen | None = None) -> Solved:
 
 ANSWERS = np.array([[0, 1, 0], [1, 4, 1], [2, 3, 0], [0, 4, 1], [0, 2, 1], [3, 4, 0]], dtype=np.int32)
 PATHS = AskedPath("a", None, 0.9, 1, "active"), AskedPath("mixed", 1, 0.9, 0, "active")
-CELLS = [solved(CELL), solved(BASELINE)]
+CELLS = [make_solved(CELL), make_solved(BASELINE)]
 OF_PATHS = [
     Answered(Span(PATHS[0], 2, 6), ANSWERS[:4], 0.5, 0.25),
     Answered(Span(PATHS[1], 0, 2), ANSWERS[4:], 0.25, 0.2),
@@ -56,11 +56,13 @@ OF_PATHS = [
 OTHER = replace(CELLS[0], span=Span(replace(CELL, replicate=0), 1, 2), objectives=np.zeros(1))
 RECORDS: dict[str, list[Any]] = {
     "restarts": [*CELLS, OTHER],
-    "a mixture": [solved(Cell("mixed", 1, 0.9, 4, 0, "likelihood", "active"))],
-    "several shapes": [solved(replace(SHAPES, model=model)) for model in MODELS[:2]]
-    + [solved(replace(BASELINE, dataset="shapes", model=model)) for model in ("unsupervised-full", TIED)],
-    "choices": [solved(SHAPES), solved(replace(SHAPES, model="posterior-auto"), CHOICE)],
-    "scores of every model": [solved(SCORED, FIXED), solved(replace(BASELINE, dataset="scored"))],
+    "a mixture": [make_solved(Cell("mixed", 1, 0.9, 4, 0, "likelihood", "active"))],
+    "several shapes": [make_solved(replace(SHAPES, model=model)) for model in MODELS[:2]]
+    + [
+        make_solved(replace(BASELINE, dataset="shapes", model=model)) for model in ("unsupervised-full", TIED)
+    ],
+    "choices": [make_solved(SHAPES), make_solved(replace(SHAPES, model="posterior-auto"), CHOICE)],
+    "scores of every model": [make_solved(SCORED, FIXED), make_solved(replace(BASELINE, dataset="scored"))],
     "answers": OF_PATHS,
 }
 

@@ -37,7 +37,7 @@ NAN = float("nan")
 CHOSEN = Chosen("diagonal", (0.5, 0.4, 0.39, 0.41), (0.7, 0.8, 0.8, 0.8))
 
 
-def solved(
+def make_solved(
     start: int, stop: int, objectives: np.ndarray = OBJECTIVES, cell: Cell = CELL, chosen: Any = None
 ) -> Solved:
     """Return a result whose solution tells which restart it comes from."""
@@ -49,16 +49,16 @@ def solved(
     return Solved(Span(cell, start, stop), part, best, *solution, 0.5 * len(part), 0.25 * len(part), chosen)
 
 
-def called(start: int, best: int, *objectives: float) -> Solved:
+def make_calls(start: int, best: int, *objectives: float) -> Solved:
     """Return calls of a method, with NaN without an objective and -1 as the best without a solution."""
     span, labels = Span(METHOD, start, start + len(objectives)), np.full(4, best, np.int16)
     fields = {"objectives": np.array(objectives), "best_restart": best, "labels": labels}
-    return replace(solved(0, 1, cell=METHOD), span=span, **fields)
+    return replace(make_solved(0, 1, cell=METHOD), span=span, **fields)
 
 
 def test_any_order_of_any_split_gives_the_same_cell() -> None:
     for cuts in [(0, 5), (0, 2, 5), (0, 1, 3, 5)]:
-        parts = [solved(a, b) for a, b in itertools.pairwise(cuts)]
+        parts = [make_solved(a, b) for a, b in itertools.pairwise(cuts)]
         for order in itertools.permutations(parts):
             result = CellResult(CELL, 5)
             for position, part in enumerate(order):
@@ -76,32 +76,32 @@ def test_any_order_of_any_split_gives_the_same_cell() -> None:
 def test_what_is_missing_is_asked_for_again() -> None:
     result = CellResult(CELL, 5)
     assert list(result.missing()) == [Span(CELL, 0, 5)]
-    result.add(solved(1, 2))
-    result.add(solved(4, 5))
+    result.add(make_solved(1, 2))
+    result.add(make_solved(4, 5))
     assert list(result.missing()) == [Span(CELL, 0, 1), Span(CELL, 2, 4)]
     chosen = CellResult(CHOOSING, 5)
-    chosen.add(solved(0, 1, cell=CHOOSING, chosen=CHOSEN))
+    chosen.add(make_solved(0, 1, cell=CHOOSING, chosen=CHOSEN))
     assert list(chosen.missing()) == [Span(CHOOSING, 1, 5, chosen=CHOSEN)]
 
 
 def test_a_restart_computed_twice_must_give_the_same_bits() -> None:
     result = CellResult(CELL, 5)
-    result.add(solved(0, 3))
-    result.add(solved(2, 5))
+    result.add(make_solved(0, 3))
+    result.add(make_solved(2, 5))
     assert result.status == DONE
     assert result.seconds == 3.0
-    result.add(solved(1, 4))
+    result.add(make_solved(1, 4))
     assert result.seconds == 3.0, "nothing new"
     objectives = OBJECTIVES.copy()
     objectives[2] = np.nextafter(objectives[2], 0)
     with pytest.raises(Mismatch, match=r"iris/p=0.9/m=75/replicate=1/posterior, restart 2"):
-        result.add(solved(1, 4, objectives))
+        result.add(make_solved(1, 4, objectives))
     with pytest.raises(ArithmeticError):
         best_of([1.0, NAN])
 
 
 def test_a_cell_must_choose_the_same_wherever_it_runs() -> None:
-    result, first = CellResult(CHOOSING, 5), solved(0, 1, cell=CHOOSING, chosen=CHOSEN)
+    result, first = CellResult(CHOOSING, 5), make_solved(0, 1, cell=CHOOSING, chosen=CHOSEN)
     result.add(first)
     for choice in (replace(CHOSEN, covariance="full"), replace(CHOSEN, held_out=(0.5, 0.4, 0.39, NAN)), None):
         with pytest.raises(Mismatch, match=r"posterior-auto: .* now, Chosen.*before"):
@@ -116,11 +116,11 @@ def test_finished_cells_are_laid_over_what_the_cube_holds() -> None:
     result = BlockResult(block, {part.cell: part for part in (plain, wide, chosen, unsolved, failed)})
     assert not result.complete
     fixed = replace(CHOSEN, covariance="spherical")  # its own shape, which is not chosen
-    plain.add(solved(0, 5, cell=plain.cell, chosen=fixed))
-    wide.add(solved(0, 5, cell=wide.cell))
-    chosen.add(solved(0, 5, cell=chosen.cell, chosen=CHOSEN))
+    plain.add(make_solved(0, 5, cell=plain.cell, chosen=fixed))
+    wide.add(make_solved(0, 5, cell=wide.cell))
+    chosen.add(make_solved(0, 5, cell=chosen.cell, chosen=CHOSEN))
     nothing = {"best_restart": -1, "labels": np.full(4, -1, np.int16), "objectives": np.full(5, NAN)}
-    unsolved.add(replace(solved(0, 5), span=Span(unsolved.cell, 0, 5), **nothing))
+    unsolved.add(replace(make_solved(0, 5), span=Span(unsolved.cell, 0, 5), **nothing))
     failed.failed = True
     assert result.complete
     sizes = {"log_likelihood": 5, "centroids": (2, 3), "covariances": (2, 3, 3), "held_out": 4}
@@ -148,12 +148,12 @@ def test_finished_cells_are_laid_over_what_the_cube_holds() -> None:
 @pytest.mark.parametrize(
     ("first", "later", "status", "best"),
     [
-        (called(0, 0, -3.0), called(1, 1, -1.0, -2.0), DONE, 1),
-        (called(0, -1, NAN), called(1, -1, NAN, NAN), NO_SOLUTION, -1),
-        (called(0, -1, NAN), called(1, 2, NAN, -2.0), DONE, 2),
-        (called(0, 0, NAN), called(1, 1, NAN, NAN), DONE, 0),
-        (called(0, -1, NAN), called(1, 1, NAN, NAN), DONE, 1),
-        (called(0, 0, NAN), called(1, 2, NAN, -5.0), DONE, 2),
+        (make_calls(0, 0, -3.0), make_calls(1, 1, -1.0, -2.0), DONE, 1),
+        (make_calls(0, -1, NAN), make_calls(1, -1, NAN, NAN), NO_SOLUTION, -1),
+        (make_calls(0, -1, NAN), make_calls(1, 2, NAN, -2.0), DONE, 2),
+        (make_calls(0, 0, NAN), make_calls(1, 1, NAN, NAN), DONE, 0),
+        (make_calls(0, -1, NAN), make_calls(1, 1, NAN, NAN), DONE, 1),
+        (make_calls(0, 0, NAN), make_calls(1, 2, NAN, -5.0), DONE, 2),
     ],
 )
 def test_the_best_call_of_a_method_in_any_order(first: Solved, later: Solved, status: int, best: int) -> None:
@@ -168,7 +168,7 @@ def test_the_best_call_of_a_method_in_any_order(first: Solved, later: Solved, st
         assert list(result.missing()) == []
     result.add(parts[1])  # calls without an objective are not made again, and give none a second time
     with pytest.raises(Mismatch, match="restart 1"):
-        result.add(called(1, 1, -17.0))
+        result.add(make_calls(1, 1, -17.0))
 
 
 # What goes to a worker, and what comes back.
@@ -183,38 +183,38 @@ OF_CELLS = Task(OF_IRIS_SCIENCE, "iris", (Span(IRIS, 2, 6, (-1.0, -2.0)), Span(R
 OF_PATH = Task(OF_IRIS_SCIENCE, "iris", (Span(OF_IRIS, 5, 15, answers=records.NO_ANSWERS, step=5),), 1.0)
 
 
-def answered(start: int, stop: int, path: AskedPath = OF_IRIS) -> Answered:
+def make_answered(start: int, stop: int, path: AskedPath = OF_IRIS) -> Answered:
     return Answered(Span(path, start, stop), np.zeros((stop - start, 3), np.int32), 0.1, 0.1)
 
 
-def failed(unit: Any, start: int, stop: int) -> Failed:
+def make_failed(unit: Any, start: int, stop: int) -> Failed:
     return Failed(Span(unit, start, stop), "no", "", "", "")
 
 
 @pytest.mark.parametrize(
     ("task", "result", "is_ours"),
     [
-        (OF_CELLS, solved(2, 6, EQUAL, cell=IRIS), True),
-        (OF_CELLS, solved(2, 4, EQUAL, cell=IRIS), True),  # an adaptive stop ends early
-        (OF_CELLS, failed(REDRAWN, 0, 3), True),
-        (OF_CELLS, solved(2, 7, EQUAL, cell=IRIS), False),
-        (OF_CELLS, solved(3, 6, EQUAL, cell=IRIS), False),
-        (OF_CELLS, solved(2, 6, EQUAL, cell=replace(IRIS, model="likelihood")), False),
-        (OF_CELLS, failed(replace(IRIS, dataset="wine"), 2, 6), False),
-        (OF_CELLS, answered(5, 10), False),
-        (OF_PATH, answered(5, 15), True),
-        (OF_PATH, answered(10, 15), True),  # each batch comes on its own
-        (OF_PATH, failed(OF_IRIS, 10, 15), True),
-        (OF_PATH, answered(0, 10), False),
-        (OF_PATH, answered(15, 20), False),
-        (OF_PATH, answered(5, 10, replace(OF_IRIS, replicate=0)), False),
-        (OF_PATH, failed(OF_IRIS, 15, 20), False),
-        (OF_PATH, solved(2, 6, EQUAL, cell=IRIS), False),
+        (OF_CELLS, make_solved(2, 6, EQUAL, cell=IRIS), True),
+        (OF_CELLS, make_solved(2, 4, EQUAL, cell=IRIS), True),  # an adaptive stop ends early
+        (OF_CELLS, make_failed(REDRAWN, 0, 3), True),
+        (OF_CELLS, make_solved(2, 7, EQUAL, cell=IRIS), False),
+        (OF_CELLS, make_solved(3, 6, EQUAL, cell=IRIS), False),
+        (OF_CELLS, make_solved(2, 6, EQUAL, cell=replace(IRIS, model="likelihood")), False),
+        (OF_CELLS, make_failed(replace(IRIS, dataset="wine"), 2, 6), False),
+        (OF_CELLS, make_answered(5, 10), False),
+        (OF_PATH, make_answered(5, 15), True),
+        (OF_PATH, make_answered(10, 15), True),  # each batch comes on its own
+        (OF_PATH, make_failed(OF_IRIS, 10, 15), True),
+        (OF_PATH, make_answered(0, 10), False),
+        (OF_PATH, make_answered(15, 20), False),
+        (OF_PATH, make_answered(5, 10, replace(OF_IRIS, replicate=0)), False),
+        (OF_PATH, make_failed(OF_IRIS, 15, 20), False),
+        (OF_PATH, make_solved(2, 6, EQUAL, cell=IRIS), False),
     ],
 )
 def test_an_answer_is_taken_for_its_own_task_alone(task: Task, result: Any, is_ours: bool) -> None:
-    of_cells = [solved(2, 6, EQUAL, cell=IRIS), solved(0, 3, EQUAL, cell=REDRAWN)]
-    ours = of_cells if task is OF_CELLS else [answered(5, 10)]
+    of_cells = [make_solved(2, 6, EQUAL, cell=IRIS), make_solved(0, 3, EQUAL, cell=REDRAWN)]
+    ours = of_cells if task is OF_CELLS else [make_answered(5, 10)]
     results = records.checked(task, [*ours, result])
     if is_ours:
         assert results == [*ours, result]

@@ -64,7 +64,7 @@ def solve(*spans: Span[Cell], science: Science = SCIENCE, source: Source = SOURC
     return results  # type: ignore[return-value]
 
 
-def where(cell: Cell) -> dict[str, Any]:
+def place_of(cell: Cell) -> dict[str, Any]:
     return {name: getattr(cell, name) for name in ("mixture", "p", "m", "replicate")}
 
 
@@ -110,7 +110,7 @@ def test_a_solution_has_the_objective_and_the_scores_that_are_reported(model: st
     assert 0 < scored.choosing < scored.seconds
     if covariance != "auto" and (term, covariance) != ("conditional", "full"):
         return  # one fixed shape stands for the others
-    seed = choice_seed(SCIENCE.seed, "blobs", **where(cell), model=cell.model)
+    seed = choice_seed(SCIENCE.seed, "blobs", **place_of(cell), model=cell.model)
     annotations = list_annotations(layers, seed)
     options: dict[str, Any] = {"n_clusters": 3, "model": term, "settings": SEARCH, "seed": seed}
     tried = CANDIDATES if covariance == "auto" else (covariance,)
@@ -148,19 +148,19 @@ def test_a_cell_that_raises_costs_that_cell_alone(monkeypatch: pytest.MonkeyPatc
     run_restart = sweep_clustering.kernels.search.genetic.run_restart
     breaks = [False, True, False]
 
-    def picky(*arguments: Any) -> Any:
+    def break_at_times(*arguments: Any) -> Any:
         if breaks.pop(0):
             raise RuntimeError("this kernel broke")
         return run_restart(*arguments)
 
-    monkeypatch.setattr(sweep_clustering.kernels.search.genetic, "run_restart", picky)
+    monkeypatch.setattr(sweep_clustering.kernels.search.genetic, "run_restart", break_at_times)
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     spans = tuple(Span(replace(CELL, replicate=number), 0, 1) for number in range(3))
     results: list[Any] = list(tasks.run_task(Task(SCIENCE, "blobs", spans, 1.0), SOURCE))
     assert [type(result) for result in results] == [Solved, Failed, Solved]
     assert results[1].span == spans[1]
     assert results[1].cause == "RuntimeError: this kernel broke"
-    assert "picky" in results[1].traceback
+    assert "break_at_times" in results[1].traceback
     assert results[1].job == "7"
 
 
@@ -244,39 +244,39 @@ def test_calls_of_a_method_become_restarts(tmp_path: Path) -> None:
     code = checksum(file.read_bytes())
     echo = Method(name="mine", call="mine.py:echo", restarts=4, code=code, path=str(file))
 
-    def called(start: int, stop: int, cell: Cell = CALLED, **options: object) -> Any:
+    def call_method(start: int, stop: int, cell: Cell = CALLED, **options: object) -> Any:
         method = echo.model_copy(update={"options": options})
         science = Science(3, (Search(),), 3, methods=tasks.method_calls("a.toml", [method]))
         task = Task(science, "iris", (Span(cell, start, stop, answers=LINKS),), 1.0)
         (result,) = tasks.run_task(task, RealSource(X, None))
         return result
 
-    seeds = [method_seed(3, "iris", **where(CALLED), method="mine", restart=r) for r in range(4)]
-    best = called(0, 4, mode="seed")
+    seeds = [method_seed(3, "iris", **place_of(CALLED), method="mine", restart=r) for r in range(4)]
+    best = call_method(0, 4, mode="seed")
     assert best.objectives.tolist() == seeds
     assert best.best_restart == int(np.argmax(seeds))
     assert best.labels.tolist() == np.random.default_rng(max(seeds)).integers(3, size=12).tolist()
-    first = called(1, 4)  # the first call is kept without objectives
+    first = call_method(1, 4)  # the first call is kept without objectives
     assert first.best_restart == 1
     assert first.labels.dtype == np.int16
     assert np.isnan(first.objectives).all()
     alone = Cell("iris", None, None, None, None, "mine")
-    of_baseline = [method_seed(3, "iris", **where(alone), method="mine", restart=r) for r in range(4)]
-    assert called(0, 4, alone, mode="seed").objectives.tolist() == of_baseline != seeds
+    of_baseline = [method_seed(3, "iris", **place_of(alone), method="mine", restart=r) for r in range(4)]
+    assert call_method(0, 4, alone, mode="seed").objectives.tolist() == of_baseline != seeds
     odd, even = ([restart for restart in range(4) if seeds[restart] % 2 == parity] for parity in (1, 0))
-    assert called(0, 4, mode="odd").best_restart == even[0], "calls without a solution are passed over"
-    none = called(odd[0], odd[0] + 1, mode="odd")
+    assert call_method(0, 4, mode="odd").best_restart == even[0], "calls without a solution are passed over"
+    none = call_method(odd[0], odd[0] + 1, mode="odd")
     assert not none.solved
     assert none.best_restart == -1
     assert none.labels.tolist() == [-1] * 12
     assert np.isnan(none.centroids).all()
-    failed = called(0, 1, mode="links")  # pairs with the number of their annotations
+    failed = call_method(0, 1, mode="links")  # pairs with the number of their annotations
     assert failed.cause == "ValueError: [[[0, 1]], [[0, 1], [2, 3]], [[2.0], [1.0, 1.0]], 0.9]"
     assert "in echo" in failed.traceback
     _, centroids, variances = cluster_gaussians(X, first.labels, 3)
     np.testing.assert_array_equal(first.centroids, centroids)
     np.testing.assert_array_equal(first.covariances, variances)
-    with_centroids = called(0, 1, mode="own")
+    with_centroids = call_method(0, 1, mode="own")
     assert np.array_equal(with_centroids.centroids[0], X[0])
     assert np.isnan([*with_centroids.centroids[1:, 0], *with_centroids.covariances[1:]]).all()
     # all methods that cannot be called are named at once
@@ -362,7 +362,7 @@ def test_no_result_depends_on_batches_stops_or_failures(
     spec = write_spec(tmp_path, SMALL + STOP)
     begun: list[Span[Cell]] = []
 
-    def troubled(science: Science, span: Span[Cell], source: Source) -> Solved:
+    def solve_some(science: Science, span: Span[Cell], source: Source) -> Solved:
         begun.append(span)
         if len(begun) == 8:
             raise Stopped(signal.SIGTERM)
@@ -370,7 +370,7 @@ def test_no_result_depends_on_batches_stops_or_failures(
             raise ArithmeticError("made to fail")
         return solve(science, span, source)
 
-    monkeypatch.setattr(tasks, "run_cell", troubled)
+    monkeypatch.setattr(tasks, "run_cell", solve_some)
     assert run(spec, tmp_path) == 128 + signal.SIGTERM
     assert run(spec, tmp_path) == 3
     monkeypatch.undo()

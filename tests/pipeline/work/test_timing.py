@@ -25,16 +25,16 @@ CHOSEN = Chosen("full", (0.5,) * 4, (0.7,) * 4)
 PLAN = make_plan(p=(0.8, 0.9, 1.0), m=(10, 40, 20), mixtures=4, designs=("uniform", "active"))
 
 
-def timed(seconds: dict[Cell, float], choosing: float = 0.0) -> Timing:
+def timing_of(seconds: dict[Cell, float], choosing: float = 0.0) -> Timing:
     return Timing({Key.of(cell, 0): Times(duration, choosing) for cell, duration in seconds.items()})
 
 
-def solved(cell: Cell, restarts: int, seconds: float, cpu: float, choosing: float = 0.0) -> Solved:
+def make_solved(cell: Cell, restarts: int, seconds: float, cpu: float, choosing: float = 0.0) -> Solved:
     solution = np.zeros(1, np.int16), np.zeros((1, 1)), np.zeros(1)
     return Solved(Span(cell, 0, restarts), np.zeros(restarts), 0, *solution, seconds, cpu, CHOSEN, choosing)
 
 
-def asked(p: float, start: int, seconds: float, batches: int = 1) -> Answered:
+def answers(p: float, start: int, seconds: float, batches: int = 1) -> Answered:
     span = Span(AskedPath("a", 0, p, 0, "active"), start, start + 4 * batches, step=4)
     return Answered(span, np.zeros((span.size, 3), np.int32), seconds, 0.5 * seconds)
 
@@ -51,7 +51,7 @@ def test_the_pilot_times_the_corners_of_each_model_and_the_extreme_accuracies() 
 
 def test_predictions_are_bilinear_between_the_corners_and_constant_outside() -> None:
     corners = {(0.8, 10): 1.0, (0.8, 40): 4.0, (1.0, 10): 2.0, (1.0, 40): 8.0}
-    timing = timed({replace(CELL, p=p, m=m): seconds for (p, m), seconds in corners.items()})
+    timing = timing_of({replace(CELL, p=p, m=m): seconds for (p, m), seconds in corners.items()})
     expected = corners | {(0.8, 25): 2.5, (0.9, 25): 3.75, (0.5, 1): 1.0, (1.0, 99): 8.0}
     for (p, m), seconds in expected.items():
         assert timing.seconds(Span(replace(CELL, p=p, m=m), 0, 2)) == pytest.approx(2 * seconds)
@@ -61,13 +61,13 @@ def test_predictions_are_bilinear_between_the_corners_and_constant_outside() -> 
 def test_measured_is_one_restart_and_choosing_counts_once_a_cell(tmp_path: Path, caplog: Any) -> None:
     timing, cell = Timing(), replace(CELL, model="posterior-auto")
     for m, choosing in ((10, 4.0), (40, 10.0)):
-        timing.note(solved(replace(cell, m=m), 2, choosing + 6.0, (choosing + 6.0) / 2, choosing))
+        timing.note(make_solved(replace(cell, m=m), 2, choosing + 6.0, (choosing + 6.0) / 2, choosing))
     span = Span(replace(cell, m=25), 0, 5)
     assert timing.seconds(span) == pytest.approx(5 * 3.0 + 7.0)
     assert timing.seconds(span, of_cpu=True) == pytest.approx((5 * 3.0 + 7.0) / 2)
     assert timing.seconds(replace(span, chosen=CHOSEN)) == 15.0
-    timing.note(solved(BASELINE, 1, 0.5, 0.5))
-    timing.note(asked(0.8, 8, 6.0, batches=2))
+    timing.note(make_solved(BASELINE, 1, 0.5, 0.5))
+    timing.note(answers(0.8, 8, 6.0, batches=2))
     generation = next_generation(tmp_path / "tiny.zarr")
     timing.save(generation.pilot, generation.files)
     again = Timing.load(generation.run)
@@ -78,7 +78,7 @@ def test_measured_is_one_restart_and_choosing_counts_once_a_cell(tmp_path: Path,
     assert rows["timed"][1:] == [["a", *row, None] for row in expected]
     assert rows["questions"] == [["a", "active", 0.8, 8, 3.0, 0.5]]
     # a new measurement changes the prediction; a choice that was known before takes no time then
-    timing.note(solved(replace(cell, m=25), 1, 9.0, 9.0))
+    timing.note(make_solved(replace(cell, m=25), 1, 9.0, 9.0))
     assert timing.seconds(replace(span, chosen=CHOSEN)) == 45.0
     generation.pilot.write_text("[[1")
     assert Timing.load(generation.run).measured == {}
@@ -90,10 +90,10 @@ def test_seconds_of_questions_are_interpolated_over_answers_and_accuracies() -> 
     corners = timing.missing_paths(PLAN)
     span = Span(AskedPath("a", 0, 0.9, 1, "active"), 0, 12, step=4)
     assert timing.seconds(span) == 3.0, "a second for each batch"
-    for questions in (asked(0.8, 0, 1.0), asked(0.8, 4, 6.0, batches=2), asked(1.0, 0, 3.0)):
+    for questions in (answers(0.8, 0, 1.0), answers(0.8, 4, 6.0, batches=2), answers(1.0, 0, 3.0)):
         timing.note(questions)
     assert timing.missing_paths(PLAN) == corners[1:], f"fewer than {module.TIMED} batches"
-    timing.note(asked(1.0, 4, 5.0))
+    timing.note(answers(1.0, 4, 5.0))
     assert timing.missing_paths(PLAN) == []
     assert timing.seconds(span) == pytest.approx(2.0 + 4.0 + 4.0)
     assert timing.seconds(span, of_cpu=True) == pytest.approx(5.0)
@@ -119,7 +119,7 @@ spans = st.lists(numbers.map(lambda t: Span(replace(CELL, mixture=t[0]), t[1], t
 @settings(deadline=None, max_examples=50)
 @given(spans, st.sampled_from([0.001, 0.3, 1.0, 2.0, 100.0]), st.sampled_from([1.0, 7.0, 10.0, 50.0]))
 def test_every_restart_is_in_one_task_in_order(work: list[Span[Cell]], pace: float, seconds: float) -> None:
-    tasks = list(make_batches(SCIENCE, work, timed({CELL: pace}), seconds=seconds))
+    tasks = list(make_batches(SCIENCE, work, timing_of({CELL: pace}), seconds=seconds))
     expected = [(span.unit, r) for span in work for r in range(span.start, span.stop)]
     assert [(s.unit, r) for task in tasks for s in task.spans for r in range(s.start, s.stop)] == expected
     sizes = [sum(span.size for span in task.spans) for task in tasks]
@@ -131,7 +131,7 @@ def test_every_restart_is_in_one_task_in_order(work: list[Span[Cell]], pace: flo
 
 def test_tasks_follow_the_length_of_each_cell_and_some_cells_are_never_split() -> None:
     auto, posterior = replace(CELL, model="posterior-auto"), replace(CELL, model="posterior")
-    choosing = timed({CELL: 1.0, BASELINE: 1.0})
+    choosing = timing_of({CELL: 1.0, BASELINE: 1.0})
     choosing.measured |= {Key.of(cell, 0): Times(1.0, 3.0) for cell in (auto, posterior)}
     span_with_choice = Span(replace(auto, replicate=1), 1, 5, chosen=CHOSEN)
     work = [Span(CELL, 0, 2), Span(auto, 0, 5), span_with_choice, Span(replace(auto, replicate=2), 0, 1)]

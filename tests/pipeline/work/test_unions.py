@@ -47,7 +47,7 @@ SIZES = {"n_samples": 60, "n_clusters": 3, "m": (60,), "restarts": 4}
 PLAN = make_plan("blobs", models=("conditional-any", "conditional-full"), **SIZES)
 
 
-def settled(cell: Cell, science: Science, restarts: int, source: Any = SOURCE) -> Fit:
+def best_restart(cell: Cell, science: Science, restarts: int, source: Any = SOURCE) -> Fit:
     """Return the best restart of a cell, fitted without a sweep."""
     X, _ = source.arrays(cell.mixture)
     where = {
@@ -87,7 +87,7 @@ def test_restarts_of_any_split_have_the_same_bits_and_one_choice(monkeypatch: py
     assert np.isfinite(whole.chosen.held_out[0])
     assert np.isnan(whole.chosen.held_out[1:]).all()
     header, arrays = to_record([first])
-    assert_same_gaussians(whole.gaussians, settled(ANY, SCIENCE, 4).bare.gaussians)
+    assert_same_gaussians(whole.gaussians, best_restart(ANY, SCIENCE, 4).bare.gaussians)
     plans = {"blobs": replace(PLAN, unions=unions_of([Search()], PLAN))}
     (copy,) = from_record(header, arrays, plans)
     assert copy.chosen.is_same(first.chosen)
@@ -191,7 +191,7 @@ def test_sweep_grows_by_classes_of_any_shape_and_is_verified_and_shown(tmp_path:
     recipe = manifest.spec.grid.datasets[0]
     assert isinstance(recipe, Mixtures)
     source = MixtureSource(recipe, manifest.spec.seed)
-    direct = settled(named_cell, Science.of(manifest.spec, plan), 2, source)
+    direct = best_restart(named_cell, Science.of(manifest.spec, plan), 2, source)
     stored = solution_of(opened, manifest, named_cell)
     assert_same_gaussians(stored.union, direct.bare.gaussians)
     assert stored.is_stored

@@ -50,7 +50,7 @@ def results(**changes: Any) -> Results:
     return draw_block(PLAN, BLOCK) | {key: np.asarray(value) for key, value in changes.items()}
 
 
-def changed(of: Results, name: str, where: Any, value: Any) -> Results:
+def with_change(of: Results, name: str, where: Any, value: Any) -> Results:
     """Return results with another value somewhere."""
     values = of[name].copy()
     values[where] = value
@@ -61,7 +61,7 @@ def inodes(cube: Path) -> dict[str, int]:
     return {name: (cube / name).stat().st_ino for name in files(cube)}
 
 
-def same(first: Results, second: Results) -> bool:
+def are_equal(first: Results, second: Results) -> bool:
     return first.keys() == second.keys() and not any(differing_rows(first[x], second[x]).any() for x in first)
 
 
@@ -79,24 +79,24 @@ def test_every_block_reads_back_and_lies_at_its_coordinates(store: BlockStore, c
     tree = read_whole(cube)
     for plan, block in blocks:
         drawn = draw_block(plan, block)
-        assert same(store.read(block), drawn)
+        assert are_equal(store.read(block), drawn)
         for cell, values in zip(block.cells(), drawn["log_likelihood"], strict=True):
             place = {dim.name: getattr(cell, dim.name) for dim in block.node.stored}
             assert np.array_equal(tree[block.node.path]["log_likelihood"].sel(place), values)
 
 
 def test_computed_again_nothing_is_touched(store: BlockStore, cube: Path) -> None:
-    nan = changed(results(), "log_likelihood", (2, 1), np.nan)
+    nan = with_change(results(), "log_likelihood", (2, 1), np.nan)
     store.write(BLOCK, nan)
     before = inodes(cube)
     store.write(BLOCK, nan | {"seconds": nan["seconds"] + 1})
     store.write(BLOCK, results(status=np.zeros(BLOCK.n_cells)))
     assert inodes(cube) == before
-    assert same(store.read(BLOCK), nan)
+    assert are_equal(store.read(BLOCK), nan)
 
 
 def test_another_result_names_cell_variables_and_both_values(store: BlockStore, cube: Path) -> None:
-    first = changed(changed(results(), "log_likelihood", (3, 1), 0.0), "covariances", (3, 0), np.nan)
+    first = with_change(with_change(results(), "log_likelihood", (3, 1), 0.0), "covariances", (3, 0), np.nan)
     store.write(BLOCK, first)
     before = files(cube)
     for name, index, new in (
@@ -107,14 +107,14 @@ def test_another_result_names_cell_variables_and_both_values(store: BlockStore, 
         ("restarts_done", (3,), 2),
         ("status", (3,), FAILED),
     ):
-        second = changed(first, name, index, new)
+        second = with_change(first, name, index, new)
         with pytest.raises(CellMismatch, match=r"^a/p=0.8/m=6/replicate=1/posterior: ") as caught:
             store.write(BLOCK, second)
         assert caught.value.cell == list(BLOCK.cells())[3]
         text = f"stored {first[name][index].item()!r}, new {second[name][index].item()!r}"
         assert name in caught.value.values
         assert text in str(pickle.loads(pickle.dumps(caught.value)))
-    third = changed(first, "best_restart", 2, first["best_restart"][2] + 1)
+    third = with_change(first, "best_restart", 2, first["best_restart"][2] + 1)
     third["labels"] = first["labels"] + (np.arange(6) // 2 == 1).astype(np.int16)[:, None]
     with pytest.raises(CellMismatch, match=r"labels\[0\].*best_restart.*and 1 more cells") as caught:
         store.write(BLOCK, third)
@@ -124,9 +124,9 @@ def test_another_result_names_cell_variables_and_both_values(store: BlockStore, 
 
 def test_other_annotations_of_a_done_cell_are_a_mismatch(store: BlockStore) -> None:
     store.write(BLOCK, results(status=[DONE, PENDING, DONE, DONE, PENDING, PENDING]))
-    store.write(BLOCK, changed(results(status=[PENDING] * 5 + [FAILED]), "annotations", (2, 0, 2), 7))
+    store.write(BLOCK, with_change(results(status=[PENDING] * 5 + [FAILED]), "annotations", (2, 0, 2), 7))
     with pytest.raises(CellMismatch, match=r"a/p=0.8/m=6/replicate=1.*annotations\[3, 2\]"):
-        store.write(BLOCK, changed(results(), "annotations", (1, 3, 2), 7))
+        store.write(BLOCK, with_change(results(), "annotations", (1, 3, 2), 7))
 
 
 @settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -167,12 +167,12 @@ def test_a_second_model_shares_the_annotations_of_the_first(tmp_path: Path) -> N
     store, block = BlockStore(cube), list(new.blocks())[-1]
     assert block.models == ("posterior",)
     with pytest.raises(CellMismatch, match=r"posterior.*annotations"):
-        store.write(block, changed(draw_block(new, block), "annotations", ..., 0))
+        store.write(block, with_change(draw_block(new, block), "annotations", ..., 0))
     store.write(block, draw_block(new, block))
     assert before.items() <= inodes(cube).items()
     assert results_before.items() <= result_files(cube).items()
     assert len(inodes(cube)) == len(before) + len(RESULTS)
-    assert same(store.read(block), draw_block(new, block))
+    assert are_equal(store.read(block), draw_block(new, block))
 
 
 def test_status_follows_when_all_else_is_on_disk(store: BlockStore, monkeypatch: pytest.MonkeyPatch) -> None:

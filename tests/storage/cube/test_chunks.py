@@ -6,7 +6,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 import zarr
-from cubes.small import draw_inputs, files, filled, make_plan
+from cubes.small import draw_inputs, files, filled_cube, make_plan
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numcodecs import Zstd
@@ -84,7 +84,7 @@ def test_zarr_writes_the_same_bytes(tmp_path: Path) -> None:
     """Zarr reads each array and writes it back, also in chunks that the array ends within."""
     grid = {"p": (0.9, 0.8), "m": (6, 4), "replicates": 3, "replicate_chunk": 2}
     plans = [make_plan("a", **grid, feature_names=("é", "y")), make_plan("b", mixtures=4, mixture_chunk=2)]
-    filled(tmp_path / "x.zarr", plans)
+    filled_cube(tmp_path / "x.zarr", plans)
     before = files(tmp_path)
     with zarr.config.set({"array.write_empty_chunks": True}):
         for plan in plans:

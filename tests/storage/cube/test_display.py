@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import xarray as xr
-from cubes.small import SPEC, draw_inputs, filled, make_plan
+from cubes.small import SPEC, draw_inputs, filled_cube, make_plan
 
 from sweep_clustering import open_cube
 from sweep_clustering.storage.cube.growth import create
@@ -19,7 +19,7 @@ def rows_of(html: str) -> list[list[str]]:
 def test_a_notebook_shows_how_much_of_each_data_set_is_done(tmp_path: Path) -> None:
     plan = make_plan("iris")
     create(tmp_path / "empty.zarr", [plan], draw_inputs, SPEC)
-    filled(tmp_path / "whole.zarr", [plan])
+    filled_cube(tmp_path / "whole.zarr", [plan])
     for name, share in (("empty", 0), ("whole", 1)):
         tree = open_cube(tmp_path / f"{name}.zarr")
         assert isinstance(tree, xr.DataTree)

@@ -15,7 +15,7 @@ from cubes.small import (
     draw_inputs,
     files,
     fill,
-    filled,
+    filled_cube,
     make_plan,
     make_spec,
     read_whole,
@@ -108,7 +108,7 @@ def test_gaussians_come_with_what_is_new(tmp_path: Path) -> None:
     cube = tmp_path / "tiny.zarr"
     plan_b = make_plan("b", n_samples=20)
     old = [SHAPES, plan_b]  # a cube of format 2 has cells of any shape without Gaussians
-    filled(cube, old)
+    filled_cube(cube, old)
     before = result_files(cube)
     more = [replace(SHAPES, p=(0.9, 0.8)), replace(plan_b, models=("likelihood", "conditional-any"))]
     new_plans = list(map(with_unions, [*more, replace(SHAPES, name="c")]))
@@ -131,7 +131,7 @@ def test_gaussians_come_with_what_is_new(tmp_path: Path) -> None:
     assert nodes == {"a": set(), "b": names, "c": names}
     assert not any(path.name.startswith("c.0.0.0.0") for path in (cube / "b" / "base_rate").iterdir())
     whole = tmp_path / "whole.zarr"
-    filled(whole, new_plans[1:])
+    filled_cube(whole, new_plans[1:])
     for name in names:
         assert read_whole(whole)["c"][name].identical(read_whole(cube)["c"][name])
 
@@ -148,17 +148,17 @@ def test_longer_rows_have_no_room() -> None:
     assert refusals(SHAPES, longer) == []
 
 
-def designed(*designs: str, **ask: Any) -> SweepSpec:
+def designs(*designs: str, **ask: Any) -> SweepSpec:
     grid = make_spec("a").dump()["grid"] | {"design": list(designs)}
     return make_spec("a", grid=grid, **({"ask": ask} if ask else {}))
 
 
-def peopled(*designs: str, **crowd: Any) -> SweepSpec:
+def crowds(*designs: str, **crowd: Any) -> SweepSpec:
     grid = make_spec("a").dump()["grid"] | {"design": list(designs)}
     return make_spec("a", grid=grid, crowd=crowd)
 
 
-def searched(*names: str, **settings: object) -> SweepSpec:
+def searches(*names: str, **settings: object) -> SweepSpec:
     """Return a sweep of searches whose population is the length of their name."""
     return make_spec("a", search=[{"name": name, "population": 3 + len(name)} | settings for name in names])
 
@@ -166,21 +166,21 @@ def searched(*names: str, **settings: object) -> SweepSpec:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        (designed("uniform", "active"), designed("biased", "active", "uniform"), ""),
-        (designed("uniform"), designed("uniform", "active"), "design: found uniform, active, expected as in"),
-        (designed("uniform"), designed("active"), "grid.design: found active, expected as in the cube"),
-        (designed("uniform", "active"), designed("biased", "uniform"), "expected also active"),
-        (designed("active", "biased", batch=8), designed("active", batch=9), "ask.batch: found '9'"),
-        (designed("active"), designed("active", covariance="full"), "ask.covariance: found 'full'"),
-        (designed("uniform", "biased"), designed("uniform", "biased", "active", batch=9), ""),
-        (designed("uniform", "biased"), peopled("uniform", "biased", "crowd", unsure=0.1), ""),
-        (peopled("crowd"), peopled("crowd", unsure=0.1), "crowd.unsure: found 0.1, expected 0.0"),
-        (searched("a", "bb"), searched("dddd", "bb", "a"), ""),
-        (make_spec("a"), searched("a", "bb"), "search: found a, bb, expected as in the cube, which has no"),
-        (searched("a", "bb"), make_spec("a"), "search: found one, expected also a, bb"),
-        (searched("a", "bb"), searched("bb", "ccc"), "search: found bb, ccc, expected also a (use another"),
-        (searched("a", "b6", offspring=6), searched("a", "b6", offspring=7), "search a.offspring: found 7"),
-        (searched("a", "bb"), searched("a", "bb", variance_prior=1.0), "search bb.variance_prior: found 1.0"),
+        (designs("uniform", "active"), designs("biased", "active", "uniform"), ""),
+        (designs("uniform"), designs("uniform", "active"), "design: found uniform, active, expected as in"),
+        (designs("uniform"), designs("active"), "grid.design: found active, expected as in the cube"),
+        (designs("uniform", "active"), designs("biased", "uniform"), "expected also active"),
+        (designs("active", "biased", batch=8), designs("active", batch=9), "ask.batch: found '9'"),
+        (designs("active"), designs("active", covariance="full"), "ask.covariance: found 'full'"),
+        (designs("uniform", "biased"), designs("uniform", "biased", "active", batch=9), ""),
+        (designs("uniform", "biased"), crowds("uniform", "biased", "crowd", unsure=0.1), ""),
+        (crowds("crowd"), crowds("crowd", unsure=0.1), "crowd.unsure: found 0.1, expected 0.0"),
+        (searches("a", "bb"), searches("dddd", "bb", "a"), ""),
+        (make_spec("a"), searches("a", "bb"), "search: found a, bb, expected as in the cube, which has no"),
+        (searches("a", "bb"), make_spec("a"), "search: found one, expected also a, bb"),
+        (searches("a", "bb"), searches("bb", "ccc"), "search: found bb, ccc, expected also a (use another"),
+        (searches("a", "b6", offspring=6), searches("a", "b6", offspring=7), "search a.offspring: found 7"),
+        (searches("a", "bb"), searches("a", "bb", variance_prior=1.0), "search bb.variance_prior: found 1.0"),
     ],
 )
 def test_designs_and_searches_come_where_there_are_some(old: SweepSpec, new: SweepSpec, message: str) -> None:
@@ -275,7 +275,7 @@ def test_a_plan_names_models_and_methods_of_its_sweep_alone() -> None:
     spec, plan = with_methods(WARD, MINE)
     assert plan_problems("cube", spec, "a", plan) == []
     # a sweep of several designs has a dimension, which this plan lacks
-    assert len(plan_problems("cube", designed("uniform", "active"), "a", make_plan("a"))) == 1
+    assert len(plan_problems("cube", designs("uniform", "active"), "a", make_plan("a"))) == 1
     pairs = (("theirs", "mine"), ("mine", "unsupervised"), ("mine", "ward"))
     wrong: list[dict[str, Any]] = [{"models": ("likelihood", *pair)} for pair in pairs]
     wrong += [{"baselines": ("unsupervised", "ward", "mine")}, {"methods": plan.methods[:1]}]
@@ -315,7 +315,7 @@ BASELINES = ("unsupervised-common", "unsupervised")
 )
 def test_grown_it_is_as_made_at_once(tmp_path: Path, first: DatasetPlan, changes: dict[str, Any]) -> None:
     cube, at_once = tmp_path / "grown.zarr", tmp_path / "at_once.zarr"
-    filled(cube, [first])
+    filled_cube(cube, [first])
     if "baselines" in changes:
         changes = changes | {"baselines": tuple(dict.fromkeys([*first.baselines, *changes["baselines"]]))}
     (large,) = align(read_manifest(cube), [replace(first, **changes)])
@@ -363,14 +363,14 @@ def test_what_is_there_or_does_not_grow_is_refused_before_anything_is_written(cu
         with pytest.raises(InputError, match="already"):
             create(path, ALL, draw_inputs, SPEC)
 
-    def redrawn(plan: DatasetPlan) -> tuple[np.ndarray, np.ndarray | None]:
+    def redraw(plan: DatasetPlan) -> tuple[np.ndarray, np.ndarray | None]:
         features, labels = draw_inputs(plan)
         return np.nextafter(features, 9.0), labels
 
     with pytest.raises(InputError, match="seed: found 8, expected 7"):
         grow(cube, ALL, draw_inputs, make_spec(seed=8))
     with pytest.raises(InputError, match="b/X: found other mixtures"):
-        grow(cube, [ALL[0], replace(ALL[1], mixtures=6), ALL[2]], redrawn, SPEC)
+        grow(cube, [ALL[0], replace(ALL[1], mixtures=6), ALL[2]], redraw, SPEC)
     assert files(cube.parent) == before
 
 

@@ -40,7 +40,7 @@ def cube(tmp_path: Path) -> Path:
     return path
 
 
-def said(cube: Path, plan: dict[str, Any]) -> list[str]:
+def problems_of(cube: Path, plan: dict[str, Any]) -> list[str]:
     """Return the problems of a cube whose first data set has these fields."""
     document = json.loads((cube / ROOT_FILE).read_bytes())
     document["attributes"]["datasets"]["a"] = plan
@@ -79,11 +79,11 @@ def test_every_key_is_needed_and_checked_and_what_no_sweep_would_have_written(cu
     record = json.loads(json.dumps(plan_to_json(PLAN)))
     for key in REQUIRED:
         fewer = {name: value for name, value in record.items() if name != key}
-        assert f"data set a: {key}: missing key" in said(cube, fewer)
-        wrong = said(cube, record | {key: {"no": "value"}})
+        assert f"data set a: {key}: missing key" in problems_of(cube, fewer)
+        wrong = problems_of(cube, record | {key: {"no": "value"}})
         assert all("data set a" in text and key in text for text in wrong)
     for change, problem in REFUSED:
-        messages = said(cube, record | change)
+        messages = problems_of(cube, record | change)
         assert any(problem in text for text in messages), messages
         assert all("data set a" in text for text in messages)
 
@@ -104,7 +104,7 @@ def metadata() -> dict[str, Any]:
     return json.loads(RENDERED)  # type: ignore[no-any-return]
 
 
-def found(entries: object, cube: Path = CUBE) -> list[str]:
+def layout(entries: object, cube: Path = CUBE) -> list[str]:
     return [str(problem) for problem in layout_problems(cube, PLANS_OF_LAYOUT, entries)]
 
 
@@ -113,7 +113,7 @@ def found(entries: object, cube: Path = CUBE) -> list[str]:
 )
 def test_every_key_of_an_entry_counts(path: str) -> None:
     """If a key is changed or left out there are problems, and none about another entry."""
-    assert found(metadata()) == []
+    assert layout(metadata()) == []
     entry = metadata()[path]
     for key in entry:
         for change in ("other", None):
@@ -121,7 +121,7 @@ def test_every_key_of_an_entry_counts(path: str) -> None:
             entries[path][key] = change
             if change is None:
                 del entries[path][key]
-            problems = found(entries)
+            problems = layout(entries)
             free = {"attributes", "storage_transformers"} if entry["node_type"] == "array" else set()
             # nothing is what these default to
             assert bool(problems) == (change is not None or key not in free), (path, key, change)
@@ -134,12 +134,12 @@ FOREIGN = [{"scale_factor": 2.0}, {"units": 3}, {"flag_values": "0 1"}, {"flag_v
 
 def test_missing_and_unknown_entries_are_all_named(tmp_path: Path) -> None:
     for attributes in FOREIGN:
-        (text,) = found(metadata() | {"a/labels": metadata()["a/labels"] | {"attributes": attributes}})
+        (text,) = layout(metadata() | {"a/labels": metadata()["a/labels"] | {"attributes": attributes}})
         assert text.startswith(f"{CUBE}/a/labels: found attributes ")
     entries = metadata()
     entries["a/extra"] = entries.pop("a/labels")
     entries["b/X"] = 3
-    assert found(entries) == [
+    assert layout(entries) == [
         f"{CUBE}/a/extra: found a node, expected no such variable",
         *(
             f"{CUBE}/{path}: found no metadata, expected a table of those of this variable or group"
@@ -147,7 +147,7 @@ def test_missing_and_unknown_entries_are_all_named(tmp_path: Path) -> None:
         ),
     ]
     (tmp_path / "a").symlink_to(tmp_path)
-    assert found(metadata(), tmp_path) == [f"{tmp_path}/a: found a link, expected a directory of the cube"]
+    assert layout(metadata(), tmp_path) == [f"{tmp_path}/a: found a link, expected a directory of the cube"]
 
 
 def test_chunks_of_what_grows_may_be_those_at_creation() -> None:
@@ -161,7 +161,7 @@ def test_chunks_of_what_grows_may_be_those_at_creation() -> None:
     for path, dim, length, fits in cases:
         entries = metadata()
         entries[path]["chunk_grid"]["configuration"]["chunk_shape"][dim] = length
-        problems = found(entries)
+        problems = layout(entries)
         assert len(problems) == (not fits), (path, dim, length)
         assert all(text.startswith(f"{CUBE}/{path}: found chunk_grid ") for text in problems)
 

@@ -76,7 +76,7 @@ def test_records_come_back_as_they_went_in_while_it_is_written(path: Path) -> No
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def framed(body: bytes, version: int = VERSION) -> bytes:
+def record_of(body: bytes, version: int = VERSION) -> bytes:
     """Return the record of a body in a journal of a version."""
     mark = MARK.replace(bytes([VERSION]), bytes([version]))
     digest = hashlib.sha256(body).digest()
@@ -125,7 +125,7 @@ def test_a_journal_of_the_version_before_is_read_and_gone_on_with(path: Path) ->
     values = io.BytesIO()
     labels = np.arange(2 * PACKED_FROM, dtype=np.int16)
     np.save(values, labels)
-    path.write_bytes(framed(TEXT_LENGTH.pack(len(text)) + text + values.getvalue(), version=2))
+    path.write_bytes(record_of(TEXT_LENGTH.pack(len(text)) + text + values.getvalue(), version=2))
     with Journal(path) as journal:
         journal.append({"number": 1}, {"labels": labels})
         journal.compact(lambda header: True)
@@ -141,15 +141,15 @@ def test_a_packed_array_that_was_cut_or_unpacks_to_more_is_damage(path: Path) ->
         journal.append({}, {"labels": labels})
     whole = path.read_bytes()
     body = whole[HEAD.size :]
-    assert framed(body) == whole
+    assert record_of(body) == whole
     for cut in (1, 4, 5, 1000, len(body) // 2):  # its checksum is right, as somebody made it up
-        path.write_bytes(framed(body[:-cut]))
+        path.write_bytes(record_of(body[:-cut]))
         with pytest.raises(JournalDamaged, match="cannot be read"):
             list(replay(path))
-    path.write_bytes(framed(body.replace(b"(65536,)", b"(65535,)")))
+    path.write_bytes(record_of(body.replace(b"(65536,)", b"(65535,)")))
     with pytest.raises(JournalDamaged, match="a packed array of shape"):
         list(replay(path))
-    path.write_bytes(framed(body.replace(b"(65536,)", b"(65537,)")))
+    path.write_bytes(record_of(body.replace(b"(65536,)", b"(65537,)")))
     with pytest.raises(JournalDamaged, match="a packed array of shape"):
         list(replay(path))
     path.write_bytes(whole[:-9])  # a kill: the record is torn
@@ -230,7 +230,7 @@ def test_a_record_that_came_too_late_does_not_count(tmp_path: Path) -> None:
 
 
 def test_open_and_compact_crashed_anywhere(tmp_path: Path) -> None:
-    def fresh(number: int) -> Path:
+    def fresh_path(number: int) -> Path:
         path = tmp_path / str(number)
         make(path, 0, 1, 2, 3)
         path.write_bytes(path.read_bytes() + MARK)
@@ -247,7 +247,7 @@ def test_open_and_compact_crashed_anywhere(tmp_path: Path) -> None:
             journal.compact(lambda header: header["number"] in (2, 3))
         assert numbers(path) == [2, 3]
 
-    kinds = [change.split()[0] for change in crash_everywhere(tmp_path, fresh, action, check)]
+    kinds = [change.split()[0] for change in crash_everywhere(tmp_path, fresh_path, action, check)]
     assert kinds == ["open", "os.truncate", "os.remove", "open", "os.rename"]
 
 

@@ -19,7 +19,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 from processes.crash import crash_everywhere
-from processes.leases import DEAD, ELSEWHERE, leave_lease, other, run_of
+from processes.leases import DEAD, ELSEWHERE, leave_lease, other_process, run_of
 from processes.sweeping import wait_until
 
 from sweep_clustering.storage.files import LeaseLost, StorageError, remove
@@ -77,7 +77,7 @@ def test_a_later_holder_closes_all_before_it(run: RunFolder) -> None:
 
 
 def test_taking_over_crashed_anywhere(tmp_path: Path) -> None:
-    def fresh(number: int) -> RunFolder:
+    def fresh_run(number: int) -> RunFolder:
         run = RunFolder(tmp_path / f"{number}.zarr")
         run.make()
         work(begin(run, 1), 1, 2)
@@ -99,7 +99,7 @@ def test_taking_over_crashed_anywhere(tmp_path: Path) -> None:
         files = {path.name for path in generation.path.iterdir()}
         assert files == {"failures.jsonl", "journal", "pilot.json", "writing"}
 
-    assert len(crash_everywhere(tmp_path, fresh, take_over, check)) > 10
+    assert len(crash_everywhere(tmp_path, fresh_run, take_over, check)) > 10
 
 
 # Who holds a cube, and when it may be taken over.
@@ -112,32 +112,32 @@ def _look_often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("age", [-7200.0, 7200.0], ids=["its clock is ahead", "its clock is behind"])
 def test_heartbeats_count_and_no_clock(run: RunFolder, age: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    def settled() -> tuple[bool | None, bool]:
+    def state_of() -> tuple[bool | None, bool]:
         state = read_lease(run.cube)
         return (None, False) if state is None else (state.alive, state.free)
 
-    leave_lease(run.cube, other(**ELSEWHERE), age=age)
+    leave_lease(run.cube, other_process(**ELSEWHERE), age=age)
     file = run.lease(1)
     beat = threading.Timer(0.1, lambda: os.utime(file, ns=(0, file.stat().st_mtime_ns + 10**9)))
     beat.start()
-    assert settled() == (True, False)
+    assert state_of() == (True, False)
     beat.join()
     monkeypatch.setattr(module, "PATIENCE", 0.05)
-    assert settled() == (False, True)
+    assert state_of() == (False, True)
     os.utime(file, (time.time() - 5, time.time() - 5))
-    assert settled() == (None, False), "a recent heartbeat is believed at once"
+    assert state_of() == (None, False), "a recent heartbeat is believed at once"
 
 
 def test_what_happens_ends_the_wait_for_a_heartbeat(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     """The lease is given back, the folder goes, or another process takes the lease."""
-    held = leave_lease(run.cube, other(**ELSEWHERE), age=7200)
+    held = leave_lease(run.cube, other_process(**ELSEWHERE), age=7200)
     happenings: list[Callable[[], object]] = [
         lambda: run.lease(1).write_text(held.model_copy(update={"released": True}).to_text(1)),
         lambda: remove(run.path),
         lambda: run.lease(2).write_text(held.to_text(2)),
     ]
     for happens in happenings:
-        leave_lease(run.cube, other(**ELSEWHERE), age=7200)
+        leave_lease(run.cube, other_process(**ELSEWHERE), age=7200)
         monkeypatch.setattr(module.time, "sleep", lambda seconds, happens=happens: happens())
         lease, now = read_lease(run.cube), module.last_lease(run)
         assert (lease and (lease.number, lease.holder)) == (now and (now.number, now.holder))
@@ -147,7 +147,7 @@ def test_the_highest_number_counts_and_one_that_somebody_removed_is_free(cube: P
     assert read_lease(cube) is None
     RunFolder(cube).make()
     assert read_lease(cube) is None
-    leave_lease(cube, other(**DEAD), number=2)
+    leave_lease(cube, other_process(**DEAD), number=2)
     holder = leave_lease(cube, this_process(), number=10, age=10)
     lease = read_lease(cube)
     assert lease
@@ -174,7 +174,7 @@ def cube(tmp_path: Path) -> Path:
     return tmp_path / "results" / "tiny.zarr"
 
 
-def released(cube: Path) -> bool:
+def is_released(cube: Path) -> bool:
     state = read_lease(cube)
     return state is not None and state.free and state.holder is not None and state.holder.released
 
@@ -190,7 +190,7 @@ def test_one_holds_it_and_given_back_it_is_free(cube: Path, monkeypatch: pytest.
                 Lease.acquire(cube)
             assert caught.value.holder == lease.holder
             assert caught.value.silent is None
-    assert released(cube)
+    assert is_released(cube)
 
 
 def test_a_killed_holder_is_taken_over_even_as_a_zombie(cube: Path) -> None:
@@ -216,14 +216,14 @@ UNREADABLE = [b"", b"{", b'{"token": 1}', b"\xff", b"[" * 100_000]
 
 @pytest.mark.parametrize("changes", [*OUT_OF_SIGHT, *({"content": content} for content in UNREADABLE)])
 def test_a_holder_out_of_sight(cube: Path, changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    holder, file = leave_lease(cube, other(**changes)), run_of(cube) / "lease.1"
+    holder, file = leave_lease(cube, other_process(**changes)), run_of(cube) / "lease.1"
     if "content" in changes:
         file.write_bytes(changes["content"])
     os.utime(file, (time.time() - 100,) * 2)
     with pytest.raises(LeaseHeld, match="last heartbeat 100 s ago, free after 120 s without one") as caught:
         Lease.acquire(cube)
-    expected = (None, True) if "content" in changes else (holder, False)
-    assert (caught.value.holder, "cannot be read" in str(caught.value)) == expected
+    assert caught.value.holder == (None if "content" in changes else holder)
+    assert ("cannot be read" in str(caught.value)) == ("content" in changes)
     assert caught.value.silent == pytest.approx(100, abs=5)
     monkeypatch.setattr(module, "STALE_AFTER", 90)
     monkeypatch.setattr(module, "PATIENCE", 0.05)
@@ -232,7 +232,7 @@ def test_a_holder_out_of_sight(cube: Path, changes: dict[str, Any], monkeypatch:
 
 
 def test_a_job_started_again_takes_its_former_lease(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    former = other(**ELSEWHERE, job_id="77", job_restarts=0)
+    former = other_process(**ELSEWHERE, job_id="77", job_restarts=0)
     for number in ("77", "78"):
         leave_lease(cube, former, age=1)
         monkeypatch.setenv("SLURM_JOB_ID", number)
@@ -278,7 +278,7 @@ def test_the_heart_beats_and_a_cancel_reaches_the_holder(cube: Path, monkeypatch
             lease.check()
         # What is in hand is still written.
         lease.files.put(cube.parent / "file", b"1")
-    assert released(cube)
+    assert is_released(cube)
     assert not lease.thread.is_alive()
 
 
@@ -288,7 +288,7 @@ def test_a_link_that_fails_once_is_made_again_or_found(
 ) -> None:
     link, calls = os.link, list[Path]()
 
-    def unlucky(source: Path, target: Path) -> None:
+    def fail_to_rename(source: Path, target: Path) -> None:
         calls.append(source)
         if before is None:
             link(source, target)  # the network sends it twice
@@ -296,7 +296,7 @@ def test_a_link_that_fails_once_is_made_again_or_found(
             before(source)
         link(source, target)
 
-    monkeypatch.setattr(os, "link", unlucky)
+    monkeypatch.setattr(os, "link", fail_to_rename)
     with Lease.acquire(cube) as lease:
         lease.check()
         assert lease.number == 1
@@ -319,7 +319,7 @@ def test_a_lease_taken_over_or_removed_is_noticed_before_the_heartbeat(cube: Pat
             with pytest.raises(LeaseLost, match=str(cube)):
                 lease.check()
     lease = Lease.acquire(cube)
-    leave_lease(cube, other(**ELSEWHERE), number=lease.number + 1)
+    leave_lease(cube, other_process(**ELSEWHERE), number=lease.number + 1)
     with pytest.raises(LeaseLost):
         lease.check()
     lease.release()
@@ -351,7 +351,7 @@ def test_acquire_and_release_crashed_anywhere(tmp_path: Path, monkeypatch: pytes
             with Lease.acquire(cube) as lease:
                 inherit(RunFolder(cube), lease.generation)
                 lease.check()
-        assert released(cube)
+        assert is_released(cube)
         assert {path.suffix for path in run_of(cube).iterdir()} <= {".1", ".2", ".3"}
 
     changes = crash_everywhere(
@@ -376,7 +376,7 @@ def race(cube: str, rounds: int, barrier: Any, results: Any) -> None:
 def test_of_many_takers_of_a_dead_lease_one_wins(tmp_path: Path) -> None:
     rounds, takers = 15, 4
     for number in range(rounds):
-        leave_lease(tmp_path / f"cube.{number}.zarr", other(**DEAD))
+        leave_lease(tmp_path / f"cube.{number}.zarr", other_process(**DEAD))
     context = multiprocessing.get_context("spawn")
     barrier, results = context.Barrier(takers), context.Queue()
     arguments = (str(tmp_path / "cube"), rounds, barrier, results)
@@ -394,7 +394,7 @@ def test_of_many_takers_of_a_dead_lease_one_wins(tmp_path: Path) -> None:
 @pytest.mark.parametrize("at", [1, 2])
 @pytest.mark.parametrize("look", ["lease_numbers", "generations"])
 def test_a_lease_taken_during_a_look(cube: Path, monkeypatch: pytest.MonkeyPatch, look: str, at: int) -> None:
-    leave_lease(cube, other(**DEAD))
+    leave_lease(cube, other_process(**DEAD))
     real_look, looks, leases = getattr(RunFolder, look), [], []
 
     def slow_look(run: RunFolder) -> Any:
@@ -415,7 +415,7 @@ def test_a_lease_taken_during_a_look(cube: Path, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("number", [1, 50])
 def test_a_taker_who_slept_takes_nothing(cube: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     """It saw a dead lease once, which others have taken since or cleaned away."""
-    dead = leave_lease(cube, other(**DEAD), number=number)
+    dead = leave_lease(cube, other_process(**DEAD), number=number)
     look, real = [module.LeaseState(min(number, 3), dead, 0, False)] * 2, module.last_lease
     with Lease.acquire(cube) as lease:
         monkeypatch.setattr(module, "last_lease", lambda run: look.pop() if look else real(run))

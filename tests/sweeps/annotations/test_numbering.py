@@ -39,7 +39,7 @@ def answers(seed: int, labels: NDArray[np.int64], count: int = 300, accuracy: fl
     return pd.DataFrame({"i": i, "j": j, "kind": np.where(is_must, "must", "cannot")})
 
 
-def numbered(
+def number_file(
     folder: Path, pairs: pd.DataFrame, X: NDArray[np.float64], rows: SampleRows | None = None
 ) -> Numbering:
     """Return the numbering of a file of these pairs."""
@@ -54,7 +54,7 @@ def test_answers_say_from_where_they_count(tmp_path: Path, first: int, kinds: li
     pairs = answers(first, labels, 600)
     pairs = pairs[pairs["kind"].isin(kinds)]
     pairs[["i", "j"]] += first
-    numbering = numbered(tmp_path, pairs, X)
+    numbering = number_file(tmp_path, pairs, X)
     assert numbering.problem is None
     assert numbering.first_row == first
     assert numbering.why.startswith("as the answers say")
@@ -66,7 +66,7 @@ def test_answers_that_are_not_clear_are_asked_about(tmp_path: Path) -> None:
     random = answers(1, labels)
     random["kind"] = np.random.default_rng(1).permutation(random["kind"])
     for pairs, features in ((answers(1, labels, 9), X), (random, X), (answers(1, classes), in_order)):
-        problem = numbered(tmp_path, pairs, features).problem
+        problem = number_file(tmp_path, pairs, features).problem
         assert problem is not None
         assert problem.expected == "--first-row 0 or --first-row 1"
 
@@ -77,7 +77,7 @@ def test_rows_that_are_left_out_keep_their_numbers(tmp_path: Path) -> None:
     pairs = answers(2, labels, 400)
     for first in (0, 1):
         moved = pairs.assign(i=pairs["i"] + first, j=pairs["j"] + first)
-        assert numbered(tmp_path, moved, X[used_rows], SampleRows(N, used_rows)).first_row == first
+        assert number_file(tmp_path, moved, X[used_rows], SampleRows(N, used_rows)).first_row == first
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
@@ -120,7 +120,7 @@ def test_rows_that_are_added_to_a_file_do_not_count_as_its_others_say(tmp_path: 
     X, labels = table(4)
     question_rows, added = answers(4, labels, 20).assign(first_row=0), answers(5, labels, count)
     added[["i", "j"]] += 1
-    numbering = numbered(tmp_path, pd.concat([question_rows, added]), X)
+    numbering = number_file(tmp_path, pd.concat([question_rows, added]), X)
     assert numbering.first_row == 1
     assert (numbering.problem is None) == (count == 300)
 

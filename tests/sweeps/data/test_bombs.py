@@ -25,7 +25,7 @@ from sweep_clustering.sweeps.files import MOST_MEMORY
 SHEET = '<?xml version="1.0"?><worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main">'
 
 
-def _packed(path: Path, lines: bytes, times: int) -> None:
+def _write_packed(path: Path, lines: bytes, times: int) -> None:
     with gzip.open(path, "wb", compresslevel=1) as file:
         for _ in range(times):
             file.write(lines * (2**20 // len(lines) + 1))
@@ -52,7 +52,7 @@ def _npy(path: Path) -> None:
         file.truncate(file.tell() + 5 * 2**26)  # a hole, which takes no room on the disk
 
 
-def _overlapping(path: Path) -> None:
+def _write_overlapping(path: Path) -> None:
     """Write an archive of many names that share one entry."""
     _write_zip(path, {"X.npy": _array(2**10, 2**10) + bytes(2**23)})
     content = path.read_bytes()
@@ -69,7 +69,7 @@ def _write_zip(target: Path, members: dict[str, bytes]) -> None:
             archive.writestr(name, content)
 
 
-def _columnar(path: Path, kind: str, n_rows: int) -> None:
+def _write_columnar(path: Path, kind: str, n_rows: int) -> None:
     import pyarrow as pa
     from pyarrow import feather, parquet
 
@@ -112,14 +112,14 @@ def _cells(n_rows: int, n_columns: int) -> str:
 LONG = '<sheetData><row><c t="inlineStr"><is><t>{}</t></is></c></row></sheetData>'
 
 BOMBS: dict[str, Any] = {
-    "cells.csv.gz": partial(_packed, lines=b"0,0,0,0,0,0,0,0\n", times=95),
-    "nan.csv.gz": partial(_packed, lines=b"nan,nan,nannan,nan,nan,,\n", times=127),
-    "rows.csv.gz": partial(_packed, lines=b"0\n", times=19),
-    "words.csv.gz": partial(_packed, lines=b"a,b,c,d,e,f,g,h\n", times=127),
-    "wide.tsv.gz": partial(_packed, lines=b"\t", times=127),
-    "blanks.txt.gz": partial(_packed, lines=b"1 ", times=127),
-    "quoted.csv.gz": partial(_packed, lines=b'"\n",', times=127),
-    "returns.csv.gz": partial(_packed, lines=b"0,0,0,0\r\n0,0,0,1\r\n", times=127),
+    "cells.csv.gz": partial(_write_packed, lines=b"0,0,0,0,0,0,0,0\n", times=95),
+    "nan.csv.gz": partial(_write_packed, lines=b"nan,nan,nannan,nan,nan,,\n", times=127),
+    "rows.csv.gz": partial(_write_packed, lines=b"0\n", times=19),
+    "words.csv.gz": partial(_write_packed, lines=b"a,b,c,d,e,f,g,h\n", times=127),
+    "wide.tsv.gz": partial(_write_packed, lines=b"\t", times=127),
+    "blanks.txt.gz": partial(_write_packed, lines=b"1 ", times=127),
+    "quoted.csv.gz": partial(_write_packed, lines=b'"\n",', times=127),
+    "returns.csv.gz": partial(_write_packed, lines=b"0,0,0,0\r\n0,0,0,1\r\n", times=127),
     "fortran.npz": lambda path: _npz(path, ("X", _array(2**13, 5 * 2**10, order="F"), 5 * 2**26)),
     "wide.npz": lambda path: _npz(path, ("X", _array(2, 2**26), 2**30)),
     "lies.npz": lambda path: _npz(path, ("X", _array(2**3, 2**11), 2**27)),
@@ -128,13 +128,13 @@ BOMBS: dict[str, Any] = {
     ),
     "zeros.npy": _npy,
     "nested.npy": lambda path: path.write_bytes(_array(9, 1, kind="[('a', " * 2000 + "'<f8'" + ")]" * 2000)),
-    "overlapping.npz": _overlapping,
-    "dictionary.parquet": partial(_columnar, kind="dictionary", n_rows=9_000_000),
-    "text.parquet": partial(_columnar, kind="text", n_rows=9_000_000),
-    "lists.parquet": partial(_columnar, kind="lists", n_rows=10_000),
-    "zeros.parquet": partial(_columnar, kind="numbers", n_rows=7_000_000),
-    "dictionary.feather": partial(_columnar, kind="dictionary", n_rows=9_000_000),
-    "text.feather": partial(_columnar, kind="text", n_rows=5_000_000),
+    "overlapping.npz": _write_overlapping,
+    "dictionary.parquet": partial(_write_columnar, kind="dictionary", n_rows=9_000_000),
+    "text.parquet": partial(_write_columnar, kind="text", n_rows=9_000_000),
+    "lists.parquet": partial(_write_columnar, kind="lists", n_rows=10_000),
+    "zeros.parquet": partial(_write_columnar, kind="numbers", n_rows=7_000_000),
+    "dictionary.feather": partial(_write_columnar, kind="dictionary", n_rows=9_000_000),
+    "text.feather": partial(_write_columnar, kind="text", n_rows=5_000_000),
     "cells.xlsx": lambda path: _sheet(path, _cells(100_000, 50)),
     "rows.xlsx": lambda path: _sheet(path, f'<sheetData>{"<row/>" * 10**6}<row r="9000000"/></sheetData>'),
     "far.xlsx": lambda path: _sheet(
@@ -227,7 +227,7 @@ def _many_members(path: Path) -> None:
     path.write_bytes(directory + end)
 
 
-def _nested(indices: Any) -> Any:
+def _nest(indices: Any) -> Any:
     import pyarrow as pa
 
     return pa.array([[[0] * 1000]]).take(indices)
@@ -251,14 +251,14 @@ PAIR_BOMBS: dict[str, Any] = {
     "texts.parquet": partial(_pairs, n_rows=9_000_000, text="x" * 3000),
     "texts.feather": partial(_pairs, n_rows=9_000_000, text="x" * 3000),
     "plain.feather": partial(_pairs, n_rows=6_000_000, annotator=_texts),
-    "nested.feather": partial(_pairs, n_rows=100_000, annotator=_nested),
+    "nested.feather": partial(_pairs, n_rows=100_000, annotator=_nest),
     "runs.feather": partial(_pairs, n_rows=9_000_000, annotator=_run_ends),
     "zeros.npz": lambda path: _npz(path, *((name, _array(2**27), 2**30) for name in "ij")),
     "texts.npz": lambda path: _npz(path, ("i", _array(10**7, kind="'<U12'"), 48 * 10**7), ("j", b"", 2**30)),
     "lies.npz": lambda path: _npz(path, ("i", _array(2**23), 100)),
     "members.npz": _many_members,
-    "kinds.csv.gz": partial(_packed, lines=b"1,2,mst\n", times=60),
-    "names.csv.gz": partial(_packed, lines=b"1,b,must\n", times=60),
+    "kinds.csv.gz": partial(_write_packed, lines=b"1,2,mst\n", times=60),
+    "names.csv.gz": partial(_write_packed, lines=b"1,b,must\n", times=60),
 }
 QUICK_PAIRS = {"texts.parquet", "rows.feather", "nested.feather", "members.npz", "lies.npz", "kinds.csv.gz"}
 

@@ -31,7 +31,7 @@ TINY: dict[str, Any] = {"name": "tiny", "files": (FILE,), "class_names": ("1", "
 ENTRY = replace(builtin.REGISTRY["iris-uci"], **TINY, features=(1, 3), class_column=0)
 
 
-def zipped(members: dict[str, bytes]) -> bytes:
+def zip_of(members: dict[str, bytes]) -> bytes:
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in members.items():
@@ -104,7 +104,7 @@ def publish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Publish
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
 
-        def published(*answers: bytes, port: int = server.server_port) -> tuple[str, list[str]]:
+        def serve_answers(*answers: bytes, port: int = server.server_port) -> tuple[str, list[str]]:
             contents[:], requests[:] = answers, []
             path.unlink(missing_ok=True)
             url = f"http://127.0.0.1:{port}/tiny+set.zip"
@@ -113,14 +113,14 @@ def publish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Publish
             )
             return url, requests
 
-        yield published
+        yield serve_answers
         server.shutdown()
         thread.join()
 
 
 def test_good_download_is_kept_and_used_again(publish: Publish, cache: Path) -> None:
     cached = cache / "tiny.data"
-    for content in (RAW, zipped({"tiny.data": RAW}), zipped({"a/b/tiny.data": RAW})):
+    for content in (RAW, zip_of({"tiny.data": RAW}), zip_of({"a/b/tiny.data": RAW})):
         cached.unlink(missing_ok=True)
         url, requests = publish(content)
         data = builtin.find("tiny")
@@ -140,8 +140,8 @@ def test_bad_download_leaves_nothing(publish: Publish, cache: Path, monkeypatch:
     page = b"<html>log in first</html>"
     for contents, cause in (
         ([page], f"25 bytes with sha256 {sha256(page).hexdigest()}"),
-        ([zipped({"tiny.data": b"1,2,3\n"})], "its member tiny.data has sha256"),
-        ([zipped({"tiny.data": RAW})[:-30]], "a broken zip"),
+        ([zip_of({"tiny.data": b"1,2,3\n"})], "its member tiny.data has sha256"),
+        ([zip_of({"tiny.data": RAW})[:-30]], "a broken zip"),
         ([], "cannot be downloaded: 404"),
     ):
         url, requests = publish(*contents)
@@ -175,17 +175,17 @@ def test_bad_download_leaves_nothing(publish: Publish, cache: Path, monkeypatch:
 
 
 def test_the_content_decides_not_the_packing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    packed = zipped({"tiny.data": RAW})
-    twice = zipped({"a/tiny.data": b"another", "b/tiny.data": RAW})
-    for content in (RAW, packed, twice, zipped({"x.zip": packed})):
+    packed = zip_of({"tiny.data": RAW})
+    twice = zip_of({"a/tiny.data": b"another", "b/tiny.data": RAW})
+    for content in (RAW, packed, twice, zip_of({"x.zip": packed})):
         assert builtin.verified(content, FILE) == RAW
     # a zip may hold itself; a file in a zip in a zip is as deep as publishers go
-    deep = zipped({"x.zip": zipped({"y.zip": packed})})
-    for content in (b"", RAW + b"\n", zipped({"own.csv": RAW}), packed[:-30], deep):
+    deep = zip_of({"x.zip": zip_of({"y.zip": packed})})
+    for content in (b"", RAW + b"\n", zip_of({"own.csv": RAW}), packed[:-30], deep):
         with pytest.raises(builtin.Damaged):
             builtin.verified(content, FILE)
     # the raw file has priority over a zip, which is known by its first bytes
-    files = folder(tmp_path / "data", {"tiny_SET.zip": zipped({"tiny.data": RAW}), "tiny.data": RAW})
+    files = folder(tmp_path / "data", {"tiny_SET.zip": zip_of({"tiny.data": RAW}), "tiny.data": RAW})
     assert builtin.find_in_folder(FILE, files) == (RAW, files / "tiny.data")
     (files / "tiny.data").unlink()
     assert builtin.find_in_folder(FILE, files) == (RAW, files / "tiny_SET.zip")
@@ -251,7 +251,7 @@ def test_table_agrees_with_published_statistics_from_raw_file_zip_and_cache(
     assert data.labels_true.dtype == np.int16
     assert data.n_clusters == len(data.table.class_names) == len(counts)
     raw, zip_name = raw_data / published.file, Path(published.url).name
-    zips = folder(tmp_path / "zips", {zip_name: zipped({f"some/where/{published.file}": raw.read_bytes()})})
+    zips = folder(tmp_path / "zips", {zip_name: zip_of({f"some/where/{published.file}": raw.read_bytes()})})
     full_cache = folder(tmp_path / "filled", {published.file: raw.read_bytes()})
     monkeypatch.setenv("SWEEP_DATA_DIR", str(zips))
     from_zip = builtin.find(name)
@@ -338,7 +338,7 @@ def test_what_is_missing_is_said_of_each_source(cache: Path, tmp_path: Path) -> 
 # The clustering suite: a file of features and one of classes each.
 
 
-def packed(text: str) -> bytes:
+def gzip_of(text: str) -> bytes:
     return gzip.compress(text.encode())
 
 
@@ -346,18 +346,18 @@ def test_features_and_classes_of_a_suite_without_its_noise() -> None:
     entry = replace(
         builtin.REGISTRY["suite/uci/wine"], n_samples=3, class_names=("1", "2"), features=(0, 2), n_noise=1
     )
-    features = packed("1 2\n3  4\n5\t6\n7 8\n")
-    table = builtin.parse([features, packed("2\n0\n1\n2\n")], entry)
+    features = gzip_of("1 2\n3  4\n5\t6\n7 8\n")
+    table = builtin.parse([features, gzip_of("2\n0\n1\n2\n")], entry)
     assert table.X.tolist() == [[1.0, 2.0], [5.0, 6.0], [7.0, 8.0]]
     assert table.labels_true is not None
     assert table.labels_true.tolist() == [1, 0, 1]
     assert table.notes == ("1 samples are noise (label 0) and left out",)
     for classes in ("2\n0\n1\n", "2\n0\n1\n3\n", "2\n0\n0\n1\n", "2\n0\n1\nx\n", ""):
         with pytest.raises(ValueError, match=r"expected 3 rows|no table of 2 numbers"):
-            builtin.parse([features, packed(classes)], entry)
-    for broken in (b"", b"1 2\n", features[:-9], packed("1 2 3\n")):
+            builtin.parse([features, gzip_of(classes)], entry)
+    for broken in (b"", b"1 2\n", features[:-9], gzip_of("1 2 3\n")):
         with pytest.raises(ValueError, match=r"no table of 2 numbers a row|expected 3 rows"):
-            builtin.parse([broken, packed("1\n")], entry)
+            builtin.parse([broken, gzip_of("1\n")], entry)
 
 
 def test_names_and_patterns() -> None:
@@ -407,12 +407,12 @@ def test_a_set_without_a_checksum_goes_by_its_sizes(
     monkeypatch.setattr(builtin, "REGISTRY", {tiny.name: tiny})
     for place in (tmp_path, cache):
         (place / "suite" / "sipu").mkdir(parents=True)
-        (place / "suite" / "sipu" / "birch1.data.gz").write_bytes(packed("1\n2\n"))
-        (place / "suite" / "sipu" / "birch1.labels0.gz").write_bytes(packed("1\n2\n"))
+        (place / "suite" / "sipu" / "birch1.data.gz").write_bytes(gzip_of("1\n2\n"))
+        (place / "suite" / "sipu" / "birch1.labels0.gz").write_bytes(gzip_of("1\n2\n"))
         assert builtin.find(tiny.name, data_dir=place if place == tmp_path else None).X.tolist() == [
             [1.0],
             [2.0],
         ]
-    (tmp_path / "suite" / "sipu" / "birch1.data.gz").write_bytes(packed("1\n2\n3\n"))
+    (tmp_path / "suite" / "sipu" / "birch1.data.gz").write_bytes(gzip_of("1\n2\n3\n"))
     with pytest.raises(builtin.Unavailable, match="expected 2 rows of 2 classes and 0 of noise"):
         builtin.find(tiny.name, data_dir=tmp_path)

@@ -167,7 +167,7 @@ FRAME["kind"] = RNG.choice(["one kind", "another"], 30)
 FRAME.loc[[3, 7], "a"] = np.nan
 
 
-def written(frame: pd.DataFrame, folder: Path, suffix: str) -> Path:
+def write_table(frame: pd.DataFrame, folder: Path, suffix: str) -> Path:
     path = folder / f"own{suffix}"
     text = frame.replace({True: 1, False: 0}) if suffix in (".xlsx", ".csv", ".csv.gz") else frame
     if suffix in (".parquet", ".feather"):
@@ -178,28 +178,28 @@ def written(frame: pd.DataFrame, folder: Path, suffix: str) -> Path:
 
 
 def test_every_format_is_the_same_table(tmp_path: Path) -> None:
-    expected = read(written(FRAME, tmp_path, ".csv"), **NAMED)
+    expected = read(write_table(FRAME, tmp_path, ".csv"), **NAMED)
     assert expected.X.shape == (28, 5)
     assert expected.class_names == ("another", "one kind")
     assert expected.feature_names == ("a", "count", "is_new", "colour=blue", "colour=red")
     for suffix in (*SUFFIXES, ".csv.gz"):
-        table = read(written(FRAME, tmp_path, suffix), **NAMED)
+        table = read(write_table(FRAME, tmp_path, suffix), **NAMED)
         assert table.checksum() == expected.checksum()
         for name in ("class_names", "notes", "sample_names", "feature_names"):
             assert getattr(table, name) == getattr(expected, name)
     # an index of texts names the samples
     options = TOLD | {"columns": ("a",)}
-    path = written(FRAME.set_index("name"), tmp_path, ".parquet")
+    path = write_table(FRAME.set_index("name"), tmp_path, ".parquet")
     for more in ({}, {"index_column": "name"}):
         assert read(path, **options, **more).sample_names[:4] == ("row 0", "row 1", "row 2", "row 4")
     again = FRAME.set_index(pd.Index(["same"] * 30))
-    assert read(written(again, tmp_path, ".feather"), **options).sample_names == ()
+    assert read(write_table(again, tmp_path, ".feather"), **options).sample_names == ()
     empty = 'found an empty cell, expected a finite number (missing = "drop" leaves out such rows)'
     for suffix, place, rows in (
         (".parquet", "row {}, column 2", (4, 8)),
         (".xlsx", "sheet 'Sheet1', cell B{}", (5, 9)),
     ):
-        messages = problems(written(FRAME, tmp_path, suffix), **options | {"missing": "error"})
+        messages = problems(write_table(FRAME, tmp_path, suffix), **options | {"missing": "error"})
         assert messages == [f"FILE, {place.format(row)} (a): {empty}" for row in rows]
 
 
@@ -241,7 +241,7 @@ def test_files_none_or_too_large(suffix: str, tmp_path: Path, monkeypatch: pytes
     for content in ("", "a,b\n1,2\n", "PK\x03\x04 and no more"):
         (problem,) = problems(write(tmp_path, content, f"own{suffix}"))
         assert problem.startswith("FILE: found a broken file (")
-    path = written(FRAME, tmp_path, suffix)
+    path = write_table(FRAME, tmp_path, suffix)
     monkeypatch.setattr(columns, "MOST_CELLS", 20)
     monkeypatch.setattr(formats, "MOST_SHEET", 100)
     assert "cells, expected at most" in problems(path, columns=("count",))[0]
@@ -273,7 +273,7 @@ def test_what_unpacks_to_too_much_and_formats_that_are_not_read(
 @pytest.mark.parametrize("suffix", [*SUFFIXES, ".csv.gz"])
 def test_a_damaged_file_is_a_table_or_a_problem(suffix: str, tmp_path: Path) -> None:
     """Bytes changed anywhere, one in the offsets of texts among them: never another end than these two."""
-    good = written(FRAME, tmp_path, suffix).read_bytes()
+    good = write_table(FRAME, tmp_path, suffix).read_bytes()
     refused = 0
     for seed in range(100):
         rng = np.random.default_rng(seed)
@@ -354,22 +354,22 @@ def test_lists_that_are_no_rows_of_numbers(tmp_path: Path) -> None:
 
     path = tmp_path / "own.parquet"
 
-    def said(lists: list[Any], kind: Any = None) -> list[str]:
+    def problems_of(lists: list[Any], kind: Any = None) -> list[str]:
         parquet.write_table(pa.table({"e": pa.array(lists, kind)}), path)
         return problems(path)
 
     numbers = pa.list_(pa.float32())
     expected = "expected a list of 2 numbers, as in the other rows"
-    assert said([[1, 2], [3], None], numbers) == [
+    assert problems_of([[1, 2], [3], None], numbers) == [
         f"FILE, row 2, column e: found a list of 1 numbers, {expected}",
         f"FILE, row 3, column e: found no list, {expected}",
     ]
-    (many,) = said([[1, 2], [3], None, [4, 5, 6], []], numbers)
+    (many,) = problems_of([[1, 2], [3], None, [4, 5, 6], []], numbers)
     assert many.startswith("FILE, rows 2, 3, 4 and 1 more, column e: found a list of 1 numbers; no list;")
-    assert "found no list" in said([None, None], numbers)[0]
-    (empty,) = said([[1, 2], [3, None], [5, 6]], numbers)
+    assert "found no list" in problems_of([None, None], numbers)[0]
+    (empty,) = problems_of([[1, 2], [3, None], [5, 6]], numbers)
     assert empty.startswith("FILE, row 2, column 2 (e[1]): found")
-    (infinite,) = said([[1, 2], [3, np.inf], [5, 6]], numbers)
+    (infinite,) = problems_of([[1, 2], [3, np.inf], [5, 6]], numbers)
     assert infinite.startswith("FILE, row 2, column 2 (e[1]): found 'inf'")
-    assert "found values of type list" in said([["a", "b"], ["c", "d"]])[0]
-    assert "found values of type list" in said([[[1.0], [2.0]], [[3.0], [4.0]]])[0]
+    assert "found values of type list" in problems_of([["a", "b"], ["c", "d"]])[0]
+    assert "found values of type list" in problems_of([[[1.0], [2.0]], [[3.0], [4.0]]])[0]

@@ -24,7 +24,7 @@ def units(spec: SweepSpec) -> list[tuple[str, int | None]]:
     return pairs
 
 
-def ordered(specs: list[SweepSpec]) -> list[tuple[str, int | None]]:
+def sorted_units(specs: list[SweepSpec]) -> list[tuple[str, int | None]]:
     """Return the sorted units of some sweeps."""
     return sorted((unit for spec in specs for unit in units(spec)), key=str)
 
@@ -33,7 +33,7 @@ def ordered(specs: list[SweepSpec]) -> list[tuple[str, int | None]]:
 def test_parts_have_all_of_a_sweep_once_and_are_as_long_as_each_other(of: int) -> None:
     whole = a_sweep()
     parts = [part_of(whole, f"{number}/{of}") for number in range(1, of + 1)]
-    assert ordered(parts) == ordered([whole])
+    assert sorted_units(parts) == sorted_units([whole])
     lengths = [len(units(part)) for part in parts]
     assert max(lengths) - min(lengths) <= 1
     for number, part in enumerate(parts, 1):
@@ -45,7 +45,7 @@ def test_parts_have_all_of_a_sweep_once_and_are_as_long_as_each_other(of: int) -
 
 def test_a_part_of_a_part_begins_where_it_does() -> None:
     half = part_of(a_sweep(), "2/2")
-    assert ordered([part_of(half, "1/2"), part_of(half, "2/2")]) == ordered([half])
+    assert sorted_units([part_of(half, "1/2"), part_of(half, "2/2")]) == sorted_units([half])
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_a_part_that_would_have_nothing_is_refused() -> None:
     whole = load("spec", {"name": "tiny", "seed": 7, "grid": {**GRID, "datasets": entries}})
     for of in range(1, 5):
         parts = [part_of(whole, f"{number}/{of}") for number in range(1, of + 1)]
-        assert ordered(parts) == ordered([whole])
+        assert sorted_units(parts) == sorted_units([whole])
         assert all(part.grid.datasets for part in parts)
     with pytest.raises(InputError, match="at most 4 parts"):
         part_of(whole, "1/5")

@@ -39,7 +39,7 @@ def call(name: str, annotations: Any = (), X: Any = X, k: int = 3, seed: int = 0
     return checked(answer, n_samples=len(X), n_features=X.shape[1], n_clusters=k)
 
 
-def best(name: str, annotations: Any = (), **settings: Any) -> Any:
+def best_of(name: str, annotations: Any = (), **settings: Any) -> Any:
     solutions = (call(name, annotations, seed=seed, **settings) for seed in range(10))
     return max(solutions, key=lambda solution: solution.objective)
 
@@ -48,18 +48,18 @@ def inertia(labels: Any, X: Any = X) -> float:
     return float(sum(((X[labels == k] - X[labels == k].mean(axis=0)) ** 2).sum() for k in set(labels)))
 
 
-def broken(labels: Any, annotations: Annotations) -> int:
+def n_broken(labels: Any, annotations: Annotations) -> int:
     return sum((labels[i] == labels[j]) != (kind == 0) for i, j, kind in annotations if i != j)
 
 
-def drawn(count: int, accuracy: float = 1.0) -> Annotations:
+def draw(count: int, accuracy: float = 1.0) -> Annotations:
     pairs = RNG.integers(60, size=(count, 2)).tolist()
     return [(i, j, int((TRUE[i] == TRUE[j]) != (RNG.random() < accuracy))) for i, j in pairs]
 
 
 def test_objectives_without_links_are_minus_the_inertia() -> None:
     for name, share in (("k-means", 1), ("ward", 1), ("cop-kmeans", 1), ("pckmeans", 0.5)):
-        solution = best(name)
+        solution = best_of(name)
         assert adjusted_rand_score(TRUE, solution.labels) > 0.9
         assert solution.objective == pytest.approx(-share * inertia(solution.labels))
         assert solution.centroids == pytest.approx(
@@ -118,7 +118,7 @@ def test_genie_keeps_sizes_even_unless_its_threshold_is_1() -> None:
     assert solution.objective is None
     assert solution.centroids is None
     assert adjusted_rand_score(TRUE, solution.labels) > 0.9
-    assert np.array_equal(solution.labels, call("genie", drawn(50), seed=7).labels), "one answer for a table"
+    assert np.array_equal(solution.labels, call("genie", draw(50), seed=7).labels), "one answer for a table"
     outlier = np.concatenate([X, [[30.0, 30.0]]])
     single = AgglomerativeClustering(3, linkage="single").fit(outlier).labels_
     assert adjusted_rand_score(single, call("genie", X=outlier, gini_threshold=1.0).labels) == 1
@@ -140,17 +140,17 @@ def test_no_single_move_gains_once_settled(annotations: Annotations, seed: int) 
     pull, before = rng.normal(size=(N, 3)), rng.integers(3, size=N)
     graph, begun = links.signed_graph(N, *links_of(annotations)), before.copy()
 
-    def worth(labels: NDArray[np.integer]) -> float:
+    def worth_of(labels: NDArray[np.integer]) -> float:
         signs = [1 - 2 * kind for i, j, kind in annotations if i != j and labels[i] == labels[j]]
         return sum(signs) + float(pull[np.arange(N), labels].sum())
 
     labels_settled = links.settle(before, pull, graph, rng)
     assert np.array_equal(before, begun)
-    assert worth(labels_settled) >= worth(before) - 1e-9
+    assert worth_of(labels_settled) >= worth_of(before) - 1e-9
     for sample, cluster in product(range(N), range(3)):
         moved = labels_settled.copy()
         moved[sample] = cluster
-        assert worth(moved) <= worth(labels_settled) + 1e-9
+        assert worth_of(moved) <= worth_of(labels_settled) + 1e-9
 
 
 def test_distances_and_centroids_are_those_of_the_definition() -> None:
@@ -160,15 +160,17 @@ def test_distances_and_centroids_are_those_of_the_definition() -> None:
 
 
 def test_centres_are_drawn_by_weight_and_squared_distance() -> None:
-    def last(candidates: list[float], weights: list[float], centers: list[float]) -> NDArray[np.float64]:
+    def last_centers(
+        candidates: list[float], weights: list[float], centers: list[float]
+    ) -> NDArray[np.float64]:
         arrays = np.array([candidates]).T, np.array(weights), np.array(centers).reshape(-1, 1)
         rngs = map(np.random.default_rng, range(2000))
         return np.array([links.spread_out(*arrays, len(centers) + 1, rng)[-1, 0] for rng in rngs])
 
-    drawn = last([1.0, 2.0, 0.0], [4.0, 1.0, 9.0], [0.0])  # 4 · 1, 1 · 4 and 9 · 0
+    drawn = last_centers([1.0, 2.0, 0.0], [4.0, 1.0, 9.0], [0.0])  # 4 · 1, 1 · 4 and 9 · 0
     assert np.mean(drawn == 1.0) == pytest.approx(0.5, abs=0.05)
     assert set(drawn) == {1.0, 2.0}
-    firsts = last([1.0, 5.0], [3.0, 1.0], [])
+    firsts = last_centers([1.0, 5.0], [3.0, 1.0], [])
     assert np.mean(firsts == 1.0) == pytest.approx(0.75, abs=0.05)  # the first by weight alone
 
     none, rng = np.empty((0, 2)), np.random.default_rng(0)
@@ -180,10 +182,10 @@ def test_centres_are_drawn_by_weight_and_squared_distance() -> None:
 
 
 def test_cop_kmeans_breaks_no_link() -> None:
-    annotations = drawn(50)
+    annotations = draw(50)
     for seed in range(5):
         solution = call("cop-kmeans", annotations, seed=seed)
-        assert broken(solution.labels, annotations) == 0
+        assert n_broken(solution.labels, annotations) == 0
         assert solution.objective == pytest.approx(-inertia(solution.labels))
         # 0 and 1 must be together, 1 and 20 not: so 0 and 20 not, who come first or last
         labels = call("cop-kmeans", [(0, 1, 0), (1, 20, 1), (20, 21, 0)], k=2, seed=seed).labels
@@ -222,11 +224,11 @@ def test_another_order_gets_further() -> None:
 
 @pytest.mark.parametrize("penalty", [0.0, 0.3, 20.0, None])
 def test_the_objective_of_pckmeans_is_minus_its_cost(penalty: float | None) -> None:
-    annotations = drawn(80, accuracy=0.7)
+    annotations = draw(80, accuracy=0.7)
     solution = call("pckmeans", annotations, penalty=penalty)
     labels = solution.labels
     cost = 0.5 * float(X.var(axis=0).sum()) if penalty is None else penalty
-    assert solution.objective == pytest.approx(-0.5 * inertia(labels) - cost * broken(labels, annotations))
+    assert solution.objective == pytest.approx(-0.5 * inertia(labels) - cost * n_broken(labels, annotations))
     if penalty is None:  # units do not matter then
         assert np.array_equal(labels, call("pckmeans", annotations, X=1000 * X).labels)
 
@@ -238,12 +240,14 @@ def test_correlation_clustering_finds_the_best_there_is() -> None:
     for seed in range(8):
         rng = np.random.default_rng(seed)
         annotations = [(*rng.integers(6, size=2).tolist(), int(rng.integers(2))) for _ in range(14)]
-        solution = best("correlation-clustering", annotations, X=np.zeros((6, 1)))
-        fewest = min(broken(labels, annotations) for labels in product(range(3), repeat=6))
-        assert broken(solution.labels, annotations) == fewest
+        solution = best_of("correlation-clustering", annotations, X=np.zeros((6, 1)))
+        fewest = min(n_broken(labels, annotations) for labels in product(range(3), repeat=6))
+        assert n_broken(solution.labels, annotations) == fewest
         assert solution.objective == sum(i != j for i, j, _ in annotations) - fewest
     pairs = [(i, j, int(TRUE[i] != TRUE[j])) for i in range(60) for j in range(i) if RNG.random() < 0.3]
-    assert adjusted_rand_score(TRUE, best("correlation-clustering", pairs, X=np.zeros((60, 1))).labels) == 1
+    assert (
+        adjusted_rand_score(TRUE, best_of("correlation-clustering", pairs, X=np.zeros((60, 1))).labels) == 1
+    )
     # samples without links join the largest cluster
     labels = call("correlation-clustering", [(0, 1, 0), (1, 2, 0), (2, 3, 1)]).labels
     assert set(labels[4:]) == {labels[0]} == set(labels[:3])
