@@ -27,7 +27,6 @@ from sweep_clustering.kernels.solver.prepare import prepare
 from sweep_clustering.kernels.unions import panels
 from sweep_clustering.kernels.unions import soft as components
 from sweep_clustering.kernels.unions.panels import Fields, Observed
-from sweep_clustering.kernels.unions.soft import CLASS_STEPS, ENOUGH, ROUNDS, STEPS, WARM_STEPS, first_labels
 from sweep_clustering.sweeps.errors import present
 
 ACCURACIES = (0.8, 0.9, 1.0)
@@ -82,23 +81,23 @@ def search(observed: Observed, fields: Fields, densities: Floats, rng: Generator
     if is_begun:
         components.set_classes(fields)
     else:
-        for _ in range(WARM_STEPS):
+        for _ in range(components.WARM_STEPS):
             components.set_parameters(observed, fields)
             set_densities(observed, fields, densities)
             move_samples(observed, fields, densities, 0)
         components.choose_classes(observed, fields, rng)
     previous = -np.inf
-    for step in range(STEPS):
+    for step in range(components.STEPS):
         components.set_parameters(observed, fields)
         set_densities(observed, fields, densities)
-        features = move_samples(observed, fields, densities, ROUNDS)
-        if step % CLASS_STEPS == CLASS_STEPS - 1:
+        features = move_samples(observed, fields, densities, components.ROUNDS)
+        if step % components.CLASS_STEPS == components.CLASS_STEPS - 1:
             components.set_links(observed, fields)
             if components.climb(fields) > 0:
                 components.set_classes(fields)
         components.set_bound(observed, fields)
         objective: float = features + fields.bound[1] + fields.bound[2]
-        if objective < previous + ENOUGH and step > CLASS_STEPS:
+        if objective < previous + components.ENOUGH and step > components.CLASS_STEPS:
             return objective
         previous = objective
     return previous
@@ -120,7 +119,7 @@ def fit_hard(
     rng = np.random.default_rng(stream)
     log_shares = soft.log_densities(Z) - soft.class_densities(Z)[:, soft.class_of]
     shares = np.exp(log_shares) * soft.classes[:, soft.class_of]
-    labels = shares.argmax(axis=1) if is_begun else first_labels(Z, n_components, rng)
+    labels = shares.argmax(axis=1) if is_begun else components.first_labels(Z, n_components, rng)
     fields = panels.new_fields(observed, n_components)
     fields.shares[np.arange(len(Z)), labels] = 1.0
     fields.class_of[:] = soft.class_of

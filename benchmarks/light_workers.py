@@ -18,7 +18,6 @@ from distributed import LocalCluster, Worker, system
 from distributed.security import Security
 
 from sweep_clustering.pipeline.cluster import connect
-from sweep_clustering.pipeline.cluster.connect import allow_open_files
 
 # Seconds until all workers must have come.
 PATIENCE = 900.0
@@ -65,7 +64,7 @@ def light_cluster(processes: int) -> Iterator[None]:
 
 def _host(address: str, security: Security, name: str, count: int, config: dict[str, Any]) -> None:
     """Hold `count` workers in this process until the scheduler ends them."""
-    allow_open_files(count)
+    connect.allow_open_files(count)
     logging.getLogger("distributed").setLevel(logging.ERROR)
     with dask.config.set(config | QUIET):
         asyncio.run(_workers(address, security, name, count))

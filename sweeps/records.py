@@ -17,7 +17,6 @@ from pydantic import (
 )
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError, core_schema
-from pydantic_core.core_schema import TupleSchema
 
 from sweep_clustering.sweeps.errors import MISSING, InputError, Problem, did_you_mean, short_text
 
@@ -357,7 +356,7 @@ class Terse(GenerateJsonSchema):
         return super().default_schema(schema)
 
 
-def _taking_lists(schema: CoreSchema) -> TupleSchema:
-    elements = cast(TupleSchema, schema)
+def _taking_lists(schema: CoreSchema) -> core_schema.TupleSchema:
+    elements = cast(core_schema.TupleSchema, schema)
     elements["strict"] = False
     return elements

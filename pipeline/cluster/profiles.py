@@ -18,7 +18,6 @@ from yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode
 
 from sweep_clustering.pipeline.common import core_count
 from sweep_clustering.pipeline.jobs import keys
-from sweep_clustering.pipeline.jobs.keys import CLASSES, JobQueue, job_queue
 from sweep_clustering.sweeps.errors import InputError, Problem, did_you_mean, short_text
 from sweep_clustering.sweeps.files import read_file
 from sweep_clustering.sweeps.records import Checked, Choice, Given, Record, Terse, read, refusal
@@ -122,7 +121,7 @@ def scheduler_address(value: Any) -> str:
 class Kind(Record, extra="ignore"):
     """The kind of a profile; the other keys depend on it."""
 
-    kind: Annotated[str, Choice(("local", "address", *CLASSES))]
+    kind: Annotated[str, Choice(("local", "address", *keys.CLASSES))]
 
 
 class Local(keys.AnyCluster):
@@ -183,7 +182,7 @@ class Profile:
     """A named compute cluster; `origin` is None for the built-in `local`."""
 
     name: str
-    options: Local | Address | JobQueue
+    options: Local | Address | keys.JobQueue
     origin: Path | None
 
     @property
@@ -193,7 +192,7 @@ class Profile:
 
     def process_count(self, workers: int | None = None) -> int:
         """Return the number of worker processes of a run; `workers` replaces the profile's number."""
-        if isinstance(self.options, JobQueue):
+        if isinstance(self.options, keys.JobQueue):
             return (workers or self.options.workers) * self.options.cores
         of_profile = self.options.workers if isinstance(self.options, Local) else None
         return workers or of_profile or core_count()
@@ -218,7 +217,7 @@ def load_profile(name: str = DEFAULT, file: Path | None = None) -> Profile:
     where, entry = f"{origin} {name}:", entries[name]
     # With a wrong kind it is unknown which other keys are right.
     kind = read(Kind, entry, where).kind
-    record: Any = {"local": Local, "address": Address}.get(kind) or job_queue(kind)
+    record: Any = {"local": Local, "address": Address}.get(kind) or keys.job_queue(kind)
     return Profile(name, read(record, entry, where, context={"folder": origin.parent}), origin)
 
 
@@ -244,7 +243,7 @@ SCHEMA_NAME = "cluster.schema.json"
 
 def cluster_schema() -> str:
     """Return the schema of cluster.yaml; queues have the keys of the installed dask-jobqueue."""
-    kinds = (Local, Address, *map(job_queue, CLASSES))
+    kinds = (Local, Address, *map(keys.job_queue, keys.CLASSES))
     profile = Annotated[Union[kinds], Field(discriminator="kind")]  # type: ignore[valid-type]  # noqa: UP007
     schema = TypeAdapter(dict[str, profile]).json_schema(schema_generator=Terse)
     for record in schema["$defs"].values():

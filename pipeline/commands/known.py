@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sweep_clustering.pipeline.commands import arguments as shared
-from sweep_clustering.pipeline.commands.arguments import flag, json_option
 from sweep_clustering.pipeline.commands.output import next_step, progress_bar, reported, show
 from sweep_clustering.pipeline.common import COMPLETE, FAILED_CELLS, INTERNAL, plural
 from sweep_clustering.sweeps.errors import InputError, Problem, collecting, did_you_mean, raise_all, refused
@@ -31,7 +30,7 @@ names_argument = click.argument(
 
 
 @click.command()
-@flag("--cluster", help="Print the schema of cluster.yaml instead.")
+@shared.flag("--cluster", help="Print the schema of cluster.yaml instead.")
 def schema(cluster: bool) -> None:
     """Print the JSON Schema of the sweep file."""
     if cluster:
@@ -49,7 +48,7 @@ def datasets() -> None:
 @datasets.command("list")
 @names_argument
 @shared.data_dir_option
-@json_option
+@shared.json_option
 def list_datasets(names: tuple[str, ...], data_dir: Path | None, as_json: bool) -> None:
     """Show sizes, licence, and where each data set would come from on this machine.
 
@@ -120,7 +119,7 @@ def fetch_datasets(names: tuple[str, ...], data_dir: Path | None) -> None:
 @datasets.command("check")
 @names_argument
 @shared.data_dir_option
-@json_option
+@shared.json_option
 def check_datasets(names: tuple[str, ...], data_dir: Path | None, as_json: bool) -> None:
     """Verify the checksums of what is on this machine; exit with 1 if something is missing or damaged.
 
@@ -158,7 +157,7 @@ def methods() -> None:
 
 
 @methods.command("list")
-@json_option
+@shared.json_option
 def list_methods(as_json: bool) -> None:
     """Show the methods that sweep files know by name."""
     if as_json:
@@ -223,7 +222,7 @@ def sweep_of_methods(called: tuple[str, ...], like: Path) -> None:
     metavar="SECONDS",
     help="Longest time of a call; each has 30 samples at most.",
 )
-@json_option
+@shared.json_option
 def check_method(method: str, options: str, uses: str | None, time_limit: float, as_json: bool) -> None:
     """Try a method on small problems and name all that it does not keep of its contract.
 

@@ -12,7 +12,6 @@ from typing import Any
 import click
 
 from sweep_clustering.pipeline.commands import arguments, output
-from sweep_clustering.pipeline.commands.arguments import flag
 from sweep_clustering.pipeline.common import COMPLETE, FAILED_CELLS, INTERNAL
 from sweep_clustering.sweeps.errors import InputError, Problem, collecting, raise_all
 
@@ -25,7 +24,7 @@ from sweep_clustering.sweeps.errors import InputError, Problem, collecting, rais
     type=click.IntRange(min=0),
     help="Worker processes, or jobs of a queue; 0 runs all in this process.  [default: the profile's]",
 )
-@flag(
+@arguments.flag(
     "--detach",
     help="Check everything, start the run as a separate job (slurm) or in the background, and return.",
 )
@@ -35,8 +34,8 @@ from sweep_clustering.sweeps.errors import InputError, Problem, collecting, rais
     metavar="SECONDS",
     help="End a worker whose batch runs for longer.  [default: half an hour and 30 times its prediction]",
 )
-@flag("--dry-run", help="Check everything and show the plan; start nothing.")
-@flag("--retry-failed", help="Try cells that are marked failed again.")
+@arguments.flag("--dry-run", help="Check everything and show the plan; start nothing.")
+@arguments.flag("--retry-failed", help="Try cells that are marked failed again.")
 @arguments.repeatable(
     "--only",
     metavar="CELL",
@@ -44,7 +43,7 @@ from sweep_clustering.sweeps.errors import InputError, Problem, collecting, rais
     help="Run this cell alone, marked failed or not, as sweep why names it; may be repeated.",
 )
 @arguments.part_option
-@flag("--strict", help="Exit with 3 when data sets were skipped.")
+@arguments.flag("--strict", help="Exit with 3 when data sets were skipped.")
 @arguments.data_dir_option
 @arguments.json_option
 def submit(spec: Path, as_json: bool, **choices: Any) -> None:
@@ -91,8 +90,8 @@ def submit(spec: Path, as_json: bool, **choices: Any) -> None:
     "--workers", type=click.IntRange(min=1), help="Number of workers to plan for.  [default: the profile's]"
 )
 @arguments.takes_profile
-@flag("--pilot", help="Time a few restarts and predict core-hours.")
-@flag("--resolved", help="Print SPEC as it is understood, defaults filled in; load no data.")
+@arguments.flag("--pilot", help="Time a few restarts and predict core-hours.")
+@arguments.flag("--resolved", help="Print SPEC as it is understood, defaults filled in; load no data.")
 @arguments.json_option
 @arguments.data_dir_option
 @arguments.part_option
@@ -240,8 +239,8 @@ def status(cubes_or_spec: tuple[Path, ...], results: Path, as_json: bool) -> Non
 @click.command()
 @arguments.takes_run
 @click.option("-n", "--lines", type=click.IntRange(min=0), default=20)
-@flag("-f", "--follow", help="Keep showing what is added, until the run ends.")
-@flag("--head", help="Show the output of a detached head, in place of the driver's log.")
+@arguments.flag("-f", "--follow", help="Keep showing what is added, until the run ends.")
+@arguments.flag("--head", help="Show the output of a detached head, in place of the driver's log.")
 @click.option(
     "--job",
     metavar="[ID]",

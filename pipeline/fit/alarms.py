@@ -18,17 +18,7 @@ from scipy.special import betainc
 
 from sweep_clustering.kernels.choice import COIN, LEAST_PAIRS, HeldOut, Skill, bar_of
 from sweep_clustering.kernels.fits import Fit
-from sweep_clustering.kernels.problem.data import (
-    CANNOT,
-    MUST,
-    Floats,
-    Layer,
-    agrees,
-    layer_weights,
-    pair_accuracies,
-    pair_numbers,
-    row_numbers,
-)
+from sweep_clustering.kernels.problem import data
 from sweep_clustering.kernels.problem.hard import hard_pairs
 from sweep_clustering.kernels.structure import MANY
 from sweep_clustering.pipeline.common import SAME_OPTIMUM, plural
@@ -95,8 +85,8 @@ SURE = 0.999
 
 
 def alarms_of(
-    X: Floats,
-    layers: Sequence[Layer],
+    X: data.Floats,
+    layers: Sequence[data.Layer],
     labels: NDArray[np.integer],
     n_clusters: int,
     names: Sequence[str] = (),
@@ -168,7 +158,7 @@ def distance_alarm(skill: Skill | None) -> Iterator[str]:
         )
 
 
-def answers_alone_alarm(X: Floats, fit: Fit, skill: Skill | None, base: HeldOut | None) -> Iterator[str]:
+def answers_alone_alarm(X: data.Floats, fit: Fit, skill: Skill | None, base: HeldOut | None) -> Iterator[str]:
     """Say if clusters follow the annotations alone.
 
     Distance then predicts no annotations, and rows that are nearest to each other share a cluster hardly more
@@ -186,7 +176,7 @@ def answers_alone_alarm(X: Floats, fit: Fit, skill: Skill | None, base: HeldOut 
         )
 
 
-def neighbour_skill(X: Floats, labels: NDArray[np.integer]) -> float:
+def neighbour_skill(X: data.Floats, labels: NDArray[np.integer]) -> float:
     """Return how often rows share the cluster of the nearest row, from 0 for chance to 1 for always."""
     rows = np.unique(np.linspace(0, len(X) - 1, MOST_NEIGHBOURS).astype(int))
     squares = np.square(X).sum(axis=1) - 2.0 * X[rows] @ X.T
@@ -196,7 +186,7 @@ def neighbour_skill(X: Floats, labels: NDArray[np.integer]) -> float:
     return (share - chance) / (1.0 - chance) if chance < 1.0 else 1.0
 
 
-def _on_features(X: Floats, names: Sequence[str]) -> Iterator[str]:
+def _on_features(X: data.Floats, names: Sequence[str]) -> Iterator[str]:
     def name(column: int) -> str:
         return repr(names[column]) if len(names) == X.shape[1] else f"{column} (counted from 0)"
 
@@ -221,7 +211,7 @@ def _on_features(X: Floats, names: Sequence[str]) -> Iterator[str]:
             f" {deviations[least]:.2g}, that of feature {name(most)} {deviations[most]:.2g}, which may"
             " outweigh all others: scale them (--scale standard or auto)"
         )
-    counts = np.bincount(row_numbers(X))
+    counts = np.bincount(data.row_numbers(X))
     if counts.max() >= max(HANDFUL, REPEATED * len(X)) and len(counts) > 0.5 * len(X):
         yield (
             f"one row comes {counts.max()} times among {len(X)}: a cluster of its copies may be found in"
@@ -244,25 +234,25 @@ class Agreement(NamedTuple):
 class Annotated:
     """Annotations of one or more layers, without those of a sample with itself."""
 
-    def __init__(self, layers: Sequence[Layer]) -> None:
+    def __init__(self, layers: Sequence[data.Layer]) -> None:
         self.layers = layers
         self.pairs = np.concatenate([layer.pairs for layer in layers])
-        is_must = [np.full(len(layer.pairs), layer.kind == MUST) for layer in layers]
+        is_must = [np.full(len(layer.pairs), layer.kind == data.MUST) for layer in layers]
         self.is_must = np.concatenate(is_must)
-        self.accuracies = np.concatenate([pair_accuracies(layer) for layer in layers])
+        self.accuracies = np.concatenate([data.pair_accuracies(layer) for layer in layers])
         self.is_hard = np.concatenate([np.full(len(layer.pairs), layer.is_hard) for layer in layers])
         is_pair = self.pairs[:, 0] != self.pairs[:, 1]
-        self.weights = np.concatenate([layer_weights(layer) for layer in layers]) * is_pair
+        self.weights = np.concatenate([data.layer_weights(layer) for layer in layers]) * is_pair
 
     @classmethod
-    def of(cls, layers: Sequence[Layer]) -> Annotated | None:
+    def of(cls, layers: Sequence[data.Layer]) -> Annotated | None:
         """Return the annotations of layers, or None if they have no annotation of two samples."""
         annotated = cls(layers) if layers else None
         return annotated if annotated is not None and annotated.weights.sum() > 0.0 else None
 
     def right(self, labels: NDArray[np.integer]) -> NDArray[np.bool_]:
         """Return whether annotations agree with a partition."""
-        return np.concatenate([agrees(layer, labels) for layer in self.layers])
+        return np.concatenate([data.agrees(layer, labels) for layer in self.layers])
 
     def agreement(self, labels: NDArray[np.integer]) -> Agreement:
         """Return how far the annotations agree with a partition."""
@@ -377,7 +367,7 @@ def _on_contradictions(annotated: Annotated, n_clusters: int) -> Iterator[str]:
     is_must = annotated.is_must[is_used]
     accuracies = annotated.accuracies[is_used & ~annotated.is_hard]  # that of hard links is nobody's
     n_samples = int(annotated.pairs.max()) + 1
-    pairs, place = np.unique(pair_numbers(annotated.pairs[is_used], n_samples), return_inverse=True)
+    pairs, place = np.unique(data.pair_numbers(annotated.pairs[is_used], n_samples), return_inverse=True)
     pairs = np.stack(np.divmod(pairs, n_samples), axis=1)
     n_must = np.bincount(place, is_must, len(pairs))
     n_all = np.bincount(place, minlength=len(pairs))
@@ -409,9 +399,9 @@ def _on_contradictions(annotated: Annotated, n_clusters: int) -> Iterator[str]:
         )
 
 
-def hard_clique(layers: Sequence[Layer]) -> list[int]:
+def hard_clique(layers: Sequence[data.Layer]) -> list[int]:
     """Return the samples that `samples_apart` finds in hard links: as many clusters are needed at least."""
-    cannot, must = (hard_pairs(layers, kind) for kind in (CANNOT, MUST))
+    cannot, must = (hard_pairs(layers, kind) for kind in (data.CANNOT, data.MUST))
     return samples_apart(cannot, must) if len(cannot) else []
 
 

@@ -16,14 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import betaincinv
 
 from sweep_clustering.kernels.fits import Fit, Floats
-from sweep_clustering.kernels.problem.data import (
-    MUST,
-    Estimates,
-    Layer,
-    estimate_accuracies,
-    layer_weights,
-    pair_accuracies,
-)
+from sweep_clustering.kernels.problem import data
 from sweep_clustering.kernels.solver.contract import Effort, Solver
 from sweep_clustering.kernels.solver.prepare import CHAINS
 from sweep_clustering.kernels.unions.race import alike
@@ -174,24 +167,26 @@ def split_r_hat(values: Floats) -> float:
     return float(np.sqrt((half - 1) / half + between / within))
 
 
-def estimate(layers: Sequence[Layer], fit: Fit) -> Estimates:
+def estimate(layers: Sequence[data.Layer], fit: Fit) -> data.Estimates:
     """Estimate the accuracies of annotators that were not given, from the shares of the classes or labels."""
     columns, gaussians = [], fit.gaussians
     for layer in layers:
         pairs = np.asarray(layer.pairs, np.int64).reshape(-1, 2)
-        is_used = (pairs[:, 0] != pairs[:, 1]) & np.isnan(pair_accuracies(layer))
+        is_used = (pairs[:, 0] != pairs[:, 1]) & np.isnan(data.pair_accuracies(layer))
         i, j = pairs[is_used].T
         together = 1.0 * (fit.labels[i] == fit.labels[j])
         if gaussians is not None and len(gaussians.classes):
             together = alike(gaussians, pairs[is_used])
-        is_must = np.full(len(i), layer.kind == MUST)
-        columns.append((np.full(len(i), layer.annotator), is_must, layer_weights(layer)[is_used], together))
+        is_must = np.full(len(i), layer.kind == data.MUST)
+        columns.append(
+            (np.full(len(i), layer.annotator), is_must, data.layer_weights(layer)[is_used], together)
+        )
     parts = columns or [(np.empty(0, np.int64), np.empty(0, bool), np.empty(0), np.empty(0))]
     annotators, is_must, weights, together = map(np.concatenate, zip(*parts, strict=True))
-    return estimate_accuracies(annotators, is_must, weights, together)
+    return data.estimate_accuracies(annotators, is_must, weights, together)
 
 
-def estimates_json(estimates: Estimates, names: Sequence[str]) -> dict[str, dict[str, object]]:
+def estimates_json(estimates: data.Estimates, names: Sequence[str]) -> dict[str, dict[str, object]]:
     """Return by name the two accuracies with intervals of 95 %, and whether the annotator is below chance."""
     means = estimates.right / (estimates.right + estimates.wrong)
     bounds = betaincinv(estimates.right[..., None], estimates.wrong[..., None], (TAIL, 1.0 - TAIL))
@@ -205,7 +200,7 @@ def estimates_json(estimates: Estimates, names: Sequence[str]) -> dict[str, dict
     }
 
 
-def below_chance(estimates: Estimates, names: Sequence[str], fit: Fit) -> tuple[list[str], list[str]]:
+def below_chance(estimates: data.Estimates, names: Sequence[str], fit: Fit) -> tuple[list[str], list[str]]:
     """Return warnings of annotators who are clearly right less often than by chance, and notes on others.
 
     A soft fit to annotations uses answers below chance in reverse if there are other annotators.

@@ -18,16 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sweep_clustering.kernels.problem.data import (
-    CANNOT,
-    HARD,
-    MUST,
-    Layer,
-    count_distinct,
-    inferred_accuracies,
-    label_layers,
-    matched_names,
-)
+from sweep_clustering.kernels.problem import data
 from sweep_clustering.kernels.problem.hard import Contradiction, group_samples, has_hard_links
 from sweep_clustering.kernels.problem.problem import SPHERES, unused_priors
 from sweep_clustering.kernels.settings import (
@@ -164,7 +155,7 @@ class FitInputs:
     X: NDArray[np.float64]  # (n_samples, n_features), scaled
     labels_true: NDArray[np.int16] | None  # (n_samples,), from 0
     rows: AnnotationRows  # rows of all files: must-links, cannot-links, annotation files
-    layers: list[Layer]  # one for each annotator and kind
+    layers: list[data.Layer]  # one for each annotator and kind
     accuracies: dict[str, float]  # by annotator, for those with an accuracy of their own
     table: LabelledTable  # features as in the file, with names and the columns left out
     samples: Samples  # names of samples in annotation files
@@ -197,8 +188,8 @@ def read_inputs(options: FitOptions, also: Iterable[Problem] = ()) -> FitInputs:
     labels_file: LabelFile | None = None
     unread: list[Problem] = []
     for kind, path in (
-        (MUST, options.must_link),
-        (CANNOT, options.cannot_link),
+        (data.MUST, options.must_link),
+        (data.CANNOT, options.cannot_link),
         *((None, path) for path in options.annotations),
     ):
         with collecting(unread):
@@ -270,11 +261,11 @@ def read_inputs(options: FitOptions, also: Iterable[Problem] = ()) -> FitInputs:
             LABEL_ACCURACY.option,
             row_labels,
             options.label_accuracy if is_share else 1.0,
-            count_distinct(X) // 2 if options.has_open_count else options.n_clusters,
+            data.count_distinct(X) // 2 if options.has_open_count else options.n_clusters,
             is_open=options.has_open_count,
         )
         if not problems:
-            layers += label_layers(row_labels.codes, options.label_accuracy, options.seed)
+            layers += data.label_layers(row_labels.codes, options.label_accuracy, options.seed)
     if problems or table is None or X is None:
         raise InputError(dict.fromkeys(problems))
     if samples.first_row != 1 and table.rows is not None:  # the reader of the table assumed 1
@@ -316,7 +307,7 @@ def chance_problems(where: str, accuracy: float | None) -> Iterator[Problem]:
 
 
 def _table_problems(options: FitOptions, table: LabelledTable) -> Iterator[Problem]:
-    n_samples, distinct = len(table.X), count_distinct(table.X)
+    n_samples, distinct = len(table.X), data.count_distinct(table.X)
     rows = f"{plural(distinct, 'distinct row')} of {options.features}"
     clusters = plural(options.n_clusters, "cluster")
     least = options.settings.min_cluster_size
@@ -426,7 +417,9 @@ def _column_problems(annotations: AnnotationRows, model: str) -> Iterator[Proble
         yield Problem(where, "an accuracy of this line", expected, hint)
 
 
-def hard_problems(layers: Sequence[Layer], n_clusters: int, words: Callable[[int], str]) -> Iterator[Problem]:
+def hard_problems(
+    layers: Sequence[data.Layer], n_clusters: int, words: Callable[[int], str]
+) -> Iterator[Problem]:
     """Yield the problem of hard links that contradict each other.
 
     `words` returns a link for people, by its place in all must-links and then all cannot-links.
@@ -495,12 +488,12 @@ def judge(
 ) -> Judgement:
     """Compare annotations, without skipped pairs, with a partition."""
     columns, names = annotations.columns, annotations.annotators
-    shares = inferred_accuracies(annotator_layers(annotations, {}, None), labels)
+    shares = data.inferred_accuracies(annotator_layers(annotations, {}, None), labels)
     # An annotator whose annotations were all left out has no share.
     shares = {number: shares.get(number, math.nan) for number in range(len(names))}
     accuracies = {names[number]: None if math.isnan(share) else share for number, share in shares.items()}
     is_together = labels[columns["first"]] == labels[columns["second"]]
-    is_contradicted = is_together != (columns["kind"] == MUST)
+    is_contradicted = is_together != (columns["kind"] == data.MUST)
     counts, contradicted = (
         np.bincount(columns["annotator"], weights=weights, minlength=len(names))
         for weights in (columns["count"], columns["count"] * is_contradicted)
@@ -539,12 +532,12 @@ def judge(
 
 def annotator_layers(
     annotations: AnnotationRows, accuracies: Mapping[str, float], accuracy: float | None
-) -> list[Layer]:
+) -> list[data.Layer]:
     """Return a layer for each annotator and kind, must-links first; annotators are numbered as they appear.
 
     Accuracies of lines come first, then those of `accuracies`, then `accuracy`.
     """
-    columns, layers = annotations.columns, list[Layer]()
+    columns, layers = annotations.columns, list[data.Layer]()
     group = columns["annotator"].astype(np.int64) * len(KIND_NAMES) + columns["kind"]
     group = 2 * group + columns["is_hard"]
     order = np.argsort(group, kind="stable")
@@ -553,11 +546,11 @@ def annotator_layers(
         annotator, kind = int(rows["annotator"][0]), int(rows["kind"][0])
         pairs = np.column_stack([rows["first"], rows["second"]]).astype(np.int64)
         if rows["is_hard"][0]:
-            layers.append(Layer(kind, pairs, accuracy=HARD, annotator=annotator, is_hard=True))
+            layers.append(data.Layer(kind, pairs, accuracy=data.HARD, annotator=annotator, is_hard=True))
             continue
         of_lines = None if np.isnan(rows["accuracy"]).all() else rows["accuracy"].copy()
         p = accuracies.get(annotations.annotators[annotator], accuracy)
-        layers.append(Layer(kind, pairs, rows["count"].copy(), p, of_lines, annotator))
+        layers.append(data.Layer(kind, pairs, rows["count"].copy(), p, of_lines, annotator))
     return layers
 
 
@@ -605,7 +598,7 @@ class Naming:
         rows = labels.rows
         counts = np.zeros((len(labels.names), n_clusters), np.int64)
         np.add.at(counts, (labels.codes[rows], clusters[rows]), 1)
-        name_of = matched_names(labels.codes, clusters, n_clusters)
+        name_of = data.matched_names(labels.codes, clusters, n_clusters)
         agrees = (labels.codes != UNLABELLED) & (name_of[clusters] == labels.codes)
         return cls(labels, counts, name_of, agrees)
 

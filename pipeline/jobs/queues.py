@@ -260,62 +260,60 @@ class Queue:
     The variables in the environment of its jobs are a row of `storage.runfolder.lease.JOB_VARIABLES`.
     """
 
+    # Kind of the profiles that use it.
     kind: str
-    """Kind of the profiles that use it."""
+    # Name in messages.
     title: str
-    """Name in messages."""
+    # Command that submits the script which follows it.
     submission: tuple[str, ...]
-    """Command that submits the script which follows it."""
+    # Returns the number of the job out of its output.
     read_number: Callable[[str], str]
-    """Returns the number of the job out of its output."""
+    # Command that shows the jobs of a user, with the name or the number in braces.
     listing: tuple[str, ...]
-    """Command that shows the jobs of a user, with the name or the number in braces."""
+    # Returns the jobs that have not ended out of its output.
     read_listing: Callable[[str], list[LiveJob]]
-    """Returns the jobs that have not ended out of its output."""
+    # Command that shows the job whose number follows it.
     inspection: tuple[str, ...]
-    """Command that shows the job whose number follows it."""
+    # Returns the details of the job out of its output.
     read_details: Callable[[str], JobDetails]
-    """Returns the details of the job out of its output."""
+    # Command that ends the jobs whose numbers follow it.
     cancellation: tuple[str, ...]
-    """Command that ends the jobs whose numbers follow it."""
+    # Command that puts the job whose number follows it back into the queue, if one is to be trusted.
+    #
+    # Without it a head that continues submits its script as another job.
     requeuing: tuple[str, ...]
-    """Command that puts the job whose number follows it back into the queue, if one is to be trusted.
-
-    Without it a head that continues submits its script as another job.
-    """
+    # Seconds of each number in a walltime, by the marks between the numbers.
     walltimes: Mapping[str, tuple[int, ...]]
-    """Seconds of each number in a walltime, by the marks between the numbers."""
+    # Start of a line of a script that is a directive.
     marker: str
-    """Start of a line of a script that is a directive."""
+    # Directives of the script of a head, which may run again from its start.
+    #
+    # A directive with a name in braces is left out if the profile has no value for that name.
     head_directives: tuple[str, ...]
-    """Directives of the script of a head, which may run again from its start.
-
-    A directive with a name in braces is left out if the profile has no value for that name.
-    """
+    # Directives of each worker job beside those of dask-jobqueue.
     worker_directives: tuple[str, ...] = ()
-    """Directives of each worker job beside those of dask-jobqueue."""
+    # Command that shows the names of the queues to choose from; without it they are not checked.
     queue_listing: tuple[str, ...] = ()
-    """Command that shows the names of the queues to choose from; without it they are not checked."""
+    # Command that shows why jobs wait, whose numbers follow with commas, if the listing does not tell.
     explanation: tuple[str, ...] = ()
-    """Command that shows why jobs wait, whose numbers follow with commas, if the listing does not tell."""
+    # Returns reasons by the number of the job out of its output.
     read_reasons: Callable[[str], dict[str, str]] = lambda _output: {}
-    """Returns reasons by the number of the job out of its output."""
+    # Command that lists what the key `pe` may name, if a job of several cores needs one.
     environments: tuple[str, ...] = ()
-    """Command that lists what the key `pe` may name, if a job of several cores needs one."""
+    # Starts of the names of variables that its commands read as if they were arguments.
     variables: tuple[str, ...] = ()
-    """Starts of the names of variables that its commands read as if they were arguments."""
+    # Variables with such a name that say where the queue is.
     addresses: frozenset[str] = frozenset()
-    """Variables with such a name that say where the queue is."""
+    # Command that shows the job whose number follows it after its end, if the inspection forgets it.
     accounting: tuple[str, ...] = ()
-    """Command that shows the job whose number follows it after its end, if the inspection forgets it."""
+    # Returns the directive that keeps a job from nodes, for a script that has some directives already.
     exclusion: Callable[[str, Sequence[str]], str] | None = None
-    """Returns the directive that keeps a job from nodes, for a script that has some directives already."""
+    # Returns the number of nodes of a queue, or of the default one; 0 if it is not known.
     count_nodes: Callable[[str | None], int] = lambda _name: 0
-    """Returns the number of nodes of a queue, or of the default one; 0 if it is not known."""
+    # Commands that show limits of jobs, with patterns of their names and numbers.
     job_limits: tuple[tuple[tuple[str, ...], str], ...] = ()
-    """Commands that show limits of jobs, with patterns of their names and numbers."""
+    # Attempts at a command while its failure may pass.
     attempts: int = ATTEMPTS
-    """Attempts at a command while its failure may pass."""
 
     def live_jobs(self, prefix: str) -> list[LiveJob]:
         """Return this user's jobs whose names start with `prefix`, without those that have ended.

@@ -40,7 +40,6 @@ from sweep_clustering.pipeline.scoring.ranking import (
     ranks_by_kind,
 )
 from sweep_clustering.pipeline.scoring.scores import LABELS
-from sweep_clustering.pipeline.scoring.tables import MIXTURES, REDRAWS
 from sweep_clustering.storage.cube.manifest import Manifest
 from sweep_clustering.storage.provenance import package_version
 from sweep_clustering.storage.runfolder.folder import FailureRecord
@@ -54,7 +53,7 @@ Item = TypeVar("Item")
 # Each m as the sweep file writes it, by data set and number.
 Written = Mapping[tuple[str, int], str]
 
-KINDS = {MIXTURES: "mixtures", REDRAWS: "redraws of the annotations"}
+KINDS = {tables.MIXTURES: "mixtures", tables.REDRAWS: "redraws of the annotations"}
 
 # Rows from which on a table is folded.
 LONG = 20

@@ -27,7 +27,6 @@ from sweep_clustering.pipeline.scoring import tables as scored
 from sweep_clustering.pipeline.scoring.ranking import rank_published
 from sweep_clustering.pipeline.scoring.raw import raw_table, raw_text, scored_cells, scored_tree
 from sweep_clustering.pipeline.scoring.scores import QUALITIES, plain, score_datasets
-from sweep_clustering.pipeline.scoring.tables import summary_table
 from sweep_clustering.storage.cube.manifest import Parts, Places, read_parts
 from sweep_clustering.storage.cube.schema import DONE
 from sweep_clustering.storage.cube.store import open_parts
@@ -488,7 +487,7 @@ def write_export(cube: Places, folder: Path, how: str, *, overwrite: bool = Fals
 
 def _write_tables(tree: xr.DataTree, parts: Parts, folder: Path, suffix: str) -> Iterator[str]:
     cells = scored_cells(tree, parts.manifest.plans, parts.paths)
-    tables: dict[str, Iterable[pd.DataFrame]] = {"cells": [cells], "summary": [summary_table(cells)]}
+    tables: dict[str, Iterable[pd.DataFrame]] = {"cells": [cells], "summary": [scored.summary_table(cells)]}
     tables |= {f"labels-{name}": _label_tables(tree, plan) for name, plan in parts.manifest.plans.items()}
     for name, rows in tables.items():
         write_rows(folder / f"{name}{suffix}", rows)

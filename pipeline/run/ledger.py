@@ -23,7 +23,6 @@ from sweep_clustering.pipeline.live.site import Feed
 from sweep_clustering.pipeline.run.request import Selection, Sweep
 from sweep_clustering.pipeline.work import records
 from sweep_clustering.pipeline.work.merge import BlockResult, CellResult, Mismatch
-from sweep_clustering.pipeline.work.records import from_record, spans_of, to_record
 from sweep_clustering.pipeline.work.timing import Timing
 from sweep_clustering.storage.cube.blocks import BlockStore
 from sweep_clustering.storage.cube.manifest import read_manifest
@@ -139,7 +138,7 @@ class Collector:
         answers: list[records.Answered] = []
         try:
             for header, arrays in journal.records():
-                for result in from_record(header, arrays, self.plans, sciences):
+                for result in records.from_record(header, arrays, self.plans, sciences):
                     if isinstance(result, records.Answered):
                         answers.append(result)
                     elif result.span.unit.dataset in self.plans:
@@ -258,7 +257,7 @@ class Collector:
         """
         answered = [result for result in results if isinstance(result, records.Answered)]
         if answered:
-            present(self._journal).append(*to_record(answered))
+            present(self._journal).append(*records.to_record(answered))
         for answers in answered:
             path = answers.span.unit
             before = self.paths.remaining(path)
@@ -272,7 +271,7 @@ class Collector:
                 solved.setdefault(result.span.unit.dataset, []).append(result)
                 self._merge(result)
         for of_dataset in solved.values():  # in one record, because each costs a wait for the disk
-            present(self._journal).append(*to_record(of_dataset))
+            present(self._journal).append(*records.to_record(of_dataset))
         failed = [result for result in results if isinstance(result, records.Failed)]
         again = [failure.span for failure in failed if not failure.charged or self._charge(failure)]
         self._write_complete({result.span.unit for of_dataset in solved.values() for result in of_dataset})
@@ -335,7 +334,7 @@ class Collector:
                 return True
             return unit in self._results if isinstance(unit, Cell) else span.start < needed.get(unit, 0)
 
-        present(self._journal).compact(lambda header: any(map(live, spans_of(header))))
+        present(self._journal).compact(lambda header: any(map(live, records.spans_of(header))))
         self._compacted = present(self._journal).size
 
     def _open_block(self, block: Block, statuses: NDArray[np.int8], draws: int) -> None:

@@ -46,7 +46,6 @@ from sweep_clustering.sweeps.annotations.rows import (
 )
 from sweep_clustering.sweeps.data import lines
 from sweep_clustering.sweeps.data.columns import ABSENT, Columns, RowFile, parse_plain, read_content
-from sweep_clustering.sweeps.data.lines import Lines
 from sweep_clustering.sweeps.data.reading import BLANK, rows_of
 from sweep_clustering.sweeps.data.table import Coding, TableChoice, identity
 from sweep_clustering.sweeps.errors import InputError, Problem, collecting, did_you_mean, plural, refused
@@ -345,7 +344,7 @@ class PairFile(RowFile):
             raise InputError(problems)
         return [name if name in read else "" for name in names], is_questions
 
-    def _parse(self, text: Lines, header: Header | None) -> _Cells:
+    def _parse(self, text: lines.Lines, header: Header | None) -> _Cells:
         """Split the lines of a text into columns: at once if they are all alike, else one by one."""
         content, last = text.content, 0
         names: Sequence[str] = CELLS if self.kind is None else LINK_CELLS
@@ -411,7 +410,7 @@ class PairFile(RowFile):
                 largest, largest_line = number, line
             if len(texts) < MOST_COMPARED and lines.to_number(cell) is None:
                 texts.add(cell)
-        first = self.read.first if isinstance(self.read, Lines) else None
+        first = self.read.first if isinstance(self.read, lines.Lines) else None
         names = columns_of(first.text) if first and separator_of(first.text) else []
         is_asked = FIRST_ROW not in names and (SETTLES in names or names == UNMARKED)
         return Mentions(
@@ -419,7 +418,7 @@ class PairFile(RowFile):
         )
 
 
-def split_lines(text: Lines, least: int, most: int) -> Iterator[tuple[int, list[str] | str]]:
+def split_lines(text: lines.Lines, least: int, most: int) -> Iterator[tuple[int, list[str] | str]]:
     """Split each line of a text without a header; a line with too few cells, or too many, stays a text."""
     for line in text:
         content = line.text.partition("#")[0].strip()
@@ -433,7 +432,7 @@ def split_lines(text: Lines, least: int, most: int) -> Iterator[tuple[int, list[
             yield line.number, repr(content[:60])
 
 
-def split_rows(text: Lines, header: Header, last: int) -> Iterator[tuple[int, list[str] | str]]:
+def split_rows(text: lines.Lines, header: Header, last: int) -> Iterator[tuple[int, list[str] | str]]:
     """Split each row below a header; one with too few cells, or too many, gives their number in words.
 
     Cells that the last line lacks are no problem if it may break off: what broke off was never answered.
@@ -456,7 +455,7 @@ def split_rows(text: Lines, header: Header, last: int) -> Iterator[tuple[int, li
             raise
 
 
-def _header(text: Lines, samples: Samples) -> Header | None:
+def _header(text: lines.Lines, samples: Samples) -> Header | None:
     """Return the first line of a text if it is a header.
 
     A header has no number, and names both samples, or any other column. Rows may be called as columns are: i
@@ -507,7 +506,7 @@ def _counts_columns(cells: Sequence[str]) -> bool:
     return len(numbers) > 1 and numbers == [str(number) for number in range(len(numbers))]
 
 
-def _counts_lines(text: Lines) -> bool:
+def _counts_lines(text: lines.Lines) -> bool:
     """Say whether the first of three columns counts lines from 0, and the third may be rows or weights."""
     thirds = set[str]()
     for number, line in enumerate(text):

@@ -22,7 +22,6 @@ from sweep_clustering.sweeps.annotations.files import SEPARATORS, Mentions
 from sweep_clustering.sweeps.annotations.rows import COLUMNS, OUTSIDE, WHOLE, AnnotationRows, Samples
 from sweep_clustering.sweeps.data import lines
 from sweep_clustering.sweeps.data.columns import Columns, RowFile, read_content
-from sweep_clustering.sweeps.data.lines import Lines
 from sweep_clustering.sweeps.data.reading import BLANK, rows_of
 from sweep_clustering.sweeps.data.table import identity
 from sweep_clustering.sweeps.errors import InputError, Problem, plural, refused
@@ -214,7 +213,7 @@ class LabelFile(RowFile):
         row, label = (texts[[*texts][place]] for place in order)
         return _Entries(numbers, label, row)
 
-    def _of_cells(self, text: Lines, separator: str) -> _Entries | None:
+    def _of_cells(self, text: lines.Lines, separator: str) -> _Entries | None:
         """Return rows of two cells; None if a row has another number of them."""
         try:
             rows = list(rows_of(text.path, text.content, separator))
@@ -230,7 +229,7 @@ class LabelFile(RowFile):
             [lines.of_cell(cells[row]) for cells, _, _ in rows],
         )
 
-    def _of_lines(self, text: Lines) -> _Entries | None:
+    def _of_lines(self, text: lines.Lines) -> _Entries | None:
         """Return a label for each row of the table; None if there are not as many lines, or a header more."""
         content = [(number, line.strip()) for number, line in enumerate(text.content.decode().split("\n"), 1)]
         content = [(number, line.strip('"')) for number, line in content if not line.startswith("#")]

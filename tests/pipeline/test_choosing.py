@@ -13,19 +13,18 @@ from sweep_clustering.kernels.scores import adjusted_rand
 from sweep_clustering.kernels.structure import AVERAGE, NONE, Structure
 from sweep_clustering.kernels.unions.contest import Cut
 from sweep_clustering.pipeline.fit import counts as module
-from sweep_clustering.pipeline.fit.counts import BIC, FEATURES, FEWEST, HELD_OUT, Candidate, choose
 from sweep_clustering.pipeline.report.figures import draw_choice, picture
 
 
 def candidate(
     n_clusters: int, bic: float, logs: list[float] | None = None, solution: object = None
-) -> Candidate:
+) -> module.Candidate:
     """Return a candidate with a BIC and log-probabilities of held-out annotations."""
     best, scores = SimpleNamespace(objective=-1.0), {"annotation_agreement": 0.75}
     result: Any = SimpleNamespace(best=best, covariance="full", scores=scores, solution=solution)
     sure, values = np.array([0.999, 0.001, 0.999, 0.999]), np.array(logs or [])
     predicted = HeldOut(values, values > -0.7, np.ones(len(values)), sure[: len(values)])
-    return Candidate(n_clusters, result, Criteria(bic, 7, 0.0, 0.0, 0.5), predicted if logs else None)
+    return module.Candidate(n_clusters, result, Criteria(bic, 7, 0.0, 0.0, 0.5), predicted if logs else None)
 
 
 def solution_of(covariance: str = "full", *, annotated: bool) -> SimpleNamespace:
@@ -57,9 +56,9 @@ def test_numbers_are_compared_beside_distance_if_one_has_merged_groups() -> None
     for candidate_of_k, logs in ((few, [-0.05] * 4), (many, [-0.1] * 4)):
         score = HeldOut(np.array(logs), np.ones(4, bool), np.ones(4), np.ones(4))
         candidate_of_k.result.skill = SimpleNamespace(beside=score)
-    assert choose([few, many]).chosen.n_clusters == 5
+    assert module.choose([few, many]).chosen.n_clusters == 5
     many.result.covariance = AVERAGE
-    assert choose([few, many]).chosen.n_clusters == 2
+    assert module.choose([few, many]).chosen.n_clusters == 2
 
 
 def test_figure_needs_a_name_a_place_and_several_numbers(tmp_path: Path) -> None:
@@ -82,21 +81,21 @@ def test_bic_decides_within_one_standard_error_of_the_least_log_loss() -> None:
     uneven, close, far = [-0.1, -0.1, -1.1, -1.1], [-0.1, -0.1, -0.1, -0.5], [-1.0] * 4
     values = [(5.0, far), (4.0, uneven), (1.0, close), (0.0, best)]
     candidates = [candidate(number, bic, logs) for number, (bic, logs) in enumerate(values, start=2)]
-    choice = choose(candidates)
+    choice = module.choose(candidates)
     assert [error for _, error in module.gains(candidates)] == pytest.approx(
         [0.0, 0.25, 0.25 * np.sqrt(3 * 0.01 + 0.09), 0.0]
     )
     # 4 is 0.1 behind with an error of 0.087, 3 is 0.5 behind with one of 0.25
-    assert choice.criterion == HELD_OUT
+    assert choice.criterion == module.HELD_OUT
     assert choice.chosen.n_clusters == 5
     assert [within.n_clusters for within in module.within(candidates, 1.2)] == [4, 5]
     assert [within.n_clusters for within in module.within(candidates, 2.1)] == [3, 4, 5]
     candidates[2] = candidate(4, 1.0, [-0.05, -0.1, -0.1, -0.3])
-    assert choose(candidates).chosen.n_clusters == 4
+    assert module.choose(candidates).chosen.n_clusters == 4
 
 
 def test_table_and_json_have_every_candidate() -> None:
-    choice = choose([candidate(3, 5.0, [-0.1] * 4), candidate(10, 4.0, [-3.0] * 4)])
+    choice = module.choose([candidate(3, 5.0, [-0.1] * 4), candidate(10, 4.0, [-3.0] * 4)])
     first, two, ten, accuracy = choice.lines(0.9)
     assert first.split() == ["K", "objective", "parameters", "BIC", "ICL", "log", "loss"]
     assert two.split() == ["*", "3", "-1.00", "7", "5.00", "4.50", "0.1000"]
@@ -106,13 +105,13 @@ def test_table_and_json_have_every_candidate() -> None:
     assert choice.reason.endswith("; 3 is the smallest tried, and the best may lie beyond")
     document = choice.to_json()
     assert document["n_clusters"] == 3
-    assert document["criterion"] == HELD_OUT
+    assert document["criterion"] == module.HELD_OUT
     assert document["accuracy_held_out"] == pytest.approx(0.75, abs=0.01)
     assert [row["bic"] for row in document["candidates"]] == [5.0, 4.0]
     assert document["candidates"][0]["held_out_log_loss"] == pytest.approx(0.1)
     # BIC alone, the smaller number on ties
-    choice = choose([candidate(2, -9.0), candidate(3, -7.0), candidate(4, -7.0)])
-    assert choice.criterion == BIC
+    choice = module.choose([candidate(2, -9.0), candidate(3, -7.0), candidate(4, -7.0)])
+    assert choice.criterion == module.BIC
     assert choice.chosen.n_clusters == 3
     assert choice.values.tolist() == [-9.0, -7.0, -7.0]
     assert choice.reason == f"3 of 2 to 4 tried: the largest BIC; {module.OVERLAP}"
@@ -131,14 +130,14 @@ def test_bic_compares_classes_of_any_shape_that_the_features_show() -> None:
         (10.0, close, solution_of("kmeans", annotated=False)),
     ]
     candidates = [candidate(number, *parts) for number, parts in enumerate(values, 2)]
-    choice = choose(candidates)
-    assert choice.criterion == FEATURES
+    choice = module.choose(candidates)
+    assert choice.criterion == module.FEATURES
     assert choice.chosen.n_clusters == 6
     assert [line.split() for line in choice.lines()[:2]] == [["K", "log", "loss"], ["2", "1.0000"]]
     (axes,) = draw_choice(choice).axes
     assert axes.get_ylabel() == "log loss of an annotation, nats"
-    others = choose(candidates[:4])
-    assert others.criterion == FEWEST
+    others = module.choose(candidates[:4])
+    assert others.criterion == module.FEWEST
     assert others.chosen.n_clusters == 3
     assert others.reason.startswith("3 of 2 to 5 tried: the fewest that predict held-out answers")
 
@@ -150,11 +149,11 @@ def test_numbers_that_are_tried_leave_samples_to_spare() -> None:
 
 @pytest.mark.parametrize(("name", "start"), [("a.svg", b"<?xml"), ("a.PNG", b"\x89PNG"), ("a.pdf", b"%PDF")])
 def test_the_mark_is_at_what_is_taken_and_files_are_always_the_same(name: str, start: bytes) -> None:
-    figure = draw_choice(choose([candidate(2, 5.0, [-0.3] * 4), candidate(3, 4.0, [-0.1] * 4)]))
+    figure = draw_choice(module.choose([candidate(2, 5.0, [-0.3] * 4), candidate(3, 4.0, [-0.1] * 4)]))
     assert len(figure.axes) == 2
     (mark,) = (line for line in figure.axes[0].lines if line.get_label() == "taken: K = 3")
     assert mark.get_xydata().tolist() == [[3.0, pytest.approx(0.1)]]  # type: ignore[union-attr]
-    without = choose([candidate(2, 5.0), candidate(3, 4.0)])
+    without = module.choose([candidate(2, 5.0), candidate(3, 4.0)])
     (axes,) = draw_choice(without).axes
     assert [line.get_label() for line in axes.lines] == ["BIC", "ICL", "taken: K = 2"]
     assert axes.lines[0].get_ydata().tolist() == [5.0, 4.0]  # type: ignore[union-attr]

@@ -24,23 +24,10 @@ from cubes.rot import turn_bit
 from processes.commandline import sweep
 from processes.crash import crash_everywhere
 
-from sweep_clustering.storage import files
+from sweep_clustering.storage import files as module
 from sweep_clustering.storage.archive import write_zip
 from sweep_clustering.storage.cube.growth import open_cube
 from sweep_clustering.storage.cube.manifest import read_manifest
-from sweep_clustering.storage.files import (
-    NEEDS,
-    PLAIN,
-    DamagedChunk,
-    Files,
-    LeaseLost,
-    StorageError,
-    place_of,
-    remove,
-    storage_errors,
-    sync_directory,
-    unsynced_devices,
-)
 from sweep_clustering.sweeps.errors import InputError
 
 
@@ -52,12 +39,15 @@ def test_a_file_is_whole_or_old(tmp_path: Path) -> None:
 
     def check(path: Path) -> None:
         assert path.read_bytes() in (b"old", b"new content")
-        PLAIN.put(path, b"new content")
+        module.PLAIN.put(path, b"new content")
         assert path.read_bytes() == b"new content"
         assert not path.with_name(path.name + ".partial").exists()
 
     assert (
-        len(crash_everywhere(tmp_path, fresh_path, lambda path: PLAIN.put(path, b"new content"), check)) == 2
+        len(
+            crash_everywhere(tmp_path, fresh_path, lambda path: module.PLAIN.put(path, b"new content"), check)
+        )
+        == 2
     )
 
 
@@ -66,7 +56,7 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(os, "fsync", full)
     (tmp_path / "kept").write_bytes(b"old")
     with pytest.raises(OSError, match="No space"):
-        PLAIN.put(tmp_path / "kept", b"new")
+        module.PLAIN.put(tmp_path / "kept", b"new")
     assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"old"]
 
 
@@ -77,12 +67,12 @@ def test_content_is_durable_before_its_name(tmp_path: Path, monkeypatch: pytest.
         os, "fsync", lambda d: (order.append(Path(os.readlink(f"/proc/self/fd/{d}")).name), fsync(d))
     )
     monkeypatch.setattr(os, "replace", lambda a, b: (order.append(f"{Path(b).name} named"), replace(a, b)))
-    PLAIN.put_all(tmp_path, [("one/two/file", b"content")])
+    module.PLAIN.put_all(tmp_path, [("one/two/file", b"content")])
     assert order[:2] == ["file.partial", "file named"]
     assert sorted(order[2:]) == sorted([tmp_path.name, "one", "two"])
     assert (tmp_path / "one/two/file").read_bytes() == b"content"
     order.clear()
-    PLAIN.build(tmp_path / "cube", [("file", b"content")])
+    module.PLAIN.build(tmp_path / "cube", [("file", b"content")])
     assert order[0] == "file.partial"
     assert order[-3:] == ["cube.partial", "cube named", tmp_path.name]
 
@@ -112,9 +102,9 @@ def test_a_directory_that_cannot_be_synced_is_noted_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     refuse(monkeypatch, function, code)
-    unsynced_devices.clear()
-    PLAIN.put_all(tmp_path, [("one/two/file", b"content")])
-    PLAIN.build(tmp_path / "cube", [("file", b"content")])
+    module.unsynced_devices.clear()
+    module.PLAIN.put_all(tmp_path, [("one/two/file", b"content")])
+    module.PLAIN.build(tmp_path / "cube", [("file", b"content")])
     assert (tmp_path / "one/two/file").read_bytes() == b"content"
     assert (tmp_path / "cube/file").read_bytes() == b"content"
     (record,) = caplog.records
@@ -125,10 +115,10 @@ def test_a_note_before_the_log_is_left_to_a_later_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     refuse(monkeypatch, "fsync", errno.EINVAL)
-    unsynced_devices.clear()
-    sync_directory(tmp_path, has_note=False)
+    module.unsynced_devices.clear()
+    module.sync_directory(tmp_path, has_note=False)
     assert not caplog.records
-    sync_directory(tmp_path)
+    module.sync_directory(tmp_path)
     assert len(caplog.records) == 1
 
 
@@ -138,18 +128,18 @@ def test_other_errors_of_a_directory_are_errors(
 ) -> None:
     refuse(monkeypatch, "fsync", code)
     with pytest.raises(OSError, match=re.escape(os.strerror(code))):
-        sync_directory(tmp_path)
+        module.sync_directory(tmp_path)
 
 
 def test_a_directory_that_is_gone_or_has_no_permission_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(FileNotFoundError):
-        sync_directory(tmp_path / "gone")
+        module.sync_directory(tmp_path / "gone")
     refuse(monkeypatch, "open", errno.EACCES)
     monkeypatch.setattr(os, "access", lambda *_: False)
     with pytest.raises(PermissionError):
-        sync_directory(tmp_path)
+        module.sync_directory(tmp_path)
 
 
 @pytest.mark.parametrize("code", [errno.EINVAL, errno.EOPNOTSUPP, errno.EIO])
@@ -158,14 +148,14 @@ def test_content_of_a_file_that_cannot_be_synced_is_an_error(
 ) -> None:
     monkeypatch.setattr(os, "fsync", Mock(side_effect=OSError(code, os.strerror(code))))
     with pytest.raises(OSError, match=re.escape(os.strerror(code))):
-        PLAIN.put(tmp_path / "file", b"content")
+        module.PLAIN.put(tmp_path / "file", b"content")
 
 
 @pytest.fixture
-def fenced_files(tmp_path: Path) -> Files:
+def fenced_files(tmp_path: Path) -> module.Files:
     folder = tmp_path / "tiny.run" / "generation.1" / "writing"
     folder.mkdir(parents=True)
-    return Files(folder, 1)
+    return module.Files(folder, 1)
 
 
 def close(tmp_path: Path) -> None:
@@ -174,7 +164,7 @@ def close(tmp_path: Path) -> None:
     writing.rename(writing.with_name("closed"))
 
 
-def test_a_holder_writes_until_the_next_one_comes(tmp_path: Path, fenced_files: Files) -> None:
+def test_a_holder_writes_until_the_next_one_comes(tmp_path: Path, fenced_files: module.Files) -> None:
     with pytest.raises(FileNotFoundError):  # a disk that is gone is no lost lease
         fenced_files.put(tmp_path / "gone" / "one", b"1")
     fenced_files.put(tmp_path / "one", b"1")
@@ -193,18 +183,18 @@ def test_a_holder_writes_until_the_next_one_comes(tmp_path: Path, fenced_files: 
         lambda: fenced_files.remove(tmp_path / "nothing"),
         fenced_files.check,
     ):
-        with pytest.raises(LeaseLost, match=r"tiny\.run: another process has taken the lease"):
+        with pytest.raises(module.LeaseLost, match=r"tiny\.run: another process has taken the lease"):
             write()
     assert (tmp_path / "one").read_bytes() == b"1"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cube", "one", "tiny.run"]
-    remove(tmp_path / "tiny.run")
+    module.remove(tmp_path / "tiny.run")
     with pytest.raises(FileNotFoundError):
         fenced_files.put(tmp_path / "one", b"1")
 
 
 @pytest.mark.parametrize("late", ["os.open", "os.fsync", "os.replace"])
 def test_a_holder_that_slept_in_a_write_changes_nothing(
-    late: str, tmp_path: Path, fenced_files: Files, monkeypatch: pytest.MonkeyPatch
+    late: str, tmp_path: Path, fenced_files: module.Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is suspended before a call of a write, and woken when another has the lease."""
     name = late.removeprefix("os.")
@@ -219,7 +209,7 @@ def test_a_holder_that_slept_in_a_write_changes_nothing(
 
     (tmp_path / "one").write_bytes(b"old")
     monkeypatch.setattr(os, name, replace_slowly)
-    with pytest.raises(LeaseLost):
+    with pytest.raises(module.LeaseLost):
         fenced_files.put(tmp_path / "one", b"late")
     assert (tmp_path / "one").read_bytes() == b"of the next holder"
 
@@ -227,28 +217,28 @@ def test_a_holder_that_slept_in_a_write_changes_nothing(
 def test_remove_takes_no_more_than_a_link(tmp_path: Path) -> None:
     (tmp_path / "folder" / "deep").mkdir(parents=True)
     (tmp_path / "link").symlink_to(tmp_path / "folder")
-    remove(tmp_path / "link")
+    module.remove(tmp_path / "link")
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
-    remove(tmp_path / "folder")
-    remove(tmp_path / "nothing")
+    module.remove(tmp_path / "folder")
+    module.remove(tmp_path / "nothing")
     assert list(tmp_path.iterdir()) == []
 
 
-def error_of(code: int, *names: str) -> StorageError:
-    with pytest.raises(StorageError) as caught, storage_errors(Path("cube"), 1000):
+def error_of(code: int, *names: str) -> module.StorageError:
+    with pytest.raises(module.StorageError) as caught, module.storage_errors(Path("cube"), 1000):
         raise OSError(code, os.strerror(code), *names)
     return caught.value
 
 
-@pytest.mark.parametrize("code", [*NEEDS, errno.ELOOP])
+@pytest.mark.parametrize("code", [*module.NEEDS, errno.ELOOP])
 def test_an_error_names_path_and_need_and_a_size_where_space_is_missing(code: int) -> None:
     error = error_of(code)
     assert error.path == Path("cube")
-    assert error.need.endswith(NEEDS.get(code, "accepts the operation"))
+    assert error.need.endswith(module.NEEDS.get(code, "accepts the operation"))
     assert os.strerror(code) in str(error)
     assert ("1,000 bytes" in error.need) == (code in (errno.ENOSPC, errno.EDQUOT))
     assert error_of(code, "no such/file").path == Path("no such/file")  # the system knows it better
-    for original in (error, DamagedChunk(Path("chunk"), "labels", "is missing", Path("cube"))):
+    for original in (error, module.DamagedChunk(Path("chunk"), "labels", "is missing", Path("cube"))):
         again = pickle.loads(pickle.dumps(original))
         assert type(again) is type(original)
         assert str(again) == str(original)
@@ -352,7 +342,7 @@ def test_a_bundle_at_an_address_is_read_in_parts(cube: Path, tmp_path: Path) -> 
             assert Ranged.requests.count("HEAD ") == 1
             with pytest.raises(InputError, match="nothing there"):
                 open_cube(address.replace("toy.", "none."))
-    with serve(bundle) as address, pytest.raises(StorageError, match="range requests"):
+    with serve(bundle) as address, pytest.raises(module.StorageError, match="range requests"):
         open_cube(address)
     bundle.write_bytes(bundle.read_bytes()[:5000])
     with serve(bundle, Ranged) as address, pytest.raises(InputError, match="a whole zip"):
@@ -363,7 +353,7 @@ def test_the_same_tree_as_on_the_disk(address: str, in_memory: str, cube: Path) 
     expected = open_cube(cube).load()
     for there in (address, in_memory):
         assert open_cube(there).load().identical(expected)
-        assert str(read_manifest(place_of(there)).path) == there
+        assert str(read_manifest(module.place_of(there)).path) == there
 
 
 def test_one_request_for_the_root_and_one_for_each_array_that_is_used(tmp_path: Path) -> None:
@@ -438,7 +428,7 @@ def test_servers_that_fail_are_one_line(
 
 
 def test_a_server_that_does_not_answer_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "ANSWER_SECONDS", 0.3)
+    monkeypatch.setattr(module, "ANSWER_SECONDS", 0.3)
     with socket.create_server(("127.0.0.1", 0)) as silent:  # connects, and says nothing
         code, line = last_line(["report", f"http://127.0.0.1:{silent.getsockname()[1]}/toy.zarr"])
     assert code == 1
@@ -449,7 +439,7 @@ def test_a_chunk_that_is_cut_short_is_one_error_too(cube: Path, monkeypatch: pyt
     with serve(cube) as address:
         tree = open_cube(address)
         monkeypatch.setattr(Quiet, "copyfile", CutShort.copyfile)
-        with pytest.raises(StorageError, match="needs a network, and a server that answers"):
+        with pytest.raises(module.StorageError, match="needs a network, and a server that answers"):
             tree["iris"]["X"].load()
 
 
@@ -468,19 +458,21 @@ def test_what_is_made_is_written_here(address: str, tmp_path: Path, monkeypatch:
 def test_what_is_not_there(address: str) -> None:
     with pytest.raises(InputError, match=r"none\.zarr: found no zarr\.json \(not there\), expected a cube"):
         open_cube(address.replace("toy", "none"))
-    with pytest.raises(StorageError, match="needs a network, and a server that answers"):
+    with pytest.raises(module.StorageError, match="needs a network, and a server that answers"):
         open_cube("http://127.0.0.1:9/toy.zarr")
 
 
 def test_what_is_damaged_or_too_large(address: str, cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chunk = cube / "iris/X/c.0.0"
     turn_bit(chunk)
-    with pytest.raises(DamagedChunk, match=f"{address}/iris/X/c.0.0: has changed since it was written"):
+    with pytest.raises(
+        module.DamagedChunk, match=f"{address}/iris/X/c.0.0: has changed since it was written"
+    ):
         open_cube(address)["iris"]["X"].load()
     chunk.unlink()
-    with pytest.raises(DamagedChunk, match="is missing"):
+    with pytest.raises(module.DamagedChunk, match="is missing"):
         open_cube(address)["iris"]["X"].load()
-    monkeypatch.setattr(files, "PART_BYTES", 1024)
+    monkeypatch.setattr(module, "PART_BYTES", 1024)
     with chunk.open("ab") as file:
         file.truncate(2**28)
     with pytest.raises(InputError, match=r"found more than [\d,]+ bytes"):
@@ -499,7 +491,7 @@ def test_why_a_bucket_refuses(in_memory: str, monkeypatch: pytest.MonkeyPatch) -
         (TimeoutError(), r"needs a network, and a server that answers \(TimeoutError\)"),
     ):
         monkeypatch.setattr(type(fsspec.filesystem("memory")), "cat_file", Mock(side_effect=error))
-        with pytest.raises(StorageError, match=f"^{in_memory}/zarr.json: {message}"):
+        with pytest.raises(module.StorageError, match=f"^{in_memory}/zarr.json: {message}"):
             open_cube(in_memory)
     monkeypatch.setitem(sys.modules, "s3fs", None)
     with pytest.raises(InputError, match=r"s3fs.*sweep-clustering\[remote\]"):
@@ -527,7 +519,7 @@ def test_a_cube_in_a_bucket(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None
         with pytest.raises(InputError, match=rf"no zarr\.json \(The specified {words}\)"):
             open_cube(f"s3://{address}.zarr")
     files.rm(f"results/{cube.name}/iris/X/c.0.0")
-    with pytest.raises(DamagedChunk, match="is missing"):
+    with pytest.raises(module.DamagedChunk, match="is missing"):
         open_cube(f"s3://results/{cube.name}")["iris"]["X"].values  # noqa: B018
     s3fs.S3FileSystem.clear_instance_cache()
     server.stop()
@@ -535,6 +527,6 @@ def test_a_cube_in_a_bucket(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_what_is_an_address_and_what_a_path() -> None:
     for text in ("file:///etc/passwd", "simplecache::http://x/y", "ftp://x/y", "a/b", "/a"):
-        assert place_of(text) == Path(text)
+        assert module.place_of(text) == Path(text)
     for location in ("https://host/a/b.zarr/", Path("https://host/a/b.zarr")):
-        assert place_of(location) == "https://host/a/b.zarr"
+        assert module.place_of(location) == "https://host/a/b.zarr"

@@ -12,21 +12,13 @@ import numpy as np
 import pytest
 import tomli_w
 
+from sweep_clustering.sweeps import inputs as module
 from sweep_clustering.sweeps.annotations import draw
 from sweep_clustering.sweeps.annotations.files import pool_checksum
 from sweep_clustering.sweeps.data.builtin import Unavailable
 from sweep_clustering.sweeps.errors import InputError
 from sweep_clustering.sweeps.file.reading import load_sweep
 from sweep_clustering.sweeps.file.spec import Crowd, SweepSpec
-from sweep_clustering.sweeps.inputs import (
-    Inputs,
-    RealSource,
-    cell_annotations,
-    class_sizes,
-    draw_mixture,
-    is_short,
-    load_inputs,
-)
 from sweep_clustering.sweeps.plan import Cell
 from sweep_clustering.sweeps.seeds import annotation_seed, data_seed, order_seed
 
@@ -49,8 +41,8 @@ def spec(folder: Path, **changes: object) -> SweepSpec:
     return load_sweep(folder / "s.toml")
 
 
-def load(folder: Path, **changes: object) -> Inputs:
-    return load_inputs(spec(folder, **changes), "s.toml")
+def load(folder: Path, **changes: object) -> module.Inputs:
+    return module.load_inputs(spec(folder, **changes), "s.toml")
 
 
 def messages_of(folder: Path, **changes: object) -> list[str]:
@@ -81,7 +73,7 @@ def test_a_table_becomes_a_plan_and_a_source(tmp_path: Path) -> None:
         assert load(tmp_path, scale=how).plans[0].checksum == plan.checksum
     sweep = spec(tmp_path)
     (tmp_path / "mine.csv").write_text(ROWS.replace("11,2,y", "11,3,y"))
-    assert load_inputs(sweep, "").plans[0].checksum != plan.checksum
+    assert module.load_inputs(sweep, "").plans[0].checksum != plan.checksum
 
 
 MIXTURE = {"mixture": {"n_clusters": [2, 3], "count": 3, "n_samples": 20, "n_features": 4}}
@@ -90,7 +82,7 @@ MIXTURE = {"mixture": {"n_clusters": [2, 3], "count": 3, "n_samples": 20, "n_fea
 def test_what_32_bits_hold_is_sent_so_and_comes_back_as_it_was(tmp_path: Path) -> None:
     whole, scaled = (load(tmp_path, scale=how) for how in ("none", "standard"))
     assert [inputs.plans[0].short for inputs in (whole, scaled)] == [True, False]
-    held = {value: is_short(np.array([[value]])) for value in (0.5, 0.1, 1e300, 2.0**24 + 1)}
+    held = {value: module.is_short(np.array([[value]])) for value in (0.5, 0.1, 1e300, 2.0**24 + 1)}
     assert list(held.values()) == [True, False, False, False]
     for inputs, size in ((whole, 4), (scaled, 8)):
         source, buffers = inputs.sources["mine"], list[pickle.PickleBuffer]()
@@ -113,7 +105,7 @@ def test_mixtures_are_functions_of_their_coordinates(tmp_path: Path) -> None:
         assert np.array_equal(again, X[mixture])
         assert np.array_equal(labels, labels_true[mixture])
     rng = np.random.default_rng(data_seed(5, "mixtures_k3", 1))
-    drawn, labels = draw_mixture(rng, n_clusters=3, n_samples=20, n_features=4)
+    drawn, labels = module.draw_mixture(rng, n_clusters=3, n_samples=20, n_features=4)
     assert np.array_equal(X[1], drawn)
     assert np.array_equal(labels_true[1], labels)
     # more mixtures keep the checksum, another recipe does not
@@ -170,7 +162,7 @@ def test_a_messy_table_with_annotations_by_name_and_row(tmp_path: Path) -> None:
     entry = {"name": "own", "path": "messy.csv", "n_clusters": 2, "annotations": "answers.txt"}
     entry |= {"index_column": "id", "missing": "drop"}
     sweep = spec(tmp_path, datasets=[entry])
-    inputs = load_inputs(sweep, "")
+    inputs = module.load_inputs(sweep, "")
     (plan,) = inputs.plans
     X, _, pool, names = inputs.stored(plan)
     assert names.tolist() == ["Ann", "Eve", "Kim", "Lee"]
@@ -227,7 +219,7 @@ def test_designs_are_of_data_sets_that_use_annotations(tmp_path: Path) -> None:
 
 def test_first_draw_is_pinned() -> None:
     # a cube that was begun must go on with the same data
-    X, labels = draw_mixture(np.random.default_rng(2021), n_clusters=2, n_samples=4, n_features=1)
+    X, labels = module.draw_mixture(np.random.default_rng(2021), n_clusters=2, n_samples=4, n_features=1)
     golden = [0.8339489990417366, -2.4271893108204994, -0.15667516830523676, -2.141416507072786]
     np.testing.assert_allclose(X[:, 0], golden, rtol=1e-14)
     assert labels.tolist() == [1, 1, 1, 0]
@@ -235,15 +227,17 @@ def test_first_draw_is_pinned() -> None:
 
 def test_embeddings_have_length_one_and_sizes_that_fall_with_the_rank() -> None:
     rng = np.random.default_rng(4)
-    X, labels = draw_mixture(rng, n_clusters=20, n_samples=500, n_features=40, kind="embeddings", skew=1.0)
+    X, labels = module.draw_mixture(
+        rng, n_clusters=20, n_samples=500, n_features=40, kind="embeddings", skew=1.0
+    )
     assert np.square(X).sum(axis=1) == pytest.approx(np.ones(500))
     sizes = np.bincount(labels, minlength=20)
     assert sizes.sum() == 500
     shares = 1.0 / np.arange(1, 21)
     assert sizes == pytest.approx(1 + 480 * shares / shares.sum(), abs=1.0)
-    equal = draw_mixture(rng, n_clusters=20, n_samples=500, n_features=40, kind="embeddings")[1]
+    equal = module.draw_mixture(rng, n_clusters=20, n_samples=500, n_features=40, kind="embeddings")[1]
     assert np.bincount(equal).tolist() == [25] * 20
-    assert class_sizes(3, 5, 1.0).tolist() == [1, 1, 1, 0, 0]
+    assert module.class_sizes(3, 5, 1.0).tolist() == [1, 1, 1, 0, 0]
     # within a class, five directions have nearly all of the variance
     large = X[labels == 0] - X[labels == 0].mean(axis=0)
     values = np.sort(np.linalg.eigvalsh(large.T @ large))[::-1]
@@ -277,22 +271,22 @@ CROWD = Crowd(answers=4, unsure=0.2)
 def test_what_a_design_draws_is_a_function_of_coordinates() -> None:
     labels, cell = (np.arange(30) % 3).astype(np.int16), Cell("a", 2, 0.9, 12, 1, "posterior")
     X = np.random.default_rng(0).normal(size=(30, 2))
-    source = RealSource(X, labels)
+    source = module.RealSource(X, labels)
     seed = annotation_seed(7, "a", mixture=2, p=0.9, m=12, replicate=1)
     uniform = draw.draw_annotations(np.random.default_rng(seed), labels, p=0.9, m=12)
     for drawn_cell in (cell, replace(cell, design="uniform"), replace(cell, model="likelihood")):
-        assert np.array_equal(cell_annotations(7, drawn_cell, source, CROWD), uniform)
+        assert np.array_equal(module.cell_annotations(7, drawn_cell, source, CROWD), uniform)
     order = np.random.default_rng(order_seed(7, "a", mixture=2, replicate=1)).permutation(30)
-    biased = cell_annotations(7, replace(cell, design="biased"), source, CROWD)
+    biased = module.cell_annotations(7, replace(cell, design="biased"), source, CROWD)
     assert np.array_equal(biased, draw.draw_biased(np.random.default_rng(seed), labels, order, p=0.9, m=12))
     assert not np.array_equal(biased, uniform)
-    near = cell_annotations(7, replace(cell, design="near"), source, CROWD)
+    near = module.cell_annotations(7, replace(cell, design="near"), source, CROWD)
     assert np.array_equal(near, draw.draw_near(np.random.default_rng(seed), labels, X, p=0.9, m=12))
     people = np.random.default_rng(order_seed(7, "a", mixture=2, replicate=1))
     accuracies = draw.draw_accuracies(people, 3, quantiles=CROWD.accuracies, leaning=CROWD.leaning, p=0.9)
-    crowd = cell_annotations(7, replace(cell, design="crowd"), source, CROWD)
+    crowd = module.cell_annotations(7, replace(cell, design="crowd"), source, CROWD)
     rng = np.random.default_rng(seed)
     assert np.array_equal(crowd, draw.draw_crowd(rng, labels, accuracies, answers=4, unsure=0.2, m=12))
     assert np.array_equal(crowd[:, :2], uniform[:, :2])
     with pytest.raises(ValueError, match="are asked for, not drawn"):
-        cell_annotations(7, replace(cell, design="active"), source, CROWD)
+        module.cell_annotations(7, replace(cell, design="active"), source, CROWD)

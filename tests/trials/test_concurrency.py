@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import xarray as xr
 from cubes import small
-from cubes.small import SPEC, draw_cell, draw_inputs, fill
 from cubes.stages import LARGEST, STAGES
 
 from sweep_clustering.storage.cube.growth import create, grow, open_cube
@@ -28,7 +27,7 @@ def check_cells(tree: xr.DataTree) -> int:
         for key in table.index[table == DONE]:
             place = dict(zip(table.index.names, key, strict=True))
             cell = Cell(name, place.get("mixture"), *(place[k] for k in ("p", "m", "replicate", "model")))
-            expected = draw_cell(LARGEST[name], cell)
+            expected = small.draw_cell(LARGEST[name], cell)
             for variable in ("log_likelihood", "labels", "centroids", "restarts_done"):
                 assert np.array_equal(node[variable].sel(place), expected[variable]), (cell, variable)
             count += 1
@@ -40,7 +39,7 @@ def check_cells(tree: xr.DataTree) -> int:
 @pytest.mark.parametrize("masked", [True, False])
 def test_a_reader_never_fails_and_never_sees_a_torn_cell(tmp_path: Path, masked: bool) -> None:
     path = tmp_path / "tiny.zarr"
-    create(path, STAGES[0], draw_inputs, SPEC)
+    create(path, STAGES[0], small.draw_inputs, small.SPEC)
     is_over = threading.Event()
 
     counts: list[int] = []
@@ -53,9 +52,9 @@ def test_a_reader_never_fails_and_never_sees_a_torn_cell(tmp_path: Path, masked:
         reader = pool.submit(read)
         try:
             for number, plans in enumerate(STAGES):
-                grow(path, plans, draw_inputs, SPEC)
+                grow(path, plans, small.draw_inputs, small.SPEC)
                 append_run(path, RunRecord(run=number))
-                fill(path, plans)
+                small.fill(path, plans)
                 # the writer is the faster one: some reads begin at each stage
                 enough = len(counts) + 2
                 while len(counts) < enough and not reader.done():

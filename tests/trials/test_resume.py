@@ -10,15 +10,8 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 from cubes.small import MADE_OF, draw_gaussians, result_files
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, Phase, settings, stateful
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    invariant,
-    precondition,
-    rule,
-    run_state_machine_as_test,
-)
 from processes.crash import crash_inside
 from processes.sweeping import TINY, assert_same_bits, run, write_spec
 
@@ -145,7 +138,7 @@ def chunk_files(plan: DatasetPlan, block: Block, names: dict[str, str]) -> dict[
     return {name: names[name] for name in names if any(name == p or name.startswith(f"{p}.") for p in places)}
 
 
-class Sweeping(RuleBasedStateMachine):
+class Sweeping(stateful.RuleBasedStateMachine):
     """One sweep and its cube, whatever happens to them."""
 
     more = ""
@@ -166,35 +159,35 @@ class Sweeping(RuleBasedStateMachine):
             spec = write_spec(self.folder, spec_text(self.stages, self.more))
             return run(spec, self.folder, batch_restarts=4, **options)
 
-    @rule(data=st.data())
+    @stateful.rule(data=st.data())
     def grow(self, data: st.DataObject) -> None:
         """Let the file ask for more, without what it may not ask for."""
         key = data.draw(st.sampled_from(sorted(self.stages)))
         self.stages[key] = min(self.stages[key] + 1, len((STAGES | SEARCHES)[key]) - 1)
 
-    @rule()
+    @stateful.rule()
     def run_all(self) -> None:
         assert self.submit(retry_failed=True) == 0
 
-    @rule(work=st.integers(0, 30))
+    @stateful.rule(work=st.integers(0, 30))
     def run_some(self, work: int) -> None:
         self.solver.stop_after = work
         assert self.submit() in (0, 3, 143)
         self.solver.stop_after = None
 
-    @rule(model=st.sampled_from(["posterior", "replicate=0", "unsupervised"]))
+    @stateful.rule(model=st.sampled_from(["posterior", "replicate=0", "unsupervised"]))
     def fail(self, model: str) -> None:
         self.solver.broken = model
         assert self.submit() in (0, 3)
         self.solver.broken = ""
 
-    @rule(at=st.integers(1, 250))
+    @stateful.rule(at=st.integers(1, 250))
     def crash(self, at: int) -> None:
         with crash_inside(self.folder, at):
             self.submit()
 
-    @precondition(lambda self: self.cube.exists())
-    @invariant()
+    @stateful.precondition(lambda self: self.cube.exists())
+    @stateful.invariant()
     def what_was_done_stays(self) -> None:
         store = BlockStore(self.cube, read_only=True)
         files, now, chunks = result_files(self.cube), {}, {}
@@ -241,7 +234,7 @@ class Searching(Sweeping):
 
 
 def explore(examples: int, steps: int, machine: type[Sweeping]) -> None:
-    run_state_machine_as_test(
+    stateful.run_state_machine_as_test(
         machine,
         settings=settings(
             max_examples=examples,

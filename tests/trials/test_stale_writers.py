@@ -10,15 +10,8 @@ import pytest
 import xarray as xr
 from cubes.small import files, make_plan, read_whole
 from cubes.writer import journal_records
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, Phase, settings, stateful
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    invariant,
-    precondition,
-    rule,
-    run_state_machine_as_test,
-)
 from processes.killing import reported_done
 from processes.stepping import Driver
 
@@ -45,7 +38,7 @@ def undisturbed_cube() -> xr.DataTree:
         return promised_cube(cube)
 
 
-class Stale(RuleBasedStateMachine):
+class Stale(stateful.RuleBasedStateMachine):
     """Some drivers of one cube, of which any may stand still anywhere while the others move."""
 
     def __init__(self) -> None:
@@ -54,33 +47,33 @@ class Stale(RuleBasedStateMachine):
         self.cube = self.folder / "tiny.zarr"
         self.drivers: list[Driver] = []
 
-    @precondition(lambda self: len([d for d in self.drivers if d.ended is None]) < 3)
-    @rule(large=st.booleans(), failing=st.booleans())
+    @stateful.precondition(lambda self: len([d for d in self.drivers if d.ended is None]) < 3)
+    @stateful.rule(large=st.booleans(), failing=st.booleans())
     def start(self, large: bool, failing: bool) -> None:
         plan = LARGE if large else SMALL
         self.drivers.append(Driver(self.cube, plan, FAILING if failing else frozenset()))
 
-    @precondition(lambda self: self.drivers)
-    @rule(which=st.integers(0, 9), times=st.integers(1, 60))
+    @stateful.precondition(lambda self: self.drivers)
+    @stateful.rule(which=st.integers(0, 9), times=st.integers(1, 60))
     def step(self, which: int, times: int) -> None:
         self.drivers[which % len(self.drivers)].step(times)
 
-    @precondition(lambda self: self.drivers)
-    @rule(which=st.integers(0, 9))
+    @stateful.precondition(lambda self: self.drivers)
+    @stateful.rule(which=st.integers(0, 9))
     def finish(self, which: int) -> None:
         self.drivers[which % len(self.drivers)].finish()
 
-    @precondition(lambda self: self.drivers)
-    @rule(which=st.integers(0, 9))
+    @stateful.precondition(lambda self: self.drivers)
+    @stateful.rule(which=st.integers(0, 9))
     def kill(self, which: int) -> None:
         self.drivers[which % len(self.drivers)].kill()
 
-    @invariant()
+    @stateful.invariant()
     def drivers_end_as_they_should(self) -> None:
         ends = {driver.ended for driver in self.drivers}
         assert ends <= {None, "complete", "lost the lease", "killed"}, ends
 
-    @invariant()
+    @stateful.invariant()
     def what_was_reported_done_stays(self) -> None:
         reported = set().union(*(driver.reported for driver in self.drivers))
         assert reported <= reported_done(self.cube)
@@ -110,7 +103,7 @@ def run(examples: int) -> None:
         phases=[Phase.generate],  # making an example smaller starts hundreds of processes
         suppress_health_check=list(HealthCheck),
     )
-    run_state_machine_as_test(Stale, settings=few)
+    stateful.run_state_machine_as_test(Stale, settings=few)
 
 
 def test_drivers_that_stand_still_and_wake() -> None:

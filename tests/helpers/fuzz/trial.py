@@ -27,7 +27,6 @@ from processes.sweeping import run
 
 from sweep_clustering.storage.runfolder import folder as records
 from sweep_clustering.storage.runfolder import lease
-from sweep_clustering.storage.runfolder.folder import RunFolder
 
 SWEEP = """
 name = "tiny"
@@ -95,8 +94,8 @@ class Scene:
     results: Path
 
     @property
-    def run(self) -> RunFolder:
-        return RunFolder(self.results / "tiny.zarr")
+    def run(self) -> records.RunFolder:
+        return records.RunFolder(self.results / "tiny.zarr")
 
 
 @dataclass(frozen=True)
@@ -140,7 +139,7 @@ def make_templates(folder: Path) -> Templates:
     return templates
 
 
-def _complete_run(run: RunFolder) -> None:
+def _complete_run(run: records.RunFolder) -> None:
     """Write records of a detached head, worker jobs and failures, and a lease of another machine.
 
     So no trial can take this process for the head of a run, and end it.

@@ -7,16 +7,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.sparse.linalg import ArpackNoConvergence
 
-from sweep_clustering.kernels.groups.fit import (
-    DENSE,
-    STIFFNESS,
-    Functions,
-    answers_of,
-    discriminant,
-    linear_classes,
-    signed_axes,
-    signed_classes,
-)
+from sweep_clustering.kernels.groups import fit as module
 from sweep_clustering.kernels.groups.metric import Answers
 from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer, link
 from sweep_clustering.kernels.scores import adjusted_rand
@@ -48,7 +39,7 @@ def hidden_classes() -> tuple[Floats, NDArray[np.int64]]:
 
 
 def loss_by_pair(x: Floats, rows: Floats, answers: Answers, start: Floats) -> float:
-    total = STIFFNESS * float(np.square(x - start.ravel()).sum())
+    total = module.STIFFNESS * float(np.square(x - start.ravel()).sum())
     logs = rows @ x.reshape(start.shape)
     for (i, j), sign, weight, accuracy in zip(*answers, strict=True):
         first, second = (np.exp(logs[row]) / np.exp(logs[row]).sum() for row in (i, j))
@@ -65,21 +56,21 @@ def test_functions_have_the_least_loss_nearby() -> None:
     pairs = np.stack([np.arange(25), (np.arange(25) + 3) % 25], axis=1)
     weights, accuracies = rng.integers(1, 3, size=25).astype(float), rng.uniform(0.6, 0.95, size=25)
     answers = Answers(pairs, rng.choice([-1.0, 1.0], size=25), weights, accuracies)
-    functions = linear_classes(Z, labels, answers, 3)
+    functions = module.linear_classes(Z, labels, answers, 3)
     unit = np.sqrt(Z.var(axis=0).sum())
     rows = np.column_stack([Z / unit, np.ones(25)])
-    first = discriminant(Z / unit, labels, 3)
+    first = module.discriminant(Z / unit, labels, 3)
     start = np.vstack([first.slopes, first.intercepts])
     best = minimize(loss_by_pair, start.ravel(), args=(rows, answers, start), tol=1e-6)
     x = np.vstack([functions.slopes * unit, functions.intercepts]).ravel()
     assert loss_by_pair(x, rows, answers, start) == pytest.approx(best.fun, abs=1e-3)
-    assert functions.deviation == pytest.approx(-STIFFNESS * np.square(x - start.ravel()).sum())
+    assert functions.deviation == pytest.approx(-module.STIFFNESS * np.square(x - start.ravel()).sum())
 
 
 def test_a_partition_without_answers_is_kept(hidden_classes: tuple[Floats, NDArray[np.int64]]) -> None:
     X, labels = hidden_classes
     nothing = Answers(np.empty((0, 2), np.int64), *np.empty((3, 0)))
-    functions = linear_classes(X - X.mean(axis=0), labels, nothing, 3)
+    functions = module.linear_classes(X - X.mean(axis=0), labels, nothing, 3)
     assert functions.deviation == 0.0
     assert adjusted_rand(labels, functions.of(X - X.mean(axis=0)).argmax(axis=1)) > 0.9
 
@@ -87,12 +78,12 @@ def test_a_partition_without_answers_is_kept(hidden_classes: tuple[Floats, NDArr
 def test_a_class_without_rows_takes_none() -> None:
     Z = np.random.default_rng(3).normal(size=(40, 2))
     labels = np.where(Z[:, 0] > 0.0, 2, 0)
-    assert 1 not in discriminant(Z, labels, 3).of(Z).argmax(axis=1)
+    assert 1 not in module.discriminant(Z, labels, 3).of(Z).argmax(axis=1)
 
 
 def test_equal_rows_are_no_obstacle() -> None:
-    Z, answers = np.zeros((9, 2)), answers_of(link(draw_layers(np.arange(9) % 3, 20, 0.9), 9))
-    assert np.isfinite(linear_classes(Z, np.arange(9) % 3, answers, 3).of(Z)).all()
+    Z, answers = np.zeros((9, 2)), module.answers_of(link(draw_layers(np.arange(9) % 3, 20, 0.9), 9))
+    assert np.isfinite(module.linear_classes(Z, np.arange(9) % 3, answers, 3).of(Z)).all()
 
 
 def test_directions_are_found_that_distances_hide(hidden_classes: tuple[Floats, NDArray[np.int64]]) -> None:
@@ -114,7 +105,7 @@ def test_gaussians_have_the_shares_of_the_functions(hidden_classes: tuple[Floats
     table = Table(X, 3, SeedSequence(0))
     fit = table.linear(Structure(NONE, 1, LINEAR, first=Structure(METRIC, 1, AVERAGE)), layers, labels)
     Z = X - table.center
-    functions: Functions = linear_classes(Z, labels, answers_of(link(layers, len(X))), 3)
+    functions: module.Functions = module.linear_classes(Z, labels, module.answers_of(link(layers, len(X))), 3)
     assert fit.predict(fit.place(X)) == pytest.approx(np.exp(functions.of(Z)), abs=1e-9)
     alone = np.setdiff1d(np.arange(len(X)), np.concatenate([layer.pairs for layer in layers]))
     assert fit.classes[alone] == pytest.approx(np.exp(functions.of(Z))[alone])
@@ -148,7 +139,7 @@ def right_answers(labels: NDArray[np.int64], n_answers: int) -> Answers:
     return Answers(pairs, signs, rng.integers(1, 3, n_answers).astype(float), np.full(n_answers, 0.9))
 
 
-@pytest.mark.parametrize("n_rows", [60, DENSE + 50])
+@pytest.mark.parametrize("n_rows", [60, module.DENSE + 50])
 def test_axes_are_the_largest_eigenvectors_of_the_normalised_graph(n_rows: int) -> None:
     answers = right_answers(np.arange(n_rows) % 3, 6 * n_rows)
     graph = np.zeros((n_rows, n_rows))
@@ -158,7 +149,7 @@ def test_axes_are_the_largest_eigenvectors_of_the_normalised_graph(n_rows: int) 
     degrees = np.abs(graph).sum(axis=1)
     degrees += degrees.mean()
     values, vectors = np.linalg.eigh(graph / np.sqrt(np.outer(degrees, degrees)))
-    axes = signed_axes(answers.pairs, answers.odds, n_rows, 2) * np.sqrt(degrees)[:, None]
+    axes = module.signed_axes(answers.pairs, answers.odds, n_rows, 2) * np.sqrt(degrees)[:, None]
     assert values[-2] > values[-3] + 0.05
     assert axes @ axes.T == pytest.approx(vectors[:, -2:] @ vectors[:, -2:].T, abs=1e-6)
 
@@ -167,7 +158,7 @@ def test_answers_find_classes_that_the_features_do_not_show() -> None:
     labels = np.arange(300) % 3
     Z = np.random.default_rng(1).normal(size=(300, 2))
     plain = np.random.default_rng(2).integers(3, size=300)
-    classes = signed_classes(Z, right_answers(labels, 2_000), plain, np.random.default_rng(0))
+    classes = module.signed_classes(Z, right_answers(labels, 2_000), plain, np.random.default_rng(0))
     assert adjusted_rand(labels, classes) > 0.95
 
 
@@ -175,27 +166,27 @@ def test_rows_without_answers_go_to_the_nearest_mean() -> None:
     labels = np.arange(80) % 2
     Z = 8.0 * labels[:, None] + np.random.default_rng(1).normal(size=(80, 1))
     answers = right_answers(labels[:40], 300)
-    classes = signed_classes(Z, answers, labels, np.random.default_rng(0))
+    classes = module.signed_classes(Z, answers, labels, np.random.default_rng(0))
     assert adjusted_rand(labels, classes) == 1.0
 
 
 def test_too_few_rows_with_answers_leave_the_features() -> None:
     plain = np.array([0, 1, 0, 1])
     answers = right_answers(plain[:2], 5)
-    assert signed_classes(np.zeros((4, 1)), answers, plain, np.random.default_rng(0)) is plain
+    assert module.signed_classes(np.zeros((4, 1)), answers, plain, np.random.default_rng(0)) is plain
 
 
 def test_answers_that_say_nothing_leave_the_features() -> None:
     plain = np.arange(30) % 2
     answers = right_answers(plain, 200)._replace(accuracies=np.full(200, 0.5))
-    assert signed_classes(np.zeros((30, 1)), answers, plain, np.random.default_rng(0)) is plain
+    assert module.signed_classes(np.zeros((30, 1)), answers, plain, np.random.default_rng(0)) is plain
 
 
 @pytest.mark.parametrize("n_found", [0, 1])
 def test_an_iteration_that_does_not_end_gives_what_it_has(
     n_found: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    labels = np.arange(DENSE + 50) % 2
+    labels = np.arange(module.DENSE + 50) % 2
     vectors = np.where(labels == 0, 1.0, -1.0)[:, None][:, :n_found]
 
     def fail_to_converge(*_: object, **__: object) -> None:
@@ -205,5 +196,5 @@ def test_an_iteration_that_does_not_end_gives_what_it_has(
     plain = np.zeros(len(labels), np.int64)
     plain[::3] = 1
     Z = np.zeros((len(labels), 1))
-    classes = signed_classes(Z, right_answers(labels, 4_000), plain, np.random.default_rng(0))
+    classes = module.signed_classes(Z, right_answers(labels, 4_000), plain, np.random.default_rng(0))
     assert adjusted_rand(labels if n_found else plain, classes) > 0.95

@@ -7,23 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.cluster.hierarchy import fcluster, linkage
 
-from sweep_clustering.kernels.groups.merging import (
-    MOST_PARTS,
-    PARTS,
-    PURITY,
-    answer_odds,
-    average_odds,
-    cut,
-    cut_clusters,
-    divided,
-    means_of,
-    merge,
-    part_odds,
-    shares_together,
-    small_groups,
-    unsure_pairs,
-    ward_odds,
-)
+from sweep_clustering.kernels.groups import merging
 from sweep_clustering.kernels.groups.metric import Answers, Logistic, logistic
 from sweep_clustering.kernels.scores import adjusted_rand
 
@@ -69,13 +53,17 @@ def as_sets(classes: NDArray[np.int64]) -> set[frozenset[int]]:
 def test_each_cut_is_that_of_merging_anew(is_ward: bool, seed: int) -> None:
     rng = np.random.default_rng(seed)
     centers, sizes = rng.normal(size=(9, 3)), rng.integers(1, 6, size=9)
-    features = ward_odds(centers, sizes, 2.0) if is_ward else average_odds(centers, Logistic(1.0, 0.7))
+    features = (
+        merging.ward_odds(centers, sizes, 2.0)
+        if is_ward
+        else merging.average_odds(centers, Logistic(1.0, 0.7))
+    )
     answers = np.triu(rng.normal(size=(9, 9)), 1)
     answers += answers.T
-    merges = merge(features.copy(), answers.copy(), sizes, is_ward)
+    merges = merging.merge(features.copy(), answers.copy(), sizes, is_ward)
     partitions = slow_merges(features, answers, sizes.astype(float).tolist(), is_ward)
     for n_classes, partition in zip(range(8, 0, -1), partitions, strict=True):
-        assert as_sets(cut(merges, n_classes)) == {frozenset(part) for part in partition}
+        assert as_sets(merging.cut(merges, n_classes)) == {frozenset(part) for part in partition}
 
 
 @pytest.mark.parametrize("method", ["average", "ward"])
@@ -83,54 +71,57 @@ def test_without_answers_it_is_plain_linkage(method: str) -> None:
     rng = np.random.default_rng(5)
     centers, sizes = rng.normal(size=(40, 4)), np.ones(40, np.int64)
     if method == "ward":
-        features = ward_odds(centers, sizes, 1.0)
+        features = merging.ward_odds(centers, sizes, 1.0)
         tree = linkage(centers, "ward")
     else:
-        features = average_odds(centers, Logistic(0.0, 1.0))
+        features = merging.average_odds(centers, Logistic(0.0, 1.0))
         tree = linkage(centers, "average", metric="sqeuclidean")
-    merges = merge(features, np.zeros((40, 40)), sizes, method == "ward")
+    merges = merging.merge(features, np.zeros((40, 40)), sizes, method == "ward")
     for n_classes in (2, 5, 17):
-        assert adjusted_rand(cut(merges, n_classes), fcluster(tree, n_classes, "maxclust") - 1) == 1.0
+        assert adjusted_rand(merging.cut(merges, n_classes), fcluster(tree, n_classes, "maxclust") - 1) == 1.0
 
 
 def test_answers_between_groups_add_up() -> None:
     pairs = np.array([[0, 2], [3, 1], [0, 1], [2, 0]])
     answers = Answers(pairs, np.array([1.0, -1.0, 1.0, 1.0]), np.array([1.0, 2.0, 1.0, 1.0]), np.full(4, 0.9))
-    odds = answer_odds(np.array([0, 0, 1, 2]), 3, answers)
-    odds_of_one = PURITY * np.log(9.0)
+    odds = merging.answer_odds(np.array([0, 0, 1, 2]), 3, answers)
+    odds_of_one = merging.PURITY * np.log(9.0)
     assert odds == pytest.approx(odds_of_one * np.array([[0, 2, -2], [2, 0, 0], [-2, 0, 0]]))
 
 
 def test_must_links_join_and_cannot_links_part() -> None:
     centers = np.array([[0.0], [1.0], [5.0]])
-    features = average_odds(centers, Logistic(1.0, 1.0))
+    features = merging.average_odds(centers, Logistic(1.0, 1.0))
     answers = np.array([[0.0, -30.0, 30.0], [-30.0, 0.0, 0.0], [30.0, 0.0, 0.0]])
     sizes = np.ones(3, np.int64)
-    assert as_sets(cut(merge(features.copy(), np.zeros((3, 3)), sizes, False), 2)) == {
+    assert as_sets(merging.cut(merging.merge(features.copy(), np.zeros((3, 3)), sizes, False), 2)) == {
         frozenset({0, 1}),
         frozenset({2}),
     }
-    assert as_sets(cut(merge(features, answers, sizes, False), 2)) == {frozenset({0, 2}), frozenset({1})}
+    assert as_sets(merging.cut(merging.merge(features, answers, sizes, False), 2)) == {
+        frozenset({0, 2}),
+        frozenset({1}),
+    }
 
 
 def test_small_groups_are_near_and_none_is_empty() -> None:
     Z = np.repeat(np.arange(8.0), 5)[:, None] + 1e-3 * np.arange(40)[:, None]
-    groups = small_groups(Z, 12, np.random.default_rng(0))
+    groups = merging.small_groups(Z, 12, np.random.default_rng(0))
     sizes = np.bincount(groups)
     assert sizes.min() > 0
-    means = means_of(Z, groups, len(sizes))
+    means = merging.means_of(Z, groups, len(sizes))
     assert means == pytest.approx(np.stack([Z[groups == g].mean(axis=0) for g in range(len(sizes))]))
 
 
 def test_a_group_without_rows_has_the_mean_0() -> None:
-    assert means_of(np.ones((2, 1)), np.array([0, 2]), 3).ravel().tolist() == [1.0, 0.0, 1.0]
+    assert merging.means_of(np.ones((2, 1)), np.array([0, 2]), 3).ravel().tolist() == [1.0, 0.0, 1.0]
 
 
 def test_parts_lie_in_one_class_and_are_at_most_so_many() -> None:
     rng = np.random.default_rng(4)
     Z, labels = rng.normal(size=(90, 3)), np.repeat(np.arange(4), [60, 25, 4, 1])
     for most in (4, 20, 90):
-        parts = divided(Z, labels, most, np.random.default_rng(5))
+        parts = merging.divided(Z, labels, most, np.random.default_rng(5))
         numbers = np.unique(parts)
         assert numbers.tolist() == list(range(len(numbers)))
         assert 4 <= len(numbers) <= most
@@ -142,7 +133,7 @@ def test_partitions_say_how_often_rows_of_two_groups_are_together() -> None:
     rng = np.random.default_rng(7)
     groups = np.append(np.arange(4), rng.integers(4, size=16))
     partitions, weights = [rng.integers(3, size=20) for _ in range(3)], [1.0, 0.5, 0.25]
-    shares = shares_together(groups, list(zip(partitions, weights, strict=True)))
+    shares = merging.shares_together(groups, list(zip(partitions, weights, strict=True)))
     for first in range(4):
         for second in range(4):
             together = [
@@ -175,16 +166,18 @@ def test_odds_of_parts_are_means_over_rows_and_sums_over_answers() -> None:
             expected[s, t] = np.mean([relation.intercept - relation.slope * square for square in squares])
             for (i, j), odds in zip(pairs, answers.odds, strict=True):
                 if s != t and {parts[i], parts[j]} == {s, t}:
-                    expected[s, t] += PURITY * odds
+                    expected[s, t] += merging.PURITY * odds
     different = ~np.eye(5, dtype=bool)
-    np.testing.assert_allclose(part_odds(Z, parts, answers)[different], expected[different])
+    np.testing.assert_allclose(merging.part_odds(Z, parts, answers)[different], expected[different])
 
 
-@pytest.mark.parametrize(("n_clusters", "most"), [(3, PARTS), (500, MOST_PARTS // 500), (2000, 1)])
+@pytest.mark.parametrize(
+    ("n_clusters", "most"), [(3, merging.PARTS), (500, merging.MOST_PARTS // 500), (2000, 1)]
+)
 def test_a_part_lies_in_one_cluster_and_none_is_empty(n_clusters: int, most: int) -> None:
     rng = np.random.default_rng(1)
     Z, labels = rng.normal(size=(4000, 2)), rng.integers(0, n_clusters, size=4000)
-    parts = cut_clusters(Z, labels, rng)
+    parts = merging.cut_clusters(Z, labels, rng)
     of_part = np.unique(np.column_stack([parts, labels]), axis=0)
     assert len(of_part) == parts.max() + 1
     assert np.bincount(parts).min() > 0
@@ -200,9 +193,9 @@ def test_pairs_are_of_the_parts_of_the_largest_worth() -> None:
     Z = 2.0 * rng.normal(size=(6, 3))[classes] + rng.normal(size=(120, 3))
     pairs = rng.integers(0, 120, size=(200, 2))
     answers = answers_about(pairs, classes[pairs[:, 0]] == classes[pairs[:, 1]])
-    questions = unsure_pairs(Z, classes, answers, 15, np.random.default_rng(7))
-    parts = cut_clusters(Z, classes, np.random.default_rng(7))
-    odds, sizes = part_odds(Z, parts, answers), np.bincount(parts)
+    questions = merging.unsure_pairs(Z, classes, answers, 15, np.random.default_rng(7))
+    parts = merging.cut_clusters(Z, classes, np.random.default_rng(7))
+    odds, sizes = merging.part_odds(Z, parts, answers), np.bincount(parts)
     part_pairs = list(combinations(range(len(sizes)), 2))
     cluster_of = [int(classes[parts == part][0]) for part in range(len(sizes))]
     n_within = sum(cluster_of[s] == cluster_of[t] for s, t in part_pairs)
@@ -223,7 +216,7 @@ def test_pairs_are_of_the_parts_of_the_largest_worth() -> None:
 def test_odd_partitions_have_questions(labels: np.ndarray) -> None:
     Z = np.random.default_rng(3).normal(size=(9, 2))
     answers = answers_about(np.array([[0, 1]]), np.array([True]))
-    pairs = unsure_pairs(Z, labels, answers, 100, np.random.default_rng(0))
+    pairs = merging.unsure_pairs(Z, labels, answers, 100, np.random.default_rng(0))
     assert len(pairs) > 3
     assert (pairs[:, 0] != pairs[:, 1]).all()
 
@@ -237,7 +230,7 @@ def test_the_seed_is_all_that_counts() -> None:
     )
     answers = answers_about(pairs, labels[pairs[:, 0]] == labels[pairs[:, 1]])
     first, again, other = (
-        unsure_pairs(Z, labels, answers, 50, np.random.default_rng(seed)) for seed in (0, 0, 1)
+        merging.unsure_pairs(Z, labels, answers, 50, np.random.default_rng(seed)) for seed in (0, 0, 1)
     )
     np.testing.assert_array_equal(first, again)
     assert not np.array_equal(first, other)

@@ -5,25 +5,19 @@ import pytest
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from sweep_clustering.kernels.groups.metric import (
-    SHRINKAGE,
-    WEIGHT_SHRINKAGE,
-    Answers,
-    diagonal_metric,
-    full_metric,
-    logistic,
-    minimise,
-)
+from sweep_clustering.kernels.groups import metric
 
 Floats = NDArray[np.float64]
 
 
-def draw_answers(X: Floats, classes: NDArray[np.int64], n_answers: int, accuracy: float = 0.9) -> Answers:
+def draw_answers(
+    X: Floats, classes: NDArray[np.int64], n_answers: int, accuracy: float = 0.9
+) -> metric.Answers:
     rng = np.random.default_rng(0)
     pairs = np.stack([rng.permutation(len(X))[:2] for _ in range(n_answers)])
     is_right = rng.random(n_answers) < accuracy
     signs = np.where((classes[pairs[:, 0]] == classes[pairs[:, 1]]) == is_right, 1.0, -1.0)
-    return Answers(pairs, signs, np.ones(n_answers), np.full(n_answers, accuracy))
+    return metric.Answers(pairs, signs, np.ones(n_answers), np.full(n_answers, accuracy))
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +28,7 @@ def rows() -> tuple[Floats, NDArray[np.int64]]:
     return np.column_stack([0.3 * rng.normal(size=120) + classes, 3.0 * rng.normal(size=(120, 3))]), classes
 
 
-def loss(answers: Answers, log_odds: Floats) -> float:
+def loss(answers: metric.Answers, log_odds: Floats) -> float:
     """Return minus the log-likelihood, answer by answer."""
     total = 0.0
     for sign, weight, p, odds in zip(
@@ -46,7 +40,7 @@ def loss(answers: Answers, log_odds: Floats) -> float:
     return total
 
 
-def squares(X: Floats, answers: Answers) -> Floats:
+def squares(X: Floats, answers: metric.Answers) -> Floats:
     unit = np.sqrt(X.var(axis=0).sum())
     return np.array([((X[i] - X[j]) / unit) ** 2 for i, j in answers.pairs])
 
@@ -57,7 +51,7 @@ def test_minimum_is_that_of_scipy() -> None:
         gradient = np.array([-400.0 * x[0] * turn - 2.0 * (1.0 - x[0]), 200.0 * turn])
         return float(100.0 * turn**2 + (1.0 - x[0]) ** 2), gradient
 
-    assert minimise(rosenbrock, np.array([-1.2, 1.0]), 200) == pytest.approx([1.0, 1.0], abs=1e-2)
+    assert metric.minimise(rosenbrock, np.array([-1.2, 1.0]), 200) == pytest.approx([1.0, 1.0], abs=1e-2)
 
 
 def test_no_step_raises_the_function() -> None:
@@ -67,7 +61,7 @@ def test_no_step_raises_the_function() -> None:
         values.append(float(x @ x))
         return values[-1], 2.0 * x
 
-    assert minimise(bowl, np.array([3.0, -4.0])) == pytest.approx([0.0, 0.0], abs=1e-2)
+    assert metric.minimise(bowl, np.array([3.0, -4.0])) == pytest.approx([0.0, 0.0], abs=1e-2)
     assert values[-1] == min(values)
 
 
@@ -75,7 +69,7 @@ def test_distance_predicts_as_a_slow_search_has_it(rows: tuple[Floats, NDArray[n
     X, classes = rows
     answers = draw_answers(X, classes, 200)
     distances = squares(X, answers).sum(axis=1)
-    relation = logistic(distances, answers)
+    relation = metric.logistic(distances, answers)
     slow = minimize(
         lambda x: loss(answers, x[0] - np.exp(x[1]) * distances), np.zeros(2), method="Nelder-Mead"
     )
@@ -85,17 +79,17 @@ def test_distance_predicts_as_a_slow_search_has_it(rows: tuple[Floats, NDArray[n
 def test_full_metric_is_the_minimum_of_its_loss(rows: tuple[Floats, NDArray[np.int64]]) -> None:
     X, classes = rows
     answers = draw_answers(X, classes, 150)
-    start = logistic(squares(X, answers).sum(axis=1), answers)
+    start = metric.logistic(squares(X, answers).sum(axis=1), answers)
     unit = np.sqrt(X.var(axis=0).sum())
     moves = (X[answers.pairs[:, 0]] - X[answers.pairs[:, 1]]) / unit
 
     def slow(x: Floats) -> float:
         axes = x[1:].reshape(4, 4)
         distances = np.array([np.square(move @ axes).sum() for move in moves])
-        shrunk = SHRINKAGE * np.square(axes - np.eye(4)).sum()
+        shrunk = metric.SHRINKAGE * np.square(axes - np.eye(4)).sum()
         return loss(answers, x[0] - start.slope * distances) + float(shrunk)
 
-    axes = full_metric(X, answers)
+    axes = metric.full_metric(X, answers)
     best = minimize(slow, np.append(start.intercept, np.eye(4)), method="BFGS")
     mine = min(slow(np.append(a, axes)) for a in np.linspace(best.x[0] - 2.0, best.x[0] + 2.0, 201))
     assert mine <= best.fun + 0.02
@@ -105,28 +99,28 @@ def test_diagonal_metric_is_the_minimum_of_its_loss(rows: tuple[Floats, NDArray[
     X, classes = rows
     answers = draw_answers(X, classes, 150)
     squared = squares(X, answers)
-    start = logistic(squared.sum(axis=1), answers)
+    start = metric.logistic(squared.sum(axis=1), answers)
 
     def slow(x: Floats) -> float:
-        shrunk = WEIGHT_SHRINKAGE * np.square(x[1:] - x[1:].mean()).sum()
+        shrunk = metric.WEIGHT_SHRINKAGE * np.square(x[1:] - x[1:].mean()).sum()
         return loss(answers, x[0] - squared @ np.exp(x[1:])) + float(shrunk)
 
     best = minimize(slow, np.append(start.intercept, np.full(4, np.log(start.slope))), method="BFGS").x
     weights = np.exp(best[1:] - best[1:].mean())
-    assert np.square(np.diag(diagonal_metric(X, answers))) == pytest.approx(weights, rel=0.1)
+    assert np.square(np.diag(metric.diagonal_metric(X, answers))) == pytest.approx(weights, rel=0.1)
 
 
 def test_metrics_find_the_feature_that_matters(rows: tuple[Floats, NDArray[np.int64]]) -> None:
     X, classes = rows
     answers = draw_answers(X, classes, 300)
-    for axes in (full_metric(X, answers), diagonal_metric(X, answers)):
+    for axes in (metric.full_metric(X, answers), metric.diagonal_metric(X, answers)):
         lengths = np.square(axes).sum(axis=1)
         assert lengths.argmax() == 0
 
 
 def test_few_answers_leave_the_features_as_they_are(rows: tuple[Floats, NDArray[np.int64]]) -> None:
     X, classes = rows
-    assert full_metric(X, draw_answers(X, classes, 1)) == pytest.approx(np.eye(4), abs=0.1)
+    assert metric.full_metric(X, draw_answers(X, classes, 1)) == pytest.approx(np.eye(4), abs=0.1)
 
 
 def test_weights_of_features_stay_finite_where_a_step_is_too_long() -> None:
@@ -137,4 +131,6 @@ def test_weights_of_features_stay_finite_where_a_step_is_too_long() -> None:
     is_same = (X[pairs[:, 0], 0] > 0) == (X[pairs[:, 1], 0] > 0)
     signs = np.where(is_same == is_right, 1.0, -1.0)
     accuracies = np.full(n_answers, rng.choice([0.67, 0.82, 0.95, 0.999]))
-    assert np.isfinite(diagonal_metric(X, Answers(pairs, signs, np.ones(n_answers), accuracies))).all()
+    assert np.isfinite(
+        metric.diagonal_metric(X, metric.Answers(pairs, signs, np.ones(n_answers), accuracies))
+    ).all()

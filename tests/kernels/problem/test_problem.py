@@ -10,15 +10,7 @@ from solving import oracles
 
 from sweep_clustering.kernels.partition.objective import objective_terms
 from sweep_clustering.kernels.problem import data
-from sweep_clustering.kernels.problem.problem import (
-    CANNOT,
-    MUST,
-    Layer,
-    build_problem,
-    coordinates,
-    effective_weight,
-    unused_priors,
-)
+from sweep_clustering.kernels.problem import problem as module
 from sweep_clustering.kernels.scores import cluster_covariances
 from sweep_clustering.kernels.settings import ObjectiveSettings
 from sweep_clustering.kernels.structure import COVARIANCES
@@ -33,29 +25,29 @@ def test_features_without_a_solution_are_refused() -> None:
         "only 2 distinct rows": {"X": np.repeat([[0.0], [1.0]], 5, axis=0), "n_clusters": 3},
     }.items():
         with pytest.raises(ValueError, match=words):
-            build_problem(**{"X": GOOD, "n_clusters": 2, "model": "posterior"} | arguments)  # type: ignore[operator]
+            module.build_problem(**{"X": GOOD, "n_clusters": 2, "model": "posterior"} | arguments)  # type: ignore[operator]
 
 
 def test_input_is_left_alone() -> None:
     X = np.asfortranarray(GOOD + 5)
     X.flags.writeable = False
-    problem = build_problem(X, n_clusters=2, model="unsupervised")
+    problem = module.build_problem(X, n_clusters=2, model="unsupervised")
     np.testing.assert_allclose(problem.data.X + problem.means, X)
     np.testing.assert_allclose(problem.means, X.mean(axis=0))
 
 
 def test_the_weight_of_features_knows_no_units() -> None:
     X = np.random.default_rng(0).normal(size=(300, 6))
-    assert effective_weight(1e200 * X) == pytest.approx(oracles.effective_weight(X), rel=1e-12)
-    assert effective_weight(X[:, :1] + 1e6) == pytest.approx(1.0)
+    assert module.effective_weight(1e200 * X) == pytest.approx(oracles.effective_weight(X), rel=1e-12)
+    assert module.effective_weight(X[:, :1] + 1e6) == pytest.approx(1.0)
 
 
 def test_inferred_accuracies() -> None:
     layers = [
-        Layer(MUST, np.array([[0, 1], [0, 2], [3, 3]]), np.array([2.0, 1.0, 5.0]), annotator=2),
-        Layer(CANNOT, np.array([[0, 3], [0, 1]]), np.array([1.0, 4.0]), annotator=2),
-        Layer(CANNOT, np.array([[1, 1]]), annotator=1),
-        Layer(CANNOT, np.empty((0, 2), dtype=np.int64), annotator=5),
+        module.Layer(module.MUST, np.array([[0, 1], [0, 2], [3, 3]]), np.array([2.0, 1.0, 5.0]), annotator=2),
+        module.Layer(module.CANNOT, np.array([[0, 3], [0, 1]]), np.array([1.0, 4.0]), annotator=2),
+        module.Layer(module.CANNOT, np.array([[1, 1]]), annotator=1),
+        module.Layer(module.CANNOT, np.empty((0, 2), dtype=np.int64), annotator=5),
     ]
     accuracies = data.inferred_accuracies(layers, [0, 0, 1, 1])
     assert accuracies == pytest.approx({1: np.nan, 2: 3 / 8, 5: np.nan}, nan_ok=True)
@@ -64,7 +56,9 @@ def test_inferred_accuracies() -> None:
 def test_the_table_of_logarithms_reaches_every_count_or_is_left_out() -> None:
     def table(*weights: float) -> np.ndarray:
         pairs = np.repeat([[0, 1], [1, 2]], len(weights) // 2, axis=0)
-        return np.array(data.adjacency([Layer(MUST, pairs, np.array(weights))], 7, "likelihood")["x_log_x"])
+        return np.array(
+            data.adjacency([module.Layer(module.MUST, pairs, np.array(weights))], 7, "likelihood")["x_log_x"]
+        )
 
     whole = table(2.0, 3.0)
     assert len(whole) > 4 * 5
@@ -81,12 +75,12 @@ def test_constant_and_collinear_features_are_left_out() -> None:
     rng = np.random.default_rng(3)
     X = rng.normal(size=(60, 3)) @ (rng.normal(size=(3, 3)) * [1e-3, 1, 1e3]) + 10.0
     wide = np.column_stack([np.full(60, 1e6), X, X[:, 0] + X[:, 2], 1e6 + 1e-9 * X[:, 1]])
-    assert coordinates(wide, "diagonal")[1].tolist() == [1, 2, 3, 4]
-    Z, dims, _ = coordinates(wide, "full")
+    assert module.coordinates(wide, "diagonal")[1].tolist() == [1, 2, 3, 4]
+    Z, dims, _ = module.coordinates(wide, "full")
     assert len(dims) == 3
     assert set(dims) < {1, 2, 3, 4}
     np.testing.assert_allclose(np.cov(Z, rowvar=False, ddof=0), np.eye(3), atol=1e-7)
-    assert coordinates(rng.normal(size=(5, 9)), "full")[0].shape == (5, 4)
+    assert module.coordinates(rng.normal(size=(5, 9)), "full")[0].shape == (5, 4)
 
 
 def test_the_objective_is_the_maximum_of_likelihood_and_prior() -> None:
@@ -95,7 +89,9 @@ def test_the_objective_is_the_maximum_of_likelihood_and_prior() -> None:
     X, labels = rng.normal(size=(40, 3)) @ rng.normal(size=(3, 3)), np.arange(40) % 2
     labels[30:] = 0
     settings = ObjectiveSettings(covariance_prior=strength)
-    problem = build_problem(X, n_clusters=2, model="unsupervised", covariance="full", settings=settings)
+    problem = module.build_problem(
+        X, n_clusters=2, model="unsupervised", covariance="full", settings=settings
+    )
     scale, nu = np.cov(X, rowvar=False, ddof=0) / 2 ** (2 / 3), 5.0
 
     def value(covariances: np.ndarray) -> float:
@@ -123,6 +119,6 @@ def test_a_prior_that_is_not_used_changes_nothing(covariance: str) -> None:
     for field, name in (("kappa", "variance_prior"), ("covariance_prior", "covariance_prior")):
         problems = (replace(case, **{field: strength}).problem() for strength in (1.0, 3.0))
         first, second = (objective_terms(problem, oracles.draw_labels(case, 0)) for problem in problems)
-        assert (first == second) == (name in unused_priors([covariance]))
-    assert unused_priors([covariance, "auto"]) == ()
-    assert unused_priors(["spherical", "full"]) == ()
+        assert (first == second) == (name in module.unused_priors([covariance]))
+    assert module.unused_priors([covariance, "auto"]) == ()
+    assert module.unused_priors(["spherical", "full"]) == ()

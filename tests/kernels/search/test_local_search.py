@@ -5,7 +5,6 @@ import pytest
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 from solving import entries, oracles
-from solving.oracles import COVARIANCES, MODELS, Case, adjacency, draw_case, draw_labels, gain, objective
 
 from sweep_clustering.kernels.fits import Fit
 from sweep_clustering.kernels.partition.statistics import CAPS, new_state
@@ -14,15 +13,15 @@ from sweep_clustering.kernels.search.genetic import SearchSettings, run_restart
 from sweep_clustering.kernels.search.local_search import draw_below, shuffle
 
 
-@pytest.mark.parametrize("covariance", COVARIANCES)
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("covariance", oracles.COVARIANCES)
+@pytest.mark.parametrize("model", oracles.MODELS)
 def test_local_search_takes_the_slow_path(model: str, covariance: str) -> None:
     settings = [(0.0, "equal", 2), (2.0, "equal", 2), (0.0, "free", 2), (0.0, "equal", 1)]
     for seed, (kappa, proportions, min_size) in enumerate(settings):
         options = {"covariance": covariance, "kappa": kappa, "proportions": proportions, "min_size": min_size}
         own_model = "unknown" if model == "conditional" and seed else model
-        case = draw_case(seed, model=own_model, n_samples=16, m=12, **options)  # type: ignore[arg-type]
-        labels = draw_labels(case, seed)
+        case = oracles.draw_case(seed, model=own_model, n_samples=16, m=12, **options)  # type: ignore[arg-type]
+        labels = oracles.draw_labels(case, seed)
         if min_size == 1:  # equal rows, which alone are a degenerate cluster
             case.X[:5] = case.X[0]
             labels[:5], labels[5:] = 0, np.maximum(labels[5:], 1)
@@ -32,7 +31,7 @@ def test_local_search_takes_the_slow_path(model: str, covariance: str) -> None:
         expected = oracles.local_search(case, labels, np.random.default_rng(seed))
         value = entries.local_search(data, state, np.random.default_rng(seed))
         np.testing.assert_array_equal(state.labels, expected)
-        assert value == pytest.approx(objective(case, expected), abs=1e-9)
+        assert value == pytest.approx(oracles.objective(case, expected), abs=1e-9)
         assert state.counters[CAPS] == 0
 
 
@@ -51,19 +50,19 @@ def test_draws_are_uniform() -> None:
 # Moves of whole must-link components: the sets, and the objective after their moves.
 
 
-def case_of(seed: int, model: str, covariance: str) -> Case:
+def case_of(seed: int, model: str, covariance: str) -> oracles.Case:
     # Full matrices fit thirty samples so well that links would hold no set together.
     weight = 0.2 if covariance in ("tied", "full") else 1.0
     options = {"covariance": covariance, "feature_weight": weight}
-    return draw_case(seed, model=model, n_samples=30, n_clusters=4, m=24, **options)  # type: ignore[arg-type]
+    return oracles.draw_case(seed, model=model, n_samples=30, n_clusters=4, m=24, **options)  # type: ignore[arg-type]
 
 
-def end_of(case: Case, seed: int = 0, **settings: object) -> Fit:
+def end_of(case: oracles.Case, seed: int = 0, **settings: object) -> Fit:
     search_settings = SearchSettings(**settings)  # type: ignore[arg-type]
     return run_restart(case.problem(), search_settings, np.random.default_rng(seed))
 
 
-def component_gains(case: Case, labels: NDArray[np.integer]) -> list[float]:
+def component_gains(case: oracles.Case, labels: NDArray[np.integer]) -> list[float]:
     """Return the gains of moving each set of samples of one cluster that must-links connect.
 
     In the model "conditional" the annotations of a pair are one weight, here of one accuracy.
@@ -71,7 +70,7 @@ def component_gains(case: Case, labels: NDArray[np.integer]) -> list[float]:
     links = np.zeros((len(labels), len(labels)))
     for layer in case.used_layers:
         if layer.kind == MUST or case.model == "conditional":
-            links += adjacency(layer, len(labels)) * (1 if layer.kind == MUST else -1)
+            links += oracles.adjacency(layer, len(labels)) * (1 if layer.kind == MUST else -1)
     _, names = connected_components((links > 0) & (labels[:, None] == labels), directed=False)
     gains = [-np.inf]
     for name in np.flatnonzero(np.bincount(names) > 1):
@@ -80,25 +79,25 @@ def component_gains(case: Case, labels: NDArray[np.integer]) -> list[float]:
         if (labels == source).sum() - len(members) >= case.min_size:
             for target in set(range(case.n_clusters)) - {source}:
                 moved = np.where(names == name, target, labels)
-                gains.append(objective(case, moved) - objective(case, labels))
+                gains.append(oracles.objective(case, moved) - oracles.objective(case, labels))
     return gains
 
 
-@pytest.mark.parametrize("covariance", COVARIANCES)
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("covariance", oracles.COVARIANCES)
+@pytest.mark.parametrize("model", oracles.MODELS)
 def test_no_component_gains_by_a_move(model: str, covariance: str) -> None:
     n_improvable = n_raised = 0
     for seed in range(2):
         case = case_of(seed, model, covariance)
         one_search = {"population": 1, "offspring": 0, "generations": 0}
         alone, whole = (end_of(case, **one_search, relocation=kind) for kind in ("all", "components"))
-        assert whole.objective == pytest.approx(objective(case, whole.labels))
+        assert whole.objective == pytest.approx(oracles.objective(case, whole.labels))
         assert whole.objective >= alone.objective - 1e-9
         n_raised += whole.objective > alone.objective + 1e-6
         n_improvable += max(component_gains(case, alone.labels)) > 1e-6
         assert max(component_gains(case, whole.labels)) <= 1e-8
         movable = np.flatnonzero(whole.sizes[whole.labels] > case.min_size)
-        assert max(gain(case, whole.labels, i, t) for i in movable for t in range(4)) <= 1e-8
+        assert max(oracles.gain(case, whole.labels, i, t) for i in movable for t in range(4)) <= 1e-8
     assert n_raised == n_improvable
     assert n_improvable == 0 or model != "unsupervised"
 

@@ -12,7 +12,6 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import softmax
 from solving import oracles
 from solving.entries import plain_kernel
-from solving.oracles import COVARIANCES, MODELS, Case, draw_case, draw_labels, objective
 
 from sweep_clustering.kernels.partition.statistics import new_state
 from sweep_clustering.kernels.problem.problem import CANNOT, MUST, Layer
@@ -24,7 +23,7 @@ from sweep_clustering.kernels.search.sampling import LARGEST_SET, Chain, Length,
 
 @pytest.mark.parametrize("model", ["likelihood", "conditional"])
 def test_sets_are_joined_by_annotations(model: str) -> None:
-    def sets(case: Case, seed: int, count: int) -> list[NDArray[np.int32]]:
+    def sets(case: oracles.Case, seed: int, count: int) -> list[NDArray[np.int32]]:
         data, rng = case.problem().data, np.random.default_rng(0)
         scratch = sampling.new_scratch(data, new_state(data), np.zeros(len(case.X), np.int16))
         return [
@@ -32,7 +31,7 @@ def test_sets_are_joined_by_annotations(model: str) -> None:
             for _ in range(count)
         ]
 
-    case = draw_case(0, n_samples=12, m=12, model=model)
+    case = oracles.draw_case(0, n_samples=12, m=12, model=model)
     links = sum(oracles.adjacency(layer, 12) for layer in case.layers)
     np.fill_diagonal(links, 0)
     _, names = connected_components(links > 0, directed=False)
@@ -45,7 +44,7 @@ def test_sets_are_joined_by_annotations(model: str) -> None:
         # there are small sets, and the whole component
         component = np.flatnonzero(names == names[seed])
         assert {len(members) for members in member_sets} >= {1, len(component)}
-    member_sets = sets(draw_case(0, n_samples=100, m=2000, model=model), 0, 20)
+    member_sets = sets(oracles.draw_case(0, n_samples=100, m=2000, model=model), 0, 20)
     assert max(len(set(members)) for members in member_sets) == LARGEST_SET
 
 
@@ -70,20 +69,20 @@ def test_no_matching_of_centroids_costs_less() -> None:
 
 # Draws.
 
-TERMS = [*MODELS, "unknown"]
+TERMS = [*oracles.MODELS, "unknown"]
 LENGTH = Length(burn_in=100, draws=4000, thin=1)
 
 
-def case_of(seed: int, term: str, covariance: str = "spherical", n_clusters: int = 3) -> Case:
+def case_of(seed: int, term: str, covariance: str = "spherical", n_clusters: int = 3) -> oracles.Case:
     """Return eight samples that may belong anywhere, with eight annotations."""
     sizes = {"n_samples": 8, "n_features": 2, "n_clusters": n_clusters, "m": 8}
-    case = draw_case(seed, model=term, accuracies=(0.8, 0.8), **sizes)  # type: ignore[arg-type]
+    case = oracles.draw_case(seed, model=term, accuracies=(0.8, 0.8), **sizes)  # type: ignore[arg-type]
     return replace(case, covariance=covariance, kappa=1.0, feature_weight=0.5)
 
 
-def draw_chain(case: Case, length: Length = LENGTH, seed: int = 3, numbers: int = 0) -> Chain:
+def draw_chain(case: oracles.Case, length: Length = LENGTH, seed: int = 3, numbers: int = 0) -> Chain:
     """Draw a chain from a random start; clusters are numbered as the random labels of a seed."""
-    start, reference = draw_labels(case, 0), draw_labels(case, numbers)
+    start, reference = oracles.draw_labels(case, 0), oracles.draw_labels(case, numbers)
     return run_chain(case.problem(), start, reference, length, np.random.default_rng(seed))
 
 
@@ -93,15 +92,15 @@ def as_pairs(labels: NDArray[np.integer]) -> NDArray[np.float64]:
     return same.reshape(*labels.shape[:-1], -1).astype(float)
 
 
-def exact_probabilities(case: Case) -> tuple[NDArray[np.float64], float]:
+def exact_probabilities(case: oracles.Case) -> tuple[NDArray[np.float64], float]:
     """Return the probabilities that two samples are together and the mean objective over all partitions."""
     every = np.array(list(oracles.partitions(len(case.X), case.n_clusters, case.min_size)))
-    values = np.array([objective(case, labels) for labels in every])
+    values = np.array([oracles.objective(case, labels) for labels in every])
     weights = softmax(values)
     return weights @ as_pairs(every), float(weights @ values)
 
 
-def check(case: Case, chain: Chain) -> None:
+def check(case: oracles.Case, chain: Chain) -> None:
     """Compare a chain with all partitions, within 5 standard errors of the means of blocks of draws."""
     pairs, value = exact_probabilities(case)
     for draws, expected in ((as_pairs(chain.labels), pairs), (chain.objectives[:, None], np.array([value]))):
@@ -112,7 +111,7 @@ def check(case: Case, chain: Chain) -> None:
 
 CASES: list[Any] = [
     (1, term, covariance, 2 + place % 2, {})
-    for place, (term, covariance) in enumerate(itertools.product(TERMS, COVARIANCES))
+    for place, (term, covariance) in enumerate(itertools.product(TERMS, oracles.COVARIANCES))
 ]
 CASES += [
     (2, "unsupervised", "spherical", 3, {"min_size": 1}),
@@ -133,7 +132,7 @@ def test_partitions_come_as_often_as_their_objective_says(
     check(case, chain)
     assert np.bincount(chain.labels[-1]).min() >= case.min_size
     for draw in range(0, LENGTH.draws, 1000):
-        assert chain.objectives[draw] == pytest.approx(objective(case, chain.labels[draw]))
+        assert chain.objectives[draw] == pytest.approx(oracles.objective(case, chain.labels[draw]))
 
 
 @pytest.mark.parametrize("term", ["posterior", "conditional"])
@@ -142,7 +141,7 @@ def test_samples_held_together_and_apart_move_together(term: str) -> None:
     X = np.array([[-0.1], [0.0], [0.1], [0.05], [-1.0], [-1.1], [1.0], [1.1]])
     must = Layer(MUST, np.array([[0, 1], [4, 5], [6, 7]]), np.full(3, 4.0), 0.999)
     cannot = Layer(CANNOT, np.array([[0, 2], [1, 2], [4, 6]]), np.full(3, 4.0), 0.999)
-    case = Case(X, [must, cannot], 2, term, kappa=1.0, feature_weight=0.3)
+    case = oracles.Case(X, [must, cannot], 2, term, kappa=1.0, feature_weight=0.3)
     start = np.array([0, 0, 1, 1, 0, 0, 1, 1], np.int16)
     chain = run_chain(case.problem(), start, start, LENGTH, np.random.default_rng(0))
     check(case, chain)
@@ -154,7 +153,7 @@ def test_samples_held_together_and_apart_move_together(term: str) -> None:
 def test_draws_are_numbered_by_the_reference() -> None:
     """Clusters change places in these chains; each draw has the numbers that share most labels."""
     case = replace(case_of(7, "unsupervised"), min_size=1)
-    reference = draw_labels(case, 5)
+    reference = oracles.draw_labels(case, 5)
     chain = draw_chain(case, numbers=5)
     for draw in chain.labels[::40]:
         shared = np.eye(3)[draw].T @ np.eye(3)[reference]

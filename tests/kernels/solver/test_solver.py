@@ -11,7 +11,6 @@ from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer
 from sweep_clustering.kernels.settings import MODEL_ANY, settings_of
 from sweep_clustering.kernels.solver.contract import Effort, Model, Solver
 from sweep_clustering.kernels.solver.prepare import SOLVERS, prepare
-from sweep_clustering.kernels.structure import KINDS
 from sweep_clustering.kernels.unions import table as tables
 
 N_SAMPLES = 60
@@ -44,7 +43,7 @@ def streams(count: int) -> list[SeedSequence]:
 
 
 def test_each_kind_of_clusters_has_a_solver() -> None:
-    assert list(SOLVERS) == [kind.name for kind in reversed(KINDS)]
+    assert list(SOLVERS) == [kind.name for kind in reversed(structure.KINDS)]
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -16,7 +16,6 @@ from scipy.stats import multivariate_normal
 
 from sweep_clustering.kernels.choice import list_annotations, without
 from sweep_clustering.kernels.groups import fit as groups
-from sweep_clustering.kernels.groups.fit import UNKNOWN, answers_of
 from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer, link
 from sweep_clustering.kernels.scores import adjusted_rand
 from sweep_clustering.kernels.settings import settings_of
@@ -36,16 +35,7 @@ from sweep_clustering.kernels.structure import (
     merged_structures,
     n_groups,
 )
-from sweep_clustering.kernels.unions.contest import (
-    FIRSTS,
-    RIDGE,
-    Contest,
-    calibrated,
-    choose_cut,
-    cut_counts,
-    rate_cuts,
-    with_groups,
-)
+from sweep_clustering.kernels.unions import contest as module
 from sweep_clustering.kernels.unions.race import Ranking
 from sweep_clustering.kernels.unions.table import Table, union_criteria
 from sweep_clustering.sweeps.inputs import draw_mixture
@@ -90,10 +80,10 @@ def test_predictions_are_those_of_a_logistic_regression() -> None:
     def loss(x: Floats) -> float:
         shares = 1.0 / (1.0 + np.exp(-columns @ x))
         probabilities = np.where(is_must, shares, 1.0 - shares)
-        return float(-weights @ np.log(probabilities) + 0.5 * RIDGE * x @ x)
+        return float(-weights @ np.log(probabilities) + 0.5 * module.RIDGE * x @ x)
 
     x = minimize(loss, np.zeros(4)).x
-    logs, right = calibrated(together, distances, is_must, weights)
+    logs, right = module.calibrated(together, distances, is_must, weights)
     shares = 1.0 / (1.0 + np.exp(-columns @ x))
     assert np.exp(logs) == pytest.approx(np.where(is_must, shares, 1.0 - shares), abs=1e-3)
     assert right.tolist() == (np.exp(logs) > 0.5).tolist()
@@ -103,7 +93,7 @@ def test_one_surprise_among_sure_predictions_does_no_harm() -> None:
     is_must = np.arange(400) < 200
     together = is_must.astype(float)
     together[[0, 399]] = 1.0 - together[[0, 399]]
-    logs, right = calibrated(together, np.empty((400, 0)), is_must, np.ones(400))
+    logs, right = module.calibrated(together, np.empty((400, 0)), is_must, np.ones(400))
     assert right.sum() == 398
     assert np.exp(logs[1:399]) == pytest.approx(199.0 / 200.0, abs=1e-3)
 
@@ -111,17 +101,17 @@ def test_one_surprise_among_sure_predictions_does_no_harm() -> None:
 def test_what_a_candidate_gets_wrong_is_no_skill() -> None:
     rng = np.random.default_rng(3)
     distances, is_must, weights = rng.random((200, 1)), rng.random(200) < 0.5, np.ones(200)
-    against, _ = calibrated(np.where(is_must, 0.2, 0.8), distances, is_must, weights)
-    alone, _ = calibrated(None, distances, is_must, weights)
+    against, _ = module.calibrated(np.where(is_must, 0.2, 0.8), distances, is_must, weights)
+    alone, _ = module.calibrated(None, distances, is_must, weights)
     assert against.tolist() == alone.tolist()
 
 
 def test_answers_have_the_accuracy_that_is_given_or_a_guess() -> None:
     layers = [Layer(MUST, np.array([[0, 1]]), accuracy=0.9), Layer(CANNOT, np.array([[2, 1], [3, 3]]))]
-    answers = answers_of(link(layers, 4))
+    answers = groups.answers_of(link(layers, 4))
     assert answers.pairs.tolist() == [[0, 1], [1, 2]]
-    assert answers.accuracies == pytest.approx([0.9, 1.0 / (1.0 + math.exp(-UNKNOWN))])
-    assert answers.odds == pytest.approx([math.log(9.0), -UNKNOWN])
+    assert answers.accuracies == pytest.approx([0.9, 1.0 / (1.0 + math.exp(-groups.UNKNOWN))])
+    assert answers.odds == pytest.approx([math.log(9.0), -groups.UNKNOWN])
 
 
 def test_folds_do_not_see_the_answers_that_they_predict(skewed_rows: Rows) -> None:
@@ -129,7 +119,7 @@ def test_folds_do_not_see_the_answers_that_they_predict(skewed_rows: Rows) -> No
     layers = draw_layers(labels, 300, 0.95)
     table = Table(X, int(labels.max()) + 1, SeedSequence(0))
     annotations = list_annotations(layers, table.seed)
-    contest = Contest(table, layers, annotations, map)
+    contest = module.Contest(table, layers, annotations, map)
     structure = next(merged for merged in contest.structures if merged.subspace == METRIC)
     tested = annotations.folds == 2
     training = without(layers, annotations, tested)
@@ -172,7 +162,7 @@ def test_groups_win_where_classes_are_many_and_skewed(skewed_rows: Rows, accurac
     X, labels = skewed_rows
     layers, n_classes = draw_layers(labels, 900, accuracy), int(labels.max()) + 1
     table = Table(X, n_classes, SeedSequence(0))
-    choice = with_groups(table, layers, FEATURES)
+    choice = module.with_groups(table, layers, FEATURES)
     winner = choice.ranked[0]
     assert winner.covariance in LINKAGES
     assert choice.ranked[-1] == FEATURES.ranked[0]
@@ -255,13 +245,15 @@ def test_threads_do_not_change_an_average(skewed_rows: Rows) -> None:
 def test_answers_by_chance_leave_the_choice_as_it_is(skewed_rows: Rows) -> None:
     X, labels = skewed_rows
     layers = draw_layers(labels, 300, 0.9, right=0.5)
-    choice = with_groups(Table(X, 20, SeedSequence(0)), layers, FEATURES)
+    choice = module.with_groups(Table(X, 20, SeedSequence(0)), layers, FEATURES)
     assert choice.ranked == FEATURES.ranked
 
 
 def test_few_answers_are_not_asked(skewed_rows: Rows) -> None:
     X, labels = skewed_rows
-    assert with_groups(Table(X, 20, SeedSequence(0)), draw_layers(labels, 12, 0.9), FEATURES) is FEATURES
+    assert (
+        module.with_groups(Table(X, 20, SeedSequence(0)), draw_layers(labels, 12, 0.9), FEATURES) is FEATURES
+    )
 
 
 def test_more_groups_than_classes() -> None:
@@ -287,14 +279,14 @@ def test_groups_of_one_variance_have_its_criteria(skewed_rows: Rows) -> None:
 
 
 def test_numbers_of_classes_grow_by_a_ratio() -> None:
-    assert cut_counts(20) == [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 18, 20]
-    assert cut_counts(2_000)[-1] > 1_700
+    assert module.cut_counts(20) == [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 18, 20]
+    assert module.cut_counts(2_000)[-1] > 1_700
 
 
 def test_a_cut_finds_about_as_many_classes_as_there_are(skewed_rows: Rows) -> None:
     X, labels = skewed_rows
     layers, n_classes = draw_layers(labels, 900, 0.95), int(labels.max()) + 1
-    cut = choose_cut(X, layers, SeedSequence(0), 10)
+    cut = module.choose_cut(X, layers, SeedSequence(0), 10)
     assert cut is not None
     assert 0.6 * n_classes < cut.n_clusters < 1.8 * n_classes
     assert cut.low <= cut.n_clusters
@@ -304,7 +296,7 @@ def test_cuts_into_pairs_are_found_among_single_rows() -> None:
     rng = np.random.default_rng(4)
     labels = np.repeat(np.arange(150), 2)
     X = rng.normal(size=(150, 8))[labels] + 0.05 * rng.normal(size=(300, 8))
-    cut = choose_cut(X, draw_layers(labels, 600, 0.95), SeedSequence(0), 10)
+    cut = module.choose_cut(X, draw_layers(labels, 600, 0.95), SeedSequence(0), 10)
     assert cut is not None
     assert cut.low <= 150 <= 1.4 * cut.n_clusters
 
@@ -324,14 +316,14 @@ def records(n_classes: int, n_rows: int, spread: float, accuracy: float) -> tupl
 @pytest.mark.parametrize(("n_classes", "n_rows"), [(180, 380), (315, 476)])
 def test_hundreds_of_classes_of_one_or_two_rows_are_found_by_single_rows(n_classes: int, n_rows: int) -> None:
     (X, _), layers = records(n_classes, n_rows, 0.5, 0.8)
-    cut = choose_cut(X, layers, SeedSequence(0), 10)
+    cut = module.choose_cut(X, layers, SeedSequence(0), 10)
     assert cut is not None
     assert cut.n_clusters == pytest.approx(n_classes, rel=0.15)
 
 
 def test_more_classes_than_half_of_the_rows_are_merged() -> None:
     (X, labels), layers = records(200, 350, 0.6, 0.95)
-    ranking = with_groups(Table(X, 170, SeedSequence(0)), layers, FEATURES)
+    ranking = module.with_groups(Table(X, 170, SeedSequence(0)), layers, FEATURES)
     assert ranking.ranked != FEATURES.ranked
     tables = Table(X, 170, SeedSequence(0)), Table(X, 170, SeedSequence(0))
     merged, plain = (
@@ -346,8 +338,8 @@ def test_few_classes_are_left_to_fits_of_each_number() -> None:
     labels = np.arange(200) % 3
     X = 8.0 * rng.normal(size=(3, 4))[labels] + rng.normal(size=(200, 4))
     layers = draw_layers(labels, 300, 0.95)
-    assert choose_cut(X, layers, SeedSequence(0), 10) is None
-    _, rated = rate_cuts(Table(X, 2, SeedSequence(0)), layers, 60)
+    assert module.choose_cut(X, layers, SeedSequence(0), 10) is None
+    _, rated = module.rate_cuts(Table(X, 2, SeedSequence(0)), layers, 60)
     assert min(rated, key=lambda key: rated[key].log_loss)[1] == 3
 
 
@@ -355,7 +347,7 @@ def test_weights_count_as_so_many_answers(skewed_rows: Rows) -> None:
     X, labels = skewed_rows
     layers = draw_layers(labels, 200, 0.95)
     heavy = [replace(layer, weights=np.full(len(layer.pairs), 2.0)) for layer in layers]
-    one, two = (answers_of(link(some, len(X))) for some in (layers, heavy))
+    one, two = (groups.answers_of(link(some, len(X))) for some in (layers, heavy))
     assert two.odds == pytest.approx(2.0 * one.odds)
 
 
@@ -414,14 +406,14 @@ def test_accuracies_are_tried_only_if_none_is_given(skewed_rows: Rows) -> None:
     odds = {
         accuracy: {
             structure.odds
-            for structure in with_groups(
+            for structure in module.with_groups(
                 Table(X, int(labels.max()) + 1, SeedSequence(0)), draw_layers(labels, 200, accuracy), FEATURES
             ).skills
         }
         for accuracy in (0.9, None)
     }
     assert odds[0.9] == {0.0}
-    assert odds[None] == {0.0, *ODDS} - {UNKNOWN}
+    assert odds[None] == {0.0, *ODDS} - {groups.UNKNOWN}
 
 
 def test_rows_without_answers_are_plain_average_linkage() -> None:
@@ -451,7 +443,7 @@ def test_large_tables_have_no_trees_of_rows_and_starts_have_answers(skewed_rows:
     assert ROWS not in {structure.covariance for structure in merged_structures(MOST_ROWS + 1, 5, 20)}
     X, labels = skewed_rows
     layers, table = draw_layers(labels, 300, 0.9), Table(X, 20, SeedSequence(0))
-    contest = Contest(table, layers, list_annotations(layers, table.seed), map)
+    contest = module.Contest(table, layers, list_annotations(layers, table.seed), map)
     assert any(not structure.annotated for structure in contest.ranked)
     assert all(structure.annotated for structure in contest.best_annotated(len(contest.ranked)))
 
@@ -462,10 +454,10 @@ def test_groups_that_are_clearly_behind_a_rival_are_tried_on_two_folds_only() ->
     layers, table = draw_layers(labels, 300, 0.9), Table(X, 2, SeedSequence(0))
     annotations = list_annotations(layers, table.seed)
     truth = 1.0 * (labels[annotations.pairs[:, 0]] == labels[annotations.pairs[:, 1]])
-    alone = Contest(table, layers, annotations, map)
-    rival = Contest(table, layers, annotations, map, np.clip(truth, 0.1, 0.9))
-    assert len(rival.skills) == FIRSTS < len(alone.skills)
-    assert set(rival.best_annotated(FIRSTS)) == set(rival.skills)
+    alone = module.Contest(table, layers, annotations, map)
+    rival = module.Contest(table, layers, annotations, map, np.clip(truth, 0.1, 0.9))
+    assert len(rival.skills) == module.FIRSTS < len(alone.skills)
+    assert set(rival.best_annotated(module.FIRSTS)) == set(rival.skills)
     np.testing.assert_array_equal(rival.distances, alone.distances)  # over all folds and spaces
     for structure, skill in rival.skills.items():
         if structure in alone.skills:
@@ -476,5 +468,5 @@ def test_many_classes_have_all_groups_for_their_average() -> None:
     X, labels = draw_mixture(np.random.default_rng(3), n_clusters=40, n_samples=200, n_features=5)
     layers, table = draw_layers(labels, 200, 0.9), Table(X, 40, SeedSequence(0))
     annotations = list_annotations(layers, table.seed)
-    contest = Contest(table, layers, annotations, map, 1.0 * annotations.is_must)
+    contest = module.Contest(table, layers, annotations, map, 1.0 * annotations.is_must)
     assert set(contest.skills) == set(contest.structures)

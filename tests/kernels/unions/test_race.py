@@ -30,19 +30,10 @@ from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer, estimate_
 from sweep_clustering.kernels.settings import FOLDS, Settings, settings_of
 from sweep_clustering.kernels.solver.contract import Model
 from sweep_clustering.kernels.solver.prepare import REFINED, Unions, prepare
+from sweep_clustering.kernels.unions import race
 from sweep_clustering.kernels.unions import race as structures
 from sweep_clustering.kernels.unions import table as tables
-from sweep_clustering.kernels.unions.race import (
-    DISCRIMINATIVE,
-    KMEANS,
-    NONE,
-    Ranking,
-    Structure,
-    Trials,
-    choose_structure,
-)
 from sweep_clustering.kernels.unions.soft import first_labels, fit_components
-from sweep_clustering.kernels.unions.table import FOLD_RISE, FOLD_STEPS, Table
 from sweep_clustering.sweeps.errors import present
 
 Table_ = tuple[NDArray[Any], NDArray[np.int64]]
@@ -72,8 +63,8 @@ def draw_layers(labels: NDArray[Any], count: int, accuracy: float, level: float 
     return [Layer(MUST, pairs[must], accuracy=level), Layer(CANNOT, pairs[~must], accuracy=level)]
 
 
-def table_of(X: NDArray[Any], n_classes: int) -> Table:
-    return Table(X, n_classes, SeedSequence(0))
+def table_of(X: NDArray[Any], n_classes: int) -> tables.Table:
+    return tables.Table(X, n_classes, SeedSequence(0))
 
 
 def unions_of(X: NDArray[Any], layers: Sequence[Layer], n_clusters: int = 3) -> Unions:
@@ -82,7 +73,7 @@ def unions_of(X: NDArray[Any], layers: Sequence[Layer], n_clusters: int = 3) -> 
     return Unions(model, X, layers, n_clusters, SeedSequence(0))
 
 
-def solve_table(table: Table, structure: Structure, layers: list[Layer]) -> Gaussians:
+def solve_table(table: tables.Table, structure: race.Structure, layers: list[Layer]) -> Gaussians:
     return table.solve(structure, layers, np.random.default_rng(0))
 
 
@@ -90,7 +81,7 @@ def solve_table(table: Table, structure: Structure, layers: list[Layer]) -> Gaus
 def test_densities_and_bic_are_those_of_the_mixture(shape: str) -> None:
     X, _ = blobs()
     table = table_of(X, 3)
-    union = solve_table(table, Structure(NONE, 1, shape, annotated=False), [])
+    union = solve_table(table, race.Structure(race.NONE, 1, shape, annotated=False), [])
     Z = union.place(X)
     logs = union.log_densities(Z)
     for g, mean in enumerate(union.means):
@@ -106,7 +97,9 @@ def test_densities_and_bic_are_those_of_the_mixture(shape: str) -> None:
 
 def test_a_new_sample_has_the_classes_of_the_densities_whatever_the_other_rows() -> None:
     X, labels = rings()
-    union = solve_table(table_of(X, 2), Structure(NONE, 8, "spherical"), draw_layers(labels, 240, 0.95, 0.95))
+    union = solve_table(
+        table_of(X, 2), race.Structure(race.NONE, 8, "spherical"), draw_layers(labels, 240, 0.95, 0.95)
+    )
     classes = union.predict(X)
     densities = np.exp(union.log_densities(X))
     for c in range(2):
@@ -121,7 +114,7 @@ def test_equal_proportions_are_of_classes() -> None:
     X, labels = X[(labels == 0) | (np.arange(240) < 60)], labels[(labels == 0) | (np.arange(240) < 60)]
     layers = draw_layers(labels, 200, 0.95, 0.95)
     for proportions in ("equal", "free"):
-        union = solve_table(table_of(X, 2), Structure(NONE, 4, "spherical", proportions), layers)
+        union = solve_table(table_of(X, 2), race.Structure(race.NONE, 4, "spherical", proportions), layers)
         sums = np.bincount(union.class_of, union.weights)
         is_equal = np.allclose(sums, 0.5)
         assert sums.sum() == pytest.approx(1.0)
@@ -150,7 +143,7 @@ def test_discriminative_directions_are_those_of_fishers_criterion() -> None:
     np.testing.assert_allclose([ratio(axis) for axis in axes.T], largest[:2], rtol=1e-3)
 
 
-def slow_log_loss(trials: Trials, structure: Structure, layers: list[Layer]) -> float:
+def slow_log_loss(trials: race.Trials, structure: race.Structure, layers: list[Layer]) -> float:
     """Return the log loss by a loop over annotations and shares of surety."""
     whole, best = trials.annotations, math.inf
     for sure in np.linspace(0, 1, 21):
@@ -179,8 +172,8 @@ def test_predictions_of_held_out_annotations_are_those_of_a_plain_loop(level: fl
     if not level:
         layers += [replace(layer, annotator=1) for layer in draw_layers(labels, 30, 0.3, level)]
     table = table_of(X, 2)
-    trials = Trials(table, layers, list_annotations(layers, table.seed), map)
-    candidates = [Structure(NONE, 8, "spherical"), Structure(NONE, 1, "diagonal")]
+    trials = race.Trials(table, layers, list_annotations(layers, table.seed), map)
+    candidates = [race.Structure(race.NONE, 8, "spherical"), race.Structure(race.NONE, 1, "diagonal")]
     trials.add(candidates, 3, candidates)
     base, share = trials.base_rate.log_loss, float(np.average(trials.annotations.is_must))
     # all folds have one answer, whichever side of one half their rates are on
@@ -203,8 +196,8 @@ def test_predictions_of_held_out_annotations_are_those_of_a_plain_loop(level: fl
 def test_fits_that_share_their_first_steps_are_those_of_each_fold_alone(shape: str) -> None:
     X, labels = rings(100)
     layers = draw_layers(labels, 100, 0.9, None)
-    table, structure = table_of(X, 2), Structure(NONE, 1 if shape == "tied" else 4, shape)
-    trials = Trials(table, layers, list_annotations(layers, table.seed), map)
+    table, structure = table_of(X, 2), race.Structure(race.NONE, 1 if shape == "tied" else 4, shape)
+    trials = race.Trials(table, layers, list_annotations(layers, table.seed), map)
     trials.add([structure], 2, [structure])
     key = below(table.seed, HELD_OUT + 1 + FOLDS, 2)
     for fold in (0, 1):
@@ -212,15 +205,15 @@ def test_fits_that_share_their_first_steps_are_those_of_each_fold_alone(shape: s
         training = without(layers, trials.annotations, is_tested)
         alone = [
             fit_components(
-                table.coordinates(NONE),
+                table.coordinates(race.NONE),
                 training,
                 n_classes=2,
                 components=structure.components,
                 covariance=shape,
                 rng=rng,
-                labels=table.start(NONE, 2 * structure.components, number),
-                steps=FOLD_STEPS,
-                enough=FOLD_RISE * len(X),
+                labels=table.start(race.NONE, 2 * structure.components, number),
+                steps=tables.FOLD_STEPS,
+                enough=tables.FOLD_RISE * len(X),
             )
             for number in range(2)
         ]
@@ -233,11 +226,11 @@ def test_fits_that_share_their_first_steps_are_those_of_each_fold_alone(shape: s
 def test_every_other_start_finds_classes_along_directions_of_little_variance() -> None:
     rng, classes = np.random.default_rng(2), np.arange(200) % 2
     X = np.column_stack([rng.normal(scale=10.0, size=200), 0.5 * classes + rng.normal(scale=0.05, size=200)])
-    table = Table(X @ np.array([[0.8, -0.6], [0.6, 0.8]]), 2, SeedSequence(0))
-    scores = [adjusted_rand_score(classes, table.start(NONE, 2, number)) for number in range(2)]
+    table = tables.Table(X @ np.array([[0.8, -0.6], [0.6, 0.8]]), 2, SeedSequence(0))
+    scores = [adjusted_rand_score(classes, table.start(race.NONE, 2, number)) for number in range(2)]
     assert scores[0] < 0.1
     assert scores[1] == 1.0
-    tied, rng = Structure(2, 1, "tied", annotated=False), np.random.default_rng(0)
+    tied, rng = race.Structure(2, 1, "tied", annotated=False), np.random.default_rng(0)
     fits = [table.solve(tied, (), rng) for _ in range(6)]
     best = max(fits, key=lambda fit: fit.bound)
     assert adjusted_rand_score(classes, best.labels) == 1.0
@@ -253,19 +246,19 @@ def many_classes(n_samples: int) -> Table_:
 def test_starts_of_many_features_and_few_rows_see_principal_components() -> None:
     X, labels = many_classes(1600)
     table = table_of(X, 40)
-    assert table.dims == (2, 5, 10, 20, 40, NONE)
+    assert table.dims == (2, 5, 10, 20, 40, race.NONE)
     for is_white in (False, True):
-        coordinates = table.start_coordinates(NONE, is_white)
+        coordinates = table.start_coordinates(race.NONE, is_white)
         assert coordinates.shape == (1600, 40)
         spread = 1.0 if is_white else table.coordinates(40).std(axis=0)
         np.testing.assert_allclose(coordinates.std(axis=0), spread)
-    plain_labels = first_labels(table.coordinates(NONE), 40, np.random.default_rng(0))
-    there = [adjusted_rand_score(labels, table.start(NONE, 40, number)) for number in range(2)]
+    plain_labels = first_labels(table.coordinates(race.NONE), 40, np.random.default_rng(0))
+    there = [adjusted_rand_score(labels, table.start(race.NONE, 40, number)) for number in range(2)]
     assert min(there) > adjusted_rand_score(labels, plain_labels) + 0.05
     # features as they are, of enough rows a class or not more of them than principal components
-    assert table_of(X, 2).start_coordinates(NONE, False).shape == (1600, 160)
-    assert table_of(X[:, :30], 40).start_coordinates(NONE, True).shape == (1600, 30)
-    assert table_of(X[:, :60], 40).dims == (2, 5, 10, 20, NONE)
+    assert table_of(X, 2).start_coordinates(race.NONE, False).shape == (1600, 160)
+    assert table_of(X[:, :30], 40).start_coordinates(race.NONE, True).shape == (1600, 30)
+    assert table_of(X[:, :60], 40).dims == (2, 5, 10, 20, race.NONE)
 
 
 def test_a_part_has_the_principal_components_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -280,7 +273,7 @@ def test_a_part_has_the_principal_components_of_the_whole(monkeypatch: pytest.Mo
     assert np.isfinite(part.start_coordinates(table.rank, True)).all()
     rows = [np.flatnonzero((row == X).all(axis=1))[0] for row in part.X]
     alone = table_of(part.X, 40)
-    agree = [adjusted_rand_score(labels[rows], whole.start(NONE, 40, 0)) for whole in (part, alone)]
+    agree = [adjusted_rand_score(labels[rows], whole.start(race.NONE, 40, 0)) for whole in (part, alone)]
     assert agree[0] > agree[1] + 0.1
 
 
@@ -288,16 +281,16 @@ def test_a_part_has_the_principal_components_of_the_whole(monkeypatch: pytest.Mo
 def test_distinct_rows_are_counted_wherever_they_differ(column: int) -> None:
     X = np.zeros((30, 12))
     X[:, column] = np.arange(30) % 7
-    assert table_of(X, 2).distinct(NONE) == len(np.unique(X, axis=0)) == 7
+    assert table_of(X, 2).distinct(race.NONE) == len(np.unique(X, axis=0)) == 7
     X[:, column] = np.arange(30)
-    assert table_of(X, 2).distinct(NONE) == 30
+    assert table_of(X, 2).distinct(race.NONE) == 30
 
 
 def test_rows_that_are_equal_along_discriminative_directions_are_fitted_all_the_same() -> None:
     X = np.repeat(np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]] * 4), 10, axis=0)
     X = np.column_stack([X, np.tile(np.arange(8.0), 20) * 1e-9])
-    first, table = Structure(NONE, 1, "spherical"), Table(X, 2, SeedSequence(0))
-    candidate = Structure(DISCRIMINATIVE, 16, "spherical", first=first)
+    first, table = race.Structure(race.NONE, 1, "spherical"), tables.Table(X, 2, SeedSequence(0))
+    candidate = race.Structure(race.DISCRIMINATIVE, 16, "spherical", first=first)
     pairs = np.array([[0, 1], [40, 41], [0, 20]])
     union = table.solve(candidate, [Layer(MUST, pairs, None, 0.9)], np.random.default_rng(0))
     assert len(union.class_of) == 32
@@ -309,7 +302,7 @@ def test_rings_take_many_components_and_blobs_one() -> None:
     X, labels = rings()
     layers = draw_layers(labels, 240, 0.9, 0.9)
     table = table_of(X, 2)
-    choice = choose_structure(table, layers)
+    choice = race.choose_structure(table, layers)
     assert choice.ranked[0].components >= 4
     assert not choice.note
     union = solve_table(table, choice.ranked[0], layers)
@@ -317,7 +310,7 @@ def test_rings_take_many_components_and_blobs_one() -> None:
     X, labels = blobs()
     layers = draw_layers(labels, 150, 0.9, 0.9)
     table = table_of(X, 3)
-    choice = choose_structure(table, layers)
+    choice = race.choose_structure(table, layers)
     assert choice.base_rate is not None
     assert choice.candidates[choice.ranked[0]].log_loss < choice.base_rate.log_loss - 0.2
     assert any(not structure.annotated for structure in choice.candidates)
@@ -330,8 +323,8 @@ def test_no_structure_that_a_coin_beats_is_taken(seed: int) -> None:
     X = rng.normal(size=(60, 3))
     pairs, is_must = rng.integers(60, size=(120, 2)), rng.random(120) < 0.5
     layers = [Layer(kind, pairs[is_must == (kind == MUST)], None, None) for kind in (MUST, CANNOT)]
-    table = Table(X, 2, SeedSequence(seed))
-    choice = choose_structure(table, layers, components=2, subspace=NONE)
+    table = tables.Table(X, 2, SeedSequence(seed))
+    choice = race.choose_structure(table, layers, components=2, subspace=race.NONE)
     assert choice.base_rate is not None
     if choice.note:
         losses = [
@@ -359,8 +352,8 @@ def test_the_bar_is_the_better_of_the_base_rate_and_a_coin() -> None:
 
 
 def test_a_candidate_that_a_coin_beats_is_not_credible() -> None:
-    good, bad = Structure(NONE, 4, "full"), Structure(NONE, 1, "full")
-    choice = Ranking((), {good: answers_of([0.6]), bad: answers_of([0.4993])}, None)
+    good, bad = race.Structure(race.NONE, 4, "full"), race.Structure(race.NONE, 1, "full")
+    choice = race.Ranking((), {good: answers_of([0.6]), bad: answers_of([0.4993])}, None)
     assert list(choice.credible) == [good]
 
 
@@ -369,11 +362,11 @@ def test_a_structure_between_the_base_rate_and_a_coin_is_not_taken(monkeypatch: 
     X, labels = blobs()
     table, layers = table_of(X, 3), draw_layers(labels, 150, 0.9, 0.9)
 
-    def lower_answers(trials: Trials, must: Any, together: Any, tested: NDArray[np.bool_]) -> HeldOut:
+    def lower_answers(trials: race.Trials, must: Any, together: Any, tested: NDArray[np.bool_]) -> HeldOut:
         return answers_of(np.full(int(tested.sum()), 0.498 if must is not trials.rates else 0.49))
 
-    monkeypatch.setattr(Trials, "_score", lower_answers)
-    choice = choose_structure(table, layers, components=1, subspace=NONE)
+    monkeypatch.setattr(race.Trials, "_score", lower_answers)
+    choice = race.choose_structure(table, layers, components=1, subspace=race.NONE)
     assert choice.note.startswith(
         "no structure predicts the annotations better than a coin (log loss 0.697 against 0.693)"
     )
@@ -384,25 +377,25 @@ def test_a_structure_barely_ahead_is_not_called_worse(monkeypatch: pytest.Monkey
     X, labels = blobs()
     table, layers = table_of(X, 3), draw_layers(labels, 150, 0.9, 0.9)
 
-    def close_answers(trials: Trials, must: Any, together: Any, tested: NDArray[np.bool_]) -> HeldOut:
+    def close_answers(trials: race.Trials, must: Any, together: Any, tested: NDArray[np.bool_]) -> HeldOut:
         values = np.tile([0.26, 0.9999], int(tested.sum()) // 2 + 1)[: int(tested.sum())]
         return answers_of(np.full(len(values), 0.3) if must is trials.rates else values)
 
-    monkeypatch.setattr(Trials, "_score", close_answers)
-    note = choose_structure(table, layers, components=1, subspace=NONE).note
+    monkeypatch.setattr(race.Trials, "_score", close_answers)
+    note = race.choose_structure(table, layers, components=1, subspace=race.NONE).note
     assert note.startswith("no structure predicts the annotations clearly better than a coin")
 
 
 def test_the_choice_is_the_same_in_any_number_of_threads() -> None:
     X, labels = blobs(90, 6)
     layers = draw_layers(labels, 90, 0.85, None)
-    alone = choose_structure(table_of(X, 3), layers)
+    alone = race.choose_structure(table_of(X, 3), layers)
     with ThreadPoolExecutor(3) as pool:
 
         def run(task: Callable[[Any], Any], work: Iterable[Any]) -> list[Any]:
             return list(pool.map(task, work))
 
-        beside = choose_structure(table_of(X, 3), layers, run=run)
+        beside = race.choose_structure(table_of(X, 3), layers, run=run)
     assert alone.ranked == beside.ranked
     for candidate, predictions in alone.candidates.items():
         assert (predictions.log_probabilities == beside.candidates[candidate].log_probabilities).all()
@@ -412,7 +405,7 @@ def test_annotations_that_say_nothing_leave_the_choice_to_the_features() -> None
     X, labels = blobs()
     layers = draw_layers(labels, 150, 0.5, 0.9)
     table = table_of(X, 3)
-    choice = choose_structure(table, layers)
+    choice = race.choose_structure(table, layers)
     assert "no structure predicts the annotations clearly better" in choice.note
     assert "the features choose, by BIC" in choice.note
     assert not any(structure.annotated for structure in choice.ranked)
@@ -421,9 +414,9 @@ def test_annotations_that_say_nothing_leave_the_choice_to_the_features() -> None
 
 def test_few_annotations_leave_the_choice_to_the_features_and_take_part() -> None:
     X, labels = blobs()
-    choice = choose_structure(table_of(X, 3), draw_layers(labels, 12, 1.0, 0.95))
+    choice = race.choose_structure(table_of(X, 3), draw_layers(labels, 12, 1.0, 0.95))
     assert "12 annotated pairs are too few" in choice.note
-    assert all(structure.annotated and structure.covariance != KMEANS for structure in choice.ranked)
+    assert all(structure.annotated and structure.covariance != race.KMEANS for structure in choice.ranked)
     assert not choice.candidates
 
 
@@ -433,18 +426,18 @@ def test_where_everything_is_too_dear_spherical_gaussians_are_fitted(
 ) -> None:
     monkeypatch.setattr(tables, "DEAREST", 1.0)
     X, labels = blobs()
-    choice = choose_structure(table_of(X, 3), draw_layers(labels, count, 1.0, 0.95))
-    assert {structure.covariance for structure in choice.ranked} <= {KMEANS, "spherical"}
+    choice = race.choose_structure(table_of(X, 3), draw_layers(labels, count, 1.0, 0.95))
+    assert {structure.covariance for structure in choice.ranked} <= {race.KMEANS, "spherical"}
     assert any(structure.covariance == "spherical" for structure in choice.ranked)
 
 
 def test_what_is_named_is_what_is_fitted() -> None:
     X, labels = blobs()
     layers = draw_layers(labels, 150, 0.9, 0.9)
-    choice = choose_structure(table_of(X, 3), layers, components=2, subspace=3, covariance="full")
-    assert choice.ranked == (Structure(3, 2, "full"),)
-    choice = choose_structure(table_of(X, 3), layers, subspace=DISCRIMINATIVE)
-    assert all(structure.subspace == DISCRIMINATIVE and structure.first for structure in choice.ranked)
+    choice = race.choose_structure(table_of(X, 3), layers, components=2, subspace=3, covariance="full")
+    assert choice.ranked == (race.Structure(3, 2, "full"),)
+    choice = race.choose_structure(table_of(X, 3), layers, subspace=race.DISCRIMINATIVE)
+    assert all(structure.subspace == race.DISCRIMINATIVE and structure.first for structure in choice.ranked)
 
 
 def test_a_fit_that_agrees_less_than_its_folds_predicted_is_named() -> None:
@@ -452,7 +445,7 @@ def test_a_fit_that_agrees_less_than_its_folds_predicted_is_named() -> None:
     layers = draw_layers(labels, 150, 0.95, 0.95)
     table = table_of(X, 3)
     annotations = list_annotations(layers, table.seed)
-    good = solve_table(table, Structure(NONE, 1, "spherical"), layers)
+    good = solve_table(table, race.Structure(race.NONE, 1, "spherical"), layers)
     together = structures.alike(good, annotations.pairs)
     agreeing = np.where(annotations.is_must, together, 1.0 - together)
     expected = HeldOut(np.log(np.full(len(agreeing), 0.9)), agreeing > 0.5, annotations.weights, agreeing)
@@ -466,7 +459,7 @@ def test_the_best_must_be_ahead_of_one_with_fewer_components() -> None:
         shape = np.ones(len(logs))
         return HeldOut(np.array(logs), shape > 0.0, shape, shape)
 
-    many, some, one = (Structure(NONE, components, "full") for components in (16, 4, 1))
+    many, some, one = (race.Structure(race.NONE, components, "full") for components in (16, 4, 1))
     predictions = {
         many: answers_with_logs(-0.3, -0.5, -0.4, -0.3),
         some: answers_with_logs(-0.2, -0.6, -0.5, -0.3),
@@ -481,8 +474,8 @@ def test_the_best_must_be_ahead_of_one_with_fewer_components() -> None:
 def test_a_lucky_start_does_not_end_all_that_are_looked_at_closely() -> None:
     X, y = blobs()
     table, layers = table_of(X, 3), draw_layers(y, 150, 0.9, 0.9)
-    trials = Trials(table, layers, list_annotations(layers, table.seed), map)
-    one, other = Structure(NONE, 1, "spherical"), Structure(NONE, 1, "diagonal")
+    trials = race.Trials(table, layers, list_annotations(layers, table.seed), map)
+    one, other = race.Structure(race.NONE, 1, "spherical"), race.Structure(race.NONE, 1, "diagonal")
     trials.add([one], 1)
     score = trials.scores[one, 1]
     sure = np.zeros_like(score.log_probabilities)
@@ -525,8 +518,8 @@ def test_large_tables_are_compared_on_a_part_of_the_rows(monkeypatch: pytest.Mon
     assert best.labels.shape == (900,)
     assert adjusted_rand_score(labels, best.labels) > 0.95
     # directions of the part lead to those of all rows
-    first = Structure(NONE, 1, "diagonal")
-    along = Structure(DISCRIMINATIVE, 1, "full", first=first)
+    first = race.Structure(race.NONE, 1, "diagonal")
+    along = race.Structure(race.DISCRIMINATIVE, 1, "full", first=first)
     coarse = solve_table(part, along, between)
     fine = solver.refined(coarse, SeedSequence(1))
     assert present(fine.gaussians).structure == along
@@ -536,7 +529,7 @@ def test_large_tables_are_compared_on_a_part_of_the_rows(monkeypatch: pytest.Mon
 def test_a_fit_that_is_kept_has_its_classes_but_for_rounding() -> None:
     X, y = blobs()
     fit = table_of(X, 3).solve(
-        Structure(NONE, 1, "diagonal"), draw_layers(y, 100, 0.9, 0.9), np.random.default_rng(0)
+        race.Structure(race.NONE, 1, "diagonal"), draw_layers(y, 100, 0.9, 0.9), np.random.default_rng(0)
     )
     compact = tables.CompactGaussians.of(fit)
     assert len(compact.gaussians.classes) == 0
@@ -549,9 +542,9 @@ def test_accuracies_of_answers_are_tried_if_none_is_given() -> None:
     X, labels = blobs(apart=3.0)
     odds = dict[float | None, set[float]]()
     for accuracy in (None, 0.9):
-        layers, table = draw_layers(labels, 150, 0.9, accuracy), Table(X, 3, SeedSequence(0))
-        trials = Trials(table, layers, list_annotations(layers, table.seed), map)
-        choices = structures.Choices(table, 1, NONE, structure.AUTO)
+        layers, table = draw_layers(labels, 150, 0.9, accuracy), tables.Table(X, 3, SeedSequence(0))
+        trials = race.Trials(table, layers, list_annotations(layers, table.seed), map)
+        choices = structures.Choices(table, 1, race.NONE, structure.AUTO)
         for add_candidates in structures.ROUNDS:
             add_candidates(choices, trials)
         odds[accuracy] = {candidate.odds for candidate, _ in trials.scores} - {0.0}
@@ -560,7 +553,7 @@ def test_accuracies_of_answers_are_tried_if_none_is_given() -> None:
 
 
 def test_an_assumed_accuracy_must_be_ahead_of_the_estimate() -> None:
-    estimated, assumed = Structure(NONE, 1, "full"), Structure(NONE, 1, "full", odds=3.0)
+    estimated, assumed = race.Structure(race.NONE, 1, "full"), race.Structure(race.NONE, 1, "full", odds=3.0)
     likely = [0.6, 0.7, 0.5] * 20
     for gain, candidates in ((0.2, [assumed, estimated]), (0.0, [estimated])):
         predictions = answers_of([probability + gain for probability in likely])
@@ -572,7 +565,7 @@ def test_several_annotators_are_estimated() -> None:
     X, labels = blobs(apart=3.0)
     layers = draw_layers(labels, 150, 0.9, None)
     layers += [replace(layer, annotator=1) for layer in draw_layers(labels, 60, 0.7, None)]
-    ranking = choose_structure(Table(X, 3, SeedSequence(0)), layers)
+    ranking = race.choose_structure(tables.Table(X, 3, SeedSequence(0)), layers)
     assert {candidate.odds for candidate in ranking.candidates} == {0.0}
 
 
@@ -608,9 +601,9 @@ def test_a_fit_holds_few_copies_of_its_table() -> None:
 
 def test_a_table_that_released_its_arrays_gives_the_same_fit() -> None:
     X, labels = blobs()
-    layers, table = draw_layers(labels, 100, 0.9, 0.9), Table(X, 3, SeedSequence(0))
+    layers, table = draw_layers(labels, 100, 0.9, 0.9), tables.Table(X, 3, SeedSequence(0))
     fits = []
     for _ in range(2):
-        fits.append(table.solve(Structure(2, 1, "diagonal"), layers, np.random.default_rng(0)))
+        fits.append(table.solve(race.Structure(2, 1, "diagonal"), layers, np.random.default_rng(0)))
         table.release()
     np.testing.assert_array_equal(*(fit.classes for fit in fits))

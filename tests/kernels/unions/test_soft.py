@@ -22,7 +22,6 @@ from sweep_clustering.kernels.settings import ObjectiveSettings
 from sweep_clustering.kernels.unions import panels
 from sweep_clustering.kernels.unions import soft as components
 from sweep_clustering.kernels.unions.panels import Fields, Observed, observe, samples_of
-from sweep_clustering.kernels.unions.soft import fit_components
 
 SHAPES = ["spherical", "diagonal", "tied", "full"]
 PARAMETERS, BOUND, SHARES, ACCURACIES, LINKS, CLIMB, CLASSES, CHOICE, PULLS = range(9)
@@ -185,7 +184,7 @@ def test_a_crowd_is_weighed_and_an_annotator_below_chance_is_used_in_reverse() -
         same = labels[pairs[:, 0]] == labels[pairs[:, 1]]
         must = same == (rng.random(150) < np.where(same, *pair))
         layers += [Layer(kind, pairs[must == (kind == MUST)], annotator=annotator) for kind in (MUST, CANNOT)]
-    fit = fit_components(
+    fit = components.fit_components(
         Z, layers, n_classes=2, components=1, covariance="spherical", rng=np.random.default_rng(0)
     )
     assert max((fit.labels == labels).mean(), (fit.labels != labels).mean()) > 0.95
@@ -330,7 +329,7 @@ def test_rings_are_found_where_one_gaussian_a_class_cannot() -> None:
     shares = {}
     for count in (1, 8):
         fits = [
-            fit_components(
+            components.fit_components(
                 Z, layers, n_classes=2, components=count, covariance="full", rng=np.random.default_rng(seed)
             )
             for seed in range(3)
@@ -341,7 +340,7 @@ def test_rings_are_found_where_one_gaussian_a_class_cannot() -> None:
     assert shares[8] > 0.99 > shares[1]
     few = np.repeat(Z[:3], 9, axis=0)
     with pytest.raises(ValueError, match="3 distinct rows"):
-        fit_components(few, [], n_classes=2, components=2, covariance="full", rng=rng)
+        components.fit_components(few, [], n_classes=2, components=2, covariance="full", rng=rng)
 
 
 def test_right_answers_decide_where_features_say_nothing() -> None:
@@ -352,7 +351,7 @@ def test_right_answers_decide_where_features_say_nothing() -> None:
     is_must = labels[pairs[:, 0]] == labels[pairs[:, 1]]
     layers = [Layer(MUST, pairs[is_must], None, 1.0), Layer(CANNOT, pairs[~is_must], None, 1.0)]
     fits = [
-        fit_components(
+        components.fit_components(
             Z, layers, n_classes=2, components=1, covariance="full", rng=np.random.default_rng(seed)
         )
         for seed in range(3)

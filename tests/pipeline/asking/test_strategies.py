@@ -24,14 +24,6 @@ from sweep_clustering.kernels.unions import race
 from sweep_clustering.pipeline.asking import belief as beliefs
 from sweep_clustering.pipeline.asking import strategies
 from sweep_clustering.pipeline.asking.belief import OF_CHAINS, Belief, believe, share_at
-from sweep_clustering.pipeline.asking.strategies import (
-    LEAST_NOISE,
-    STRATEGIES,
-    Pairs,
-    Scored,
-    all_pairs,
-    answer_information,
-)
 from sweep_clustering.sweeps.annotations.draw import N_NEIGHBOURS, nearest_neighbours
 
 SEED = np.random.SeedSequence(5)
@@ -49,7 +41,7 @@ def test_shares_are_those_of_all_partitions(monkeypatch: pytest.MonkeyPatch) -> 
     belief = believe(case.X, case.layers, n_clusters=2, accuracy=0.8, seed=SEED, **how)
     every = np.array(list(partitions(8, 2, case.min_size)))
     weights = np.exp([objective(case, labels) for labels in every])
-    pairs = all_pairs(8)
+    pairs = strategies.all_pairs(8)
     exact = np.average(every[:, pairs[:, 0]] == every[:, pairs[:, 1]], axis=0, weights=weights)
     np.testing.assert_allclose(belief.together(pairs), exact, atol=0.03)
     np.testing.assert_allclose(belief.membership.sum(axis=1), 1.0)
@@ -81,7 +73,7 @@ def test_an_unknown_accuracy_is_the_share_of_answers_that_agree() -> None:
 
 def test_classes_of_any_shape_are_chosen_from_some_rows_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(beliefs, "MOST_ROWS", 30)
-    pairs = np.random.default_rng(1).choice(all_pairs(40), size=60, replace=False)
+    pairs = np.random.default_rng(1).choice(strategies.all_pairs(40), size=60, replace=False)
     layers = layers_from_annotations(
         np.column_stack([pairs, CLASSES[pairs[:, 0]] != CLASSES[pairs[:, 1]]]), 0.9
     )
@@ -96,7 +88,7 @@ def test_classes_of_any_shape_are_chosen_from_some_rows_of_many(monkeypatch: pyt
 def test_features_that_say_nothing_leave_classes_of_any_shape_in_doubt() -> None:
     rng = np.random.default_rng(0)
     noise, classes = rng.normal(size=(60, 10)), rng.integers(0, 2, size=60)
-    pairs = rng.choice(all_pairs(60), size=60, replace=False)
+    pairs = rng.choice(strategies.all_pairs(60), size=60, replace=False)
     answers = np.column_stack([pairs, classes[pairs[:, 0]] != classes[pairs[:, 1]]])
     layers = layers_from_annotations(answers, 0.9)
     how: Any = {"n_clusters": 2, "accuracy": 0.9, "seed": SEED, "covariance": "any"}
@@ -167,7 +159,7 @@ def test_information_is_that_of_the_joint_table(together: float, p: float) -> No
     joint = np.array([[together * p, together * (1 - p)], [(1 - together) * (1 - p), (1 - together) * p]])
     apart = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0)
     expected = float((joint[joint > 0] * np.log(joint[joint > 0] / apart[joint > 0])).sum())
-    information = answer_information(np.array([together * (1 - together)]), p)
+    information = strategies.answer_information(np.array([together * (1 - together)]), p)
     assert information[0] == pytest.approx(expected, abs=1e-12)
 
 
@@ -205,11 +197,13 @@ def test_more_are_asked_for_until_enough_are_left(monkeypatch: pytest.MonkeyPatc
     pairs = np.array([(0, j) for j in range(1, 40)])
     counts: list[int] = []
 
-    def in_order(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator) -> Scored:
+    def in_order(
+        belief: Belief, answers: strategies.Pairs, count: int, rng: np.random.Generator
+    ) -> strategies.Scored:
         counts.append(count)
-        return Scored(pairs[:count], -np.arange(len(pairs[:count]), dtype=float))
+        return strategies.Scored(pairs[:count], -np.arange(len(pairs[:count]), dtype=float))
 
-    monkeypatch.setitem(STRATEGIES, "in order", in_order)
+    monkeypatch.setitem(strategies.STRATEGIES, "in order", in_order)
     answers = np.array([(j, 0, 1) for j in range(1, 10)])
     how: Any = {"strategy": "in order", "count": 5, "seed": SEED}
     for last, expected in ((20, [20, 21, 22, 23, 24]), (38, [38, 39])):
@@ -224,11 +218,11 @@ ANSWERS = np.array([[0, 1, 0], [2, 5, 1], [5, 2, 0], [3, 3, 0], [1, 4, 0]])
 ONE = np.array([[0, 1, 0]])  # so that it is no cold start
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", strategies.STRATEGIES)
 @pytest.mark.parametrize("answers", [NO_ANSWERS, ANSWERS], ids=["cold", "answers"])
 def test_pairs_come_once_and_are_as_many_as_asked(strategy: str, answers: NDArray[np.int_]) -> None:
     for count in (1, 20, 100):
-        choice = STRATEGIES[strategy](random_belief(2), answers, count, np.random.default_rng(0))
+        choice = strategies.STRATEGIES[strategy](random_belief(2), answers, count, np.random.default_rng(0))
         assert len(choice.pairs) == len(choice.scores) == min(count, 66)  # 12 samples have 66 pairs
         assert (choice.pairs[:, 0] < choice.pairs[:, 1]).all()
         assert len({tuple(pair) for pair in choice.pairs.tolist()}) == len(choice.pairs)
@@ -240,9 +234,9 @@ def test_information_is_the_greedy_choice_by_remaining_variance(
     seed: int, accuracy: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     belief = random_belief(seed, accuracy=accuracy)
-    count, noise = 8, max(accuracy * (1 - accuracy) / (2 * accuracy - 1) ** 2, LEAST_NOISE)
+    count, noise = 8, max(accuracy * (1 - accuracy) / (2 * accuracy - 1) ** 2, strategies.LEAST_NOISE)
     choice = strategies.information(belief, ONE, count, np.random.default_rng(0))
-    every = all_pairs(12)
+    every = strategies.all_pairs(12)
     together = np.array([[draw[i] == draw[j] for i, j in every] for draw in belief.draws], dtype=float)
     covariance = np.cov(together, rowvar=False, bias=True)
     place = {tuple(pair): number for number, pair in enumerate(every.tolist())}
@@ -254,7 +248,7 @@ def test_information_is_the_greedy_choice_by_remaining_variance(
         remaining[before] = -1.0
         at = place[tuple(pair)]
         assert remaining[at] == pytest.approx(remaining.max(), abs=1e-9)
-        assert score == pytest.approx(answer_information(remaining[[at]], accuracy)[0], abs=1e-9)
+        assert score == pytest.approx(strategies.answer_information(remaining[[at]], accuracy)[0], abs=1e-9)
         before.append(at)
     monkeypatch.setattr(strategies, "WIDEST", 1)  # only pairs of the largest variance take part
     widest = strategies.information(belief, ONE, 1, np.random.default_rng(0)).pairs[0]
@@ -264,9 +258,9 @@ def test_information_is_the_greedy_choice_by_remaining_variance(
 @pytest.mark.parametrize(("seed", "accuracy"), [(0, 0.7), (1, 0.9), (2, 1.0)])
 def test_overall_is_the_greedy_choice_by_what_is_left_of_all_pairs(seed: int, accuracy: float) -> None:
     belief = random_belief(seed, accuracy=accuracy)
-    noise = max(accuracy * (1 - accuracy) / (2 * accuracy - 1) ** 2, LEAST_NOISE)
+    noise = max(accuracy * (1 - accuracy) / (2 * accuracy - 1) ** 2, strategies.LEAST_NOISE)
     choice = strategies.overall(belief, ONE, 8, np.random.default_rng(0))
-    every = all_pairs(12)
+    every = strategies.all_pairs(12)
     together = np.array([[draw[i] == draw[j] for i, j in every] for draw in belief.draws], dtype=float)
     covariance = np.cov(together, rowvar=False, bias=True)
     place = {tuple(pair): number for number, pair in enumerate(every.tolist())}
@@ -278,7 +272,9 @@ def test_overall_is_the_greedy_choice_by_what_is_left_of_all_pairs(seed: int, ac
             for number, column in enumerate(covariance)
         ]
         assert after[at] == pytest.approx(np.delete(after, before).min(), abs=1e-9)
-        assert score == pytest.approx(answer_information(covariance[[at], at], accuracy)[0], abs=1e-9)
+        assert score == pytest.approx(
+            strategies.answer_information(covariance[[at], at], accuracy)[0], abs=1e-9
+        )
         covariance = covariance - np.outer(covariance[at], covariance[at]) / (covariance[at, at] + noise)
         before.append(at)
 
@@ -294,7 +290,7 @@ def test_overall_decides_on_many_before_one() -> None:
 
 
 def test_beliefs_about_few_classes_are_those_without_merged_groups() -> None:
-    pairs = np.random.default_rng(1).choice(all_pairs(40), size=60, replace=False)
+    pairs = np.random.default_rng(1).choice(strategies.all_pairs(40), size=60, replace=False)
     kinds = CLASSES[pairs[:, 0]] != CLASSES[pairs[:, 1]]
     layers = layers_from_annotations(np.column_stack([pairs, kinds]), 0.9)
     how: Any = {"n_clusters": 2, "accuracy": 0.9, "seed": SEED, "restarts": 1}
@@ -310,14 +306,14 @@ def test_merges_asks_near_pairs_in_turn_with_parts_of_clusters() -> None:
     belief = made_up(np.tile(np.arange(200) % 12, (3, 1)), X=Z)
     near = nearest_neighbours(Z, np.arange(200), N_NEIGHBOURS)
     answers = np.column_stack([np.arange(40), np.arange(40) + 60, np.arange(40) % 2])
-    pairs = STRATEGIES["merges"](belief, NO_ANSWERS, 60, np.random.default_rng(1)).pairs
+    pairs = strategies.STRATEGIES["merges"](belief, NO_ANSWERS, 60, np.random.default_rng(1)).pairs
     assert all(j in near[i] or i in near[j] for i, j in pairs)
-    pairs = STRATEGIES["merges"](belief, answers, 60, np.random.default_rng(1)).pairs
+    pairs = strategies.STRATEGIES["merges"](belief, answers, 60, np.random.default_rng(1)).pairs
     assert len(pairs) == 60
     assert all(j in near[i] or i in near[j] for i, j in pairs[::2])
     layers = layers_from_annotations(answers, belief.accuracy)
     with mock.patch.object(strategies, "unsure_pairs", wraps=strategies.unsure_pairs) as unsure:
-        STRATEGIES["merges"](replace(belief, Z=2.0 * Z), answers, 60, np.random.default_rng(1))
+        strategies.STRATEGIES["merges"](replace(belief, Z=2.0 * Z), answers, 60, np.random.default_rng(1))
     coordinates, labels, so_far = unsure.call_args.args[:3]
     np.testing.assert_array_equal(coordinates, 2.0 * Z)
     np.testing.assert_array_equal(labels, belief.labels)
@@ -370,8 +366,8 @@ def test_many_classes_are_asked_for_merges_and_the_old_designs_never_compare_gro
 def test_doubtful_samples_come_against_sure_ones_and_doubtful_answers_again() -> None:
     draws = np.repeat([[0, 0, 0, 1, 1, 1]], 10, axis=0)
     draws[:4, 2] = 1
-    choice = STRATEGIES["anchors"](made_up(draws), NO_ANSWERS, 2, np.random.default_rng(0))
+    choice = strategies.STRATEGIES["anchors"](made_up(draws), NO_ANSWERS, 2, np.random.default_rng(0))
     assert choice.pairs[0].tolist() in ([0, 2], [1, 2])  # the partner is of the likeliest cluster of 2
     answers = np.array([[0, 1, 0], [4, 2, 1], [3, 4, 0]])
-    choice = STRATEGIES["again"](made_up(draws), answers, 3, np.random.default_rng(0))
+    choice = strategies.STRATEGIES["again"](made_up(draws), answers, 3, np.random.default_rng(0))
     assert choice.pairs[0].tolist() == [2, 4]

@@ -14,15 +14,6 @@ from distributed import Client, LocalCluster
 from processes.sweeping import TINY, run, write_spec
 
 from sweep_clustering.pipeline.cluster import executor
-from sweep_clustering.pipeline.cluster.executor import (
-    DEATHS,
-    TOPIC,
-    DaskExecutor,
-    InProgress,
-    Losses,
-    TimeLimitExceeded,
-    WorkersDied,
-)
 from sweep_clustering.pipeline.jobs.queues import ComputeClusterError
 from sweep_clustering.pipeline.methods.loading import MethodCall
 from sweep_clustering.pipeline.work.records import Science, Span, Task
@@ -42,12 +33,12 @@ class Site:
     """A compute cluster that says what real ones were heard to say."""
 
     def __init__(self) -> None:
-        self.batches = {key: InProgress(batches(1)[0], None, 5.0) for key in (RUNNING, QUEUED)}
-        self.losses = Losses(self.batches)
+        self.batches = {key: executor.InProgress(batches(1)[0], None, 5.0) for key in (RUNNING, QUEUED)}
+        self.losses = executor.Losses(self.batches)
 
     def report(self, state: str, worker: str, nanny: str | None, key: str = RUNNING) -> dict[str, Any]:
         place = {"worker": worker, "nanny": nanny, "node": "node7", "job": "42"}
-        return self.losses.read(TOPIC, {"is": state, "key": key, **place})
+        return self.losses.read(executor.TOPIC, {"is": state, "key": key, **place})
 
     def remove(self, worker: str, expected: bool = False) -> dict[str, Any]:
         event = {"action": "remove-worker", "processing-tasks": [RUNNING, QUEUED, "else"]}
@@ -68,15 +59,15 @@ same = "nanny".format
 
 def test_what_ran_when_process_after_process_died_is_to_blame_and_nothing_else() -> None:
     site = Site()
-    assert site.dies_often(DEATHS - 1, same) == {}
+    assert site.dies_often(executor.DEATHS - 1, same) == {}
     ((key, lost),) = site.dies_often(1, same).items()
     assert key == RUNNING
-    assert type(lost) is WorkersDied
+    assert type(lost) is executor.WorkersDied
     assert lost.node == "node7"
     assert lost.job == "42"
     assert "3 worker processes died" in str(lost)
     site = Site()
-    site.dies_often(DEATHS - 1, same)
+    site.dies_often(executor.DEATHS - 1, same)
     site.losses.read("worker-restart-memory", {"worker": "worker 0", "rss": 3 * 2**30, "pid": 5})
     assert "memory limit when it used 3.00 GiB" in str(site.dies_often(1, same)[RUNNING])
 
@@ -84,7 +75,7 @@ def test_what_ran_when_process_after_process_died_is_to_blame_and_nothing_else()
 def test_a_death_that_has_another_cause_is_nobodys_fault() -> None:
     """The worker was sent away or has no nanny: preemption, walltime and a lost node take that too."""
     for nanny, expected in ((same, True), (lambda number: None, False), ("nanny {}".format, False)):
-        assert Site().dies_often(2 * DEATHS, nanny, expected=expected) == {}
+        assert Site().dies_often(2 * executor.DEATHS, nanny, expected=expected) == {}
 
 
 def test_who_overran_is_lost_at_once_and_its_process_charged_to_nobody() -> None:
@@ -93,7 +84,7 @@ def test_who_overran_is_lost_at_once_and_its_process_charged_to_nobody() -> None
     site.report("started", "worker", "nanny", QUEUED)  # this is another thread of that process
     ((key, lost),) = site.report("overran", "worker", "nanny").items()
     assert key == RUNNING
-    assert type(lost) is TimeLimitExceeded
+    assert type(lost) is executor.TimeLimitExceeded
     assert "5 s" in str(lost)
     del site.batches[RUNNING]
     # What is said of a batch that ended is no news.
@@ -139,7 +130,7 @@ class FakeClient(Mock):
         self.limits: list[float] = []
         self.waiting: dict[str, Callable[..., None]] = {}
         self.handed: Callable[[str], object] = lambda key: self.waiting[key]()
-        dask_executor = DaskExecutor(self, {"iris": "the data"}, **options)  # type: ignore[dict-item]
+        dask_executor = executor.DaskExecutor(self, {"iris": "the data"}, **options)  # type: ignore[dict-item]
         assert [dask_executor.workers for _ in range(100)] == [workers] * 100
         assert self.nthreads.call_count <= 2, "the number of workers is asked once a second"
         return dask_executor.results(lambda: waiting_tasks.pop(0) if waiting_tasks else None)
@@ -186,7 +177,7 @@ def test_for_many_workers_batches_are_handed_in_and_taken_together(monkeypatch: 
     monkeypatch.setattr(executor, "load_kernels", worker.load)
     asyncio.run(ready.setup(worker))
     event = {"is": "worker", "worker": "tls://w", "nanny": "tls://n"}
-    assert worker.method_calls == [call.log_event(TOPIC, event), call.load()]
+    assert worker.method_calls == [call.log_event(executor.TOPIC, event), call.load()]
 
 
 def test_an_error_of_a_task_is_its_outcome_and_a_lost_scheduler_ends_the_run() -> None:
@@ -211,7 +202,7 @@ def test_a_batch_over_its_limit_is_given_up_and_its_late_result_is_dropped(late:
             (first, end_first), (_, end_second) = client.waiting.items()
             event = {"key": first, "worker": "w0", "nanny": "n0", "node": "here", "job": ""}
             for state in ("started", "overran"):
-                topics[TOPIC]((0.0, event | {"is": state}))
+                topics[executor.TOPIC]((0.0, event | {"is": state}))
             end_first(late)
             end_second("in time")
 
@@ -221,7 +212,7 @@ def test_a_batch_over_its_limit_is_given_up_and_its_late_result_is_dropped(late:
     assert finished == work[1]
     assert outcome == "in time"
     assert client.limits == [7.0, 7.0]
-    assert isinstance(error, TimeLimitExceeded)
+    assert isinstance(error, executor.TimeLimitExceeded)
 
 
 def test_only_an_endless_batch_reaches_its_limit() -> None:

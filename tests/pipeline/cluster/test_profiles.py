@@ -13,14 +13,6 @@ import yaml
 from checkout import ROOT
 
 from sweep_clustering.pipeline.cluster import profiles
-from sweep_clustering.pipeline.cluster.profiles import (
-    Address,
-    Local,
-    Profile,
-    Tls,
-    load_profile,
-    read_entries,
-)
 from sweep_clustering.pipeline.jobs.keys import HeadResources, KnownQueue
 from sweep_clustering.sweeps.errors import InputError
 
@@ -40,7 +32,7 @@ def write(folder: Path, text: str) -> Path:
 
 def problems(file: Path, name: str) -> list[str]:
     with pytest.raises(InputError) as caught:
-        load_profile(name, file)
+        profiles.load_profile(name, file)
     return [str(problem).replace(str(file), "FILE") for problem in caught.value.problems]
 
 
@@ -50,7 +42,7 @@ def test_a_key_is_the_text_that_is_written_and_tables_are_merged(tmp_path: Path)
         assert f"found unknown key '{key}', expected one of dashboard_port" in problems(path, key)[0]
     text = "a: &a {kind: local, workers: 2}\nb: {<<: *a, workers: 3}\nc: *a\n"
     entries = {name: {"kind": "local", "workers": n} for name, n in (("a", 2), ("b", 3), ("c", 2))}
-    assert read_entries(write(tmp_path, text)) == entries
+    assert profiles.read_entries(write(tmp_path, text)) == entries
 
 
 def repeat_aliases(first: str, form: str) -> str:
@@ -102,20 +94,24 @@ def test_what_is_refused_at_once(tmp_path: Path, text: str, message: str) -> Non
 
 
 def test_shipped_file_and_its_commented_examples(tmp_path: Path) -> None:
-    assert load_profile("local", ROOT / "cluster.yaml") == Profile("local", Local(), ROOT / "cluster.yaml")
-    assert load_profile("local", write(tmp_path, "")) == Profile("local", Local(), None)
+    assert profiles.load_profile("local", ROOT / "cluster.yaml") == profiles.Profile(
+        "local", profiles.Local(), ROOT / "cluster.yaml"
+    )
+    assert profiles.load_profile("local", write(tmp_path, "")) == profiles.Profile(
+        "local", profiles.Local(), None
+    )
     (tmp_path / "tls").mkdir()
     names = {"ca": "ca.pem", "cert": "client.pem", "key": "client.key"}
     for name in names.values():
         (tmp_path / "tls" / name).touch()
-    tls = Tls(**{key: tmp_path / "tls" / name for key, name in names.items()})
+    tls = profiles.Tls(**{key: tmp_path / "tls" / name for key, name in names.items()})
     path = write(tmp_path, EXAMPLES)
-    assert load_profile("local", path).options == Local(
+    assert profiles.load_profile("local", path).options == profiles.Local(
         workers=4, memory_limit=4 * 2**30, notify="mail -s sweep me@example.org"
     )
-    lab = Address(address="tls://scheduler.example.org:8786", tls=tls)
-    assert load_profile("lab", path).options == lab
-    jobs = load_profile("slurm", path).options
+    lab = profiles.Address(address="tls://scheduler.example.org:8786", tls=tls)
+    assert profiles.load_profile("lab", path).options == lab
+    jobs = profiles.load_profile("slurm", path).options
     assert isinstance(jobs, KnownQueue)
     assert jobs.workers == 4
     assert jobs.cores == 8
@@ -145,12 +141,14 @@ def test_every_problem_of_the_wanted_profile_at_once(tmp_path: Path) -> None:
         "FILE local: found unknown key 'wokers'",
     ]
     assert problems(path, "lab")[0].startswith("FILE lab: found unknown key 'tsl'")
-    assert load_profile("locl", path).options == Local()
+    assert profiles.load_profile("locl", path).options == profiles.Local()
     assert problems(path, "lob")[0].endswith("(did you mean 'lab'?)")
     assert "no such file" in problems(tmp_path / "none.yaml", "local")[0]
     for address in ("127.0.0.1:8786", "tcp://localhost:8786", "tcp://[::1]:8786"):  # loopback needs no TLS
-        options = load_profile("a", write(tmp_path, f"a: {{kind: address, address: '{address}'}}")).options
-        assert options == Address(address=address if "://" in address else f"tcp://{address}")
+        options = profiles.load_profile(
+            "a", write(tmp_path, f"a: {{kind: address, address: '{address}'}}")
+        ).options
+        assert options == profiles.Address(address=address if "://" in address else f"tcp://{address}")
 
 
 # The JSON Schema of cluster.yaml: the shipped one is this one, and takes what the reader takes.

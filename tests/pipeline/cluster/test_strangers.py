@@ -14,7 +14,6 @@ from checkout import ROOT
 from distributed import LocalCluster
 from processes import sabotage, stranger
 from processes.killing import kill_family
-from processes.stranger import listening
 from processes.sweeping import TINY, run, start, wait_until, write_spec
 
 from sweep_clustering.pipeline.cluster.connect import connect
@@ -40,7 +39,7 @@ def test_the_attack_works_where_nothing_refuses_it() -> None:
     """Otherwise the next test would pass whatever it attacks."""
     where = {"host": LOOPBACK, "protocol": "tcp", "dashboard_address": f"{LOOPBACK}:0"}
     with LocalCluster(n_workers=1, processes=True, **where):
-        ports = listening(os.getpid())
+        ports = stranger.listening(os.getpid())
         runs = ran_by_others([port for _, port in ports])
         (worker,) = {pid for pid in ports.values() if pid != os.getpid()}
     ran = {(code_run["where"].split(" ")[0], *code_run["ran"]) for code_run in runs}
@@ -58,7 +57,7 @@ def test_nobody_else_runs_code_in_a_local_run(tmp_path: Path) -> None:
     process = start(spec, tmp_path, "--workers", str(WORKERS), environment=environment)
     try:
         wait_until(state.exists, process)
-        ports = listening(process.pid)
+        ports = stranger.listening(process.pid)
         assert {host for host, _ in ports} == {LOOPBACK}
         # Scheduler, dashboard and nannies in the head; each worker has its port, and one of http.
         assert len(ports) == 2 + WORKERS + 2 * WORKERS
@@ -70,11 +69,11 @@ def test_nobody_else_runs_code_in_a_local_run(tmp_path: Path) -> None:
 
 
 def test_a_run_without_workers_has_no_port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before, during, solve = listening(os.getpid()), [], tasks.run_cell
+    before, during, solve = stranger.listening(os.getpid()), [], tasks.run_cell
 
     def solve_and_look(*arguments: Any) -> Any:
         if not during:
-            during.append(listening(os.getpid()))
+            during.append(stranger.listening(os.getpid()))
         return solve(*arguments)
 
     monkeypatch.setattr(tasks, "run_cell", solve_and_look)
@@ -99,12 +98,12 @@ def test_the_guide_starts_a_scheduler_of_ones_own_that_refuses_others(tmp_path: 
     with (tmp_path / "said").open("wb") as log:
         process = subprocess.Popen(["sh", "-ec", script], cwd=tmp_path, stdout=log, stderr=log)
     try:
-        wait_until(lambda: port in {number for _, number in listening(process.pid)}, process)
+        wait_until(lambda: port in {number for _, number in stranger.listening(process.pid)}, process)
         assert (tmp_path / "key.pem").stat().st_mode & 0o777 == 0o600
         profile = load_profile("own", tmp_path / "cluster.yaml")
         with Lease.acquire(tmp_path / "a.zarr") as lease, connect(profile, lease=lease) as client:
             assert client.submit(pow, 2, 10).result() == 1024
-            assert stranger.attack(number for _, number in listening(process.pid)) == []
+            assert stranger.attack(number for _, number in stranger.listening(process.pid)) == []
     finally:
         kill_family(process.pid)
         process.wait()

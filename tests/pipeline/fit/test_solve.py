@@ -14,25 +14,14 @@ from solving.blobs import far_clusters
 from solving.oracles import Case, draw_case
 
 from sweep_clustering.kernels import fits
-from sweep_clustering.kernels.fits import Fit
 from sweep_clustering.kernels.problem.problem import CANNOT, MUST, Layer
 from sweep_clustering.kernels.search import genetic
-from sweep_clustering.kernels.search.genetic import run_restart
 from sweep_clustering.kernels.settings import ObjectiveSettings, Settings
 from sweep_clustering.kernels.solver.contract import Model, Solver
 from sweep_clustering.kernels.solver.prepare import CHAINS, REACH, distinct_fits, prepare
 from sweep_clustering.pipeline.fit import confidence, inputs, solve
 from sweep_clustering.pipeline.fit.alarms import Annotated, contradictions
-from sweep_clustering.pipeline.fit.confidence import EFFORT
 from sweep_clustering.pipeline.fit.data_notes import equal_rows
-from sweep_clustering.pipeline.fit.solve import (
-    AGREEMENT,
-    fit,
-    score_words,
-    unannotated,
-    weighted_agreement,
-    with_truth,
-)
 from sweep_clustering.sweeps.annotations.rows import Annotation, AnnotationRows, Samples
 from sweep_clustering.sweeps.data.table import SampleRows
 
@@ -43,7 +32,7 @@ BLOBS, CLASSES = far_clusters()
 def fit_layers(X: np.ndarray, *layers: Layer, **changes: object) -> solve.FitResult:
     objective = {name: changes.pop(name) for name in vars(ObjectiveSettings()) if name in changes}
     options = {"n_clusters": 3, "model": "unsupervised", "restarts": 2, "seed": 3} | changes
-    return fit(X, layers, settings=replace(SMALL, **objective), **options)  # type: ignore[arg-type]
+    return solve.fit(X, layers, settings=replace(SMALL, **objective), **options)  # type: ignore[arg-type]
 
 
 # The best of some restarts.
@@ -125,8 +114,8 @@ def solver_of(case: Case) -> Solver:
     return prepare(model, case.X, case.layers, case.n_clusters, np.random.SeedSequence(0))
 
 
-def restarts_of(case: Case, count: int = 3) -> list[Fit]:
-    return [run_restart(case.problem(), SMALL, np.random.default_rng(r)) for r in range(count)]
+def restarts_of(case: Case, count: int = 3) -> list[fits.Fit]:
+    return [genetic.run_restart(case.problem(), SMALL, np.random.default_rng(r)) for r in range(count)]
 
 
 @pytest.mark.parametrize(("model", "covariance"), [("conditional", "full"), ("posterior", "spherical")])
@@ -137,7 +126,7 @@ def test_membership_is_the_share_of_draws(
     runs = restarts_of(case)
     best = int(np.argmax([run.objective for run in runs]))
     result = confidence.find_confidence(solver_of(case), runs, best, 0)
-    assert result.label_draws.shape == (EFFORT.n_draws, 24)
+    assert result.label_draws.shape == (confidence.EFFORT.n_draws, 24)
     shares = np.stack([(result.label_draws == k).mean(axis=0) for k in range(3)], axis=1)
     np.testing.assert_allclose(result.membership, shares)
     assert result.expected_accuracy == pytest.approx(result.membership[range(24), result.labels].mean())
@@ -155,7 +144,7 @@ def test_membership_is_the_share_of_draws(
 def test_starts_are_the_best_distinct_restarts() -> None:
     (run,) = restarts_of(draw_case(2, model="likelihood"), 1)
 
-    def run_of(objective: float, sizes: tuple[int, ...] = (10, 8, 6)) -> Fit:
+    def run_of(objective: float, sizes: tuple[int, ...] = (10, 8, 6)) -> fits.Fit:
         return run._replace(objective=objective, sizes=np.array(sizes))
 
     runs = [
@@ -324,7 +313,7 @@ def test_accuracy_is_the_agreeing_share_without_self_pairs() -> None:
     assert lines[0] == "annotator  ann: accuracy 0.600, 6 of 18 annotations contradicted"
     assert lines[2] == "annotator  self: accuracy unknown, 0 of 1 annotations contradicted"
     layers = inputs.annotator_layers(AnnotationRows.of(annotations), {}, None)
-    assert weighted_agreement(layers, labels) == pytest.approx(1 - 6 / 20)
+    assert solve.weighted_agreement(layers, labels) == pytest.approx(1 - 6 / 20)
     first, _, second, *_, last = inputs.judge(
         AnnotationRows.of(annotation(i, i + 1, MUST) for i in range(7)), np.arange(20), SAMPLES
     ).details
@@ -389,21 +378,21 @@ def test_scores_are_those_of_scikit_learn_and_nmi_names_its_normaliser() -> None
     # ten clusters of two classes: the normalisers are far apart
     truth = np.repeat([0, 1], 50)
     labels = np.where(np.arange(100) % 7 == 0, 9, 5 * truth + np.arange(100) % 5)
-    scores = with_truth(truth, labels)
-    assert list(scores) == list(AGREEMENT)
+    scores = solve.with_truth(truth, labels)
+    assert list(scores) == list(solve.AGREEMENT)
     assert scores["nmi_arithmetic"] == pytest.approx(normalized_mutual_info_score(truth, labels))
     assert scores["nmi"] == pytest.approx(normalized_mutual_info_score(truth, labels, average_method="min"))
     assert scores["ari"] == pytest.approx(adjusted_rand_score(truth, labels))
     assert scores["nmi"] > 1.5 * scores["nmi_arithmetic"]
     values = {"nmi": 0.788, "nmi_arithmetic": 0.649, "ari": 0.5, "goldberger_kl": None, "centroid_index": 0}
-    assert score_words(values) == (
+    assert solve.score_words(values) == (
         "nmi (min, as in the paper) 0.788, nmi (arithmetic, as scikit-learn) 0.649, ari 0.5, centroid_index 0"
     )
 
 
 def test_k_means_and_a_mixture_are_scored_where_classes_are_known() -> None:
-    assert unannotated(BLOBS, None, 3, 0) == ()
-    baselines = unannotated(BLOBS, CLASSES, 3, 0)
+    assert solve.unannotated(BLOBS, None, 3, 0) == ()
+    baselines = solve.unannotated(BLOBS, CLASSES, 3, 0)
     assert [baseline.key for baseline in baselines] == ["k_means", "gaussian_mixture_full"]
     assert [baseline.starts for baseline in baselines] == [10, 10]
     for baseline in baselines:
@@ -415,8 +404,8 @@ def test_k_means_and_a_mixture_are_scored_where_classes_are_known() -> None:
     # more clusters than there are: the best of some starts, which follow from the seed
     rng = np.random.default_rng(1)
     X, truth = rng.normal(size=(80, 3)), rng.integers(2, size=80)
-    first, again = unannotated(X, truth, 6, 5), unannotated(X, truth, 6, 5)
-    assert first == again != unannotated(X, truth, 6, 6)
+    first, again = solve.unannotated(X, truth, 6, 5), solve.unannotated(X, truth, 6, 5)
+    assert first == again != solve.unannotated(X, truth, 6, 6)
     starts = np.random.SeedSequence(5).generate_state(10).tolist()
     fits = [KMeans(6, n_init=1, random_state=state).fit(X) for state in starts]
     best = min(fits, key=lambda model: model.inertia_)
@@ -432,7 +421,7 @@ def test_k_means_and_a_mixture_are_scored_where_classes_are_known() -> None:
     ],
 )
 def test_small_and_degenerate_tables_end_in_words(X: np.ndarray, n_clusters: int, reason: str | None) -> None:
-    k_means, mixture = unannotated(X, np.arange(len(X)) % 2, n_clusters, 0)
+    k_means, mixture = solve.unannotated(X, np.arange(len(X)) % 2, n_clusters, 0)
     assert json.dumps([k_means.to_json(), mixture.to_json()], allow_nan=False)
     if reason is None:
         assert not mixture.reason
@@ -446,6 +435,6 @@ def test_fewer_starts_of_a_large_table_and_none_of_a_larger(monkeypatch: pytest.
     step = float(BLOBS.shape[0] * 3 * BLOBS.shape[1])
     monkeypatch.setattr(solve, "BASELINE_WORK", 4 * step)
     monkeypatch.setattr(solve, "MOST_BASELINE_WORK", step)
-    k_means, mixture = unannotated(BLOBS, CLASSES, 3, 0)
+    k_means, mixture = solve.unannotated(BLOBS, CLASSES, 3, 0)
     assert k_means.starts == 4
     assert mixture.reason == "the table is too large to try it here"

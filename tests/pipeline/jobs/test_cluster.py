@@ -24,13 +24,6 @@ from processes.stranger import listening
 from sweep_clustering.pipeline.cluster.connect import connect, dashboard_address
 from sweep_clustering.pipeline.cluster.profiles import load_profile
 from sweep_clustering.pipeline.jobs import cluster, queues
-from sweep_clustering.pipeline.jobs.queues import (
-    SLURM,
-    JobDetails,
-    Queue,
-    head_name,
-    job_prefix,
-)
 from sweep_clustering.pipeline.monitor.status import read_run_state
 from sweep_clustering.pipeline.run.head import HeadJob
 from sweep_clustering.storage.files import LeaseLost
@@ -83,7 +76,9 @@ def test_who_has_the_files_is_let_in_and_nobody_else(tmp_path: Path) -> None:
 def test_a_head_that_is_to_end_leaves_no_job_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each job is checked before it is handed to the queue."""
     submitted: list[str] = []
-    monkeypatch.setattr(Queue, "submit", staticmethod(lambda script, name: submitted.append(name) or "7"))
+    monkeypatch.setattr(
+        queues.Queue, "submit", staticmethod(lambda script, name: submitted.append(name) or "7")
+    )
 
     def lose_lease() -> None:
         raise LeaseLost("another head runs it")
@@ -183,7 +178,7 @@ def test_a_cancelled_job_is_replaced_and_the_bits_are_the_same(cluster_file: Pat
     sweeping.assert_same_bits(tmp_path / "serial" / "tiny.zarr", cube)
     run = RunFolder(cube)
     logs = [path.name for path in run.job_logs.glob("*.err")]
-    of_a_job = rf"{re.escape(job_prefix(run))}[0-9a-f]{{4}}-[01]-\d+\.err"
+    of_a_job = rf"{re.escape(queues.job_prefix(run))}[0-9a-f]{{4}}-[01]-\d+\.err"
     assert [bool(re.fullmatch(of_a_job, name)) for name in logs] == [True, True]
     assert not run.last_run.tls.exists()
 
@@ -241,17 +236,17 @@ def test_a_run_goes_on_with_the_jobs_that_a_full_queue_takes(cluster_file: Path,
 
 @pytest.mark.slow
 def test_how_jobs_of_a_real_queue_ended(site: Path, tmp_path: Path) -> None:
-    assert SLURM.count_nodes(None) == SLURM.count_nodes("short") == 2
+    assert queues.SLURM.count_nodes(None) == queues.SLURM.count_nodes("short") == 2
     script = tmp_path / "job.sh"
 
-    def end_of(line: str) -> JobDetails:
+    def end_of(line: str) -> queues.JobDetails:
         header = f"#SBATCH --output={tmp_path}/log"
-        script.write_text(f"#!/bin/sh\n{header}\n#SBATCH {SLURM.exclusion(header, ['n1'])}\n{line}\n")
-        number = SLURM.submit(str(script), "sweep-a-0")
+        script.write_text(f"#!/bin/sh\n{header}\n#SBATCH {queues.SLURM.exclusion(header, ['n1'])}\n{line}\n")
+        number = queues.SLURM.submit(str(script), "sweep-a-0")
         sweeping.wait_until(
-            lambda: SLURM.end_of(number).state not in ("", "PENDING", "RUNNING", "COMPLETING")
+            lambda: queues.SLURM.end_of(number).state not in ("", "PENDING", "RUNNING", "COMPLETING")
         )
-        return SLURM.end_of(number)
+        return queues.SLURM.end_of(number)
 
     failed = end_of("exit 3")
     assert failed.end == "exit code 3"
@@ -275,7 +270,7 @@ def test_nobody_without_the_credentials_is_let_in(cluster_file: Path, tmp_path: 
         (worker,) = client.scheduler_info()["workers"].values()
         commands = [" ".join(process.info["cmdline"] or ()) for process in psutil.process_iter(["cmdline"])]
         assert any(f"--name {worker['name']} " in line for line in commands)
-        (job,) = SLURM.live_jobs("sweep-")
+        (job,) = queues.SLURM.live_jobs("sweep-")
         script = queues.run(["scontrol", "write", "batch_script", job.number, "-"])
         assert f"--tls-key {tls}/key.pem" in script
         assert not any(secret in text for text in (script, *commands))
@@ -356,14 +351,14 @@ def test_variables_of_a_shell_within_a_job_change_nothing(
     assert json.loads(sweep("status", cube, "--json").stdout)["complete"]
     assert "died at once" not in RunFolder(cube).log.read_text()
     of_worker = dict(line.partition("=")[::2] for line in environment.read_text().splitlines())
-    assert of_worker["SLURM_JOB_NAME"].startswith(job_prefix(RunFolder(cube)))
+    assert of_worker["SLURM_JOB_NAME"].startswith(queues.job_prefix(RunFolder(cube)))
     assert of_worker["SLURM_JOB_PARTITION"] == "main"
     assert of_worker.keys() & SHELL.keys() == set()
     for name, value in SHELL.items():
         monkeypatch.setenv(name, value)
     queues.run(["sbatch", "--hold", "--job-name=sweep-a-0", str(script)])
-    assert SLURM.cancel_all("sweep-a-") == 1
-    sweeping.wait_until(lambda: SLURM.live_jobs("sweep-a-") == [])
+    assert queues.SLURM.cancel_all("sweep-a-") == 1
+    sweeping.wait_until(lambda: queues.SLURM.live_jobs("sweep-a-") == [])
 
 
 # Only there it can be run: a folder that is empty elsewhere is the Python of these tests.
@@ -435,12 +430,12 @@ def test_a_head_ended_and_one_after_its_walltime(cluster_file: Path, tmp_path: P
         return json.loads(sweep("status", cube, "--json").stdout)
 
     def head_number() -> str:
-        return queues.run(["squeue", "--noheader", f"--name={head_name(run)}", "--format=%i"]).strip()
+        return queues.run(["squeue", "--noheader", f"--name={queues.head_name(run)}", "--format=%i"]).strip()
 
     code, stderr = detach()
     number = head_number()
     assert code == 0
-    assert f"the head is job {number} ({head_name(run)})" in stderr
+    assert f"the head is job {number} ({queues.head_name(run)})" in stderr
     sweeping.wait_until(lambda: (status()["run"] or {}).get("restarts"))
     code, stderr = detach()
     assert code == 1
@@ -464,7 +459,9 @@ def test_a_head_ended_and_one_after_its_walltime(cluster_file: Path, tmp_path: P
     code, stderr = detach()  # running, completing or pending
     assert code == 1
     assert f"its head is job {number} already: " in stderr
-    sweeping.wait_until(lambda: [job.state for job in SLURM.live_jobs(job_prefix(run))] == ["PENDING"])
+    sweeping.wait_until(
+        lambda: [job.state for job in queues.SLURM.live_jobs(queues.job_prefix(run))] == ["PENDING"]
+    )
     assert "queued again 1 time" in sweep("status", cube).stdout
     code, stderr = detach()
     assert code == 1
@@ -487,7 +484,7 @@ def test_only_the_job_of_a_head_is_its_own(tmp_path: Path, monkeypatch: pytest.M
     run = RunFolder(tmp_path / "a.zarr")
     monkeypatch.setenv("SLURM_RESTART_COUNT", "2")
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
-    monkeypatch.setenv("SLURM_JOB_NAME", head_name(run))
+    monkeypatch.setenv("SLURM_JOB_NAME", queues.head_name(run))
     assert HeadJob.current(run) is None
     monkeypatch.setenv("SLURM_JOB_ID", "5")
     assert HeadJob.current(run) == HeadJob(queues.SLURM, "5", 2)

@@ -18,7 +18,6 @@ from pydantic_core import PydanticCustomError
 from sweep_clustering.pipeline.cluster.profiles import load_profile
 from sweep_clustering.pipeline.jobs import keys
 from sweep_clustering.pipeline.jobs.cluster import job_script, lifetime
-from sweep_clustering.pipeline.jobs.keys import KnownQueue
 from sweep_clustering.pipeline.jobs.queues import job_prefix
 from sweep_clustering.pipeline.run.head import head_script
 from sweep_clustering.pipeline.submit.submission import job_problems
@@ -119,12 +118,12 @@ def test_the_reference_explains_our_keys_and_the_example_of_the_guide_is_one(tmp
     guide = (ROOT / "docs" / "guides" / "cluster.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"^<!-- cluster.yaml -->\n```yaml\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL)
     options = read(tmp_path, yaml.safe_dump(yaml.safe_load(example)["slurm"], default_flow_style=True)[1:-2])
-    assert isinstance(options, KnownQueue)
+    assert isinstance(options, keys.KnownQueue)
     assert options.cores == 2
     assert options.workers == 2
     assert options.walltime_seconds == 3600.0
     section = (ROOT / "docs" / "reference" / "profiles.md").read_text(encoding="utf-8")
-    assert {*KnownQueue.model_fields} - {"kind"} <= set(re.findall(r"`(\w+)`", section))
+    assert {*keys.KnownQueue.model_fields} - {"kind"} <= set(re.findall(r"`(\w+)`", section))
     assert all(f"`{system}`" in section or f"kind: {system}" in section for system in keys.CLASSES)
 
 
@@ -132,7 +131,7 @@ def test_the_example_of_the_guide_to_grid_engine_is_one(tmp_path: Path) -> None:
     guide = (ROOT / "docs" / "guides" / "grid-engine.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"^```yaml\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL)
     options = read(tmp_path, yaml.safe_dump(yaml.safe_load(example)["sge"], default_flow_style=True)[1:-2])
-    assert isinstance(options, KnownQueue)
+    assert isinstance(options, keys.KnownQueue)
     script = job_script(options, RunFolder(tmp_path / "a.zarr"))
     assert [line for line in script.splitlines() if line.startswith(("#$ -pe", "#$ -S", "#$ -l"))] == [
         "#$ -l mem_free=2G",

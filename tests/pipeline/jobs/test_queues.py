@@ -11,14 +11,6 @@ from pathlib import Path
 import pytest
 
 from sweep_clustering.pipeline.jobs import queues
-from sweep_clustering.pipeline.jobs.queues import (
-    SGE,
-    SLURM,
-    CommandFailed,
-    LiveJob,
-    used_queue,
-    walltime_seconds,
-)
 from sweep_clustering.pipeline.run.head import HeadJob
 from sweep_clustering.storage.runfolder.folder import GenerationFolder, HeadRecord, RunFolder, Submission
 
@@ -66,13 +58,13 @@ def count(calls: Path) -> int:
 def test_what_may_pass_is_tried_again(command: Command, body: str, says: str, calls: int) -> None:
     called, started = command("scontrol", body), time.monotonic()
     if says:
-        with pytest.raises(CommandFailed, match=says):
+        with pytest.raises(queues.CommandFailed, match=says):
             queues.run(["scontrol"], timeout=0.2, attempts=2)
     else:
         assert queues.run(["scontrol"]) == "fine\n"
     assert count(called) == calls
     assert time.monotonic() - started < 10
-    with pytest.raises(CommandFailed, match="No such file"):
+    with pytest.raises(queues.CommandFailed, match="No such file"):
         queues.run(["no-such-command-at-all"])
 
 
@@ -84,7 +76,7 @@ def test_a_head_that_ends_waits_for_no_queue(command: Command, monkeypatch: pyte
     monkeypatch.setattr(queues, "ending", threading.Event())
     threading.Timer(0.3, queues.ending.set).start()
     started = time.monotonic()
-    assert SLURM.cancel_all("sweep-a-") == SLURM.cancel_all("sweep-a-") == 0
+    assert queues.SLURM.cancel_all("sweep-a-") == queues.SLURM.cancel_all("sweep-a-") == 0
     assert count(calls) == 2
     assert time.monotonic() - started < 10
 
@@ -99,13 +91,13 @@ def test_all_own_live_jobs_but_one_are_cancelled(command: Command, caplog: pytes
     rows = [f"echo '{number}|sweep-a-{state}'" for number, state in enumerate(states, 1)]
     command("squeue", "; ".join((*rows, "echo '5|b|RUNNING|n1|0:01|'")))
     sent = command("scancel", "true")
-    jobs = SLURM.live_jobs("sweep-a-")
+    jobs = queues.SLURM.live_jobs("sweep-a-")
     assert [job.number for job in jobs] == ["1", "2", "4"]
-    assert jobs[1] == LiveJob("2", "sweep-a-0", "PENDING", "", "Resources")
-    assert SLURM.cancel_all("sweep-a-", keep="sweep-a-head") == 2
+    assert jobs[1] == queues.LiveJob("2", "sweep-a-0", "PENDING", "", "Resources")
+    assert queues.SLURM.cancel_all("sweep-a-", keep="sweep-a-head") == 2
     assert sent.read_text() == "2 4\n"
     command("squeue", REFUSED)
-    assert SLURM.cancel_all("sweep-a-") == 0
+    assert queues.SLURM.cancel_all("sweep-a-") == 0
     assert "jobs named sweep-a-... may be left in the queue" in caplog.text
 
 
@@ -114,9 +106,9 @@ def test_a_job_that_is_queued_again_is_live_while_its_node_is_cleaned(command: C
     rows = ("7|sweep-a-head|COMPLETING|n1|0:00|None", "8|sweep-a-0|COMPLETING|n1|1:10|None")
     rows += ("9|sweep-a-1|RUNNING|n1|0:05|None",)
     command("squeue", "; ".join(f"echo '{row}'" for row in rows))
-    job, second = SLURM.live_jobs("sweep-a-")
-    assert job == LiveJob("7", "sweep-a-head", "PENDING", "", "its node is being cleaned")
-    assert second == LiveJob("9", "sweep-a-1", "RUNNING", "n1", "")  # SLURM's word for no reason
+    job, second = queues.SLURM.live_jobs("sweep-a-")
+    assert job == queues.LiveJob("7", "sweep-a-head", "PENDING", "", "its node is being cleaned")
+    assert second == queues.LiveJob("9", "sweep-a-1", "RUNNING", "n1", "")  # SLURM's word for no reason
 
 
 HERE, OTHER = "echo '42|sweep-a-1|PENDING||0:00|None'", "echo '42|sweep-a-10|PENDING||0:00|None'"
@@ -136,10 +128,10 @@ def test_sbatch_is_repeated(command: Command, sbatch: str, squeue: str, number: 
     sent = command("sbatch", sbatch)
     command("squeue", squeue)
     if number.isdigit():
-        assert SLURM.submit("job.sh", "sweep-a-1") == number
+        assert queues.SLURM.submit("job.sh", "sweep-a-1") == number
     else:
-        with pytest.raises(CommandFailed, match=number):
-            SLURM.submit("job.sh", "sweep-a-1")
+        with pytest.raises(queues.CommandFailed, match=number):
+            queues.SLURM.submit("job.sh", "sweep-a-1")
     assert count(sent) == calls
 
 
@@ -150,8 +142,8 @@ def test_no_command_reads_the_variables_of_a_shell(command: Command, monkeypatch
         monkeypatch.setenv(name, "set")
     assert hidden <= set(queues.left_out())
     command("sbatch", "env >&2; exit 1")
-    with pytest.raises(CommandFailed) as failure:
-        SLURM.submit("job.sh", "sweep-a-1")
+    with pytest.raises(queues.CommandFailed) as failure:
+        queues.SLURM.submit("job.sh", "sweep-a-1")
     assert {name for name in hidden | visible if f" {name}=set" in str(failure.value)} == visible
 
 
@@ -161,8 +153,8 @@ def test_refusals_are_read_in_english(command: Command, monkeypatch: pytest.Monk
     monkeypatch.setenv("LANGUAGE", "de:en")
     command("sbatch", '[ "$LANGUAGE,$LC_ALL" = C,de_DE.UTF-8 ] && echo Connection refused >&2; exit 1')
     command("squeue", "true")
-    with pytest.raises(CommandFailed, match="Connection refused") as failure:
-        SLURM.submit("job.sh", "sweep-a-1")
+    with pytest.raises(queues.CommandFailed, match="Connection refused") as failure:
+        queues.SLURM.submit("job.sh", "sweep-a-1")
     assert failure.value.transient
 
 
@@ -170,25 +162,25 @@ def test_a_site_may_print_lines_of_its_own(command: Command) -> None:
     """Commands of many sites are scripts around those of the queue, which greet and warn."""
     hint = "echo 'Note: 3 nodes | maintenance on Monday'"
     command("sbatch", f"{hint}; echo '43;site'")
-    assert SLURM.submit("job.sh", "sweep-a-1") == "43"
+    assert queues.SLURM.submit("job.sh", "sweep-a-1") == "43"
     command("sbatch", hint)
-    with pytest.raises(CommandFailed, match="no number of a job in its output: Note: 3 nodes"):
-        SLURM.submit("job.sh", "sweep-a-1")
+    with pytest.raises(queues.CommandFailed, match="no number of a job in its output: Note: 3 nodes"):
+        queues.SLURM.submit("job.sh", "sweep-a-1")
     rows = (
         "7|sweep-a-0|RUNNING|gpu-a01|0:07|None",
         "8_[0-5%2]|an array of mine|PENDING||0:00|Resources",
         "9_3|a | b|RUNNING|gpu-a[01-03]|0:01|None",
     )
     command("squeue", "; ".join((hint, *(f"echo '{row}'" for row in rows))))
-    assert SLURM.live_jobs("sweep-a-") == [LiveJob("7", "sweep-a-0", "RUNNING", "gpu-a01", "")]
+    assert queues.SLURM.live_jobs("sweep-a-") == [queues.LiveJob("7", "sweep-a-0", "RUNNING", "gpu-a01", "")]
     command("scontrol", f"{hint}; echo 'JobId=7 JobState=CANCELLED ExitCode=0:15 NodeList=gpu-a01'")
     command("sacct", f"{hint}; echo 'CANCELLED by 12|0:0|gpu-a01'")
-    assert SLURM.end_of("7").end == "cancelled by an administrator (user number 12)"
+    assert queues.SLURM.end_of("7").end == "cancelled by an administrator (user number 12)"
     command("qstat", f"{hint}; echo '<?xml version=\"1.0\"?><job_info></job_info>'")
-    assert SGE.live_jobs("sweep-a-") == []
+    assert queues.SGE.live_jobs("sweep-a-") == []
     command("qstat", f"{hint}; exit 0")
-    with pytest.raises(CommandFailed, match="its output cannot be read"):
-        SGE.live_jobs("sweep-a-")
+    with pytest.raises(queues.CommandFailed, match="its output cannot be read"):
+        queues.SGE.live_jobs("sweep-a-")
 
 
 POLICY = "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"
@@ -222,7 +214,7 @@ def test_what_a_refusal_waits_for(refusal: str, words: str) -> None:
 
 
 def test_who_waits_at_the_terminal_is_told(command: Command, caplog: pytest.LogCaptureFixture) -> None:
-    patient = replace(SLURM, attempts=queues.PATIENT_ATTEMPTS)
+    patient = replace(queues.SLURM, attempts=queues.PATIENT_ATTEMPTS)
     command("squeue", f"[ $calls -ge 4 ] && true || {{ {BUSY}; }}")
     sent = command("sbatch", f"[ $calls -ge 6 ] && echo 43 || {{ {BUSY}; }}")
     assert patient.submit("job.sh", "sweep-a-1") == "43"
@@ -234,7 +226,7 @@ def test_who_waits_at_the_terminal_is_told(command: Command, caplog: pytest.LogC
     caplog.clear()
     # a command that may be impossible is tried less often
     sent = command("sbatch", "echo 'Requested node configuration is not available' >&2; exit 1")
-    with pytest.raises(CommandFailed, match="Requested node configuration"):
+    with pytest.raises(queues.CommandFailed, match="Requested node configuration"):
         patient.submit("job.sh", "sweep-a-1")
     assert count(sent) - 6 == queues.DOUBTFUL_ATTEMPTS
     assert caplog.messages[-1].endswith("attempt 5 of 5 follows in 0 s")
@@ -246,8 +238,8 @@ def test_a_queue_that_is_full_is_known_at_once(command: Command) -> None:
     sent = command("sbatch", f"echo '{full}' >&2; exec sleep 60")
     command("squeue", "true")
     started = time.monotonic()
-    with pytest.raises(CommandFailed, match=f"^{full}$"):
-        SLURM.submit("job.sh", "sweep-a-1")
+    with pytest.raises(queues.CommandFailed, match=f"^{full}$"):
+        queues.SLURM.submit("job.sh", "sweep-a-1")
     assert count(sent) == queues.ATTEMPTS
     assert time.monotonic() - started < 10
 
@@ -255,7 +247,7 @@ def test_a_queue_that_is_full_is_known_at_once(command: Command) -> None:
 def test_pauses_grow(monkeypatch: pytest.MonkeyPatch) -> None:
     pauses = list[float]()
     monkeypatch.setattr(queues.ending, "wait", pauses.append)
-    with pytest.raises(CommandFailed, match="Socket timed out"):
+    with pytest.raises(queues.CommandFailed, match="Socket timed out"):
         queues.run(["sh", "-c", BUSY], attempts=8)
     assert pauses == [2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0]
 
@@ -274,18 +266,18 @@ def test_why_a_job_ended(
 ) -> None:
     """SLURM counts a restart before it ends the job for it, on a lost node or for a job that comes first."""
     calls = command("scontrol", f"echo '{answer}'")
-    head = HeadJob(SLURM, "7", 1)
+    head = HeadJob(queues.SLURM, "7", 1)
     assert head.continues(signal.SIGTERM) is (again or out_of_time)
     assert head.continues(signal.SIGUSR1)
     assert not head.continues(signal.SIGINT)
-    assert SLURM.details("7").state == (answer[9:].split()[0] if "=" in answer else "")
+    assert queues.SLURM.details("7").state == (answer[9:].split()[0] if "=" in answer else "")
     run = RunFolder(tmp_path / "tiny.zarr")
     assert head.requeue(run)
     assert ("requeue 7" in calls.read_text()) is not again
     command("scontrol", "echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1")
     assert not head.continues(signal.SIGTERM)
     assert not head.requeue(run)
-    assert SLURM.details("7").state == ""
+    assert queues.SLURM.details("7").state == ""
 
 
 @pytest.mark.parametrize(
@@ -321,7 +313,7 @@ def test_how_a_job_ended(command: Command, scontrol: str, sacct: str, state: str
     disabled = "echo 'Slurm accounting storage is disabled' >&2; exit 1"
     command("scontrol", f"echo 'JobId=7 {scontrol} NodeList=n1'" if scontrol else forgotten)
     calls = command("sacct", f"echo '{sacct}'" if sacct else disabled)
-    details = SLURM.end_of("7")
+    details = queues.SLURM.end_of("7")
     assert details.state == state
     assert details.end == end
     assert details.node == ("n1" if state else "")
@@ -331,32 +323,32 @@ def test_how_a_job_ended(command: Command, scontrol: str, sacct: str, state: str
 def test_walltimes() -> None:
     seconds = {"30": 1800, "30:10": 1810, " 1:00:00 ": 3600, "2-00": 172_800, "1-02:30": 95_400}
     spans = {**seconds, "2-01:30:10": 178_210, "UNLIMITED": None, "1:": None}
-    assert {text: walltime_seconds("slurm", text) for text in spans} == spans
-    assert walltime_seconds("pbs", "01:00:00") == 3600
-    assert walltime_seconds("lsf", "00:30") is None
+    assert {text: queues.walltime_seconds("slurm", text) for text in spans} == spans
+    assert queues.walltime_seconds("pbs", "01:00:00") == 3600
+    assert queues.walltime_seconds("lsf", "00:30") is None
 
 
 def test_the_records_of_a_run_say_which_queue_it_uses(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other_queue = replace(SLURM, kind="other")
-    monkeypatch.setattr(queues, "QUEUES", {"slurm": SLURM, "other": other_queue})
+    other_queue = replace(queues.SLURM, kind="other")
+    monkeypatch.setattr(queues, "QUEUES", {"slurm": queues.SLURM, "other": other_queue})
     run = RunFolder(tmp_path / "tiny.zarr")
-    assert used_queue(run) is None
+    assert queues.used_queue(run) is None
     run.make()
     generations = [GenerationFolder(run, number) for number in (1, 2, 3)]
     for generation in generations:
         generation.path.mkdir()
     HeadRecord(spec="s", system="local", at=1.0).write(generations[0].head)
-    assert used_queue(run) is None
+    assert queues.used_queue(run) is None
     HeadRecord(spec="s", system="other", at=2.0).write(generations[1].head)
     HeadRecord(spec="s", system="local", at=3.0).write(generations[2].head)
-    assert used_queue(run) is other_queue  # its jobs may be left
+    assert queues.used_queue(run) is other_queue  # its jobs may be left
     Submission(system="slurm", job="1", host="here", at=4.0).write(run.submission)
-    assert used_queue(run) is SLURM
+    assert queues.used_queue(run) is queues.SLURM
     text = generations[1].head.read_text(encoding="utf-8").replace('"system": "other",', "")
     generations[2].head.write_text(text, encoding="utf-8")
     run.submission.unlink()
     generations[1].head.unlink()
     assert '"system"' not in text
-    assert used_queue(run) is SLURM  # a folder from before it was recorded
+    assert queues.used_queue(run) is queues.SLURM  # a folder from before it was recorded

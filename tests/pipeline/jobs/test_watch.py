@@ -17,23 +17,7 @@ import pytest
 
 from sweep_clustering.pipeline.jobs import cluster as module
 from sweep_clustering.pipeline.jobs import queues
-from sweep_clustering.pipeline.jobs.cluster import (
-    FIRST_PAUSE,
-    LONGEST_PAUSE,
-    LOST_SECONDS,
-    MOST_ABSENT,
-    SETTLED_SECONDS,
-    JobWatch,
-)
 from sweep_clustering.pipeline.jobs.keys import JobQueue
-from sweep_clustering.pipeline.jobs.queues import (
-    SLURM,
-    CommandFailed,
-    ComputeClusterError,
-    JobDetails,
-    LiveJob,
-    Queue,
-)
 from sweep_clustering.storage.runfolder.folder import GenerationFolder, JobList, RunFolder
 from sweep_clustering.sweeps.errors import present
 
@@ -64,7 +48,7 @@ class Site:
         refusal: str = "",
         **options: Any,
     ):
-        self.queue, self.ends, self.jobs = dict[str, LiveJob](), dict[str, str](), dict[str, Job]()
+        self.queue, self.ends, self.jobs = dict[str, queues.LiveJob](), dict[str, str](), dict[str, Job]()
         self.futures, self.cancelled = {"batch-1": None, "batch-2": None}, dict[str, str]()
         self.answers, self.refusal, self.dropped = True, refusal, list[str]()
         self.limit, self.node, self.job_cls = limit, "", SimpleNamespace(excluded=list[str]())
@@ -75,24 +59,24 @@ class Site:
         self.generation = generation
         profile = JobQueue(kind=kind, cores=1, memory=2**30, **options)
         self.cluster = client = cast(Any, self)  # it stands for both
-        self.watch = JobWatch(client, profile, name=NAME, generation=generation, n_jobs=n_jobs)
+        self.watch = module.JobWatch(client, profile, name=NAME, generation=generation, n_jobs=n_jobs)
         self.now = time.monotonic()
 
     # What the queue, the compute cluster and the client do.
 
     def add_job(self, number: str, state: str = "RUNNING", reason: str = "None", node: str = "") -> None:
-        self.queue[number] = LiveJob(number, f"{NAME}{number}", state, node, reason)
+        self.queue[number] = queues.LiveJob(number, f"{NAME}{number}", state, node, reason)
 
-    def live_jobs(self, prefix: str) -> list[LiveJob]:
+    def live_jobs(self, prefix: str) -> list[queues.LiveJob]:
         self.asked += 1
         if not self.answers:
-            raise CommandFailed(["squeue"], "timed out")
+            raise queues.CommandFailed(["squeue"], "timed out")
         return list(self.queue.values())
 
-    def end_of(self, number: str) -> JobDetails:
+    def end_of(self, number: str) -> queues.JobDetails:
         self.asked_for_ends += 1
         state = self.ends.get(number, "")
-        return JobDetails(state, end=ENDS.get(state, ""), node=self.node)
+        return queues.JobDetails(state, end=ENDS.get(state, ""), node=self.node)
 
     def submit(self, name: str) -> None:
         number = str(next(self._numbers))
@@ -104,7 +88,7 @@ class Site:
     def sync(self, function: Callable[..., Any], *arguments: Any) -> Any:
         return function(*arguments)
 
-    def job_workers(self) -> dict[str, tuple[Job, int]]:
+    def watched(self) -> dict[str, tuple[Job, int]]:
         return {name: (job, job.workers) for name, job in self.jobs.items()}
 
     def drop(self, names: list[str]) -> None:
@@ -141,7 +125,7 @@ class Site:
     def settle(self, number: int = 0) -> None:
         """Let the workers of a job come and stay long enough."""
         self.job(number).workers = 1
-        self.wait(SETTLED_SECONDS + 1)
+        self.wait(module.SETTLED_SECONDS + 1)
 
     def end_often(self, times: int, state: str = "FAILED") -> int:
         """End jobs before a worker comes, and return how many ended until the run was given up."""
@@ -181,8 +165,8 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCapt
 
     def make_site(**options: Any) -> Site:
         site = Site(generation, **options)
-        monkeypatch.setattr(Queue, "live_jobs", site.live_jobs)
-        monkeypatch.setattr(Queue, "end_of", site.end_of)
+        monkeypatch.setattr(queues.Queue, "live_jobs", site.live_jobs)
+        monkeypatch.setattr(queues.Queue, "end_of", site.end_of)
         return site
 
     return make_site
@@ -212,7 +196,7 @@ def test_many_lost_jobs_are_replaced_before_all_ends_are_known(make: MakeSite) -
         site = make(n_jobs=50)
         for number in range(50):
             site.job(number).workers = 1
-        site.wait(SETTLED_SECONDS + 1)
+        site.wait(module.SETTLED_SECONDS + 1)
         for number in range(50):
             site.end(number, state)
         site.wait(5)
@@ -228,7 +212,7 @@ def test_one_answer_without_the_job_says_nothing(make: MakeSite) -> None:
         site.job().workers = 0
         site.wait()
         site.add_job("1")  # it was on its way
-        site.wait(FIRST_PAUSE)
+        site.wait(module.FIRST_PAUSE)
         assert site.dropped == []
         assert site.job_list.jobs[0].state == "starting"
         site.job().workers = 1
@@ -238,7 +222,7 @@ def test_one_answer_without_the_job_says_nothing(make: MakeSite) -> None:
     site.end(state="COMPLETING")
     site.wait(5)
     assert site.job_list.lost == ()
-    assert site.asked < MOST_ABSENT
+    assert site.asked < module.MOST_ABSENT
     site.wait(1000, step=2)
     assert site.jobs_lost[0] == ("1", "died at once")
 
@@ -278,7 +262,7 @@ def test_jobs_that_die_at_once_end_the_run_with_the_end_of_a_log(make: MakeSite)
     assert first == "worker jobs die at once: 3 times in a row, and no worker is left"
     assert place == f"the end of {logs / 'dask-worker-3.err'}:"
     assert log_lines == [f"  line {number}" for number in range(25, 40)]
-    with pytest.raises(ComputeClusterError, match="die at once"):
+    with pytest.raises(queues.ComputeClusterError, match="die at once"):
         site.watch.wait_for_worker()
     site = make(failed_starts=1)
     assert site.end_often(9) == 1
@@ -301,7 +285,7 @@ def test_a_settled_worker_clears_the_count(make: MakeSite) -> None:
     site.end_often(1)
     assert not site.failure
     site.job().workers = 1
-    site.wait(SETTLED_SECONDS / 2)  # not for long enough
+    site.wait(module.SETTLED_SECONDS / 2)  # not for long enough
     site.end_often(2)
     assert "die at once" in site.failure
 
@@ -397,7 +381,7 @@ def test_a_queue_is_asked_less_and_less(make: MakeSite, caplog: pytest.LogCaptur
     site.wait(300, step=2)
     site.add_job("1", "PENDING", "Resources")
     site.wait(300, step=2)
-    assert site.asked <= 600 / LONGEST_PAUSE + 12
+    assert site.asked <= 600 / module.LONGEST_PAUSE + 12
     states = "2 pending (Priority)", "1 pending (Priority), 1 pending (Resources)"
     assert caplog.messages == [f"worker jobs without workers: {state}, 1 running (None)" for state in states]
     job_states = [job.state for job in site.job_list.jobs]
@@ -413,17 +397,17 @@ def test_a_queue_without_an_answer_charges_nobody(make: MakeSite, caplog: pytest
     assert site.failure == ""
     site.settle()
     site.job().workers = 0
-    site.wait(LOST_SECONDS - 5)
+    site.wait(module.LOST_SECONDS - 5)
     assert site.dropped == []
-    site.wait(LOST_SECONDS)
+    site.wait(module.LOST_SECONDS)
     assert site.dropped == [f"{NAME}0"]
     site = make(kind="pbs", failed_starts=2)  # a queue that is never asked
     site.job().workers = 1
     site.wait(2)
     site.job().workers = 0
-    site.wait(LOST_SECONDS)
+    site.wait(module.LOST_SECONDS)
     assert site.dropped == []
-    site.wait(LONGEST_PAUSE + 5)
+    site.wait(module.LONGEST_PAUSE + 5)
     assert site.dropped == [f"{NAME}0"]
     assert site.asked == 0
     assert site.jobs_lost == [("1", "died at once")]
@@ -460,7 +444,7 @@ def test_nodes_are_looked_up_for_jobs_with_workers(make: MakeSite) -> None:
 def test_a_node_on_which_jobs_die_is_excluded(
     make: MakeSite, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(queues.QUEUES, "slurm", dataclasses.replace(SLURM, count_nodes=lambda name: 5))
+    monkeypatch.setitem(queues.QUEUES, "slurm", dataclasses.replace(queues.SLURM, count_nodes=lambda name: 5))
     site = make(n_jobs=2, failed_starts=3)
     site.add_job("2", node="n2")
     site.settle(1)
@@ -480,7 +464,7 @@ def test_nodes_are_not_at_fault_where_everything_dies(
 ) -> None:
     for n_nodes, n_ends, excluded in ((500, 6, ["n1"]), (1, 3, []), (0, 3, [])):
         monkeypatch.setitem(
-            queues.QUEUES, "slurm", dataclasses.replace(SLURM, count_nodes=lambda name, n=n_nodes: n)
+            queues.QUEUES, "slurm", dataclasses.replace(queues.SLURM, count_nodes=lambda name, n=n_nodes: n)
         )
         site = make(failed_starts=3)
         n_died = 0
@@ -493,7 +477,7 @@ def test_nodes_are_not_at_fault_where_everything_dies(
 
 
 def test_a_worker_that_stays_clears_its_node(make: MakeSite, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(queues.QUEUES, "slurm", dataclasses.replace(SLURM, count_nodes=lambda name: 5))
+    monkeypatch.setitem(queues.QUEUES, "slurm", dataclasses.replace(queues.SLURM, count_nodes=lambda name: 5))
     site = make(failed_starts=10)
     site.node = "n1"
     for _ in range(2):
@@ -542,7 +526,7 @@ def test_the_thread_survives_a_silent_cluster(make: MakeSite, monkeypatch: pytes
 
     monkeypatch.setattr(site, "sync", sync)
     with site.watch as watch:
-        with pytest.raises(ComputeClusterError, match="start_timeout"):
+        with pytest.raises(queues.ComputeClusterError, match="start_timeout"):
             watch.wait_for_worker()
         assert failing.is_set()
         while len(site.cancelled) < 2:

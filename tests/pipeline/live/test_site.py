@@ -31,21 +31,6 @@ from sweep_clustering.kernels.scores import adjusted_rand, nmi
 from sweep_clustering.pipeline.common import VARIABLE
 from sweep_clustering.pipeline.live import site as module
 from sweep_clustering.pipeline.live.board import MOST_TILES, Board, Grid, Settled, scores_of_many
-from sweep_clustering.pipeline.live.site import (
-    LOOPBACK,
-    MOST_WORKERS,
-    PAGE,
-    STATE,
-    AtWork,
-    Feed,
-    Follower,
-    Pace,
-    Site,
-    State,
-    address_of,
-    page,
-    serving,
-)
 from sweep_clustering.pipeline.looks import METHOD_COLORS, mark
 from sweep_clustering.pipeline.monitor.status import read_status
 from sweep_clustering.pipeline.run.ledger import ATTEMPTS, Collector
@@ -74,7 +59,7 @@ from sweep_clustering.sweeps.words import BASELINES, MODEL_CODES
 
 
 def test_the_policy_lets_in_what_the_page_holds_and_no_more() -> None:
-    body, policy = page()
+    body, policy = module.page()
     rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
     closed = ("default-src", "base-uri", "form-action", "frame-ancestors")
     assert {rules[name] for name in closed} == {"'none'"}
@@ -118,11 +103,11 @@ def part(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @contextmanager
 def serve_cube(cube: Path) -> Iterator[str]:
-    with serving(cube) as server:
+    with module.serving(cube) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
         try:
-            yield address_of(server)[0]
+            yield module.address_of(server)[0]
         finally:
             server.shutdown()
             thread.join()
@@ -149,7 +134,7 @@ HERE = {"Host": "127.0.0.1:8787"}
 
 
 def test_who_is_answered(part: Path) -> None:
-    ours = Site(State(part, Follower(part)))
+    ours = module.Site(module.State(part, module.Follower(part)))
     for headers, statuses in (
         *(({"Host": host}, (200, 200)) for host in ("127.0.0.1:8787", "LOCALHOST:1", "[::1]:8787")),
         # A stranger's page whose name is made to lead here, after it was loaded, would read all of it.
@@ -160,7 +145,7 @@ def test_who_is_answered(part: Path) -> None:
             for mode, statuses in (("cors", (403, 403)), ("navigate", (200, 403)))  # a link may lead here
         ),
     ):
-        answers = [ours.answer(path, headers) for path in (PAGE, STATE)]
+        answers = [ours.answer(path, headers) for path in (module.PAGE, module.STATE)]
         assert tuple(answer.status for answer in answers) == statuses, headers
         for answer in (*answers, ours.answer("/sweep/other", HERE)):
             fields = {name.lower(): value for name, value in answer.headers.items()}
@@ -168,8 +153,8 @@ def test_who_is_answered(part: Path) -> None:
             assert fields["x-content-type-options"] == "nosniff"
             assert fields["x-frame-options"] == "DENY"
             assert fields["cache-control"] == "no-store"
-    tag = ours.answer(STATE, HERE, "older").headers["ETag"]
-    unchanged = ours.answer(STATE, HERE, tag.strip('"'))
+    tag = ours.answer(module.STATE, HERE, "older").headers["ETag"]
+    unchanged = ours.answer(module.STATE, HERE, tag.strip('"'))
     assert unchanged.status == 304
     assert unchanged.body == b""
     assert unchanged.headers["ETag"] == tag
@@ -186,24 +171,26 @@ def test_the_page_and_its_state_are_served_and_nothing_is_written(
     for folder in folders:
         folder.chmod(0o500)
     with serve_cube(cube) as address:
-        assert address.startswith(f"http://{LOOPBACK}:")
-        status, body = ask(address, STATE)
+        assert address.startswith(f"http://{module.LOOPBACK}:")
+        status, body = ask(address, module.STATE)
         assert status == 200
-        assert ask(address, PAGE)[0] == 200
+        assert ask(address, module.PAGE)[0] == 200
         assert ask(address, "/status")[0] == 404
         document = json.loads(body)
         assert document["head"]["status"]["total"] == read_status(cube).to_dict()["total"]
-        assert [ask(address, STATE, way)[0] for way in ("POST", "PUT", "DELETE", "OPTIONS")] == [501] * 4
+        assert [ask(address, module.STATE, way)[0] for way in ("POST", "PUT", "DELETE", "OPTIONS")] == [
+            501
+        ] * 4
         for folder in folders:
             folder.chmod(0o700)
         assert [files(folder) for folder in (cube, run)] == before
         os.rename(cube / "zarr.json", cube / "gone")
-        status, body = ask(address, STATE)
+        status, body = ask(address, module.STATE)
         assert status == 503
         assert b"tiny.zarr" in body
 
 
-GET = f"GET {STATE} HTTP/1.1\r\n".encode()
+GET = f"GET {module.STATE} HTTP/1.1\r\n".encode()
 LOCAL = b"Host: 127.0.0.1\r\n"
 ASKED: list[tuple[bytes, bytes]] = [
     (GET + LOCAL + b"\r\n", b"200"),
@@ -238,29 +225,29 @@ def test_whatever_is_asked_is_answered_and_costs_a_line_at_most(
             send(address, words, reset=True)
         port = int(address.split("/")[2].partition(":")[2])
         for _ in range(32):  # these connections stay silent
-            stack.enter_context(socket.create_connection((LOOPBACK, port))).sendall(GET)
-        assert ask(address, STATE)[0] == 200
+            stack.enter_context(socket.create_connection((module.LOOPBACK, port))).sendall(GET)
+        assert ask(address, module.STATE)[0] == 200
         assert caplog.text == ""
         assert capfd.readouterr() == ("", "")
-        monkeypatch.setattr(State, "document", lambda *_: {}["no\nsuch"])
+        monkeypatch.setattr(module.State, "document", lambda *_: {}["no\nsuch"])
         assert send(address, whole) == b""
         wait_until(lambda: "not answered" in caplog.text)
     assert len(caplog.text.splitlines()) == 1
 
 
 def test_bad_input_starts_no_server_and_a_proxy_is_named(part: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with serving(part) as server:
+    with module.serving(part) as server:
         port = server.server_address[1]
-        with pytest.raises(InputError, match="--port"), serving(part, port):
+        with pytest.raises(InputError, match="--port"), module.serving(part, port):
             pass
     for names in ("http://hub.example", "a b", "*", "hub.example:8000", "a,-b"):
         monkeypatch.setenv(VARIABLE, names)
-        with pytest.raises(InputError, match=VARIABLE), serving(part):
+        with pytest.raises(InputError, match=VARIABLE), module.serving(part):
             pass
     monkeypatch.setenv(VARIABLE, " Hub.example , [fe80::1]")
     hosts = ("hub.Example:443", "[fe80::1]", "x.hub.example")
     with serve_cube(part) as address:
-        assert [ask(address, PAGE, host=host)[0] for host in hosts] == [200, 200, 403]
+        assert [ask(address, module.PAGE, host=host)[0] for host in hosts] == [200, 200, 403]
 
 
 def test_a_cube_that_is_made_or_grown_is_shown_anew(
@@ -269,7 +256,7 @@ def test_a_cube_that_is_made_or_grown_is_shown_anew(
     monkeypatch.setattr(module, "SNAPSHOT_SECONDS", 0.0)
     grown = tmp_path / "other.zarr"
     RunFolder(grown).make()
-    documents = State(grown, Follower(grown))
+    documents = module.State(grown, module.Follower(grown))
     name, first = documents.document()
     assert json.loads(first)["head"]["status"]["datasets"] == []
     shutil.copytree(part, grown)
@@ -510,7 +497,7 @@ def test_counts_are_those_of_all_cells(seed: int) -> None:
 
 def test_scores_and_times_are_those_of_the_report(tiny_run: Path) -> None:
     cube = tiny_run / "tiny.zarr"
-    follower = Follower(cube)
+    follower = module.Follower(cube)
     *_, tiles, series = shown_parts(follower)
     scores = {
         (dataset, float(p or 0), model, m or 0): values_of_scores
@@ -566,7 +553,7 @@ class Run:
             failed=lambda record: append_failure(generation.failures, record),
             selection=Selection(),
         )
-        self.feed = Feed(self.cube)
+        self.feed = module.Feed(self.cube)
         self.collector.tell(self.feed)
         return iter(list(self.collector.left(GRID)))
 
@@ -589,10 +576,10 @@ def run(cube: Path) -> Iterator[Run]:
         yield Run(cube, stack)
 
 
-def shown_parts(feed: Feed | Follower) -> tuple[Any, ...]:
+def shown_parts(feed: module.Feed | module.Follower) -> tuple[Any, ...]:
     """Return all that the page has of a board; a tile's best cell is any of several equal ones."""
     feed.update()
-    while isinstance(feed, Follower) and feed.unread:
+    while isinstance(feed, module.Follower) and feed.unread:
         feed.update()
     board = feed.board
     board.advance()
@@ -615,7 +602,7 @@ def test_the_board_of_a_run_is_that_of_its_files(
     assert board[0][0].done == 2
     assert board[0][0].failed == 1
     assert board[0][0].left == 2
-    assert board == shown_parts(Follower(cube))
+    assert board == shown_parts(module.Follower(cube))
     run.solve(next(work))  # stays in the journal
     before = shown_parts(run.feed)
     work = run.start()  # earlier results are shown
@@ -633,7 +620,7 @@ def test_the_board_of_a_run_is_that_of_its_files(
     monkeypatch.setattr(module, "CREDIT", 1.0)
     final = shown_parts(run.feed)
     assert final[1:4] == (3, 0, 0)
-    assert final == shown_parts(Follower(cube))
+    assert final == shown_parts(module.Follower(cube))
     assert run.feed.unread == 0
 
 
@@ -659,8 +646,8 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SNAPSHOT_SECONDS", 0.0)
 
 
-def follow(cube: Path) -> Follower:
-    follower = Follower(cube)
+def follow(cube: Path) -> module.Follower:
+    follower = module.Follower(cube)
     follower.update()
     return follower
 
@@ -703,8 +690,8 @@ def test_cells_that_wait_in_the_journal_are_seen(cube: Path, at_once: None) -> N
 
 
 def test_differences_add_up_to_the_whole(cube: Path, at_once: None) -> None:
-    follower, store = Follower(cube), BlockStore(cube)
-    state = State(cube, follower)
+    follower, store = module.Follower(cube), BlockStore(cube)
+    state = module.State(cube, follower)
     name, first = state.document()
     states: list[dict[str, Any]] = [json.loads(first)]
     assert state.document(name) == (name, b"")
@@ -742,9 +729,9 @@ def test_numbers_and_words_are_those_of_status_and_failures_have_their_tile(
         progress = Progress(restarts=5, total=20, workers=3, left=60.0, at=time.time())
         progress.write(lease.generation.state, lease.files)
         RunFolder(cube).log.write_text("".join(f"line {n} {'x' * 500}\n" for n in range(30)))
-        busy: list[AtWork] = [(f"w{n}", "n", "", "a", float(-n)) for n in range(996)]
-        follower = Follower(cube)
-        state = State(cube, follower, lambda: (1000, busy))
+        busy: list[module.AtWork] = [(f"w{n}", "n", "", "a", float(-n)) for n in range(996)]
+        follower = module.Follower(cube)
+        state = module.State(cube, follower, lambda: (1000, busy))
         for attempt, unit in product((1, 2), (cell, gone)):
             facts = {"cell": str(unit), "cause": f"because {attempt}", "attempt": attempt}
             record = FailureRecord(
@@ -765,7 +752,7 @@ def test_numbers_and_words_are_those_of_status_and_failures_have_their_tile(
     workers = head_state["crew"]
     assert workers["connected"] == 1000
     assert workers["busy"] == 996
-    assert len(workers["rows"]) == MOST_WORKERS
+    assert len(workers["rows"]) == module.MOST_WORKERS
     assert workers["rows"][0] == ["w995", "n", "", "a", -995.0]  # the first row began first
     for key in ("at", "left"):  # these change from second to second
         del expected["run"][key]
@@ -777,20 +764,20 @@ def test_numbers_and_words_are_those_of_status_and_failures_have_their_tile(
 
 
 def test_files_are_not_looked_at_all_the_time(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    follower = Follower(cube)
+    follower = module.Follower(cube)
     monkeypatch.setattr(module, "SNAPSHOT_SECONDS", 1000.0)
     monkeypatch.setattr(follower, "_replay", Mock())
     for _ in range(5):
         follower.update()
     monkeypatch.setattr(follower, "update", Mock())
-    state = State(cube, follower)
+    state = module.State(cube, follower)
     assert len({state.document() for _ in range(10)}) == 1
     assert follower._replay.call_count == 1  # type: ignore[attr-defined]
     assert follower.update.call_count == 1  # type: ignore[attr-defined]
 
 
 def test_the_pace_is_that_of_the_last_minutes() -> None:
-    pace, at_work = Pace(), Progress(restarts=0, total=10**6, workers=1, left=1.0, at=0.0)
+    pace, at_work = module.Pace(), Progress(restarts=0, total=10**6, workers=1, left=1.0, at=0.0)
     assert pace.to_dict() == {"per_second": None, "seconds": 0, "steps": []}
     for at in (begin + later for begin in range(0, 2000, 10) for later in (0, 1)):  # 1: too soon after
         pace.note(at_work.model_copy(update={"at": float(at), "restarts": 4 * at}))

@@ -15,18 +15,10 @@ from processes.commandline import sweep
 from processes.sweeping import write_spec
 
 from sweep_clustering.pipeline.jobs import queues
-from sweep_clustering.pipeline.jobs.queues import CommandFailed, LiveJob, head_name, job_prefix
 from sweep_clustering.pipeline.monitor import cancel as cancelling
 from sweep_clustering.pipeline.monitor.cancel import CannotCancel, cancel
 from sweep_clustering.pipeline.monitor.status import read_run_state
-from sweep_clustering.storage.runfolder.folder import (
-    ENDED,
-    REQUEUED,
-    HeadRecord,
-    RunFolder,
-    StopRequest,
-    Submission,
-)
+from sweep_clustering.storage.runfolder import folder as module
 from sweep_clustering.storage.runfolder.lease import Cancelled, Lease
 
 
@@ -35,7 +27,7 @@ def foreign_lease(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[L
     """Yield a lease whose holder seems to be on another machine, so that only heartbeats show it."""
     monkeypatch.setattr("sweep_clustering.storage.runfolder.lease.BEAT_EVERY", 0.05)
     with Lease.acquire(tmp_path / "tiny.zarr") as lease:
-        file = RunFolder(lease.cube).lease(lease.number)
+        file = module.RunFolder(lease.cube).lease(lease.number)
         record = json.loads(file.read_text())
         record["process"] |= {"host": "far", "boot_id": "another"}
         file.write_text(json.dumps(record))
@@ -55,8 +47,8 @@ def test_a_holder_elsewhere_is_asked_and_waited_for(foreign_lease: Lease) -> Non
         foreign_lease.holder.process.host, "far"
     )
     # left for every head (tests/trials/test_partitions.py has some that obey), until a submit takes it back
-    run, folder = RunFolder(foreign_lease.cube), foreign_lease.cube.parent
-    assert StopRequest.read(run.stop) is not None
+    run, folder = module.RunFolder(foreign_lease.cube), foreign_lease.cube.parent
+    assert module.StopRequest.read(run.stop) is not None
     with Lease.acquire(foreign_lease.cube) as lease, pytest.raises(Cancelled):
         lease.check()
     line = ("submit", write_spec(folder), "--workers", 0, "--results", folder)
@@ -84,14 +76,14 @@ class Queue:
     """Jobs of a user; those that are cancelled leave, maybe not at once."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
-        self.jobs = [LiveJob(str(10 + n), name, "PENDING", "", "None") for n, name in enumerate(names)]
+        self.jobs = [queues.LiveJob(str(10 + n), name, "PENDING", "", "None") for n, name in enumerate(names)]
         self.cancelled, self.needed = Counter[str](), 1
         monkeypatch.setattr("shutil.which", lambda name: name)
         monkeypatch.setattr(queues.Queue, "live_jobs", self.live)
         monkeypatch.setattr(queues.Queue, "cancel", self.cancel)
         monkeypatch.setattr(cancelling, "POLL_SECONDS", 0.0)
 
-    def live(self, prefix: str) -> list[LiveJob]:
+    def live(self, prefix: str) -> list[queues.LiveJob]:
         return [job for job in self.jobs if job.name.startswith(prefix)]
 
     def cancel(self, numbers: Iterable[str]) -> None:
@@ -103,19 +95,19 @@ def test_a_head_that_waits_and_worker_jobs_are_ended_or_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cube, messages = tmp_path / "tiny.zarr", list[str]()
-    run = RunFolder(cube)
+    run = module.RunFolder(cube)
     run.make()
-    Submission(system="slurm", job="10", host="here", at=90.0).write(run.submission)
+    module.Submission(system="slurm", job="10", host="here", at=90.0).write(run.submission)
     monkeypatch.setattr("shutil.which", lambda name: None)
     with pytest.raises(CannotCancel, match="no squeue here: cancel it elsewhere"):
         cancel(cube, print)
     monkeypatch.setattr("shutil.which", lambda name: name)
-    monkeypatch.setattr(queues.Queue, "live_jobs", Mock(side_effect=CommandFailed(["squeue"], "-")))
+    monkeypatch.setattr(queues.Queue, "live_jobs", Mock(side_effect=queues.CommandFailed(["squeue"], "-")))
     with pytest.raises(CannotCancel, match="nothing was cancelled, the queue does not answer: squeue"):
         cancel(cube, print)
     assert read_run_state(cube).waiting == "10"
-    HeadRecord(spec="s", job="10", state=REQUEUED, at=100.0).write(next_generation(cube).head)
-    queue = Queue(monkeypatch, head_name(run), "another job")
+    module.HeadRecord(spec="s", job="10", state=module.REQUEUED, at=100.0).write(next_generation(cube).head)
+    queue = Queue(monkeypatch, queues.head_name(run), "another job")
     cancel(cube, messages.append)
     cancel(cube, list[str]().append)  # it has left the queue
     assert queue.cancelled == {"10": 1}
@@ -126,12 +118,12 @@ def test_a_head_that_waits_and_worker_jobs_are_ended_or_named(
     ]
     assert read_run_state(cube).over
     assert not run.submission.exists()
-    record = HeadRecord.read(run.last_run.head)
+    record = module.HeadRecord.read(run.last_run.head)
     assert record is not None
-    assert record.state == ENDED
+    assert record.state == module.ENDED
     assert record.how == "cancelled"
     run.job_logs.mkdir()  # there is such a folder where worker jobs have been
-    prefix = job_prefix(run)
+    prefix = queues.job_prefix(run)
     queue = Queue(monkeypatch, f"{prefix}0b1c-0", f"{prefix}0b1c-1", "another job")
     with monkeypatch.context() as patched:
         patched.setattr(cancelling, "END_SECONDS", 0.0)

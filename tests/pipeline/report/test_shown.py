@@ -28,7 +28,6 @@ from sweep_clustering.pipeline.report import compare, effort, scores, variants, 
 from sweep_clustering.pipeline.report.cell import CellFigure, draw_matrix
 from sweep_clustering.pipeline.report.elements import Content, Part, Table
 from sweep_clustering.pipeline.report.figures import house_style
-from sweep_clustering.pipeline.report.write import render
 from sweep_clustering.pipeline.scoring.pairs import compared_searches
 from sweep_clustering.pipeline.scoring.tables import cell_table, summary_table, written_counts
 from sweep_clustering.storage.cube.growth import open_cube
@@ -383,7 +382,7 @@ def terminal_lines() -> Iterator[str]:
             yield from effort.state(view)
             yield from (line.replace(folder, "FOLDER") for line in section_words(effort.head(view)))
             declared = (section for section in write.sections(view) if section.n_in_text is not None)
-            text = render(view, write.write_figures(Path(folder), declared, ()))
+            text = write.render(view, write.write_figures(Path(folder), declared, ()))
             yield from narrow_lines(iter(text.replace(folder, "FOLDER").splitlines()), 100)
             for name in ("iris", "thyroid"):
                 status = zarr.open_array(cube / name / "status", mode="r+")

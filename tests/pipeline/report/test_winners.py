@@ -16,7 +16,6 @@ from sweep_clustering.pipeline.looks import DESIGN_LOOKS
 from sweep_clustering.pipeline.report import figures, variants, winners, write
 from sweep_clustering.pipeline.report.cell import match
 from sweep_clustering.pipeline.report.elements import Part, Section
-from sweep_clustering.pipeline.report.figures import house_style, short
 from sweep_clustering.pipeline.scoring.pairs import compared_searches, design_scores
 from sweep_clustering.pipeline.scoring.ranking import rank
 from sweep_clustering.sweeps.words import DESIGNS, MODEL_CODES
@@ -101,7 +100,7 @@ def test_no_name_is_cut_off_or_stands_on_another(n_models: int, n_datasets: int)
         rows.append(cell(f"d{number}", model, level, p=0.9, cpu_seconds=10**level))
     cells = table(rows)
     ranking = rank(cells, "nmi")
-    with house_style():
+    with figures.house_style():
         for figure in (
             winners.draw_ranks(ranking),
             winners.draw_costs(winners.cost_table(ranking, cells), "nmi"),
@@ -169,31 +168,31 @@ def draw_standing(*names: str) -> winners.Figure:
 
 def test_names_that_are_shortened_keep_both_ends_and_stay_unique() -> None:
     names = [LONG, BEGINNING, MIDDLE, END, LONG[:30] + "u" + LONG[31:]]
-    with house_style(names):
-        texts = [short(name) for name in names]
+    with figures.house_style(names):
+        texts = [figures.short(name) for name in names]
     assert len(set(texts)) == len(names)
     assert max(map(len, texts)) == figures.LONGEST_NAME
     assert texts[1].startswith("b")
     assert texts[3].endswith("e")
-    assert short("iris") == "iris"
+    assert figures.short("iris") == "iris"
     # there is nothing to number without the others
-    assert "·" not in short(MIDDLE)
+    assert "·" not in figures.short(MIDDLE)
 
 
 def test_chinese_letters_are_as_wide_as_two() -> None:
-    assert short("数" * 11) == "数" * 11
-    assert short("数" * 60) == "数" * 7 + "…" + "数" * 3
+    assert figures.short("数" * 11) == "数" * 11
+    assert figures.short("数" * 60) == "数" * 7 + "…" + "数" * 3
 
 
 def test_no_name_is_cut_off_in_a_figure() -> None:
     names = [LONG, MIDDLE, "数" * 60, "$x_1$ and $y^2$"]
-    with house_style(names):
+    with figures.house_style(names):
         figure = draw_standing(*names)
         figures.give_fonts(figure)
         with (
             pytest.warns(UserWarning, match="missing from font")
             if figures.give_fonts(figure)
-            else house_style()
+            else figures.house_style()
         ):
             figure.draw_without_rendering()
     whole = figure.bbox.padded(1)
@@ -216,7 +215,7 @@ def other_letter() -> tuple[str, str]:
 
 def test_letters_that_the_usual_font_lacks_are_written_with_one_that_has_them(tmp_path: Path) -> None:
     letter, _ = other_letter()
-    with house_style():
+    with figures.house_style():
         # a warning that a glyph is missing would be an error
         picture = figures.save(draw_standing("iris", letter), tmp_path, "standing", "", figures.SUFFIXES)
     assert picture.without_font == frozenset()
@@ -228,7 +227,7 @@ def test_a_name_that_no_font_can_write_is_named_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     name = f"no{NOBODYS}body"
-    with house_style():
+    with figures.house_style():
         figure = draw_standing("iris", name)
         parts: list[Part] = [("standing", figure, "Points.")]
         chapters = write.write_figures(tmp_path, [Section("one", "One", parts)])
@@ -240,7 +239,7 @@ def test_a_name_that_no_font_can_write_is_named_once(
 
 def test_names_are_no_mathematics_and_no_markup(tmp_path: Path) -> None:
     names = ("$x_1$", "a<b & c>d", "مجموعة")
-    with house_style():
+    with figures.house_style():
         picture = figures.save(draw_standing(*names), tmp_path, "standing", "", figures.SUFFIXES)
     svg = (tmp_path / "standing.svg").read_text(encoding="utf-8")
     for text in ("$x_1$", "a&lt;b &amp; c&gt;d", "مجموعة"):

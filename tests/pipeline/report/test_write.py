@@ -23,9 +23,7 @@ from sweep_clustering.pipeline.report import cell as cell_room
 from sweep_clustering.pipeline.report import compare as compare_room
 from sweep_clustering.pipeline.report import effort, elements, scores, write
 from sweep_clustering.pipeline.report.cell import CellFigure, choose_cell, draw_matrix, named_cell, read_cell
-from sweep_clustering.pipeline.report.elements import spreadsheet
 from sweep_clustering.pipeline.report.figures import house_style, save
-from sweep_clustering.pipeline.report.write import write_export, write_report, write_rows
 from sweep_clustering.pipeline.scoring.ranking import rank_published
 from sweep_clustering.pipeline.scoring.scores import score_datasets
 from sweep_clustering.pipeline.scoring.tables import cell_table, row_cell, summary_table
@@ -45,7 +43,7 @@ def test_somebody_else_sees_a_page_without_true_labels_and_without_the_run(
     monkeypatch.setattr("sweep_clustering.pipeline.report.write.read_failures", refuse)
     monkeypatch.setattr("sweep_clustering.pipeline.report.write.read_lease", refuse)
     plan = toy.plan("own", has_labels=False, replicates=1, replicate_chunk=1)
-    report = write_report(make(tmp_path, plan), tmp_path / "out")
+    report = write.write_report(make(tmp_path, plan), tmp_path / "out")
     figures = {file.stem for file in report.files if file.parent.name == "figures"}
     assert figures == {"agreement", "cell-unsupervised", "cell-annotated", "gaps", "restarts", "seconds"}
 
@@ -60,9 +58,9 @@ def test_every_bad_input_is_said_at_once_with_exit_code_2(tmp_path: Path) -> Non
     for words in ("a folder to write to", "one column 'metric'", "did you mean 'iris'?"):
         assert words in result.stderr
     with pytest.raises(InputError, match="found a file, expected a folder"):
-        write_report(cube, table / "below")
+        write.write_report(cube, table / "below")
     with pytest.raises(InputError):
-        write_report(tmp_path / "none.zarr", tmp_path / "out")
+        write.write_report(tmp_path / "none.zarr", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -381,7 +379,7 @@ def read(path: Path) -> pd.DataFrame:
 @pytest.mark.parametrize("how", ["csv", "parquet"])
 def test_tables_are_those_of_the_cube(how: str, cube: Path, tmp_path: Path) -> None:
     tree, plans = open_cube(cube), read_manifest(cube).plans
-    paths = write_export(cube, tmp_path / "out", how)
+    paths = write.write_export(cube, tmp_path / "out", how)
     assert sorted(paths) == sorted((tmp_path / "out").iterdir())
     names = ("cells", "summary", *(f"labels-{name}" for name in plans))
     assert [path.name for path in paths] == [f"{name}.{how}" for name in names]
@@ -403,7 +401,7 @@ def test_tables_are_those_of_the_cube(how: str, cube: Path, tmp_path: Path) -> N
 
 def test_grids_open_without_this_package(cube: Path, tmp_path: Path) -> None:
     tree, plans = open_cube(cube), read_manifest(cube).plans
-    write_export(cube, tmp_path / "out", "netcdf")
+    write.write_export(cube, tmp_path / "out", "netcdf")
     for name in plans:
         for path, expected in score_datasets(tree, name).items():
             file = tmp_path / "out" / f"{path.replace('/', '-')}.nc"
@@ -424,7 +422,7 @@ def test_nothing_is_overwritten_unasked(cube: Path, tmp_path: Path) -> None:
         (file, "csv", "found a file, expected a folder to write to"),
     ):
         with pytest.raises(InputError, match=message):
-            write_export(cube, folder, how)
+            write.write_export(cube, folder, how)
     assert (out / "cells.csv").read_text() == file.read_text() == "mine"
     result = sweep("export", cube, "--out", out, "--force")
     assert result.exit_code == 0, result.output
@@ -443,7 +441,7 @@ def test_parts_with_and_without_a_name_are_one_table(tmp_path: Path) -> None:
         pd.DataFrame({"design": "active", "search": "quick", "label": [0, 1]}, dtype=object),
     ]
     for kind in ("csv", "parquet"):
-        write_rows(tmp_path / f"labels.{kind}", iter(parts))
+        write.write_rows(tmp_path / f"labels.{kind}", iter(parts))
         rows = read(tmp_path / f"labels.{kind}")
         assert rows[["design", "search"]].isna().all(axis=1).tolist() == [True, True, False, False]
         assert rows["search"][2:].tolist() == ["quick", "quick"]
@@ -451,6 +449,6 @@ def test_parts_with_and_without_a_name_are_one_table(tmp_path: Path) -> None:
 
 def test_texts_are_no_formulas() -> None:
     table = pd.DataFrame({"sample": ["=1+2", "-3", "@x", "a\x1b[2J", "b"], "p": [-0.5, 1, 2, 3, 4]})
-    rows = pd.read_csv(io.StringIO(spreadsheet(table).to_csv(index=False)), dtype=str)
+    rows = pd.read_csv(io.StringIO(elements.spreadsheet(table).to_csv(index=False)), dtype=str)
     assert rows["sample"].tolist() == ["'=1+2", "-3", "'@x", "a [2J", "b"]
     assert rows["p"].tolist() == ["-0.5", "1.0", "2.0", "3.0", "4.0"]

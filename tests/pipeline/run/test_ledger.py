@@ -17,7 +17,7 @@ from cubes.writer import next_generation
 from sweep_clustering.pipeline.run import ledger
 from sweep_clustering.pipeline.run.request import Selection
 from sweep_clustering.pipeline.work.merge import Mismatch
-from sweep_clustering.pipeline.work.records import Answered, Asking, Failed, Science, Solved, Span
+from sweep_clustering.pipeline.work.records import Answered, Asking, Failed, Science, Solved, Span, to_record
 from sweep_clustering.pipeline.work.timing import Key, Times, Timing
 from sweep_clustering.storage.cube.blocks import BlockStore
 from sweep_clustering.storage.cube.growth import create
@@ -347,6 +347,6 @@ def test_only_what_is_wanted_is_asked(start: Start) -> None:
     assert runnable(collector) == [cell]
     assert collector.paths.needed() == {ONE: 7, TWO: 7}, "cells of other runs need them"
     # a journal that lacks the beginning is damaged
-    collector._journal.append(*ledger.to_record([make_answered(ONE, 2, 4)]))
+    collector._journal.append(*to_record([make_answered(ONE, 2, 4)]))
     with pytest.raises(JournalDamaged, match=r"answers of a/p=0.9/design=active/replicate=0 from 2 on"):
         start(plan=ASKING_PLAN)

@@ -11,7 +11,6 @@ from processes import slurm_site, sweeping
 from processes.commandline import sweep
 
 from sweep_clustering.pipeline.run import signals
-from sweep_clustering.pipeline.run.signals import Notices
 from sweep_clustering.storage.runfolder.folder import RunFolder
 
 Heard = Callable[[], list[dict[str, Any]]]
@@ -50,7 +49,7 @@ def test_an_end_is_one_notice_and_a_head_that_resumes_is_none(
     run: RunFolder, command: list[str], messages_heard: Heard
 ) -> None:
     for event in ("", "finished"):
-        with Notices(command, run) as hearer:
+        with signals.Notices(command, run) as hearer:
             hearer.begin(is_resumed=False)
             hearer.event, hearer.how = event, "finished\nwith more lines"
     (document,) = messages_heard()
@@ -58,15 +57,15 @@ def test_an_end_is_one_notice_and_a_head_that_resumes_is_none(
     assert document["text"] == "tiny: finished"
     assert document["how"] == "finished\nwith more lines"
     assert document["status"]["cube"] == str(run.cube)
-    with Notices(command, run):
+    with signals.Notices(command, run):
         pass  # another head held the lease: this was no run
-    with Notices(None, run) as hearer:
+    with signals.Notices(None, run) as hearer:
         hearer.begin(is_resumed=False)
     assert len(messages_heard()) == 1
 
 
 def test_an_error_without_text_is_a_notice(run: RunFolder, command: list[str], messages_heard: Heard) -> None:
-    with Notices(command, run) as hearer:
+    with signals.Notices(command, run) as hearer:
         hearer.begin(is_resumed=False)
         hearer.how = str(OSError())
     assert [document["text"] for document in messages_heard()] == ["tiny: failed"]
@@ -78,13 +77,13 @@ def test_a_long_wait_is_one_notice_until_a_worker_comes(
     def wait_for(count: int) -> None:
         sweeping.wait_until(lambda: len(messages_heard()) == count, seconds=20)
 
-    with Notices(command, run) as hearer:
+    with signals.Notices(command, run) as hearer:
         time.sleep(0.3)  # for the lease
         assert messages_heard() == []
         hearer.begin(is_resumed=False)
         wait_for(1)
         hearer.event = ""
-    with Notices(command, run) as hearer:
+    with signals.Notices(command, run) as hearer:
         hearer.begin(is_resumed=True)
         time.sleep(0.3)
         assert len(messages_heard()) == 1
@@ -93,7 +92,7 @@ def test_a_long_wait_is_one_notice_until_a_worker_comes(
         hearer.connected = int
         wait_for(2)
         hearer.event = ""
-    with Notices(command, run) as hearer:
+    with signals.Notices(command, run) as hearer:
         hearer.begin(is_resumed=False)  # a user submitted again
         wait_for(3)
     assert [document["event"] for document in messages_heard()] == ["waiting", "waiting", "waiting", "failed"]
@@ -114,7 +113,7 @@ def test_a_command_that_fails_or_hangs_is_logged_once(
 ) -> None:
     monkeypatch.setattr(signals, "LIMIT", 0.5)
     began = time.monotonic()
-    with Notices(words, run) as hearer:
+    with signals.Notices(words, run) as hearer:
         hearer.begin(is_resumed=False)
     assert time.monotonic() - began < 10
     (line,) = run.log.read_text().splitlines()

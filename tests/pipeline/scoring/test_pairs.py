@@ -9,17 +9,6 @@ from designed import Score, designed_cells, written_m
 from searched import SEARCHES, other_shapes, search_draws
 
 from sweep_clustering.pipeline.scoring import pairs as room
-from sweep_clustering.pipeline.scoring.pairs import (
-    ALL,
-    COSTS,
-    compared_searches,
-    design_scores,
-    difference_table,
-    pair,
-    ratio,
-    reached,
-    total_table,
-)
 from sweep_clustering.pipeline.scoring.ranking import MEAN
 from sweep_clustering.pipeline.scoring.tables import MIXTURES, REDRAWS
 from sweep_clustering.sweeps.file.search import Search
@@ -43,8 +32,8 @@ def pairs_of(b: list[float], a: float = 0.2, score: str = "nmi", **places: objec
 def test_differences_are_paired_cell_by_cell() -> None:
     first, second = ((0.1, 0), (0.5, 1), (0.9, 2)), ((0.9, 2), (0.4, 0), (0.6, 1))
     sides = [cells(*({"nmi": nmi, "replicate": k} for nmi, k in side)) for side in (first, second)]
-    pairs, unpaired = pair(*sides, ["nmi"])
-    (row,) = difference_table(pairs).itertuples()
+    pairs, unpaired = room.pair(*sides, ["nmi"])
+    (row,) = room.difference_table(pairs).itertuples()
     differences = np.array([0.3, 0.1, 0.0])
     assert row.n_cells == 3
     assert row.n == 3
@@ -60,12 +49,12 @@ def test_differences_are_paired_cell_by_cell() -> None:
     assert row.mean_b == pytest.approx(1.9 / 3)
     # less divergence wins, and rounding does not
     pairs = pairs_of([0.5, 0.6, 2.0, 1.0 + 1e-12], 1.0, "goldberger_kl")
-    (row,) = difference_table(pairs).itertuples()
+    (row,) = room.difference_table(pairs).itertuples()
     assert row.wins_b == 0.5
     assert row.wins_a == 0.25
     assert row.ties == 0.25
     # a score that one of two lacks is counted and left out
-    (row,) = total_table(pairs_of([0.7, np.nan])).itertuples()
+    (row,) = room.total_table(pairs_of([0.7, np.nan])).itertuples()
     assert row.n_cells == 1
     assert row.n_missing == 1
     assert row.n == 1
@@ -74,7 +63,7 @@ def test_differences_are_paired_cell_by_cell() -> None:
     assert row.difference == pytest.approx(0.5)
     # redraws of a mixture are one unit: by hand, 0.1 and 0.3 on average have an error of 0.1
     pairs = pairs_of([0.2, 0.4, 0.5, 0.5], mixture=[0, 0, 1, 1], replicate=[0, 1, 0, 1])
-    (row,) = difference_table(pairs).itertuples()
+    (row,) = room.difference_table(pairs).itertuples()
     assert row.n_cells == 4
     assert row.n == 2
     assert row.unit == MIXTURES
@@ -87,7 +76,7 @@ def test_differences_are_paired_cell_by_cell() -> None:
 def test_cells_without_a_partner_are_named_with_the_reason() -> None:
     a = cells({}, {"m": 20}, {"m": 30, "status": "failed"}, {"m": 40}, {"dataset": "wine"}, BASELINE)
     b = cells(BASELINE, {}, {"m": 30}, {"m": 40, "status": "pending"}, {"dataset": "ecoli", "mixture": 3})
-    pairs, unpaired = pair(a, b, ["nmi"])
+    pairs, unpaired = room.pair(a, b, ["nmi"])
     assert len(pairs) == 2
     assert unpaired.set_index("cell")["why"].to_dict() == {
         "iris/p=0.9/m=20/replicate=0/posterior": "only in A",
@@ -107,7 +96,7 @@ def test_cells_of_a_cube_that_names_no_design_or_search_pair_with_those_of_their
     extra = {"design": "active", "search": "long", "m": 20}
     for swap in (1, -1):
         sides = (cells(*in_search, alone), cells(*named, alone, extra))[::swap]
-        pairs, unpaired = pair(*sides, ["nmi"], ("long", "long"))
+        pairs, unpaired = room.pair(*sides, ["nmi"], ("long", "long"))
         assert len(pairs) == 5
         only = "only in B" if swap == 1 else "only in A"
         name = "iris/p=0.9/m=20/design=active/replicate=0/search=long/posterior"
@@ -118,7 +107,7 @@ def test_in_all_each_data_set_counts_alike_with_the_error_of_its_draws() -> None
     """By hand, two redraws (each a mean over m) give 0.2 ± 0.1, and two mixtures give 0.4 ± 0.3."""
     redrawn = pairs_of([0.1, 0.3, 0.3, 0.5], 0.1, m=[10, 10, 20, 20], replicate=[0, 1, 0, 1])
     drawn = pairs_of([0.2, 0.8], 0.1, dataset="mix", mixture=[0, 1], replicate=0)
-    (row,) = total_table(pd.concat([redrawn, drawn], ignore_index=True)).itertuples()
+    (row,) = room.total_table(pd.concat([redrawn, drawn], ignore_index=True)).itertuples()
     assert row.n_datasets == 2
     assert row.n_cells == 6
     assert row.n == 4
@@ -127,8 +116,8 @@ def test_in_all_each_data_set_counts_alike_with_the_error_of_its_draws() -> None
     assert row.se == pytest.approx(np.sqrt(0.1**2 + 0.3**2) / 2)
     # a data set that nothing draws again has no error
     pairs = pairs_of([0.7, 0.7], **BASELINE | {"dataset": ["iris", "wine"]})
-    assert difference_table(pairs)["se"].isna().all()
-    (row,) = total_table(pairs).itertuples()
+    assert room.difference_table(pairs)["se"].isna().all()
+    (row,) = room.total_table(pairs).itertuples()
     assert row.n_datasets == 2
     assert row.n_cells == 2
     assert pd.isna([row.se, row.unit]).all()
@@ -136,7 +125,7 @@ def test_in_all_each_data_set_counts_alike_with_the_error_of_its_draws() -> None
 
 def only(cells: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return differences and costs of the one search beside the first."""
-    tables = compared_searches(cells, SEARCHES)
+    tables = room.compared_searches(cells, SEARCHES)
     for table in tables.values():
         assert table[["search", "reference"]].drop_duplicates().to_numpy().tolist() == [["second", "first"]]
     return tables["searches"].set_index(KEYS), tables["search-costs"].set_index(KEYS[1:])
@@ -160,14 +149,14 @@ def test_searches_are_paired_by_cell_and_costs_are_ratios() -> None:
     # the variance of 1, -2, 0 and 0 is 1.5833
     assert row["se"] == pytest.approx((4.75 / 3 / 4) ** 0.5)
     assert table.loc[("nmi", "a", "posterior"), "difference"] == pytest.approx(0.025)
-    assert table.loc[("nmi", ALL, "posterior"), ["difference", "n_cells"]].tolist() == pytest.approx(
+    assert table.loc[("nmi", room.ALL, "posterior"), ["difference", "n_cells"]].tolist() == pytest.approx(
         [0.0125, 8]
     )
     assert table.loc[("objective", "a", "unsupervised"), "ties"] == 1
-    assert list(costs[list(COSTS[2:])].loc[("a", "posterior")]) == [4, 0.5, 1.0, 0.5, 0.25]
-    assert list(costs[list(COSTS[2:])].loc[(ALL, "unsupervised")]) == [2, 0.5, 1.0, 0.5, 0.25]
+    assert list(costs[list(room.COSTS[2:])].loc[("a", "posterior")]) == [4, 0.5, 1.0, 0.5, 0.25]
+    assert list(costs[list(room.COSTS[2:])].loc[(room.ALL, "unsupervised")]) == [2, 0.5, 1.0, 0.5, 0.25]
     assert costs.index.tolist() == [
-        (name, model) for name in (ALL, "a", "b") for model in ("posterior", "unsupervised")
+        (name, model) for name in (room.ALL, "a", "b") for model in ("posterior", "unsupervised")
     ]
 
 
@@ -175,7 +164,7 @@ def test_other_objectives_do_not_compare() -> None:
     first, second, prior = SEARCHES
     assert room.compared_scores(first, second) == ("objective", "nmi", "adjusted_rand")
     assert room.compared_scores(first, prior) == ("nmi", "adjusted_rand")
-    tables = compared_searches(search_draws(("first", "second", "prior")), SEARCHES)
+    tables = room.compared_searches(search_draws(("first", "second", "prior")), SEARCHES)
     table, costs = (frame[frame["search"] == "prior"] for frame in tables.values())
     assert set(table["score"]) == {"nmi", "adjusted_rand"}
     assert costs["to_best"].isna().all()
@@ -199,8 +188,8 @@ def test_only_cells_that_are_done_in_both_are_compared() -> None:
     none = cells.assign(status=cells["status"].mask(cells["search"] == "second", "pending"))
     alone = search_draws(("first",))
     for rows in (none, alone, alone.iloc[:0]):
-        assert compared_searches(rows, SEARCHES) == {}
-    assert compared_searches(alone.drop(columns="search"), (Search(),)) == {}
+        assert room.compared_searches(rows, SEARCHES) == {}
+    assert room.compared_searches(alone.drop(columns="search"), (Search(),)) == {}
 
 
 SPREAD = (0.0, 0.1, 0.2, 0.3)
@@ -214,7 +203,7 @@ def score(design: str, x: float, unit: int) -> float:
 
 def of(cells: pd.DataFrame, *datasets: str) -> pd.DataFrame:
     """Return the rows of the first score by data set and design."""
-    scores = design_scores(cells, written_m(*(datasets or ("a",))))
+    scores = room.design_scores(cells, written_m(*(datasets or ("a",))))
     return scores["nmi"].set_index(["dataset", "design"])
 
 
@@ -256,8 +245,8 @@ def test_a_place_that_lacks_a_design_is_left_out_for_all() -> None:
     cells.loc[(cells["design"] == "active") & (cells["m"] == 150), ["status", "nmi"]] = ["pending", np.nan]
     assert of(cells).loc[("a", "uniform"), "m"].tolist() == ["0.5N", "1N"]
     for alone in ("uniform", "active"):
-        assert design_scores(designed_cells(score, designs=(alone,)), written_m("a")) == {}
-    assert design_scores(designed_cells(score).drop(columns="design"), written_m("a")) == {}
+        assert room.design_scores(designed_cells(score, designs=(alone,)), written_m("a")) == {}
+    assert room.design_scores(designed_cells(score).drop(columns="design"), written_m("a")) == {}
 
 
 @pytest.mark.parametrize(
@@ -273,7 +262,7 @@ def test_a_place_that_lacks_a_design_is_left_out_for_all() -> None:
     ],
 )
 def test_levels_of_a_straight_curve(x: Any, curve: Any, levels: Any, worth: Any) -> None:
-    assert reached(np.array(x), np.array([curve]), np.array([levels]))[0] == pytest.approx(worth)
+    assert room.reached(np.array(x), np.array([curve]), np.array([levels]))[0] == pytest.approx(worth)
 
 
 def level(uniform: tuple[float, ...], active: tuple[float, ...]) -> Score:
@@ -292,7 +281,7 @@ def test_half_the_pairs_are_worth_as_many_again() -> None:
     worse = one(level((0.4, 0.5, 0.6), (0.1, 0.45, 0.7)))
     assert worse[["least", "most"]].to_numpy().tolist() == [[0.5, 1.5]] * 3
     assert worse["worth"].tolist() == pytest.approx([0.0, 0.75, np.inf])
-    assert np.isnan(ratio(worse["m_over_n"], worse["worth"])[[0, 2]]).all()
+    assert np.isnan(room.ratio(worse["m_over_n"], worse["worth"])[[0, 2]]).all()
     started = one(level((0.4, 0.5, 0.6), (0.3, 0.45, 0.7)), baseline=0.2)
     assert started["worth"].tolist() == pytest.approx([0.25, 0.75, np.inf])
 
@@ -328,7 +317,7 @@ def test_data_sets_count_alike_and_their_errors_are_those_of_draws() -> None:
     assert whole["difference_se"].tolist() == pytest.approx(expected_error.tolist())
     # data sets of other counts are not averaged with these
     counts = written_m("a") | {("b", m): text for m, text in ((50, "x"), (100, "y"), (150, "z"))}
-    assert design_scores(cells, counts)["nmi"]["dataset"].unique().tolist() == ["a", "b"]
+    assert room.design_scores(cells, counts)["nmi"]["dataset"].unique().tolist() == ["a", "b"]
     # worths are those of the mean curves
     cells = designed_cells(level((0.2, 0.4, 0.6), (0.4, 0.5, 0.6)), datasets=("a", "b"))
     cells.loc[(cells["dataset"] == "b") & (cells["design"] == "active"), "nmi"] -= 0.1

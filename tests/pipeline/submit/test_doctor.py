@@ -26,7 +26,6 @@ from sweep_clustering.installation import InstallationError
 from sweep_clustering.pipeline.cluster.profiles import Local, Profile, load_profile
 from sweep_clustering.pipeline.jobs import queues
 from sweep_clustering.pipeline.jobs.keys import job_queue
-from sweep_clustering.pipeline.jobs.queues import ComputeClusterError
 from sweep_clustering.pipeline.submit import doctor
 from sweep_clustering.pipeline.submit.doctor import FAILURE, OK, WARNING, Check, Node
 from sweep_clustering.storage.runfolder.folder import JobList, JobRecord
@@ -324,7 +323,7 @@ def test_what_a_worker_finds_is_judged(examine: Examine, monkeypatch: pytest.Mon
 def test_a_job_without_a_worker_is_a_failure_with_its_reason(
     state: str, reason: str, log: str, value: str, key: str, examine: Examine
 ) -> None:
-    (check,) = examine(error=ComputeClusterError(reason), state=state, log=log)
+    (check,) = examine(error=queues.ComputeClusterError(reason), state=state, log=log)
     assert check.level == FAILURE
     assert check.value.startswith(value)
     assert check.key.startswith(key)
@@ -344,7 +343,7 @@ def test_limits_of_the_queue_are_shown_first(
 ) -> None:
     monkeypatch.setattr(doctor, "limit_warnings", lambda options, n_jobs: iter(warnings))
     monkeypatch.setattr(doctor, "job_problems", lambda options, where, run: [])
-    limits, worker = examine(error=ComputeClusterError("none"), kind="slurm")
+    limits, worker = examine(error=queues.ComputeClusterError("none"), kind="slurm")
     assert limits.level == (WARNING if warnings else OK)
     assert limits.value.splitlines() == (warnings or ["room for 1 job"])
     assert "workers" in limits.key

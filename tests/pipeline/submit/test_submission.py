@@ -20,7 +20,6 @@ from sweep_clustering.pipeline.monitor.status import read_run_state
 from sweep_clustering.pipeline.run.head import head_script
 from sweep_clustering.pipeline.run.request import Options, Request
 from sweep_clustering.pipeline.submit import submission
-from sweep_clustering.pipeline.submit.submission import submit
 from sweep_clustering.storage.runfolder.folder import RunFolder, Submission
 from sweep_clustering.sweeps.errors import InputError, present
 
@@ -208,12 +207,12 @@ def requests(monkeypatch: pytest.MonkeyPatch) -> list[Request]:
 def test_a_serial_run_needs_no_profile_and_has_its_cells(tmp_path: Path, requests: list[Request]) -> None:
     spec, console = write_spec(tmp_path), Console(stderr=True)
     for more in ({}, {"detach": True}):
-        assert submit(spec, Options(tmp_path, profile="nowhere", workers=0, **more), console) == 0
+        assert submission.submit(spec, Options(tmp_path, profile="nowhere", workers=0, **more), console) == 0
         assert requests.pop().profile is None
     with pytest.raises(InputError, match="no profile 'nowhere'"):
-        submit(spec, Options(tmp_path, profile="nowhere", workers=1), console)
+        submission.submit(spec, Options(tmp_path, profile="nowhere", workers=1), console)
     names = ("iris/unsupervised", "mixtures_k2/mixture=1/p=0.8/m=15/replicate=0/posterior")
-    submit(spec, Options(tmp_path, workers=0, only=names, retry_failed=True), console)
+    submission.submit(spec, Options(tmp_path, workers=0, only=names, retry_failed=True), console)
     (selection,) = (request.selection for request in requests)
     assert {str(cell) for cell in selection.only} == set(names)
     assert selection.retry_failed

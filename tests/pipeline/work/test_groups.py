@@ -13,21 +13,12 @@ from processes.commandline import sweep
 from processes.sweeping import assert_same_bits, run, write_spec
 from solving.same import assert_same_gaussians
 
+from sweep_clustering.kernels import structure as module
 from sweep_clustering.kernels.fits import Fit, Gaussians
 from sweep_clustering.kernels.problem.problem import layers_from_annotations
 from sweep_clustering.kernels.settings import Settings
 from sweep_clustering.kernels.solver.contract import Model
 from sweep_clustering.kernels.solver.prepare import prepare
-from sweep_clustering.kernels.structure import (
-    LINEAR,
-    LINKAGES,
-    METRIC,
-    MOST_LEARNED,
-    NONE,
-    SIGNED,
-    WEIGHTS,
-    Structure,
-)
 from sweep_clustering.kernels.unions.table import Table
 from sweep_clustering.pipeline.check import verify
 from sweep_clustering.pipeline.scoring.scores import components, gaussians_of
@@ -69,7 +60,7 @@ def source() -> RealSource:
     return RealSource(X, labels)
 
 
-def fit_groups(structure: Structure, X: Any, n_classes: int) -> Gaussians:
+def fit_groups(structure: module.Structure, X: Any, n_classes: int) -> Gaussians:
     """Return merged groups of some rows with a few answers."""
     annotations = np.column_stack([np.arange(20), np.arange(20) + 3, np.arange(20) % 2]).astype(np.int32)
     table = Table(X, n_classes, np.random.SeedSequence(0))
@@ -77,14 +68,14 @@ def fit_groups(structure: Structure, X: Any, n_classes: int) -> Gaussians:
     return table.solve(structure, layers, np.random.default_rng(0)).bare
 
 
-@pytest.mark.parametrize(("linkage", "components"), [*product(LINKAGES, (1, 8)), (SIGNED, 1)])
-@pytest.mark.parametrize("space", [NONE, METRIC, WEIGHTS, MOST_LEARNED])
+@pytest.mark.parametrize(("linkage", "components"), [*product(module.LINKAGES, (1, 8)), (module.SIGNED, 1)])
+@pytest.mark.parametrize("space", [module.NONE, module.METRIC, module.WEIGHTS, module.MOST_LEARNED])
 def test_rows_of_merged_groups_give_back_the_same_bits(linkage: str, components: int, space: Any) -> None:
     rng = np.random.default_rng(3)
-    X = rng.normal(size=(90, MOST_LEARNED + 5 if space == MOST_LEARNED else 6))
-    if space == METRIC:
+    X = rng.normal(size=(90, module.MOST_LEARNED + 5 if space == module.MOST_LEARNED else 6))
+    if space == module.METRIC:
         X[:, 5] = X[:, 0] - X[:, 1]  # a metric has no more directions than the rank
-    structure = Structure(space, components, linkage, proportions="equal")
+    structure = module.Structure(space, components, linkage, proportions="equal")
     gaussians = fit_groups(structure, X, 3)
     room = room_for("groups", Settings(), *X.shape, 3)
     for rows in (to_rows(gaussians), to_rows(gaussians, room)):
@@ -95,12 +86,16 @@ def test_rows_of_merged_groups_give_back_the_same_bits(linkage: str, components:
         from_rows(damaged, X.shape[1], 3)
 
 
-@pytest.mark.parametrize("space", [NONE, MOST_LEARNED])
-@pytest.mark.parametrize("first_space", [NONE, METRIC])
+@pytest.mark.parametrize("space", [module.NONE, module.MOST_LEARNED])
+@pytest.mark.parametrize("first_space", [module.NONE, module.METRIC])
 def test_rows_of_linear_functions_give_back_the_same_bits(space: Any, first_space: Any) -> None:
-    X = np.random.default_rng(3).normal(size=(90, MOST_LEARNED + 5 if space == MOST_LEARNED else 6))
-    first = space if first_space == NONE else first_space
-    structure = Structure(space, 1, LINEAR, first=Structure(first, 8, LINKAGES[0]))
+    X = np.random.default_rng(3).normal(
+        size=(90, module.MOST_LEARNED + 5 if space == module.MOST_LEARNED else 6)
+    )
+    first = space if first_space == module.NONE else first_space
+    structure = module.Structure(
+        space, 1, module.LINEAR, first=module.Structure(first, 8, module.LINKAGES[0])
+    )
     gaussians = fit_groups(structure, X, 3)
     rows = to_rows(gaussians, room_for("groups", Settings(), *X.shape, 3))
     assert_same_gaussians(from_rows(rows, X.shape[1], 3), gaussians)
@@ -144,7 +139,7 @@ def test_cell_of_a_sweep_is_a_direct_fit_and_can_be_fitted_again(tmp_path: Path,
     stored = gaussians_of(place)
     assert_same_gaussians(stored, fits[best].bare.gaussians)
     assert stored is not None
-    assert stored.structure.covariance in LINKAGES
+    assert stored.structure.covariance in module.LINKAGES
     assert float(place["held_out"][0]) < float(place["distance_rate"])
     assert place["structure"].attrs["long_name"] == GROUPS_TEXT
     structure = tuple(place["structure"].values.tolist())

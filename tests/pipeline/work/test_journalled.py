@@ -9,17 +9,7 @@ import numpy as np
 import pytest
 from cubes.small import make_plan
 
-from sweep_clustering.pipeline.work.records import (
-    Answered,
-    Asking,
-    Chosen,
-    Science,
-    Solved,
-    Span,
-    from_record,
-    spans_of,
-    to_record,
-)
+from sweep_clustering.pipeline.work import records
 from sweep_clustering.sweeps.plan import AskedPath, Cell
 from sweep_clustering.sweeps.shapes import DIMS
 from sweep_clustering.sweeps.words import shape_of
@@ -32,28 +22,30 @@ PLANS = {
     "shapes": make_plan("shapes", models=MODELS, baselines=("unsupervised-full", TIED)),
     "scored": make_plan("scored", held_out=True),
 }
-SCIENCES = {name: Science(7, (), 2, asking=Asking(2, 1, "auto")) for name in PLANS}
+SCIENCES = {name: records.Science(7, (), 2, asking=records.Asking(2, 1, "auto")) for name in PLANS}
 CELL = Cell("a", None, 0.9, 4, 1, "likelihood", "uniform")
 BASELINE = Cell("a", None, None, None, None, "unsupervised")
 SHAPES, SCORED = (Cell(name, None, 0.9, 4, 1, "likelihood") for name in ("shapes", "scored"))
-CHOICE = Chosen("tied", (0.1, 0.2, NAN, 0.4), (0.9, 0.8, NAN, 0.6))
-FIXED = Chosen("spherical", (0.1, *[NAN] * 4), (0.9, *[NAN] * 4))
+CHOICE = records.Chosen("tied", (0.1, 0.2, NAN, 0.4), (0.9, 0.8, NAN, 0.6))
+FIXED = records.Chosen("spherical", (0.1, *[NAN] * 4), (0.9, *[NAN] * 4))
 
 
-def make_solved(cell: Cell, chosen: Chosen | None = None) -> Solved:
+def make_solved(cell: Cell, chosen: records.Chosen | None = None) -> records.Solved:
     shape = shape_of(cell.model) if chosen is None else chosen.covariance
     solution = np.zeros(5, dtype=np.int16), np.zeros((2, 2)), np.ones((2, *[2] * len(DIMS[shape])))
-    return Solved(Span(cell, 0, 3), np.array([1.0, 3.0, 2.0]), 1, *solution, 0.5, 0.25, chosen)
+    return records.Solved(
+        records.Span(cell, 0, 3), np.array([1.0, 3.0, 2.0]), 1, *solution, 0.5, 0.25, chosen
+    )
 
 
 ANSWERS = np.array([[0, 1, 0], [1, 4, 1], [2, 3, 0], [0, 4, 1], [0, 2, 1], [3, 4, 0]], dtype=np.int32)
 PATHS = AskedPath("a", None, 0.9, 1, "active"), AskedPath("mixed", 1, 0.9, 0, "active")
 CELLS = [make_solved(CELL), make_solved(BASELINE)]
 OF_PATHS = [
-    Answered(Span(PATHS[0], 2, 6), ANSWERS[:4], 0.5, 0.25),
-    Answered(Span(PATHS[1], 0, 2), ANSWERS[4:], 0.25, 0.2),
+    records.Answered(records.Span(PATHS[0], 2, 6), ANSWERS[:4], 0.5, 0.25),
+    records.Answered(records.Span(PATHS[1], 0, 2), ANSWERS[4:], 0.25, 0.2),
 ]
-OTHER = replace(CELLS[0], span=Span(replace(CELL, replicate=0), 1, 2), objectives=np.zeros(1))
+OTHER = replace(CELLS[0], span=records.Span(replace(CELL, replicate=0), 1, 2), objectives=np.zeros(1))
 RECORDS: dict[str, list[Any]] = {
     "restarts": [*CELLS, OTHER],
     "a mixture": [make_solved(Cell("mixed", 1, 0.9, 4, 0, "likelihood", "active"))],
@@ -69,11 +61,15 @@ RECORDS: dict[str, list[Any]] = {
 
 @pytest.mark.parametrize("case", RECORDS)
 def test_a_record_gives_back_what_went_in(case: str) -> None:
-    header, arrays = to_record(RECORDS[case])
+    header, arrays = records.to_record(RECORDS[case])
     header = json.loads(json.dumps(header))
-    assert from_record(header, arrays, {})[0].span == RECORDS[case][0].span, "of data sets that are not there"
-    assert spans_of(header) == [result.span for result in RECORDS[case]]
-    for before, after in zip(RECORDS[case], from_record(header, arrays, PLANS, SCIENCES), strict=True):
+    assert records.from_record(header, arrays, {})[0].span == RECORDS[case][0].span, (
+        "of data sets that are not there"
+    )
+    assert records.spans_of(header) == [result.span for result in RECORDS[case]]
+    for before, after in zip(
+        RECORDS[case], records.from_record(header, arrays, PLANS, SCIENCES), strict=True
+    ):
         for name in (field for field in type(before).__dataclass_fields__ if field != "choosing"):
             old, new = getattr(before, name), getattr(after, name)
             if isinstance(old, np.ndarray):
@@ -86,22 +82,22 @@ def test_a_record_gives_back_what_went_in(case: str) -> None:
 
 
 def test_the_form_of_records_is_that_of_older_releases() -> None:
-    header, arrays = to_record(CELLS)
+    header, arrays = records.to_record(CELLS)
     times = {"seconds": 0.5, "cpu_seconds": 0.25}
     cell = ["a", None, 0.9, 4, 1, "likelihood", "uniform"]
     expected = {"cell": cell, "start": 0, "stop": 3, "best_restart": 1, **times}
     assert list(header["partials"][0].items()) == list(expected.items())
     assert header["partials"][1]["cell"] == ["a", None, None, None, None, "unsupervised"]
     assert list(arrays) == ["labels", "centroids", "covariances", "objectives"]
-    header, arrays = to_record(OF_PATHS)
+    header, arrays = records.to_record(OF_PATHS)
     assert header["paths"][0] == {"path": ["a", None, 0.9, 1, "active"], "start": 2, "stop": 6, **times}
     np.testing.assert_array_equal(arrays["answers"], ANSWERS)
     del header["paths"][0]["cpu_seconds"]  # older releases did not measure it
-    assert from_record(header, arrays)[0].cpu_seconds == 0.5
+    assert records.from_record(header, arrays)[0].cpu_seconds == 0.5
     # a thousand cells have as many arrays as one
-    assert to_record(RECORDS["several shapes"] * 250)[1]["covariances"].shape == (1000, 2, 2, 2)
-    assert to_record(RECORDS["choices"])[1]["covariance_shape"].tolist() == [3]
-    assert to_record(RECORDS["scores of every model"])[1]["held_out"].shape == (1, 5)
+    assert records.to_record(RECORDS["several shapes"] * 250)[1]["covariances"].shape == (1000, 2, 2, 2)
+    assert records.to_record(RECORDS["choices"])[1]["covariance_shape"].tolist() == [3]
+    assert records.to_record(RECORDS["scores of every model"])[1]["held_out"].shape == (1, 5)
 
 
 Damage = Callable[[dict[str, Any], dict[str, Any]], object]
@@ -161,7 +157,7 @@ WRONG: dict[str, dict[str, Damage]] = {
 
 @pytest.mark.parametrize(("kind", "fault"), [(kind, fault) for kind in WRONG for fault in WRONG[kind]])
 def test_what_no_run_writes_is_refused(kind: str, fault: str) -> None:
-    header, arrays = to_record(RECORDS[kind])
+    header, arrays = records.to_record(RECORDS[kind])
     WRONG[kind][fault](header, arrays)
     with pytest.raises(ValueError, match="a record of other content"):
-        from_record(header, arrays, PLANS, SCIENCES)
+        records.from_record(header, arrays, PLANS, SCIENCES)

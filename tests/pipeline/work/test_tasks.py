@@ -21,18 +21,8 @@ from sweep_clustering.kernels.problem.problem import build_problem, layers_from_
 from sweep_clustering.kernels.scores import cluster_gaussians
 from sweep_clustering.pipeline.common import SAME_OPTIMUM
 from sweep_clustering.pipeline.run.signals import Stopped
-from sweep_clustering.pipeline.work import tasks
+from sweep_clustering.pipeline.work import records, tasks
 from sweep_clustering.pipeline.work.merge import CellResult
-from sweep_clustering.pipeline.work.records import (
-    NO_ANSWERS,
-    Answered,
-    Asking,
-    Failed,
-    Science,
-    Solved,
-    Span,
-    Task,
-)
 from sweep_clustering.storage.cube.growth import open_cube
 from sweep_clustering.storage.cube.manifest import read_manifest
 from sweep_clustering.storage.cube.schema import DONE
@@ -47,7 +37,7 @@ from sweep_clustering.sweeps.shapes import CANDIDATES, DIMS, SCORED
 from sweep_clustering.sweeps.words import MODEL_CODES, is_any, split_model
 
 SEARCH = Search(population=3, offspring=2, generations=2)
-SCIENCE = Science(11, (SEARCH,), 3)
+SCIENCE = records.Science(11, (SEARCH,), 3)
 ASKED = replace(SCIENCE, searches=(replace(SEARCH, held_out=True),))
 RNG = np.random.default_rng(3)
 LABELS = np.repeat(np.arange(3, dtype=np.int16), 10)
@@ -58,9 +48,11 @@ CHOOSING = replace(CELL, replicate=1, model="posterior-auto")
 SOLUTION = ("labels", "centroids", "covariances")
 
 
-def solve(*spans: Span[Cell], science: Science = SCIENCE, source: Source = SOURCE) -> list[Solved]:
-    results = tasks.run_task(Task(science, "blobs", spans, 1.0), source)
-    assert all(isinstance(result, Solved) for result in results), results
+def solve(
+    *spans: records.Span[Cell], science: records.Science = SCIENCE, source: Source = SOURCE
+) -> list[records.Solved]:
+    results = tasks.run_task(records.Task(science, "blobs", spans, 1.0), source)
+    assert all(isinstance(result, records.Solved) for result in results), results
     return results  # type: ignore[return-value]
 
 
@@ -70,15 +62,15 @@ def place_of(cell: Cell) -> dict[str, Any]:
 
 def test_every_split_of_the_restarts_gives_the_same_bits() -> None:
     for cell in (BASELINE, CELL, replace(CELL, replicate=1, model="posterior")):
-        (whole,) = solve(Span(cell, 0, 4))
-        parts = solve(Span(cell, 2, 4), Span(cell, 0, 1), Span(cell, 1, 2))
+        (whole,) = solve(records.Span(cell, 0, 4))
+        parts = solve(records.Span(cell, 2, 4), records.Span(cell, 0, 1), records.Span(cell, 1, 2))
         objectives = np.concatenate([parts[1].objectives, parts[2].objectives, parts[0].objectives])
         assert objectives.tobytes() == whole.objectives.tobytes()
         best = next(part for part in parts if part.best_restart == whole.best_restart)
         assert all(np.array_equal(getattr(best, name), getattr(whole, name)) for name in SOLUTION)
     # annotations of a path are those that are sent
     answers = np.column_stack([np.arange(40) % 30, np.arange(40) % 7, np.arange(40) % 2]).astype(np.int32)
-    (result,) = solve(Span(CELL, 0, 2, answers=answers))
+    (result,) = solve(records.Span(CELL, 0, 2, answers=answers))
     about = {"n_clusters": 3, "model": "likelihood", "covariance": "spherical"}
     problem = build_problem(SOURCE.X, layers_from_annotations(answers, 0.9), **about)
     assert sum(objective_terms(problem, result.labels)) == result.objectives.max()
@@ -88,7 +80,7 @@ def test_every_split_of_the_restarts_gives_the_same_bits() -> None:
 def test_a_solution_has_the_objective_and_the_scores_that_are_reported(model: str) -> None:
     """Its scores come from held-out annotations that it has not seen, which change no restart."""
     cell = replace(BASELINE if model.startswith("unsupervised") else CELL, model=model)
-    (result,), (scored,) = (solve(Span(cell, 0, 3), science=science) for science in (SCIENCE, ASKED))
+    (result,), (scored,) = (solve(records.Span(cell, 0, 3), science=science) for science in (SCIENCE, ASKED))
     names = ("objectives", *SOLUTION)
     assert all(np.array_equal(getattr(result, name), getattr(scored, name)) for name in names)
     term, covariance = split_model(cell.model)
@@ -128,16 +120,16 @@ def test_a_solution_has_the_objective_and_the_scores_that_are_reported(model: st
 
 
 def test_a_cell_chooses_a_shape_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    (whole,), (first,) = solve(Span(CHOOSING, 0, 4)), solve(Span(CHOOSING, 0, 1))
-    (few,) = solve(Span(replace(CHOOSING, m=10), 0, 1))
-    scored = [solve(Span(replace(CELL, m=m), 0, 1), science=ASKED)[0] for m in (19, 200)]
+    (whole,), (first,) = solve(records.Span(CHOOSING, 0, 4)), solve(records.Span(CHOOSING, 0, 1))
+    (few,) = solve(records.Span(replace(CHOOSING, m=10), 0, 1))
+    scored = [solve(records.Span(replace(CELL, m=m), 0, 1), science=ASKED)[0] for m in (19, 200)]
     for result, is_scored in zip((few, *scored), (0, 0, 1), strict=True):
         assert result.shape == "spherical"
         assert result.covariances.shape == (3,)
         chosen: Any = result.chosen
         assert np.isfinite([chosen.held_out, chosen.right]).sum() == 2 * is_scored
     monkeypatch.setattr(sweep_clustering.kernels.choice, "choose_covariance", None)
-    (later,) = solve(Span(CHOOSING, 1, 4, chosen=first.chosen))
+    (later,) = solve(records.Span(CHOOSING, 1, 4, chosen=first.chosen))
     assert np.array_equal(np.concatenate([first.objectives, later.objectives]), whole.objectives)
     assert later.chosen == first.chosen
     assert later.choosing == 0
@@ -155,9 +147,9 @@ def test_a_cell_that_raises_costs_that_cell_alone(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(sweep_clustering.kernels.search.genetic, "run_restart", break_at_times)
     monkeypatch.setenv("SLURM_JOB_ID", "7")
-    spans = tuple(Span(replace(CELL, replicate=number), 0, 1) for number in range(3))
-    results: list[Any] = list(tasks.run_task(Task(SCIENCE, "blobs", spans, 1.0), SOURCE))
-    assert [type(result) for result in results] == [Solved, Failed, Solved]
+    spans = tuple(records.Span(replace(CELL, replicate=number), 0, 1) for number in range(3))
+    results: list[Any] = list(tasks.run_task(records.Task(SCIENCE, "blobs", spans, 1.0), SOURCE))
+    assert [type(result) for result in results] == [records.Solved, records.Failed, records.Solved]
     assert results[1].span == spans[1]
     assert results[1].cause == "RuntimeError: this kernel broke"
     assert "break_at_times" in results[1].traceback
@@ -168,14 +160,14 @@ def test_a_cell_that_raises_costs_that_cell_alone(monkeypatch: pytest.MonkeyPatc
 
 BLOBS, OF_BLOBS = far_clusters()
 FAR = RealSource(BLOBS, OF_BLOBS.astype(np.int16))
-ASKING = Science(5, (Search(),), int(OF_BLOBS.max()) + 1, asking=Asking(8, 1, "spherical"))
+ASKING = records.Science(5, (Search(),), int(OF_BLOBS.max()) + 1, asking=records.Asking(8, 1, "spherical"))
 PATH = AskedPath("blobs", None, 0.9, 1, "active")
 
 
-def ask(earlier: np.ndarray = NO_ANSWERS, batches: int = 1, path: AskedPath = PATH) -> list[Any]:
+def ask(earlier: np.ndarray = records.NO_ANSWERS, batches: int = 1, path: AskedPath = PATH) -> list[Any]:
     start = len(earlier)
-    span = Span(path, start, start + 8 * batches, answers=earlier, step=8)
-    return tasks.run_task(Task(ASKING, "blobs", (span,), 1.0), FAR)
+    span = records.Span(path, start, start + 8 * batches, answers=earlier, step=8)
+    return tasks.run_task(records.Task(ASKING, "blobs", (span,), 1.0), FAR)
 
 
 def test_answers_depend_on_the_path_and_on_those_before() -> None:
@@ -201,13 +193,17 @@ def test_too_few_pairs_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
     coordinates = {"mixture": None, "p": 0.9, "replicate": 1, "design": "active"}
     keys = [path_seed(5, "blobs", **coordinates, start=start).spawn_key for start in (0, 3, 6)]
     assert calls[:3] == [(0, 8, keys[0]), (3, 5, keys[1]), (6, 2, keys[2])]
-    assert [type(part) for part in parts] == [Answered, Answered], "what was answered before is kept"
+    assert [type(part) for part in parts] == [records.Answered, records.Answered], (
+        "what was answered before is kept"
+    )
     assert failed.span.start == 16
     assert failed.span.stop == 24
     assert failed.cause == "ValueError: no more"
     assert "three_at_most" in failed.traceback
     monkeypatch.setattr(
-        sweep_clustering.pipeline.asking.strategies, "next_answers", lambda *args, **options: NO_ANSWERS
+        sweep_clustering.pipeline.asking.strategies,
+        "next_answers",
+        lambda *args, **options: records.NO_ANSWERS,
     )
     (failed,) = ask()
     assert "no pair to ask after 0 answers" in failed.cause
@@ -246,8 +242,8 @@ def test_calls_of_a_method_become_restarts(tmp_path: Path) -> None:
 
     def call_method(start: int, stop: int, cell: Cell = CALLED, **options: object) -> Any:
         method = echo.model_copy(update={"options": options})
-        science = Science(3, (Search(),), 3, methods=tasks.method_calls("a.toml", [method]))
-        task = Task(science, "iris", (Span(cell, start, stop, answers=LINKS),), 1.0)
+        science = records.Science(3, (Search(),), 3, methods=tasks.method_calls("a.toml", [method]))
+        task = records.Task(science, "iris", (records.Span(cell, start, stop, answers=LINKS),), 1.0)
         (result,) = tasks.run_task(task, RealSource(X, None))
         return result
 
@@ -335,17 +331,17 @@ def test_a_cell_ends_at_the_first_test_it_passes(
 
 def test_a_span_after_known_restarts_ends_where_the_whole_would_have() -> None:
     science = replace(SCIENCE, stop=Stop(rule="good-turing", risk=0.7, r_min=4, step=3))
-    (whole,) = solve(Span(CELL, 0, 12), science=science)
+    (whole,) = solve(records.Span(CELL, 0, 12), science=science)
     assert 4 <= whole.span.stop < 12
     for n_known in (1, 3):
-        remaining = Span(CELL, n_known, 12, tuple(whole.objectives[:n_known].tolist()))
+        remaining = records.Span(CELL, n_known, 12, tuple(whole.objectives[:n_known].tolist()))
         (part,) = solve(remaining, science=science)
         assert part.span.start == n_known
         assert part.span.stop == whole.span.stop
         assert part.objectives.tobytes() == whole.objectives[n_known:].tobytes()
         result = CellResult(CELL, 12, science.stop)
         before = {"objectives": whole.objectives[:n_known], "best_restart": 0}
-        result.add(replace(whole, span=Span(CELL, 0, n_known), **before))
+        result.add(replace(whole, span=records.Span(CELL, 0, n_known), **before))
         assert list(result.missing()) == [remaining]
         assert result.end is None
         result.add(part)
@@ -360,9 +356,9 @@ def test_no_result_depends_on_batches_stops_or_failures(
     small, solve = tmp_path / "small", tasks.run_cell
     small.mkdir()
     spec = write_spec(tmp_path, SMALL + STOP)
-    begun: list[Span[Cell]] = []
+    begun: list[records.Span[Cell]] = []
 
-    def solve_some(science: Science, span: Span[Cell], source: Source) -> Solved:
+    def solve_some(science: records.Science, span: records.Span[Cell], source: Source) -> records.Solved:
         begun.append(span)
         if len(begun) == 8:
             raise Stopped(signal.SIGTERM)

@@ -23,7 +23,6 @@ from hypothesis.extra import numpy as hnp
 from sweep_clustering.storage.cube import manifest as module
 from sweep_clustering.storage.cube.blocks import BlockStore, CellMismatch, differing_rows
 from sweep_clustering.storage.cube.growth import create, grow, open_cube
-from sweep_clustering.storage.cube.manifest import Manifest
 from sweep_clustering.storage.cube.schema import DONE, FAILED, PENDING, VARIABLES, result_names
 from sweep_clustering.storage.files import StorageError
 
@@ -316,7 +315,7 @@ def test_a_growth_during_opening_is_not_half_seen(tmp_path: Path, monkeypatch: p
     fill(path, STAGES[0])
     before = open_cube(path).load(scheduler="synchronous")
 
-    def slow_read(path: Path) -> Manifest:
+    def slow_read(path: Path) -> module.Manifest:
         manifest = real(path)
         monkeypatch.setattr(module, "read_manifest", real)
         grow(path, STAGES[-1], draw_inputs, SPEC)

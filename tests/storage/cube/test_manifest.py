@@ -12,14 +12,8 @@ import zarr
 from cubes.small import SPEC, draw_inputs, make_plan, with_unions
 
 from sweep_clustering.storage import provenance
+from sweep_clustering.storage.cube import manifest as module
 from sweep_clustering.storage.cube.growth import create, open_cube, render
-from sweep_clustering.storage.cube.manifest import (
-    ROOT_FILE,
-    append_run,
-    layout_problems,
-    plan_to_json,
-    read_manifest,
-)
 from sweep_clustering.storage.cube.schema import TOLD_TEXT, array_specs, coordinate_values, result_names
 from sweep_clustering.storage.provenance import RunRecord, fingerprint, run_record
 from sweep_clustering.sweeps.errors import InputError
@@ -42,23 +36,23 @@ def cube(tmp_path: Path) -> Path:
 
 def problems_of(cube: Path, plan: dict[str, Any]) -> list[str]:
     """Return the problems of a cube whose first data set has these fields."""
-    document = json.loads((cube / ROOT_FILE).read_bytes())
+    document = json.loads((cube / module.ROOT_FILE).read_bytes())
     document["attributes"]["datasets"]["a"] = plan
-    (cube / ROOT_FILE).write_text(json.dumps(document))
+    (cube / module.ROOT_FILE).write_text(json.dumps(document))
     with pytest.raises(InputError) as caught:
-        read_manifest(cube)
+        module.read_manifest(cube)
     return [str(problem).removeprefix(f"{cube}: ") for problem in caught.value.problems]
 
 
 def test_plans_come_back_to_the_bit_and_only_some_fields_are_left_out(cube: Path) -> None:
-    manifest = read_manifest(cube)
+    manifest = module.read_manifest(cube)
     assert manifest.plans == {"a": PLAN, "b": DRAWN}
     assert manifest.spec == SPEC
     # older versions did not write the keys that only some plans need
-    assert plan_to_json(PLAN).keys() == REQUIRED
+    assert module.plan_to_json(PLAN).keys() == REQUIRED
     ward = {"methods": (MethodPlan("ward", 1),), "baselines": ("ward",)}
     for extra in ({"adaptive": True}, {"held_out": True}, OWN, {"searches": ("a", "b")}, ward):
-        assert plan_to_json(make_plan(**extra)).keys() == REQUIRED | extra.keys()
+        assert module.plan_to_json(make_plan(**extra)).keys() == REQUIRED | extra.keys()
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
@@ -76,7 +70,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 
 
 def test_every_key_is_needed_and_checked_and_what_no_sweep_would_have_written(cube: Path) -> None:
-    record = json.loads(json.dumps(plan_to_json(PLAN)))
+    record = json.loads(json.dumps(module.plan_to_json(PLAN)))
     for key in REQUIRED:
         fewer = {name: value for name, value in record.items() if name != key}
         assert f"data set a: {key}: missing key" in problems_of(cube, fewer)
@@ -105,7 +99,7 @@ def metadata() -> dict[str, Any]:
 
 
 def layout(entries: object, cube: Path = CUBE) -> list[str]:
-    return [str(problem) for problem in layout_problems(cube, PLANS_OF_LAYOUT, entries)]
+    return [str(problem) for problem in module.layout_problems(cube, PLANS_OF_LAYOUT, entries)]
 
 
 @pytest.mark.parametrize(
@@ -176,18 +170,18 @@ def test_root_is_what_zarr_itself_would_consolidate(cube: Path) -> None:
     for path, node in theirs.flattened_metadata.items():
         if isinstance(node, zarr.core.metadata.ArrayV3Metadata):
             assert ours.flattened_metadata[path].to_dict() == node.to_dict()
-    assert read_manifest(cube).plans == {"a": PLAN, "b": DRAWN}
+    assert module.read_manifest(cube).plans == {"a": PLAN, "b": DRAWN}
 
 
 def test_runs_are_appended(cube: Path) -> None:
-    append_run(cube, RunRecord(commit="abc"))
-    append_run(cube, RunRecord(commit="def", seconds=1.5))
-    assert read_manifest(cube).runs == (RunRecord(commit="abc"), RunRecord(commit="def", seconds=1.5))
+    module.append_run(cube, RunRecord(commit="abc"))
+    module.append_run(cube, RunRecord(commit="def", seconds=1.5))
+    assert module.read_manifest(cube).runs == (RunRecord(commit="abc"), RunRecord(commit="def", seconds=1.5))
     assert open_cube(cube).attrs["runs"] == [{"commit": "abc"}, {"commit": "def", "seconds": 1.5}]
 
 
 def test_what_is_no_cube_is_said_with_what_is_there(tmp_path: Path, cube: Path) -> None:
-    document = json.loads((cube / ROOT_FILE).read_bytes())
+    document = json.loads((cube / module.ROOT_FILE).read_bytes())
     attributes = document["attributes"]
     cases: dict[str, object] = {
         "[]": "no sweep has written",
@@ -201,11 +195,11 @@ def test_what_is_no_cube_is_said_with_what_is_there(tmp_path: Path, cube: Path) 
     (tmp_path / "folder").mkdir()
     for name, phrase in {"file": "a file", "none": "nothing", "folder": r"no zarr\.json"}.items():
         with pytest.raises(InputError, match=f"{name}: found {phrase}.*, expected a cube"):
-            read_manifest(tmp_path / name)
+            module.read_manifest(tmp_path / name)
     for content, phrase in cases.items():
-        (cube / ROOT_FILE).write_text(content)
+        (cube / module.ROOT_FILE).write_text(content)
         with pytest.raises(InputError, match=f"^{cube}: .*{phrase}"):
-            read_manifest(cube)
+            module.read_manifest(cube)
 
 
 def test_gaussians_are_of_format_3_and_as_long_as_those_of_the_sweep(
@@ -213,8 +207,8 @@ def test_gaussians_are_of_format_3_and_as_long_as_those_of_the_sweep(
 ) -> None:
     plan, cube = with_unions(make_plan("a", models=("conditional-any",))), tmp_path / "tiny.zarr"
     create(cube, [plan], draw_inputs, SPEC)
-    assert read_manifest(cube).plans == {"a": plan}
-    document = json.loads((cube / ROOT_FILE).read_bytes())
+    assert module.read_manifest(cube).plans == {"a": plan}
+    document = json.loads((cube / module.ROOT_FILE).read_bytes())
     attributes = document["attributes"]
     assert attributes["format_version"] == 3
     entry = attributes["datasets"]["a"]
@@ -226,14 +220,14 @@ def test_gaussians_are_of_format_3_and_as_long_as_those_of_the_sweep(
         "data set a: unions: found": {"datasets": longer_rows},
     }
     for message, change in cases.items():
-        (cube / ROOT_FILE).write_text(json.dumps(document | {"attributes": attributes | change}))
+        (cube / module.ROOT_FILE).write_text(json.dumps(document | {"attributes": attributes | change}))
         with pytest.raises(InputError, match=message):
-            read_manifest(cube)
+            module.read_manifest(cube)
     # an earlier release has shorter rows than this one
-    (cube / ROOT_FILE).write_text(json.dumps(document))
+    (cube / module.ROOT_FILE).write_text(json.dumps(document))
     longer = Room(union["components"] + 1, union["entries"] + 9)
     monkeypatch.setattr(search, "room_for", lambda *_: longer)
-    assert read_manifest(cube).plans == {"a": plan}
+    assert module.read_manifest(cube).plans == {"a": plan}
 
 
 def test_a_record_says_what_bits_depend_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

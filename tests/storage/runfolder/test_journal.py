@@ -15,16 +15,6 @@ from processes.crash import crash_everywhere
 
 from sweep_clustering.storage.files import LeaseLost, StorageError
 from sweep_clustering.storage.runfolder import journal as module
-from sweep_clustering.storage.runfolder.journal import (
-    HEAD,
-    MARK,
-    PACKED_FROM,
-    TEXT_LENGTH,
-    VERSION,
-    Journal,
-    JournalDamaged,
-    replay,
-)
 
 ARRAYS = {
     "objectives": np.array([1.5, np.nan, -0.0]),
@@ -37,13 +27,13 @@ ARRAYS = {
 
 
 def numbers(path: Path) -> list[int]:
-    return [header["number"] for header, _ in replay(path)]
+    return [header["number"] for header, _ in module.replay(path)]
 
 
 def make(path: Path, *numbers: int) -> list[int]:
     """Write a journal of some records and return where each ends."""
     ends = []
-    with Journal(path) as journal:
+    with module.Journal(path) as journal:
         for number in numbers:
             journal.append({"number": number}, {"x": np.arange(number + 1)})
             ends.append(journal.size)
@@ -56,15 +46,15 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_records_come_back_as_they_went_in_while_it_is_written(path: Path) -> None:
-    assert list(replay(path)) == []
-    assert make(path) == list(replay(path)) == []
+    assert list(module.replay(path)) == []
+    assert make(path) == list(module.replay(path)) == []
     header = {"cells": [["iris", None, 0.8]], "text": "ü"}
-    with Journal(path) as journal:
+    with module.Journal(path) as journal:
         journal.append(header, ARRAYS)
         with pytest.raises(ValueError, match="Object arrays"):
             journal.append({}, {"x": np.array([{}], dtype=object)})
         journal.append({}, {})
-        first, second = replay(path)
+        first, second = module.replay(path)
     assert first[0] == header
     assert list(first[1]) == list(ARRAYS)
     for name, values in ARRAYS.items():
@@ -76,12 +66,12 @@ def test_records_come_back_as_they_went_in_while_it_is_written(path: Path) -> No
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def record_of(body: bytes, version: int = VERSION) -> bytes:
+def record_of(body: bytes, version: int = module.VERSION) -> bytes:
     """Return the record of a body in a journal of a version."""
-    mark = MARK.replace(bytes([VERSION]), bytes([version]))
+    mark = module.MARK.replace(bytes([module.VERSION]), bytes([version]))
     digest = hashlib.sha256(body).digest()
-    checksum = zlib.crc32(HEAD.pack(mark, len(body), digest, 0))
-    return HEAD.pack(mark, len(body), digest, checksum) + body
+    checksum = zlib.crc32(module.HEAD.pack(mark, len(body), digest, 0))
+    return module.HEAD.pack(mark, len(body), digest, checksum) + body
 
 
 @pytest.mark.parametrize(("low", "high"), [(-1, 99), (0, 255), (-1, 128), (0, 2**16 - 1), (-(2**40), 2**62)])
@@ -92,18 +82,18 @@ def test_long_arrays_of_whole_numbers_are_packed_and_come_back(
     bounds = np.iinfo(dtype)
     rng = np.random.default_rng(0)
     low, high = max(low, bounds.min), min(high, bounds.max)
-    values = rng.integers(low, high, (3, PACKED_FROM), endpoint=True).astype(dtype)
+    values = rng.integers(low, high, (3, module.PACKED_FROM), endpoint=True).astype(dtype)
     values[0, :2] = low, high
     arrays = {
         "labels": values,
         "columns first": np.asfortranarray(values),
-        "one": np.full(PACKED_FROM, low, dtype),
-        "floats": np.arange(PACKED_FROM) / 3,
+        "one": np.full(module.PACKED_FROM, low, dtype),
+        "floats": np.arange(module.PACKED_FROM) / 3,
         "short": np.arange(4),
     }
-    with Journal(path) as journal:
+    with module.Journal(path) as journal:
         journal.append({"number": 0}, arrays)
-    ((_, arrays_read),) = replay(path)
+    ((_, arrays_read),) = module.replay(path)
     for name, expected in arrays.items():
         assert arrays_read[name].dtype == expected.dtype, name
         np.testing.assert_array_equal(arrays_read[name], expected, err_msg=name)
@@ -112,51 +102,51 @@ def test_long_arrays_of_whole_numbers_are_packed_and_come_back(
 
 def test_labels_of_many_rows_take_less_than_a_byte_each(path: Path) -> None:
     labels = np.random.default_rng(0).integers(100, size=(1, 60_000)).astype(np.int16)
-    with Journal(path) as journal:
+    with module.Journal(path) as journal:
         journal.append({}, {"labels": labels})
         assert journal.size < 0.9 * labels.size < labels.nbytes
         before = journal.size
-        journal.append({}, {"labels": labels[:, : PACKED_FROM // 2 - 1]})
-        assert journal.size - before > PACKED_FROM - 2  # short: as it is
+        journal.append({}, {"labels": labels[:, : module.PACKED_FROM // 2 - 1]})
+        assert journal.size - before > module.PACKED_FROM - 2  # short: as it is
 
 
 def test_a_journal_of_the_version_before_is_read_and_gone_on_with(path: Path) -> None:
     text = b'{"generation": 0, "header": {"number": 0}, "arrays": ["labels"]}'
     values = io.BytesIO()
-    labels = np.arange(2 * PACKED_FROM, dtype=np.int16)
+    labels = np.arange(2 * module.PACKED_FROM, dtype=np.int16)
     np.save(values, labels)
-    path.write_bytes(record_of(TEXT_LENGTH.pack(len(text)) + text + values.getvalue(), version=2))
-    with Journal(path) as journal:
+    path.write_bytes(record_of(module.TEXT_LENGTH.pack(len(text)) + text + values.getvalue(), version=2))
+    with module.Journal(path) as journal:
         journal.append({"number": 1}, {"labels": labels})
         journal.compact(lambda header: True)
-    records = list(replay(path))
+    records = list(module.replay(path))
     assert [header["number"] for header, _ in records] == [0, 1]
     for _, arrays in records:
         np.testing.assert_array_equal(arrays["labels"], labels)
 
 
 def test_a_packed_array_that_was_cut_or_unpacks_to_more_is_damage(path: Path) -> None:
-    labels = np.random.default_rng(0).integers(9, size=PACKED_FROM)
-    with Journal(path) as journal:
+    labels = np.random.default_rng(0).integers(9, size=module.PACKED_FROM)
+    with module.Journal(path) as journal:
         journal.append({}, {"labels": labels})
     whole = path.read_bytes()
-    body = whole[HEAD.size :]
+    body = whole[module.HEAD.size :]
     assert record_of(body) == whole
     for cut in (1, 4, 5, 1000, len(body) // 2):  # its checksum is right, as somebody made it up
         path.write_bytes(record_of(body[:-cut]))
-        with pytest.raises(JournalDamaged, match="cannot be read"):
-            list(replay(path))
+        with pytest.raises(module.JournalDamaged, match="cannot be read"):
+            list(module.replay(path))
     path.write_bytes(record_of(body.replace(b"(65536,)", b"(65535,)")))
-    with pytest.raises(JournalDamaged, match="a packed array of shape"):
-        list(replay(path))
+    with pytest.raises(module.JournalDamaged, match="a packed array of shape"):
+        list(module.replay(path))
     path.write_bytes(record_of(body.replace(b"(65536,)", b"(65537,)")))
-    with pytest.raises(JournalDamaged, match="a packed array of shape"):
-        list(replay(path))
+    with pytest.raises(module.JournalDamaged, match="a packed array of shape"):
+        list(module.replay(path))
     path.write_bytes(whole[:-9])  # a kill: the record is torn
-    assert list(replay(path)) == []
+    assert list(module.replay(path)) == []
     path.write_bytes(whole[:-9] + whole)
-    with pytest.raises(JournalDamaged, match="good ones after it"):
-        list(replay(path))
+    with pytest.raises(module.JournalDamaged, match="good ones after it"):
+        list(module.replay(path))
 
 
 @pytest.mark.parametrize("count", [1, 3])
@@ -166,14 +156,14 @@ def test_a_torn_last_record_alone_is_lost(path: Path, count: int, caplog: pytest
     for length in range(begin, end):
         path.write_bytes(whole[:length])
         assert numbers(path) == list(range(count - 1))
-        with Journal(path) as journal:
+        with module.Journal(path) as journal:
             assert path.stat().st_size == journal.size == begin
             journal.append({"number": 9}, {})
         assert numbers(path) == [*range(count - 1), 9]
-    for tail in (b"\0" * 500, MARK, MARK + b"\xff" * 300, b"junk"):
+    for tail in (b"\0" * 500, module.MARK, module.MARK + b"\xff" * 300, b"junk"):
         path.write_bytes(whole + tail)
         assert numbers(path) == list(range(count))
-        with Journal(path) as journal:
+        with module.Journal(path) as journal:
             assert path.stat().st_size == journal.size == end
         assert f"{len(tail)} bytes cut" in caplog.text
 
@@ -186,19 +176,19 @@ def test_a_bit_turned_in_any_byte_is_found_and_nothing_damaged_or_of_others_is_e
         if position >= ends[1]:
             assert numbers(path) == [0, 1]
             continue
-        with pytest.raises(JournalDamaged, match="good ones after it") as caught:
+        with pytest.raises(module.JournalDamaged, match="good ones after it") as caught:
             numbers(path)
         assert caught.value.offset == (0 if position < ends[0] else ends[0])
         before = path.read_bytes()
-        with pytest.raises(JournalDamaged):
-            Journal(path)
+        with pytest.raises(module.JournalDamaged):
+            module.Journal(path)
         assert path.read_bytes() == before
-    older = MARK.replace(bytes([VERSION]), b"\x01") + b"of another"
+    older = module.MARK.replace(bytes([module.VERSION]), b"\x01") + b"of another"
     cases = {older: "format version 1, expected version 2 or 3", b"something else": "no journal"}
     for content, message in cases.items():
         path.write_bytes(content)
-        with pytest.raises(JournalDamaged, match=message):
-            Journal(path)
+        with pytest.raises(module.JournalDamaged, match=message):
+            module.Journal(path)
         assert path.read_bytes() == content
 
 
@@ -207,8 +197,8 @@ def test_records_of_former_holders_are_copied_once(path: Path) -> None:
     make(sources[1], 0, 1, 2)
     make(sources[2], 3, 4, 5)
     with open(sources[1], "ab") as file:
-        file.write(MARK + b"torn")
-    with Journal(path) as journal:
+        file.write(module.MARK + b"torn")
+    with module.Journal(path) as journal:
         for _ in range(2):
             journal.copy(sources)
             assert numbers(path) == list(range(6))
@@ -218,7 +208,7 @@ def test_records_of_former_holders_are_copied_once(path: Path) -> None:
 
 def test_a_record_that_came_too_late_does_not_count(tmp_path: Path) -> None:
     generation = next_generation(tmp_path / "tiny.zarr")
-    with Journal(generation.journal, generation.files) as journal:
+    with module.Journal(generation.journal, generation.files) as journal:
         journal.append({"number": 0}, {})
         journal.compact(lambda header: True)
         generation.writing.rename(generation.closed)
@@ -233,17 +223,17 @@ def test_open_and_compact_crashed_anywhere(tmp_path: Path) -> None:
     def fresh_path(number: int) -> Path:
         path = tmp_path / str(number)
         make(path, 0, 1, 2, 3)
-        path.write_bytes(path.read_bytes() + MARK)
+        path.write_bytes(path.read_bytes() + module.MARK)
         return path
 
     def action(path: Path) -> None:
-        with Journal(path) as journal:
+        with module.Journal(path) as journal:
             journal.compact(lambda header: header["number"] > 1)
             journal.append({"number": 4}, {})
 
     def check(path: Path) -> None:
         assert numbers(path) in ([0, 1, 2, 3], [2, 3], [2, 3, 4])
-        with Journal(path) as journal:
+        with module.Journal(path) as journal:
             journal.compact(lambda header: header["number"] in (2, 3))
         assert numbers(path) == [2, 3]
 
@@ -261,7 +251,7 @@ def test_what_is_reported_is_durable(path: Path, monkeypatch: pytest.MonkeyPatch
         events.append("directory" if place.is_dir() else f"{place.name} of {place.stat().st_size}")
 
     make(second_path, 0, 1)
-    with Journal(path) as journal:
+    with module.Journal(path) as journal:
         monkeypatch.setattr(os, "fsync", note_fsync)
         monkeypatch.setattr(os, "replace", lambda *names: (replace(*names), events.append("rename")))
         journal.append({"number": 0}, {"x": np.arange(2)})
@@ -280,7 +270,7 @@ def test_a_full_disk_leaves_it_as_it_was(path: Path, monkeypatch: pytest.MonkeyP
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     (end,) = make(path, 0)
-    with Journal(path) as journal:
+    with module.Journal(path) as journal:
         with monkeypatch.context() as patch:
             patch.setattr(module, "write_all", fill_up)
             with pytest.raises(StorageError, match=r"bytes of free space") as caught:

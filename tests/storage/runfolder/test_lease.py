@@ -27,15 +27,6 @@ from sweep_clustering.storage.runfolder import folder as records
 from sweep_clustering.storage.runfolder import lease as module
 from sweep_clustering.storage.runfolder.folder import GenerationFolder, RunFolder
 from sweep_clustering.storage.runfolder.journal import Journal, replay
-from sweep_clustering.storage.runfolder.lease import (
-    Lease,
-    LeaseHeld,
-    inherit,
-    is_alive,
-    process_start,
-    read_lease,
-    this_process,
-)
 
 # Generations of the lease: who came later closes those before, and loses nothing of them.
 
@@ -86,7 +77,7 @@ def test_taking_over_crashed_anywhere(tmp_path: Path) -> None:
 
     def take_over(run: RunFolder) -> GenerationFolder:
         generation = begin(run, 1 + max(folder.number for folder in run.generations()))
-        inherit(run, generation)
+        module.inherit(run, generation)
         return generation
 
     def check(run: RunFolder) -> None:
@@ -113,7 +104,7 @@ def _look_often(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("age", [-7200.0, 7200.0], ids=["its clock is ahead", "its clock is behind"])
 def test_heartbeats_count_and_no_clock(run: RunFolder, age: float, monkeypatch: pytest.MonkeyPatch) -> None:
     def state_of() -> tuple[bool | None, bool]:
-        state = read_lease(run.cube)
+        state = module.read_lease(run.cube)
         return (None, False) if state is None else (state.alive, state.free)
 
     leave_lease(run.cube, other_process(**ELSEWHERE), age=age)
@@ -139,24 +130,24 @@ def test_what_happens_ends_the_wait_for_a_heartbeat(run: RunFolder, monkeypatch:
     for happens in happenings:
         leave_lease(run.cube, other_process(**ELSEWHERE), age=7200)
         monkeypatch.setattr(module.time, "sleep", lambda seconds, happens=happens: happens())
-        lease, now = read_lease(run.cube), module.last_lease(run)
+        lease, now = module.read_lease(run.cube), module.last_lease(run)
         assert (lease and (lease.number, lease.holder)) == (now and (now.number, now.holder))
 
 
 def test_the_highest_number_counts_and_one_that_somebody_removed_is_free(cube: Path) -> None:
-    assert read_lease(cube) is None
+    assert module.read_lease(cube) is None
     RunFolder(cube).make()
-    assert read_lease(cube) is None
+    assert module.read_lease(cube) is None
     leave_lease(cube, other_process(**DEAD), number=2)
-    holder = leave_lease(cube, this_process(), number=10, age=10)
-    lease = read_lease(cube)
+    holder = leave_lease(cube, module.this_process(), number=10, age=10)
+    lease = module.read_lease(cube)
     assert lease
     assert lease.number == 10
     assert lease.holder == holder
     assert lease.alive
     assert lease.age(time.time()) == pytest.approx(10, abs=5)
     GenerationFolder(RunFolder(cube), 11).path.mkdir()
-    assert read_lease(cube) == module.LeaseState(11, None, 0, alive=False)
+    assert module.read_lease(cube) == module.LeaseState(11, None, 0, alive=False)
 
 
 HOLD = """
@@ -175,19 +166,19 @@ def cube(tmp_path: Path) -> Path:
 
 
 def is_released(cube: Path) -> bool:
-    state = read_lease(cube)
+    state = module.read_lease(cube)
     return state is not None and state.free and state.holder is not None and state.holder.released
 
 
 def test_one_holds_it_and_given_back_it_is_free(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLURM_JOB_ID", "77")
     for number in range(1, module.KEPT + 4):
-        with Lease.acquire(cube) as lease:
+        with module.Lease.acquire(cube) as lease:
             assert lease.number == number
             assert len([path for path in run_of(cube).iterdir() if path.is_file()]) <= module.KEPT + 2
             message = f"{cube} .* job 77, since {re.escape(lease.holder.since)}"
-            with pytest.raises(LeaseHeld, match=message) as caught:
-                Lease.acquire(cube)
+            with pytest.raises(module.LeaseHeld, match=message) as caught:
+                module.Lease.acquire(cube)
             assert caught.value.holder == lease.holder
             assert caught.value.silent is None
     assert is_released(cube)
@@ -200,12 +191,12 @@ def test_a_killed_holder_is_taken_over_even_as_a_zombie(cube: Path) -> None:
         assert process.stdout.readline() == "1\n"
     for number in (signal.SIGCONT, signal.SIGSTOP):
         os.kill(process.pid, number)
-        with pytest.raises(LeaseHeld, match=f"process {process.pid} on"):
-            Lease.acquire(cube)
+        with pytest.raises(module.LeaseHeld, match=f"process {process.pid} on"):
+            module.Lease.acquire(cube)
     os.kill(process.pid, signal.SIGKILL)
-    wait_until(lambda: getattr(read_lease(cube), "free", False))
+    wait_until(lambda: getattr(module.read_lease(cube), "free", False))
     assert Path(f"/proc/{process.pid}").exists(), "a zombie still has its process id"
-    with Lease.acquire(cube) as lease:
+    with module.Lease.acquire(cube) as lease:
         assert lease.number == 2
     process.wait()
 
@@ -220,14 +211,16 @@ def test_a_holder_out_of_sight(cube: Path, changes: dict[str, Any], monkeypatch:
     if "content" in changes:
         file.write_bytes(changes["content"])
     os.utime(file, (time.time() - 100,) * 2)
-    with pytest.raises(LeaseHeld, match="last heartbeat 100 s ago, free after 120 s without one") as caught:
-        Lease.acquire(cube)
+    with pytest.raises(
+        module.LeaseHeld, match="last heartbeat 100 s ago, free after 120 s without one"
+    ) as caught:
+        module.Lease.acquire(cube)
     assert caught.value.holder == (None if "content" in changes else holder)
     assert ("cannot be read" in str(caught.value)) == ("content" in changes)
     assert caught.value.silent == pytest.approx(100, abs=5)
     monkeypatch.setattr(module, "STALE_AFTER", 90)
     monkeypatch.setattr(module, "PATIENCE", 0.05)
-    with Lease.acquire(cube) as lease:
+    with module.Lease.acquire(cube) as lease:
         assert lease.number == 2
 
 
@@ -237,23 +230,23 @@ def test_a_job_started_again_takes_its_former_lease(cube: Path, monkeypatch: pyt
         leave_lease(cube, former, age=1)
         monkeypatch.setenv("SLURM_JOB_ID", number)
         monkeypatch.delenv("SLURM_RESTART_COUNT", raising=False)
-        with pytest.raises(LeaseHeld, match="job 77"):
-            Lease.acquire(cube)
+        with pytest.raises(module.LeaseHeld, match="job 77"):
+            module.Lease.acquire(cube)
     monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
-    with pytest.raises(LeaseHeld):
-        Lease.acquire(cube)  # another job
+    with pytest.raises(module.LeaseHeld):
+        module.Lease.acquire(cube)  # another job
     monkeypatch.setenv("SLURM_JOB_ID", "77")
-    with Lease.acquire(cube) as lease:
+    with module.Lease.acquire(cube) as lease:
         assert lease.number == 2
 
 
 def test_the_former_holder_can_write_nothing(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "BEAT_EVERY", 0.01)
     losses: list[LeaseLost] = []
-    former = Lease.acquire(cube, on_lost=losses.append)
+    former = module.Lease.acquire(cube, on_lost=losses.append)
     former.files.put(cube.parent / "file", b"1")
     monkeypatch.setattr(module, "is_alive", lambda process: False)
-    with Lease.acquire(cube) as lease:
+    with module.Lease.acquire(cube) as lease:
         with pytest.raises(LeaseLost):
             former.files.put(cube.parent / "file", b"2")
         wait_until(lambda: bool(losses), seconds=20)
@@ -268,7 +261,7 @@ def test_the_former_holder_can_write_nothing(cube: Path, monkeypatch: pytest.Mon
 def test_the_heart_beats_and_a_cancel_reaches_the_holder(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "BEAT_EVERY", 0.01)
     losses: list[LeaseLost] = []
-    with Lease.acquire(cube, on_lost=losses.append) as lease:
+    with module.Lease.acquire(cube, on_lost=losses.append) as lease:
         os.utime(run_of(cube) / "lease.1", (0, 0))
         wait_until(lambda: (run_of(cube) / "lease.1").stat().st_mtime > 0, seconds=20)
         records.StopRequest(host="here", at=1.0).write(RunFolder(cube).stop)
@@ -297,7 +290,7 @@ def test_a_link_that_fails_once_is_made_again_or_found(
         link(source, target)
 
     monkeypatch.setattr(os, "link", fail_to_rename)
-    with Lease.acquire(cube) as lease:
+    with module.Lease.acquire(cube) as lease:
         lease.check()
         assert lease.number == 1
         assert len(calls) == (1 if before is None else 2)
@@ -307,18 +300,18 @@ def test_a_file_system_without_links_is_said(cube: Path, monkeypatch: pytest.Mon
     refuse = Mock(side_effect=OSError(errno.EPERM, os.strerror(errno.EPERM)))
     monkeypatch.setattr(os, "link", refuse)
     with pytest.raises(StorageError, match=r"lease\.1: needs a file system with hard links"):
-        Lease.acquire(cube)
+        module.Lease.acquire(cube)
     assert list(run_of(cube).iterdir()) == []
 
 
 def test_a_lease_taken_over_or_removed_is_noticed_before_the_heartbeat(cube: Path) -> None:
-    with Lease.acquire(cube) as lease:
+    with module.Lease.acquire(cube) as lease:
         lease.check()
         (run_of(cube) / "lease.1").unlink()
         for _ in range(2):
             with pytest.raises(LeaseLost, match=str(cube)):
                 lease.check()
-    lease = Lease.acquire(cube)
+    lease = module.Lease.acquire(cube)
     leave_lease(cube, other_process(**ELSEWHERE), number=lease.number + 1)
     with pytest.raises(LeaseLost):
         lease.check()
@@ -328,7 +321,7 @@ def test_a_lease_taken_over_or_removed_is_noticed_before_the_heartbeat(cube: Pat
 
 def test_failing_beats(cube: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setattr(module, "STALE_AFTER", 50)
-    lease = Lease.acquire(cube)
+    lease = module.Lease.acquire(cube)
     now = time.monotonic() + 10**6
     monkeypatch.setattr(module, "clock", lambda: now)
     lease.beat()
@@ -343,19 +336,19 @@ def test_failing_beats(cube: Path, monkeypatch: pytest.MonkeyPatch, caplog: pyte
 
 
 def test_acquire_and_release_crashed_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Lease, "keep_beating", lambda lease: None)
+    monkeypatch.setattr(module.Lease, "keep_beating", lambda lease: None)
 
     def check(cube: Path) -> None:
         with monkeypatch.context() as patch:
             patch.setattr(module, "is_alive", lambda process: False)
-            with Lease.acquire(cube) as lease:
-                inherit(RunFolder(cube), lease.generation)
+            with module.Lease.acquire(cube) as lease:
+                module.inherit(RunFolder(cube), lease.generation)
                 lease.check()
         assert is_released(cube)
         assert {path.suffix for path in run_of(cube).iterdir()} <= {".1", ".2", ".3"}
 
     changes = crash_everywhere(
-        tmp_path, lambda n: tmp_path / f"{n}.zarr", lambda cube: Lease.acquire(cube).release(), check
+        tmp_path, lambda n: tmp_path / f"{n}.zarr", lambda cube: module.Lease.acquire(cube).release(), check
     )
     making = ["os.mkdir", "os.mkdir"]
     expected = [*making, "open", "os.link", *making, "os.remove", "open", "os.rename"]
@@ -368,8 +361,8 @@ def test_acquire_and_release_crashed_anywhere(tmp_path: Path, monkeypatch: pytes
 def race(cube: str, rounds: int, barrier: Any, results: Any) -> None:
     for number in range(rounds):
         barrier.wait()
-        with suppress(LeaseHeld):
-            Lease.acquire(Path(f"{cube}.{number}.zarr"))
+        with suppress(module.LeaseHeld):
+            module.Lease.acquire(Path(f"{cube}.{number}.zarr"))
             results.put(number)
 
 
@@ -402,12 +395,12 @@ def test_a_lease_taken_during_a_look(cube: Path, monkeypatch: pytest.MonkeyPatch
         looks.append(listing)
         if len(looks) == at:
             monkeypatch.setattr(RunFolder, look, real_look)
-            leases.append(Lease.acquire(cube))
+            leases.append(module.Lease.acquire(cube))
         return listing
 
     monkeypatch.setattr(RunFolder, look, slow_look)
-    with pytest.raises(LeaseHeld):
-        Lease.acquire(cube)
+    with pytest.raises(module.LeaseHeld):
+        module.Lease.acquire(cube)
     with leases.pop() as lease:
         lease.check()
 
@@ -417,10 +410,10 @@ def test_a_taker_who_slept_takes_nothing(cube: Path, monkeypatch: pytest.MonkeyP
     """It saw a dead lease once, which others have taken since or cleaned away."""
     dead = leave_lease(cube, other_process(**DEAD), number=number)
     look, real = [module.LeaseState(min(number, 3), dead, 0, False)] * 2, module.last_lease
-    with Lease.acquire(cube) as lease:
+    with module.Lease.acquire(cube) as lease:
         monkeypatch.setattr(module, "last_lease", lambda run: look.pop() if look else real(run))
-        with pytest.raises(LeaseHeld) as caught:
-            Lease.acquire(cube)
+        with pytest.raises(module.LeaseHeld) as caught:
+            module.Lease.acquire(cube)
         assert caught.value.holder == lease.holder
         lease.check()
     leases = {f"lease.{number}", f"lease.{number + 1}"}
@@ -433,19 +426,19 @@ def test_a_taker_who_slept_takes_nothing(cube: Path, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("proc", ["/proc", "/nowhere"], ids=["proc", "psutil"])
 def test_this_process_lives_and_no_zombie(proc: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PROC", Path(proc))
-    me = this_process()
-    assert me == this_process()
+    me = module.this_process()
+    assert me == module.this_process()
     assert me.process_start
     changes = {"host": "x", "process_start": "0", "pid": 2**22 + 1, "boot_id": "x", "pid_namespace": "x"}
-    answers = [is_alive(me.model_copy(update={key: value})) for key, value in changes.items()]
+    answers = [module.is_alive(me.model_copy(update={key: value})) for key, value in changes.items()]
     assert answers == [True, False, False, None, None]
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     assert child.stdin is not None
-    start = process_start(child.pid) or ""
+    start = module.process_start(child.pid) or ""
     recorded = me.model_copy(update={"pid": child.pid, "process_start": start})
-    assert is_alive(recorded) is True
+    assert module.is_alive(recorded) is True
     child.stdin.close()
-    wait_until(lambda: not is_alive(recorded))
+    wait_until(lambda: not module.is_alive(recorded))
     assert child.returncode is None, "nobody has waited for it"
     child.wait()
-    assert is_alive(recorded) is False
+    assert module.is_alive(recorded) is False

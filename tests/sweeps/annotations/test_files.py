@@ -15,7 +15,6 @@ from own_tables import read_annotations, write
 from scipy.special import expit, logit
 
 from sweep_clustering.sweeps.annotations import draw, files
-from sweep_clustering.sweeps.annotations.files import PairFile, read_answers
 from sweep_clustering.sweeps.annotations.numbering import Numbering, numbering_of
 from sweep_clustering.sweeps.annotations.rows import Annotation, Row, Samples, Skip
 from sweep_clustering.sweeps.data.lines import Lines, read_lines, to_number
@@ -129,7 +128,7 @@ def test_headers_of_links_and_words_for_kinds(tmp_path: Path) -> None:
             (2, 2, 1, draw.CANNOT),
         ]
     for text in ("i,j,kind\n", "I;J;KIND", "kind j i\n# none\n", ",i,j,type\n"):
-        assert read_answers(write(tmp_path, text), 3) == []
+        assert files.read_answers(write(tmp_path, text), 3) == []
     for word, kind in files.KINDS.items():
         for text in (f"i,j,kind\n1,2,{word.title()}\n", f"1 2 {word} 1 ann\n", f"1;2;{word};1;ann\n"):
             assert [row.kind for row in read_annotations(write(tmp_path, text), 2)] == [kind]
@@ -142,7 +141,7 @@ def test_headers_of_links_and_words_for_kinds(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["0 1\n2 1\n", "0,1,1\n1,2,1\n", "0 1 1\n2 1 3\n", "i,j\n0,1\n2,1\n"])
 def test_links_that_only_begin_as_an_index_or_a_header_does(tmp_path: Path, text: str) -> None:
-    links = PairFile.of(write(tmp_path, text), draw.CANNOT).table(Samples(SampleRows(3), 0))
+    links = files.PairFile.of(write(tmp_path, text), draw.CANNOT).table(Samples(SampleRows(3), 0))
     assert [{link.first, link.second} for link in links] == [{0, 1}, {1, 2}]
 
 
@@ -232,10 +231,10 @@ def test_files_of_a_command_count_rows_from_one_number(tmp_path: Path) -> None:
 
 def read_pool(path: Path, samples: Samples | int) -> files.Pool:
     """Return the annotations of a file as cells draw them."""
-    return files.read_pool(PairFile.of(path), samples)
+    return files.read_pool(files.PairFile.of(path), samples)
 
 
-READ: dict[str, Any] = {"links": links_of, "answers": read_answers, "pool": read_pool}
+READ: dict[str, Any] = {"links": links_of, "answers": files.read_answers, "pool": read_pool}
 CASES = tomllib.loads(Path(__file__).with_name("problems.toml").read_text(encoding="utf-8"))["case"]
 
 
@@ -260,7 +259,7 @@ def test_forms_of_questions(tmp_path: Path) -> None:
         "i,j,annotator,accuracy,answer\n1,2,,,yes\n3,4,,,no\n7,8,,,skip\n",
     ):
         path = write(tmp_path, text)
-        first, second, third = read_answers(path, 9)
+        first, second, third = files.read_answers(path, 9)
         assert first.first == 0
         assert first.second == 1
         assert first.kind == draw.MUST
@@ -279,14 +278,14 @@ def test_forms_of_questions(tmp_path: Path) -> None:
     rows = [(row.annotator, row.accuracy, row.kind) for row in read_annotations(path, 2)]
     assert rows == [("ann", 0.8, draw.MUST), ("asked", None, draw.CANNOT), ("asked", None, draw.MUST)]
     for text in ("i,j,answer\n", "i,j,answer", "i,j,answer\n1,2,\n"):
-        assert read_answers(write(tmp_path, text), 9) == []
+        assert files.read_answers(write(tmp_path, text), 9) == []
     assert files.separator_of("i j kind weight annotator") is None
 
 
 def test_wherever_the_last_line_breaks_off_earlier_answers_are_read(tmp_path: Path) -> None:
     begin, last = "i,j,annotator,answer\n1,2,asked,yes\n", "3,9,asked,skip\n"
     for length in range(len(last)):
-        first, *later = read_answers(write(tmp_path, begin + last[:length]), 9)
+        first, *later = files.read_answers(write(tmp_path, begin + last[:length]), 9)
         assert first.first == 0
         assert first.second == 1
         assert first.kind == draw.MUST
@@ -298,7 +297,7 @@ def test_wherever_the_last_line_breaks_off_earlier_answers_are_read(tmp_path: Pa
         ("n", draw.CANNOT),
         ("no", draw.CANNOT),
     ):
-        *_, row = read_answers(write(tmp_path, f"{begin}3,9,asked,{word}"), 9)
+        *_, row = files.read_answers(write(tmp_path, f"{begin}3,9,asked,{word}"), 9)
         assert row.kind == kind
     text = 'i,j,note,answer\n1,2,"a\n\n# b, c",yes\n\n# 3,4,x,no\n3,4,"d\n e",no\n5,99,f,no\n6,7,"g\n'
     path = write(tmp_path, text.replace("5,99", "5,9").replace('6,7,"g\n', '6,7,"g'))
@@ -319,7 +318,7 @@ def test_names_that_a_spreadsheet_takes_as_formulas_go_round(tmp_path: Path) -> 
     assert {row.annotator for row in pairs} == {"=who"}
     # a program that takes quotes away leaves such names
     path = write(tmp_path, "i,j,answer\n=a,@b,yes\nplain,'f,no\n")
-    assert [(row.first, row.second) for row in read_answers(path, samples)] == [(0, 3), (6, 9)]
+    assert [(row.first, row.second) for row in files.read_answers(path, samples)] == [(0, 3), (6, 9)]
 
 
 @given(st.lists(st.text("=+-@'a1\x1b ").map(str.strip).filter(bool), unique=True, min_size=1))
@@ -378,7 +377,7 @@ TEXT = "1 2 must 1 ann\n2 1 cannot 3 bob 0.9\n3 3 must 4 ann\n"
 def test_an_exclamation_mark_or_an_infinite_weight_makes_a_link_hard(
     text: str, is_hard: list[bool], tmp_path: Path
 ) -> None:
-    rows = PairFile.of(write(tmp_path, text)).table(Samples.of(3))
+    rows = files.PairFile.of(write(tmp_path, text)).table(Samples.of(3))
     assert rows.columns["is_hard"].tolist() == is_hard
     assert [row.is_hard for row in rows if isinstance(row, Annotation)] == is_hard
     with pytest.raises(InputError, match="a hard link"):
@@ -386,7 +385,7 @@ def test_an_exclamation_mark_or_an_infinite_weight_makes_a_link_hard(
 
 
 def test_link_files_take_an_infinite_weight(tmp_path: Path) -> None:
-    rows = PairFile.of(write(tmp_path, "1 2 inf\n1 1 inf\n2 3 2\n"), draw.MUST).table(Samples.of(3))
+    rows = files.PairFile.of(write(tmp_path, "1 2 inf\n1 1 inf\n2 3 2\n"), draw.MUST).table(Samples.of(3))
     assert rows.columns["is_hard"].tolist() == [True, True, False]
     assert rows.columns["count"].tolist() == [1, 1, 2]
 
