@@ -191,58 +191,37 @@ def fit_command(
 
     # numba takes seconds to load, and bad input should be reported at once
     from sweep_clustering.pipeline.fit.confidence import below_chance, estimate, estimates_json, judge_unsure
-    from sweep_clustering.pipeline.fit.counts import choose_clusters, open_counts
     from sweep_clustering.pipeline.fit.inputs import Naming
-    from sweep_clustering.pipeline.fit.running import CUTS, costs_of, progress, runner
-    from sweep_clustering.pipeline.fit.solve import fit, to_json, unannotated
+    from sweep_clustering.pipeline.fit.running import fit_table, progress
+    from sweep_clustering.pipeline.fit.solve import to_json, unannotated
     from sweep_clustering.pipeline.fit.summary import FitSummary, paragraph
 
-    choice, cut, bound = None, None, ""
+    model, covariance, _ = options.model_choice
+
+    def check(n_clusters: int) -> None:
+        with reported():
+            inputs.check_hard(n_clusters)
+
     with progress() as state:
-        run = runner(jobs or -1, state)  # it runs fits to folds and restarts
-        model, covariance, _ = options.model_choice
-        one_fit = partial(
-            fit,
+        result, n_clusters, choice = fit_table(
             inputs.X,
             inputs.layers,
-            model=model,
+            () if clusters is None else counts,
+            state,
+            n_jobs=jobs or -1,
             covariance=covariance,
+            seed=options.seed,
+            confidence=confidence,
+            n_names=0 if inputs.row_labels is None else len(inputs.row_labels.names),
+            check=check,
+            salvage=True,
+            model=model,
             restarts=options.restarts,
             settings=options.settings,
-            seed=options.seed,
             labels_true=inputs.labels_true,
             predict_annotations=options.held_out,
             names=inputs.table.feature_names,
-            run=run,
-            salvage=True,
         )
-        fit_table = state.counted(one_fit)
-        costs = partial(costs_of, n_samples=len(inputs.X), layers=inputs.layers, covariance=covariance)
-        if clusters is None:
-            state.expect([(CUTS,), *map(costs, TRIED)])
-            state.begin_fit()
-            counts, cut, bound = open_counts(
-                inputs.X,
-                inputs.layers,
-                covariance=covariance,
-                seed=options.seed,
-                run=run,
-                n_names=0 if inputs.row_labels is None else len(inputs.row_labels.names),
-            )
-            with reported():
-                inputs.check_hard(counts[-1])
-        is_chosen = len(counts) > 1 or cut is not None or bool(bound)
-        # for the confidence the chosen one is fitted once more
-        state.expect(map(costs, (*counts, *(counts[-1:] if is_chosen and confidence else ()))))
-        n_clusters = counts[-1]
-        if is_chosen:
-            choice = choose_clusters(counts, lambda count: fit_table(n_clusters=count), cut, bound)
-            n_clusters = choice.chosen.n_clusters
-        is_interrupted = choice is not None and choice.interrupted
-        if choice is None or (confidence and not is_interrupted):
-            result = fit_table(n_clusters=n_clusters, confidence=confidence)
-        else:
-            result = choice.chosen.result
     most = None if as_json else SHOWN
     judgement = judge(inputs.rows.answered, result.best.labels, inputs.samples, most)
     unsure, unsure_lines = judge_unsure(inputs.rows.skipped, inputs.samples)
@@ -253,7 +232,7 @@ def fit_command(
     names, estimates = inputs.rows.annotators, estimate(of_pairs, result.best)
     warned, noted = below_chance(estimates, names, result.best)
     result = replace(result, alarms=(*result.alarms, *warned), notes=(*result.notes, *noted))
-    is_interrupted = is_interrupted or result.interrupted
+    is_interrupted = result.interrupted or (choice is not None and choice.interrupted)
     labels_true = None if is_interrupted else inputs.labels_true
     baselines = unannotated(inputs.X, labels_true, n_clusters, options.seed)
     with reported():

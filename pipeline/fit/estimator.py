@@ -32,7 +32,6 @@ from sweep_clustering.pipeline.asking.belief import believe, shape_to_ask
 from sweep_clustering.pipeline.asking.strategies import choose, fitting
 from sweep_clustering.pipeline.fit import inputs
 from sweep_clustering.pipeline.fit.confidence import below_chance, estimate, estimates_json
-from sweep_clustering.pipeline.fit.counts import TRIED, choose_clusters, open_counts
 from sweep_clustering.pipeline.fit.data_notes import data_notes
 from sweep_clustering.pipeline.fit.links import (
     Annotations,
@@ -44,8 +43,7 @@ from sweep_clustering.pipeline.fit.links import (
     names_of,
     plain,
 )
-from sweep_clustering.pipeline.fit.running import CUTS, costs_of, progress, runner
-from sweep_clustering.pipeline.fit.solve import fit
+from sweep_clustering.pipeline.fit.running import fit_table, progress, runner
 from sweep_clustering.pipeline.fit.summary import fit_html
 from sweep_clustering.sweeps.data.reading import scaling_of
 from sweep_clustering.sweeps.errors import InputError, Problem, collecting, did_you_mean, not_one_of
@@ -384,43 +382,28 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         model, covariance, scale = self._model_choice(not annotations.is_empty)
         scaling = scaling_of(features, scale)
         scaled, layers = scaling.of(features), self._layers(annotations, int(seed))
+
+        def check(n_clusters: int) -> None:
+            if problems := [*_hard_problems(annotations, n_clusters, names)]:
+                raise InputError(problems)
+
         with progress(bool(self.verbose), has_lines=True) as state:
-            run = runner(self.n_jobs, state)
-            costs = partial(costs_of, n_samples=len(scaled), layers=layers, covariance=covariance)
-            one_fit = partial(
-                fit,
+            result, n_clusters, _ = fit_table(
                 scaled,
                 layers,
+                () if self.n_clusters is None else (int(self.n_clusters),),
+                state,
+                n_jobs=self.n_jobs,
                 covariance=covariance,
+                seed=int(seed),
+                confidence=bool(self.confidence),
+                n_names=len(annotations.label_names),
+                check=check,
                 model=model,
                 restarts=restarts,
                 settings=settings,
-                seed=int(seed),
                 start=start,
-                run=run,
             )
-            fit_clusters = state.counted(one_fit)
-            if self.n_clusters is None:
-                state.expect([(CUTS,), *map(costs, TRIED)])
-                state.begin_fit()
-                counts, cut, _ = open_counts(
-                    scaled,
-                    layers,
-                    covariance=covariance,
-                    seed=int(seed),
-                    run=run,
-                    n_names=len(annotations.label_names),
-                )
-                if problems := [*_hard_problems(annotations, counts[-1], names)]:
-                    raise InputError(problems)
-                state.expect(map(costs, (*counts, *(counts[-1:] if self.confidence else ()))))
-                chosen = choose_clusters(counts, lambda k: fit_clusters(n_clusters=k), cut).chosen
-                result, n_clusters = chosen.result, chosen.n_clusters
-            else:
-                n_clusters = int(self.n_clusters)
-                state.expect([costs(n_clusters)])
-            if self.n_clusters is not None or self.confidence:
-                result = fit_clusters(n_clusters=n_clusters, confidence=bool(self.confidence))
         self.n_clusters_, self._scaling = n_clusters, scaling
         self.offset_, self.width_ = scaling
         self.seed_ = int(seed)

@@ -1,4 +1,4 @@
-"""Fits on several threads, and the share of them that is done, with the time left."""
+"""Fits of a table on several threads, and the share of them that is done, with the time left."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from threading import Lock
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sweep_clustering.kernels.choice import LEAST_PAIRS
-from sweep_clustering.kernels.fits import Runner
+from sweep_clustering.kernels.fits import Floats, Runner
 from sweep_clustering.kernels.interrupt import new_flag, shared_flag
 from sweep_clustering.kernels.problem.data import Layer
 from sweep_clustering.kernels.structure import ANY, GROUPS, MANY, MOST_ROWS, part_size
 from sweep_clustering.pipeline.common import core_count, estimate
+from sweep_clustering.pipeline.fit.counts import TRIED, ClusterChoice, choose_clusters, open_counts
+from sweep_clustering.pipeline.fit.solve import FitResult, fit
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-T = TypeVar("T")
 
 # Costs of the rounds of calls of one fit for classes of any shape, as measured on tables of 150 to 20,000
 # rows: the race between structures, merged groups, and the final fits. They add up to 1.
@@ -87,15 +88,6 @@ class FitProgress:
         self.at_end += self.unit * sum(self.rounds)
         self.done = max(self.done, self.at_end)
         self.rounds = list(self.fits.pop(0)) if self.fits else []
-
-    def counted(self, fit: Callable[..., T]) -> Callable[..., T]:
-        """Return a function that fits as another one does, after the progress has gone on to this fit."""
-
-        def counted_fit(**arguments: Any) -> T:
-            self.begin_fit()
-            return fit(**arguments)
-
-        return counted_fit
 
     def begin_round(self, n_calls: int) -> Callable[[], None]:
         """Go on to the next round of calls, and return what each of them does at its end."""
@@ -208,3 +200,76 @@ def runner(n_jobs: int | None, state: FitProgress | None = None) -> Runner:
             return list(pool.map(call, arguments))
 
     return run
+
+
+class TableFit(NamedTuple):
+    """The fit of a table, its number of clusters, and how this number was chosen, if it was."""
+
+    result: FitResult
+    n_clusters: int
+    choice: ClusterChoice | None = None
+
+
+def fit_table(
+    X: Floats,
+    layers: Sequence[Layer],
+    counts: Sequence[int],
+    state: FitProgress,
+    *,
+    n_jobs: int | None,
+    covariance: str,
+    seed: int,
+    confidence: bool,
+    n_names: int,
+    check: Callable[[int], None],
+    salvage: bool = False,
+    **options: Any,
+) -> TableFit:
+    """Fit a table with the number of clusters that is best among some.
+
+    Parameters
+    ----------
+    X, layers, covariance, seed, options
+        Arguments of `pipeline.fit.solve.fit`.
+    counts : sequence of int
+        Ascending numbers of clusters; without any they follow from the table.
+    state : FitProgress
+        Progress of all fits.
+    n_jobs : int or None
+        Number of threads, as for `runner`.
+    confidence : bool
+        Whether the chosen fit has the confidence in its labels.
+    n_names : int
+        Number of names that labels of rows have.
+    check : callable
+        Function that raises an exception for a number of clusters that hard links rule out.
+    salvage : bool
+        Whether Ctrl-C gives what is done so far.
+    """
+    run = runner(n_jobs, state)  # it runs fits to folds and restarts
+    costs = partial(costs_of, n_samples=len(X), layers=layers, covariance=covariance)
+
+    one_fit = partial(fit, X, layers, covariance=covariance, seed=seed, run=run, salvage=salvage, **options)
+
+    def fit_clusters(n_clusters: int, confidence: bool = False) -> FitResult:
+        state.begin_fit()
+        return one_fit(n_clusters=n_clusters, confidence=confidence)
+
+    cut, bound = None, ""
+    if not counts:
+        state.expect([(CUTS,), *map(costs, TRIED)])
+        state.begin_fit()
+        counts, cut, bound = open_counts(
+            X, layers, covariance=covariance, seed=seed, run=run, n_names=n_names
+        )
+        check(counts[-1])
+    is_chosen = len(counts) > 1 or cut is not None or bool(bound)
+    # for the confidence the chosen one is fitted once more
+    state.expect(map(costs, (*counts, *(counts[-1:] if is_chosen and confidence else ()))))
+    if not is_chosen:
+        return TableFit(fit_clusters(counts[-1], confidence), counts[-1])
+    choice = choose_clusters(counts, fit_clusters, cut, bound)
+    result, n_clusters = choice.chosen.result, choice.chosen.n_clusters
+    if confidence and not (salvage and choice.interrupted):
+        result = fit_clusters(n_clusters, confidence)
+    return TableFit(result, n_clusters, choice)
