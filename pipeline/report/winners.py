@@ -64,7 +64,7 @@ LEADER = {
     "shrinkB": 4,
     "relpos": (0, 0.5),
 }
-RULE = "Won–tied–lost: against every other model, over data sets. s: CPU seconds of a cell."
+RULE = "Won–tied–lost: against every other model, over data sets. s: CPU seconds of a cell (geometric mean)."
 
 # Width and height in inches of a cell of the map of kinds, and of the names beside and above it.
 CELL = (0.5, 0.22)
