@@ -554,6 +554,9 @@ class Criteria:
         Minus the log-probability of the labels of the solution, eq. (69).
     entropy : float
         Entropy of the memberships, eq. (69).
+    icl_of_features : float or None
+        Largest ICL of one Gaussian a class without annotations, which compares with that of other numbers of
+        clusters; None if no such fit predicts held-out annotations about as well as others.
     """
 
     classification: float
@@ -561,6 +564,7 @@ class Criteria:
     penalty: float
     surprise: float
     entropy: float
+    icl_of_features: float | None = None
 
     @property
     def bic(self) -> float:
@@ -604,17 +608,17 @@ def criteria(problem: Problem, layers: Sequence[Layer], labels: NDArray[np.integ
     k, d = problem.n_clusters, len(problem.dims)  # features that have a density
     matrix = d * (d + 1) // 2
     variances = {"spherical": k, "common": 1, "diagonal": k * d, "tied": matrix, "full": k * matrix}
-    of_features = k * d + variances[problem.covariance]
+    icl_of_features = k * d + variances[problem.covariance]
     of_annotations = annotation_parameters(problem, layers)
     of_shares = k - 1 if data.proportions else 0
-    penalty = 0.5 * weight * of_features * math.log(n_samples) + 0.5 * of_shares * math.log(n_samples)
+    penalty = 0.5 * weight * icl_of_features * math.log(n_samples) + 0.5 * of_shares * math.log(n_samples)
     penalty += sum(0.5 * count * math.log(max(total, 1.0)) for count, total in of_annotations)
     shares = label_probabilities(problem, labels)
     chosen = shares[np.arange(n_samples), labels]
     logs = np.log(np.where(shares > 0, shares, 1.0))
     return Criteria(
         classification=gmm + annotations - constants,
-        parameters=of_features + of_shares + sum(count for count, _ in of_annotations),
+        parameters=icl_of_features + of_shares + sum(count for count, _ in of_annotations),
         penalty=penalty,
         surprise=-float(np.log(np.maximum(chosen, np.finfo(float).tiny)).sum()),
         entropy=-float((shares * logs).sum()),

@@ -36,13 +36,13 @@ TIMIDITY = 1.0
 # Names of the criteria.
 HELD_OUT = "held-out annotations"
 BIC = "BIC"
-FEATURES = "BIC of classes that the features show"
+FEATURES = "ICL of the features"
 FEWEST = "fewest clusters"
 CUTS = "cuts of a tree"
 
 REASONS = {
-    FEATURES: "the largest BIC of classes that the features alone show, among those that predict held-out"
-    " answers about as well as the best",
+    FEATURES: "the largest ICL of the features alone, among those that predict held-out answers about as well"
+    " as the best",
     FEWEST: "the fewest that predict held-out answers about as well as the best",
     HELD_OUT: "the largest BIC among those that predict held-out answers about as well as the best",
     BIC: "the largest BIC",
@@ -56,11 +56,17 @@ COLUMNS = {
     "parameters": ("parameters", "d"),
     "bic": ("BIC", ".2f"),
     "icl": ("ICL", ".2f"),
+    "icl_of_features": ("ICL of features", ".2f"),
     "held_out_log_loss": ("log loss", ".4f"),
 }
 # Columns that are left out: values in different coordinates do not compare, and others were not measured.
 INCOMPARABLE = ("objective", "parameters", "bic", "icl")
-UNSEEN = {**dict.fromkeys((FEATURES, FEWEST, CUTS), INCOMPARABLE), BIC: ("held_out_log_loss",)}
+UNSEEN = {
+    FEATURES: INCOMPARABLE,
+    **dict.fromkeys((FEWEST, CUTS), (*INCOMPARABLE, "icl_of_features")),
+    HELD_OUT: ("icl_of_features",),
+    BIC: ("icl_of_features", "held_out_log_loss"),
+}
 OVERLAP = "BIC takes too few where classes overlap, and held-out answers would see more"
 
 OPTION = "-k"
@@ -94,6 +100,7 @@ class Candidate:
             "classification_log_likelihood": criteria.classification,
             "bic": criteria.bic,
             "icl": criteria.icl,
+            "icl_of_features": criteria.icl_of_features,
             "held_out_log_loss": predicted and predicted.log_loss,
             "share_predicted": predicted and predicted.share_right,
         }
@@ -168,10 +175,12 @@ class ClusterChoice:
         The model may have assumed an accuracy, which stands beside the estimate.
         """
         document, n_clusters = self.to_json(), self.chosen.n_clusters
-        keys = [key for key in COLUMNS if key not in UNSEEN.get(self.criterion, ())]
+        keys = [key for key in COLUMNS if key not in UNSEEN[self.criterion]]
         rows = [["  ", *(COLUMNS[key][0] for key in keys)]]
         for candidate in document["candidates"]:
-            texts = [format(candidate[key], COLUMNS[key][1]) for key in keys]
+            texts = [
+                "" if candidate[key] is None else format(candidate[key], COLUMNS[key][1]) for key in keys
+            ]
             rows.append(["* " if candidate["n_clusters"] == n_clusters else "  ", *texts])
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = [row[0] + "  ".join(map(str.rjust, row[1:], widths[1:])) for row in rows]
@@ -272,12 +281,13 @@ def possible(X: NDArray[np.float64], counts: Sequence[int]) -> tuple[int, ...]:
 
 
 def choose(candidates: Sequence[Candidate]) -> ClusterChoice:
-    """Choose from ascending numbers the one of the largest BIC, or the smaller number if they are equal.
+    """Choose the number of the largest BIC or ICL, or the smaller number if they are equal.
 
     If held-out annotations were predicted, only numbers within `TIMIDITY` standard errors of the best
-    predictions take part. BICs of classes of any shape compare only if the features alone show these classes:
-    the others are in coordinates of their own. If there are none, the fewest clusters are chosen. If one of
-    the fits has merged groups, all are compared by predictions beside distance.
+    predictions take part. Classes of any shape are in coordinates of their own, whose BICs do not compare.
+    Fits to the features alone do compare, by ICL, if they are not clearly behind the others of their number.
+    If no number has such fits, the fewest clusters are chosen. If one of the fits has merged groups, all are
+    compared by predictions beside distance.
     """
     if any(candidate.result.covariance in MERGED for candidate in candidates):
         candidates = [
@@ -286,20 +296,14 @@ def choose(candidates: Sequence[Candidate]) -> ClusterChoice:
         ]
     is_predicted = all(candidate.held_out is not None for candidate in candidates)
     finalists = within(candidates, TIMIDITY) if is_predicted else candidates
-    criterion = HELD_OUT if is_predicted else BIC
     if is_predicted and any(candidate.result.solution is not None for candidate in candidates):
-        comparable = [candidate for candidate in finalists if _is_of_features(candidate)]
+        comparable = [candidate for candidate in finalists if candidate.criteria.icl_of_features is not None]
         if not comparable:
             return ClusterChoice(tuple(candidates), FEWEST, finalists[0])
-        criterion, finalists = FEATURES, comparable
+        chosen = max(comparable, key=lambda candidate: present(candidate.criteria.icl_of_features))
+        return ClusterChoice(tuple(candidates), FEATURES, chosen)
     chosen = max(finalists, key=lambda candidate: candidate.criteria.bic)
-    return ClusterChoice(tuple(candidates), criterion, chosen)
-
-
-def _is_of_features(candidate: Candidate) -> bool:
-    """Whether the classes are Gaussians of all features, found without annotations."""
-    structure = None if candidate.result.solution is None else candidate.result.solution.structure
-    return structure is not None and not structure.annotated and structure.covariance not in MERGED
+    return ClusterChoice(tuple(candidates), HELD_OUT if is_predicted else BIC, chosen)
 
 
 def within(candidates: Sequence[Candidate], errors: float) -> list[Candidate]:

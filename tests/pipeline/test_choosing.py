@@ -17,14 +17,19 @@ from sweep_clustering.pipeline.report.figures import draw_choice, picture
 
 
 def candidate(
-    n_clusters: int, bic: float, logs: list[float] | None = None, solution: object = None
+    n_clusters: int,
+    bic: float,
+    logs: list[float] | None = None,
+    solution: object = None,
+    icl_of_features: float | None = None,
 ) -> module.Candidate:
-    """Return a candidate with a BIC and log-probabilities of held-out annotations."""
+    """Return a candidate with its BIC, log-probabilities of held-out annotations, and ICL of the features."""
     best, scores = SimpleNamespace(objective=-1.0), {"annotation_agreement": 0.75}
     result: Any = SimpleNamespace(best=best, covariance="full", scores=scores, solution=solution)
     sure, values = np.array([0.999, 0.001, 0.999, 0.999]), np.array(logs or [])
     predicted = HeldOut(values, values > -0.7, np.ones(len(values)), sure[: len(values)])
-    return module.Candidate(n_clusters, result, Criteria(bic, 7, 0.0, 0.0, 0.5), predicted if logs else None)
+    criteria = Criteria(bic, 7, 0.0, 0.0, 0.5, icl_of_features)
+    return module.Candidate(n_clusters, result, criteria, predicted if logs else None)
 
 
 def solution_of(covariance: str = "full", *, annotated: bool) -> SimpleNamespace:
@@ -119,27 +124,33 @@ def test_table_and_json_have_every_candidate() -> None:
     assert document["accuracy_held_out"] is document["candidates"][0]["held_out_log_loss"] is None
 
 
-def test_bic_compares_classes_of_any_shape_that_the_features_show() -> None:
-    close = [-0.1, -0.1, -0.05, -0.2]
+def test_icl_of_the_features_compares_classes_of_any_shape() -> None:
+    close, solution = [-0.1, -0.1, -0.05, -0.2], solution_of(annotated=True)
     values = [
-        (40.0, [-1.0] * 4, solution_of(annotated=False)),  # is far behind
-        (35.0, close, solution_of(annotated=True)),
-        (35.0, close, solution_of(AVERAGE, annotated=False)),
-        (20.0, [-0.1] * 4, solution_of(annotated=True)),
-        (30.0, close, solution_of(annotated=False)),
-        (10.0, close, solution_of("kmeans", annotated=False)),
+        ([-1.0] * 4, 40.0),  # is far behind
+        (close, None),
+        ([-0.1] * 4, None),
+        (close, 30.0),
+        (close, 10.0),
     ]
-    candidates = [candidate(number, *parts) for number, parts in enumerate(values, 2)]
+    candidates = [
+        candidate(number, 50.0 - number, logs, solution, bic) for number, (logs, bic) in enumerate(values, 2)
+    ]
     choice = module.choose(candidates)
     assert choice.criterion == module.FEATURES
-    assert choice.chosen.n_clusters == 6
-    assert [line.split() for line in choice.lines()[:2]] == [["K", "log", "loss"], ["2", "1.0000"]]
+    assert choice.chosen.n_clusters == 5
+    assert [line.split() for line in choice.lines()[:3]] == [
+        ["K", "ICL", "of", "features", "log", "loss"],
+        ["2", "40.00", "1.0000"],
+        ["3", "0.1125"],
+    ]
+    assert choice.to_json()["candidates"][0]["icl_of_features"] == 40.0
     (axes,) = draw_choice(choice).axes
     assert axes.get_ylabel() == "log loss of an annotation, nats"
-    others = module.choose(candidates[:4])
+    others = module.choose(candidates[:3])
     assert others.criterion == module.FEWEST
     assert others.chosen.n_clusters == 3
-    assert others.reason.startswith("3 of 2 to 5 tried: the fewest that predict held-out answers")
+    assert others.reason.startswith("3 of 2 to 4 tried: the fewest that predict held-out answers")
 
 
 def test_numbers_that_are_tried_leave_samples_to_spare() -> None:

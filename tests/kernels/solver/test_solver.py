@@ -1,5 +1,6 @@
 """Solvers keep one contract, whatever the clusters are made of."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from sweep_clustering.kernels.settings import MODEL_ANY, settings_of
 from sweep_clustering.kernels.solver.contract import Effort, Model, Solver
 from sweep_clustering.kernels.solver.prepare import SOLVERS, prepare
 from sweep_clustering.kernels.unions import table as tables
+from sweep_clustering.kernels.unions.race import unsupervised
 
 N_SAMPLES = 60
 SEED = SeedSequence(4)
@@ -118,3 +120,28 @@ def test_ctrl_c_in_a_large_table_gives_labels_of_all_rows(
     assert choice.fits[0].labels.shape == (300,)
     assert np.isfinite(choice.fits[0].objective)
     assert solver.salvage([]) is None
+
+
+@pytest.mark.parametrize("n_clusters", [2, 3])
+def test_fits_to_the_features_alone_compare_numbers_of_clusters(n_clusters: int) -> None:
+    X, layers = blobs()
+    few = [replace(layer, pairs=layer.pairs[:20]) for layer in layers]
+    solver = prepare(MODELS["chosen structure"], X, few, n_clusters, SEED)
+    choice = solver.solve(streams(1), predict=True)
+    assert any("without annotations" in name for name in choice.candidates)
+    table = tables.Table(X, n_clusters, SEED)
+    fits = map(table.fit_features, unsupervised(table, structure.CANDIDATES))
+    icl = [tables.union_criteria(fit, table.place(fit.axes)).icl for fit in fits]
+    assert solver.criteria(choice.fits[0]).icl_of_features == max(icl)
+
+
+def test_features_that_say_less_than_annotations_do_not_compare() -> None:
+    X, _ = blobs()
+    halves = X[:, 0] * X[:, 1] > np.median(X[:, 0] * X[:, 1])
+    pairs = np.random.default_rng(1).integers(N_SAMPLES, size=(300, 2))
+    is_must = halves[pairs[:, 0]] == halves[pairs[:, 1]]
+    layers = [Layer(MUST, pairs[is_must]), Layer(CANNOT, pairs[~is_must])]
+    solver = prepare(MODELS["chosen structure"], X, layers, 2, SEED)
+    choice = solver.solve(streams(1), predict=True)
+    assert not any("without" in structure for structure in choice.candidates)
+    assert solver.criteria(choice.fits[0]).icl_of_features is None
