@@ -191,7 +191,7 @@ def test_the_map_of_the_design_has_every_module_in_its_room() -> None:
 
 
 MOST = {
-    "vague names": 0,
+    "vague names": 1,
     "descriptions with Of or What": 0,
     "docstring longer than body": 86,
     "tuples of three": 2,
@@ -199,7 +199,7 @@ MOST = {
     "calls with splats": 125,
     "uses of Any": 641,
     "modules with code": 150,
-    "lines of code": 34_534,
+    "lines of code": 34_552,
     "lines of imports": 3_176,
     "lines of docstrings for 100 lines of code": 26,
 }
