@@ -442,17 +442,17 @@ class Unions(Solver):
 
     def criteria(self, fit: Fit) -> Criteria:
         """Return the criteria of a fit, by the likelihood of the features in its coordinates."""
-        own = union_criteria(_gaussians(fit), self.table.place(_gaussians(fit).axes))
+        values = union_criteria(_gaussians(fit), self.table.place(_gaussians(fit).axes))
         is_kept = any(
             not structure.annotated and structure.covariance not in MERGED
             for structure in self.ranking.candidates
         )
         if not is_kept:
-            return own
+            return values
         table = self.table if self.part is None else self.part[0]
         alone = map(table.fit_features, race.unsupervised(table, CANDIDATES))
         return replace(
-            own, icl_of_features=max(union_criteria(fit, table.place(fit.axes)).icl for fit in alone)
+            values, icl_of_features=max(union_criteria(fit, table.place(fit.axes)).icl for fit in alone)
         )
 
     def salvage(self, done: Sequence[tuple[Any, Any]]) -> Choice | None:
