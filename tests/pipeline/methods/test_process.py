@@ -277,7 +277,7 @@ sys.path[:0] = {paths!r}
 import test_process as tests
 methods = tests.MethodProcess()
 print(int(tests.ask(methods, tests.PID)), flush=True)
-threading.Thread(target=tests.solve, args=(methods, tests.mine({act!r})), daemon=True).start()
+threading.Thread(target=tests.solve, args=(methods, tests.own_method({act!r})), daemon=True).start()
 time.sleep(600)
 """
 
