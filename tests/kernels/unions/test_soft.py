@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.optimize import minimize
-from scipy.stats import entropy, multivariate_normal
+from scipy.stats import multivariate_normal
 from solving.entries import plain_kernel
 
 from sweep_clustering.kernels.jit import jit
@@ -129,7 +129,7 @@ def prior_of(accuracies: NDArray[Any], levels: NDArray[Any], group: NDArray[Any]
         for a, mean in zip(pair, group.tolist(), strict=True):
             total += data.HALF_AN_ANSWER * math.log(a * (1.0 - a))
             for count, p in ((data.OWN_PRIOR, level), (data.GROUP_PRIOR, mean)):
-                total -= count * float(entropy([p, 1.0 - p], [a, 1.0 - a]))
+                total -= count * (p * math.log(p / a) + (1.0 - p) * math.log((1.0 - p) / (1.0 - a)))
     return total
 
 
