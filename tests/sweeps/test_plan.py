@@ -144,6 +144,9 @@ def test_every_name_leads_back_to_its_cell() -> None:
     # order, zeros and blanks do not matter
     cell = Cell("drawn_k2", 3, 0.9, 75, 2, "posterior")
     assert find_cell(" drawn_k2 / replicate=2/p=0.90/mixture=3/m=075/posterior ", PLANS) == cell
+    # of several names of data sets at the beginning the longest counts
+    inner = replace(IRIS, name="iris/small")
+    assert find_cell("iris/small/unsupervised", (*PLANS, inner)).dataset == "iris/small"
 
 
 WRONG = tomllib.loads(Path(__file__).with_name("names.toml").read_text(encoding="utf-8"))["case"]

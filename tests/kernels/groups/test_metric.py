@@ -89,10 +89,9 @@ def test_full_metric_is_the_minimum_of_its_loss(rows: tuple[Floats, NDArray[np.i
         shrunk = metric.SHRINKAGE * np.square(axes - np.eye(4)).sum()
         return loss(answers, x[0] - start.slope * distances) + float(shrunk)
 
-    axes = metric.full_metric(X, answers)
-    best = minimize(slow, np.append(start.intercept, np.eye(4)), method="BFGS")
-    mine = min(slow(np.append(a, axes)) for a in np.linspace(best.x[0] - 2.0, best.x[0] + 2.0, 201))
-    assert mine <= best.fun + 0.02
+    best = minimize(slow, np.append(start.intercept, np.eye(4)), method="BFGS").x
+    # the shrinkage leaves the directions within 5e-3 of the features, so that the loss says little of them
+    assert metric.full_metric(X, answers) == pytest.approx(best[1:].reshape(4, 4), abs=1e-4)
 
 
 def test_diagonal_metric_is_the_minimum_of_its_loss(rows: tuple[Floats, NDArray[np.int64]]) -> None:

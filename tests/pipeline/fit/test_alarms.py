@@ -125,6 +125,9 @@ def test_predictions_barely_better_than_the_base_rate() -> None:
     assert 0.0 < gain <= 3.0 * error
     assert list(alarms.skill_alarm(few, guess)) == []
     assert len(list(alarms.skill_alarm(many, guess))) == 1
+    # three quarters are right without clusters too, by the answer that the rate does not give
+    most, rate = predictions(answers % 4 > 0, 0.6, 0.3), predictions(answers % 4 == 0, 0.5, 0.5)
+    assert len(list(alarms.skill_alarm(most, rate))) == 1
 
 
 def test_agreement_near_chance_or_less_than_told() -> None:

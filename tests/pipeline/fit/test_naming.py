@@ -146,11 +146,12 @@ def test_accuracy_of_chance_is_refused() -> None:
 
 
 def test_naming_counts_by_name() -> None:
-    labels = RowLabels.of(["a", "a", "", "b", "b", "a"])
-    naming = Naming.of(labels, np.array([1, 1, 0, 0, 1, 0]), 2)
-    assert naming.cluster_names == ["b", "a"]
+    labels = RowLabels.of(["a", "a", "", "b", "b", "a", ""])
+    # the last row has no label, and its cluster no name: that is no agreement
+    naming = Naming.of(labels, np.array([1, 1, 0, 0, 1, 0, 2]), 3)
+    assert naming.cluster_names == ["b", "a", None]
     assert naming.agreement == pytest.approx(3 / 5)
-    assert naming.to_json(list("uvwxyz"))["disagreeing"] == [
+    assert naming.to_json(list("uvwxyz-"))["disagreeing"] == [
         {"index": "y", "label": "b"},
         {"index": "z", "label": "a"},
     ]

@@ -299,6 +299,8 @@ def test_wherever_the_last_line_breaks_off_earlier_answers_are_read(tmp_path: Pa
     ):
         *_, row = files.read_answers(write(tmp_path, f"{begin}3,9,asked,{word}"), 9)
         assert row.kind == kind
+    with pytest.raises(InputError, match="line 3: found 5 cells, expected 4 as in the header"):
+        files.read_answers(write(tmp_path, f"{begin}3,9,asked,yes,more"), 9)
     text = 'i,j,note,answer\n1,2,"a\n\n# b, c",yes\n\n# 3,4,x,no\n3,4,"d\n e",no\n5,99,f,no\n6,7,"g\n'
     path = write(tmp_path, text.replace("5,99", "5,9").replace('6,7,"g\n', '6,7,"g'))
     rows = [(row.line, row.first, row.kind) for row in read_annotations(path, 9)]  # the last one broke off
