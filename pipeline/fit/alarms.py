@@ -388,9 +388,9 @@ def _on_contradictions(annotated: Annotated, n_clusters: int) -> Iterator[str]:
     cannot = pairs[n_must < n_all - n_must]
     must = pairs[n_must > n_all - n_must] if accuracy >= SURE else pairs[:0]
     clique = samples_apart(cannot, must, n_clusters)
-    # With K classes, so many answers of the clique are wrong at least.
-    needed = _least_together(len(clique), n_clusters)
-    if needed and (needed > 1 or accuracy >= SURE or len(clique) * (len(clique) - 1) >= len(pairs)):
+    # With K classes, at least one answer of the clique is wrong for each sample more than K.
+    excess = len(clique) - n_clusters
+    if excess > 0 and (excess > 1 or accuracy >= SURE or len(clique) * (len(clique) - 1) >= len(pairs)):
         rows = ", ".join(map(str, clique))
         yield (
             f"{len(clique)} samples are all said to be apart from each other (positions {rows}, from 0),"
@@ -452,9 +452,3 @@ def submatrix(apart: csr_array, near: NDArray[np.integer]) -> csr_array:
     is_inside = near[places] == rows.indices
     starts = np.append(0, np.cumsum(is_inside))[rows.indptr]
     return csr_array((rows.data[is_inside], places[is_inside], starts), (len(near), len(near)))
-
-
-def _least_together(count: int, n_clusters: int) -> int:
-    """Return the smallest possible number of pairs that are together if so many samples are in K clusters."""
-    size, over = divmod(count, n_clusters)
-    return n_clusters * (size * (size - 1) // 2) + over * size

@@ -479,6 +479,14 @@ def test_what_is_damaged_or_too_large(address: str, cube: Path, monkeypatch: pyt
         open_cube(address)["iris"]["X"].load()
 
 
+def test_a_file_of_the_largest_size_is_read_and_a_larger_one_refused(address: str, in_memory: str) -> None:
+    for file in (f"{address}/zarr.json", f"{in_memory}/zarr.json"):
+        content = module.read(file, 2**20)
+        assert module.read(file, len(content)) == content
+        with pytest.raises(InputError, match=r"found more than [\d,]+ bytes"):
+            module.read(file, len(content) - 1)
+
+
 class NoCredentialsError(Exception):
     """As of botocore, which need not be there."""
 

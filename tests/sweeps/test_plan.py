@@ -70,6 +70,8 @@ def test_a_block_is_one_chunk_position() -> None:
     ]  # fmt: skip
     with pytest.raises(ValueError, match="replicate"):
         block.position(replace(block.first, replicate=0))
+    uneven = replace(REAL, replicates=5)  # the last chunk has the fifth one alone
+    assert [block.n_cells for block in uneven.nodes[-1].blocks()] == [8, 2] * 6
 
 
 def test_blocks_follow_each_other_by_accuracy_count_design_and_search() -> None:

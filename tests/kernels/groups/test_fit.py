@@ -176,6 +176,14 @@ def test_too_few_rows_with_answers_leave_the_features() -> None:
     assert module.signed_classes(np.zeros((4, 1)), answers, plain, np.random.default_rng(0)) is plain
 
 
+def test_the_accuracy_of_an_annotator_is_the_share_of_answers_that_agree() -> None:
+    together, apart = np.array([[0, 1], [2, 3], [0, 2]]), np.array([[0, 3], [1, 2]])
+    links = link([Layer(MUST, together), Layer(CANNOT, apart)], 4)
+    # four of five agree; one right and one wrong answer more keep the share from 0 and 1
+    (both,) = module.accuracies_of(links, np.eye(2)[[0, 0, 1, 1]]).values()
+    assert both == pytest.approx((5 / 7, 5 / 7))
+
+
 def test_answers_that_say_nothing_leave_the_features() -> None:
     plain = np.arange(30) % 2
     answers = right_answers(plain, 200)._replace(accuracies=np.full(200, 0.5))

@@ -320,6 +320,19 @@ def test_a_path_goes_on_where_journal_and_cube_end(start: Start, cube: Path) -> 
     assert list(records(cube)) == []
 
 
+def test_answers_of_a_path_are_those_of_the_largest_m_in_the_cube(start: Start, cube: Path) -> None:
+    start(plan=ASKING_PLAN)
+    write(cube, 3)
+    block = ASKING_PLAN.block_of(cells(7, 0)[0])
+    results = draw_block(ASKING_PLAN, block)
+    results["annotations"] = np.stack([answers(path)[:7] for path in (ONE, TWO)])
+    results["status"][1::2] = PENDING  # the second model of each draw
+    BlockStore(cube).write(block, results)
+    collector = start(plan=ASKING_PLAN)
+    assert spans_left(collector) == []
+    assert runnable(collector) == [cells(7, 0)[1], cells(7, 1)[1]]
+
+
 def test_a_path_that_fails_twice_is_given_up_with_its_cells(start: Start, cube: Path) -> None:
     collector = start(plan=ASKING_PLAN)
     collector.paths.next_task(0.0, TIMING)
