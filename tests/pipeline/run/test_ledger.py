@@ -316,6 +316,9 @@ def test_a_path_goes_on_where_journal_and_cube_end(start: Start, cube: Path) -> 
     collector = start(plan=ASKING_PLAN)
     assert spans_left(collector) == []
     assert collector.paths.needed() == {}
+    # a larger m would ask the batch again within which the answers of the cube end
+    assert collector.paths.remaining_for(ONE, 7) is None
+    assert collector.paths.remaining_for(ONE, 9) == Span(ONE, 6, 10, step=2)
     collector.close()
     assert list(records(cube)) == []
 
