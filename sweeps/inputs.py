@@ -248,7 +248,11 @@ def load_inputs(spec: SweepSpec, where: str, *, data_dir: Path | None = None) ->
             hint = 'see "sweep datasets list"; [data] unavailable = "skip" runs the rest'
             problems.append(Problem(f"{where} [grid] datasets", description, "an available data set", hint))
     elif not plans and not problems:
-        problems.append(Problem(where, f"no available data set among {', '.join(skipped)}", "at least one"))
+        name, *others = skipped
+        more = f" and {len(others):,} more" if others else ""
+        description = f"{name!r}{more}, not available: {'; '.join(skipped[name])}"
+        hint = 'see "sweep datasets list"'
+        problems.append(Problem(f"{where} [grid] datasets", description, "an available data set", hint))
     else:
         for cause in causes(skipped.values()):
             logger.warning("data sets are left out: %s", cause)

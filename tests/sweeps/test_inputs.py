@@ -191,7 +191,10 @@ def test_unavailable_data_are_an_error_or_skipped(tmp_path: Path, monkeypatch: p
     inputs = load(tmp_path, datasets=datasets, unavailable="skip")
     assert [plan.name for plan in inputs.plans] == ["mine"]
     assert inputs.skipped == {"ecoli": ("nowhere",)}
-    assert "at least one" in messages_of(tmp_path, datasets=["ecoli"], unavailable="skip")[0]
+    (problem,) = messages_of(tmp_path, datasets=["ecoli", "wine"], unavailable="skip")
+    assert "found 'ecoli' and 1 more, not available: nowhere, expected" in problem
+    (alone,) = messages_of(tmp_path, datasets=["ecoli"], unavailable="skip")
+    assert "found 'ecoli', not available: nowhere, expected" in alone
 
 
 def test_designs_are_of_data_sets_that_use_annotations(tmp_path: Path) -> None:
