@@ -608,17 +608,17 @@ def criteria(problem: Problem, layers: Sequence[Layer], labels: NDArray[np.integ
     k, d = problem.n_clusters, len(problem.dims)  # features that have a density
     matrix = d * (d + 1) // 2
     variances = {"spherical": k, "common": 1, "diagonal": k * d, "tied": matrix, "full": k * matrix}
-    icl_of_features = k * d + variances[problem.covariance]
+    of_features = k * d + variances[problem.covariance]
     of_annotations = annotation_parameters(problem, layers)
     of_shares = k - 1 if data.proportions else 0
-    penalty = 0.5 * weight * icl_of_features * math.log(n_samples) + 0.5 * of_shares * math.log(n_samples)
+    penalty = 0.5 * weight * of_features * math.log(n_samples) + 0.5 * of_shares * math.log(n_samples)
     penalty += sum(0.5 * count * math.log(max(total, 1.0)) for count, total in of_annotations)
     shares = label_probabilities(problem, labels)
     chosen = shares[np.arange(n_samples), labels]
     logs = np.log(np.where(shares > 0, shares, 1.0))
     return Criteria(
         classification=gmm + annotations - constants,
-        parameters=icl_of_features + of_shares + sum(count for count, _ in of_annotations),
+        parameters=of_features + of_shares + sum(count for count, _ in of_annotations),
         penalty=penalty,
         surprise=-float(np.log(np.maximum(chosen, np.finfo(float).tiny)).sum()),
         entropy=-float((shares * logs).sum()),
