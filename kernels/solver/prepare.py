@@ -52,7 +52,7 @@ from sweep_clustering.kernels.structure import (
 )
 from sweep_clustering.kernels.unions import race, soft
 from sweep_clustering.kernels.unions.contest import with_groups
-from sweep_clustering.kernels.unions.table import FOLD_STEPS, Table, as_fit, union_criteria
+from sweep_clustering.kernels.unions.table import FOLD_STEPS, Table, as_fit
 
 # Clusters of one Gaussian each: a hybrid genetic search.
 
@@ -442,7 +442,7 @@ class Unions(Solver):
 
     def criteria(self, fit: Fit) -> Criteria:
         """Return the criteria of a fit, by the likelihood of the features in its coordinates."""
-        values = union_criteria(_gaussians(fit), self.table.place(_gaussians(fit).axes))
+        values = self.table.criteria(_gaussians(fit))
         is_kept = any(
             not structure.annotated and structure.covariance not in MERGED
             for structure in self.ranking.candidates
@@ -451,9 +451,7 @@ class Unions(Solver):
             return values
         table = self.table if self.part is None else self.part[0]
         alone = map(table.fit_features, race.unsupervised(table, CANDIDATES))
-        return replace(
-            values, icl_of_features=max(union_criteria(fit, table.place(fit.axes)).icl for fit in alone)
-        )
+        return replace(values, icl_of_features=max(table.criteria(fit).icl for fit in alone))
 
     def salvage(self, done: Sequence[tuple[Any, Any]]) -> Choice | None:
         """Return the restarts that are done, else the best fit of the comparison of structures, or None."""

@@ -31,7 +31,6 @@ from sweep_clustering.kernels.unions.table import (
     FOLD_STEPS,
     CompactGaussians,
     Table,
-    union_criteria,
 )
 
 # Numbers of components of each class at first.
@@ -500,10 +499,7 @@ def _by_features(
             for number in range(table.close_look.starts if structure.first is None else 0):
                 table.start(structure.subspace, structure.components * table.n_classes, number)
         fits = run(table.fit_features, every)
-        bic = {
-            structure: union_criteria(fit, table.place(fit.axes)).bic
-            for structure, fit in zip(every, fits, strict=True)
-        }
+        bic = {structure: table.criteria(fit).bic for structure, fit in zip(every, fits, strict=True)}
         ranked.sort(key=lambda structure: -bic[structure])
         note = f"{why}: the features choose, by BIC: {ranked[0]}"
     return Ranking(tuple(structure._replace(annotated=annotated) for structure in ranked), {}, None, note)
@@ -554,7 +550,7 @@ def best_so_far(table: Table, layers: Sequence[Layer], done: Sequence[tuple[Any,
     """
     alone = [fit for _, fit in done if isinstance(fit, Gaussians)]
     if alone:
-        return max(alone, key=lambda fit: union_criteria(fit, table.place(fit.axes)).bic)
+        return max(alone, key=lambda fit: table.criteria(fit).bic)
     annotations = choice.list_annotations(layers, table.seed)
     fits: dict[Structure, list[CompactGaussians]] = {}
     agreeing: dict[Structure, list[tuple[Floats, Floats]]] = {}

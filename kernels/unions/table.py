@@ -213,6 +213,10 @@ class Table:
         """Return the coordinates of all samples along axes; no bit of a row depends on the other rows."""
         return along(self.moved, axes)
 
+    def criteria(self, gaussians: Gaussians) -> Criteria:
+        """Return the criteria of a fit by the likelihood of the features in its coordinates."""
+        return union_criteria(gaussians, self.place(gaussians.axes))
+
     def samples(self, subspace: int | str) -> Samples:
         """Return the coordinates of all samples as fits read them; several fits at once make one copy."""
         with self._computing:
