@@ -12,14 +12,12 @@ from typing import NamedTuple
 import click
 import numpy as np
 from numpy.typing import NDArray
-from suite import SUITE, best_published, read
+from suite import SUITE, best_published, fit_any, read
 from tables import Table, show
 
 from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer
 from sweep_clustering.kernels.scores import adjusted_rand
-from sweep_clustering.kernels.settings import settings_of
 from sweep_clustering.pipeline.fit.counts import TRIED, ClusterChoice, choose_clusters, possible, within
-from sweep_clustering.pipeline.fit.solve import fit
 
 MOST_ROWS = 400
 ROWS_OF_CLASS = 40
@@ -81,18 +79,7 @@ def measure_job(job: Job) -> Outcome | None:
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
     is_must = (truth[pairs[:, 0]] == truth[pairs[:, 1]]) == (rng.random(len(pairs)) < ACCURACY)
     layers = [Layer(MUST, pairs[is_must], None, None), Layer(CANNOT, pairs[~is_must], None, None)]
-    choice = choose_clusters(
-        possible(X, TRIED),
-        lambda count: fit(
-            X,
-            layers,
-            n_clusters=count,
-            model="conditional-any",
-            restarts=RESTARTS,
-            settings=settings_of({}),
-            seed=0,
-        ),
-    )
+    choice = choose_clusters(possible(X, TRIED), lambda count: fit_any(X, layers, count, restarts=RESTARTS))
     if any(candidate.held_out is None for candidate in choice.candidates):
         return None
     aris = {

@@ -101,11 +101,17 @@ def measure_set(folder: Path, setting: tuple[float, float], name: str) -> Row:
     return compare(name, X, truth, draw_layers(truth, int(share * len(X)), p))
 
 
-def fit_any(X: NDArray[np.float64], layers: Sequence[Layer], n_clusters: int, seed: int = 0) -> FitResult:
+def fit_any(
+    X: NDArray[np.float64],
+    layers: Sequence[Layer],
+    n_clusters: int,
+    seed: int = 0,
+    restarts: int = RESTARTS,
+) -> FitResult:
     """Fit classes of any shape with the shipped settings."""
     settings = settings_of({})
     return fit(
-        X, layers, n_clusters=n_clusters, model=MODEL_ANY, restarts=RESTARTS, settings=settings, seed=seed
+        X, layers, n_clusters=n_clusters, model=MODEL_ANY, restarts=restarts, settings=settings, seed=seed
     )
 
 

@@ -248,7 +248,6 @@ def fit_table(
     """
     run = runner(n_jobs, state)  # it runs fits to folds and restarts
     costs = partial(costs_of, n_samples=len(X), layers=layers, covariance=covariance)
-
     one_fit = partial(fit, X, layers, covariance=covariance, seed=seed, run=run, salvage=salvage, **options)
 
     def fit_clusters(n_clusters: int, confidence: bool = False) -> FitResult:
