@@ -9,7 +9,6 @@ directions that distances do not show.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -31,6 +30,7 @@ from sweep_clustering.kernels.groups.merging import (
     nearest,
     shares_together,
     small_groups,
+    votes,
     ward_odds,
 )
 from sweep_clustering.kernels.groups.metric import (
@@ -41,7 +41,15 @@ from sweep_clustering.kernels.groups.metric import (
     logistic,
     minimise,
 )
-from sweep_clustering.kernels.groups.refinement import bound_of, normalised, refine, scatter_of, with_answers
+from sweep_clustering.kernels.groups.refinement import (
+    Merged,
+    bound_of,
+    merged_of,
+    normalised,
+    refine,
+    scatter_of,
+    with_answers,
+)
 from sweep_clustering.kernels.problem.data import UNSURE, Floats, Links, row_numbers
 from sweep_clustering.kernels.structure import AVERAGE, METRIC, MOST_ROWS, ROWS, SIGNED, Structure, n_groups
 
@@ -56,6 +64,9 @@ CLASS_WEIGHT = 10.0
 
 # The same where classes start from the answers alone: distance decides where answers do not.
 SIGNED_WEIGHT = 0.3
+
+# Variance of small groups that predict the classes of other rows, in units of their own variance.
+WIDTH = 3.0
 
 # Share of the scatter within classes that is spread equally over all directions.
 SPREAD = 0.5
@@ -159,17 +170,35 @@ def _of_classes(Z: Floats, labels: NDArray[np.int64], answers: Answers, rng: Gen
     return Start(parts, labels[np.unique(parts, return_index=True)[1]], answers)
 
 
-def fit_average(
-    Z: Floats, links: Links, structure: Structure, partitions: Partitions, n_classes: int, rng: Generator
-) -> Gaussians:
-    """Merge rows by the weighted share of partitions that have them together, and refine the classes."""
-    groups = small_groups(Z, len(Z) if len(Z) <= MOST_ROWS else n_groups(len(Z), n_classes), rng)
+def averaged(Z: Floats, partitions: Partitions, n_classes: int, rng: Generator) -> Floats:
+    """Return the share of each class in each row, by the votes of weighted partitions.
+
+    Average linkage merges rows by the share of partitions that have them together. Rows that all partitions
+    have together stand for each other; small groups in these coordinates do, if there are too many of those.
+    """
+    patterns = np.unique(np.column_stack([labels for labels, _ in partitions]), axis=0, return_inverse=True)
+    groups = patterns[1].ravel()
+    if len(patterns[0]) > MOST_ROWS:
+        groups = small_groups(Z, n_groups(len(Z), n_classes), rng)
+    if groups.max() + 1 < n_classes:
+        groups = np.arange(len(Z))
     shares = shares_together(groups, partitions)
     merges = merge(shares, np.zeros_like(shares), np.bincount(groups), False)
-    start = _of_classes(Z, cut(merges, n_classes)[groups], answers_of(links, structure.odds), rng)
-    scatter = scatter_of(Z, small_groups(Z, n_classes, rng))
-    of_rows = structure._replace(components=2, covariance=ROWS)
-    return replace(_gaussians(Z, links, start, scatter, of_rows), structure=structure)
+    labels = cut(merges, n_classes)[groups]
+    shares = votes(labels, partitions)
+    if len(np.unique(shares.argmax(axis=1))) < n_classes:
+        shares = 0.5 * (shares + np.eye(n_classes)[labels])
+    return shares
+
+
+def fit_average(Z: Floats, links: Links, structure: Structure, classes: Floats, rng: Generator) -> Gaussians:
+    """Divide classes of which each row has a share into small groups, which predict those of other rows."""
+    answers = answers_of(links, structure.odds)
+    groups, class_of, _ = _of_classes(Z, classes.argmax(axis=1), answers, rng)
+    variance = WIDTH * scatter_of(Z, groups) / Z.shape[1]
+    centers = means_of(Z, groups, len(class_of))
+    merged = merged_of(Z, centers, class_of, variance, answers, classes)
+    return _of_groups(structure, links, class_of, variance, merged)
 
 
 def tree_of(
@@ -193,11 +222,16 @@ def _gaussians(Z: Floats, links: Links, start: Start, scatter: float, structure:
     is_of_groups = structure.components > 1 and structure.covariance != ROWS
     weight = GROUP_WEIGHT if is_of_groups else CLASS_WEIGHT
     variance = scatter / (SIGNED_WEIGHT if structure.covariance == SIGNED else weight)
-    merged = refine(Z, groups, class_of, answers, variance)
+    return _of_groups(structure, links, class_of, variance, refine(Z, groups, class_of, answers, variance))
+
+
+def _of_groups(
+    structure: Structure, links: Links, class_of: NDArray[np.int64], variance: float, merged: Merged
+) -> Gaussians:
     many = len(class_of)
     return Gaussians(
         structure=structure,
-        center=np.zeros(Z.shape[1]),
+        center=np.zeros(merged.centers.shape[1]),
         class_of=class_of,
         classes=merged.classes,
         weights=np.full(many, 1.0 / many),

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, hstack
 
 from sweep_clustering.kernels.groups.metric import Answers, Logistic, logistic
 from sweep_clustering.kernels.jit import jit, jit_part
@@ -124,15 +124,27 @@ def average_odds(centers: Floats, relation: Logistic) -> Floats:
 
 def shares_together(groups: NDArray[np.int64], partitions: Partitions) -> Floats:
     """Return the weighted share of partitions that have rows of each two groups in one class."""
-    sizes = np.bincount(groups)
-    total = np.zeros((len(sizes), len(sizes)))
-    for labels, weight in partitions:
-        members = csr_array((1.0 / sizes[groups], (groups, labels)))
-        together = members @ members.T
-        together.data *= weight
-        total += together.toarray()
-    total /= sum(weight for _, weight in partitions)
-    return total
+    sizes, total = np.bincount(groups), sum(weight for _, weight in partitions)
+    members = [
+        csr_array((np.sqrt(weight / total) / sizes[groups], (groups, labels)))
+        for labels, weight in partitions
+    ]
+    stacked = csr_array(hstack(members))
+    return np.asarray((stacked @ stacked.T).toarray())
+
+
+def votes(labels: NDArray[np.int64], partitions: Partitions) -> Floats:
+    """Return the weighted votes of partitions on the class of each row, which labels define.
+
+    The class of a partition votes for the classes that its rows have by the labels, in their shares.
+    """
+    n_classes, total = int(labels.max()) + 1, sum(weight for _, weight in partitions)
+    shares = np.zeros((len(labels), n_classes))
+    for others, weight in partitions:
+        counts = np.zeros((int(others.max()) + 1, n_classes))
+        np.add.at(counts, (others, labels), 1.0)
+        shares += weight / total * (counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0))[others]
+    return shares
 
 
 def ward_odds(centers: Floats, sizes: NDArray[np.int64], variance: float) -> Floats:

@@ -192,10 +192,8 @@ REFINED = 2
 # Restarts that merge groups: they differ little, and by chance. A large table has one.
 MERGES = 3
 
-# Structures of merged groups that are averaged at most; standard errors behind the best at which one has the
-# weight exp(-1/2); and the least weight.
+# Candidates that are averaged at most, and the least weight of one.
 AVERAGED = 8
-SPREAD = 2.0
 LEAST_WEIGHT = 0.02
 
 # Divisor of the log-probabilities that speak for a structure: predictions of held-out annotations share their
@@ -357,30 +355,32 @@ class Unions(Solver):
         )
 
     def averaged(self, choice: Choice, streams: Sequence[SeedSequence]) -> Choice:
-        """Average merged groups of many classes with those that predict about as well (section 13)."""
-        scores = {
-            structure: score
-            for structure, score in self.ranking.candidates.items()
-            # distance would undo what the answers alone decide
-            if structure.covariance in MERGED and structure.covariance != SIGNED and structure.annotated
+        """Average the fit with candidates that predict about as well (section 13)."""
+        skills, partitions = self.ranking.skills, self.ranking.partitions
+        rivals = {
+            structure: skills[structure].beside
+            for structure, parts in partitions.items()
+            # the answers alone know nothing about the other rows, and folds of a part nothing about all rows
+            if structure in skills and structure.covariance != SIGNED and len(parts[0]) == len(self.X)
         }
-        if self.n_clusters <= MANY or self.structure not in scores:
+        ranked = sorted(rivals, key=lambda structure: rivals[structure].log_loss)[:AVERAGED]
+        if self.structure not in rivals:
             return choice
-        ranked = sorted(scores, key=lambda structure: scores[structure].log_loss)[:AVERAGED]
-        shares = {self.structure: 1.0}
+        best = sorted(choice.fits, key=lambda fit: -fit.objective)[:MERGES]
+        weighted, n_structures = [(fit.labels, 1.0 / len(best)) for fit in best], 0
         for rival in ranked:
-            gain, error = scores[ranked[0]].gain_over(scores[rival])
-            share = float(np.exp(-0.5 * (gain / (SPREAD * error)) ** 2)) if error else 1.0
+            gain, error = rivals[ranked[0]].gain_over(rivals[rival])
+            share = float(np.exp(-0.5 * (gain / error) ** 2)) if error else 1.0
             if share > LEAST_WEIGHT:
-                shares.setdefault(rival, share)
-        work = [(rival, stream) for rival in shares for stream in streams[: len(choice.fits)]]
-        labels = [fit.labels for fit in choice.fits]
-        labels += self.run(lambda pair: self._fit(*pair).labels, work[len(labels) :])
-        partitions = [(part, shares[rival]) for part, (rival, _) in zip(labels, work, strict=True)]
-        rng = default_rng(below(streams[0], 2))
-        fit = as_fit(self.table.moved, self.table.average(self.structure, self.layers, partitions, rng))
-        note = f"the average of {len(partitions)} fits of {len(shares)} structures, by their predictions"
-        return replace(choice, fits=(fit,), notes=(*choice.notes, note))
+                weighted += [(labels, share / FOLDS) for labels in partitions[rival]]
+                n_structures += 1
+        fit = self.table.average(self.structure, self.layers, weighted, default_rng(below(streams[0], 2)))
+        of, words = "one structure", choice.words
+        if n_structures > 1:
+            of = f"{n_structures} structures"
+            words = f"an average of {of}, weighted by their predictions; in the one that was chosen, {words}"
+        notes = *choice.notes, f"the average of {len(weighted)} fits of {of}"
+        return replace(choice, fits=(as_fit(self.table.moved, fit),), words=words, notes=notes)
 
     def restart(self, stream: SeedSequence, start: NDArray[np.int16] | None = None) -> Fit:
         """Fit the structure from one random start; partitions are ignored."""

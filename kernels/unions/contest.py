@@ -217,6 +217,15 @@ class Contest:
         """Merged groups, those that predict the answers best first."""
         return sorted(self.skills, key=lambda structure: self.skills[structure].beside.log_loss)
 
+    @property
+    def partitions(self) -> dict[Structure, list[NDArray[np.int16]]]:
+        """Labels of the fits without each fold, by structures that answers take part in."""
+        return {
+            structure: [self.labels[fold, structure._replace(proportions="free")] for fold in range(FOLDS)]
+            for structure in self.skills
+            if structure.annotated
+        }
+
     def best_annotated(self, count: int) -> list[Structure]:
         """Return the best structures that answers take part in."""
         return [structure for structure in self.ranked if structure.annotated][:count]
@@ -264,8 +273,12 @@ def with_groups(table: Table, layers: Sequence[Layer], ranking: Ranking, run: Ru
         others = [odds for odds in ODDS if odds != UNKNOWN]
         contest.add([first._replace(odds=odds) for first in contest.best_annotated(TOP) for odds in others])
     contest.add_linear()
-    skills = dict(contest.skills)
-    skills[simple] = contest.skill(together)
+    skills = {**contest.skills, simple: contest.skill(together)}
+    for rival in ranking.partitions:
+        agreeing = ranking.candidates[rival].agreeing
+        says = np.where(annotations.is_must, agreeing, 1.0 - agreeing)
+        skills.setdefault(rival, contest.skill(says))
+    partitions = {**ranking.partitions, **contest.partitions}
     scores = without_weak_assumptions({merged: skills[merged].beside for merged in contest.ranked})
     before = skills[simple].beside
     ranked = [
@@ -275,7 +288,7 @@ def with_groups(table: Table, layers: Sequence[Layer], ranking: Ranking, run: Ru
     ]
     best = skills[ranked[0]].beside if ranked else before
     if not best.is_ahead(before, AHEAD):
-        return replace(ranking, skills=skills)
+        return replace(ranking, skills=skills, partitions=partitions)
     as_good = [structure for structure in ranked if not best.is_ahead(skills[structure].beside, AS_GOOD)]
     if len(as_good) > 1:
         # all answers together teach more than four fifths of them, but not a fit without them
@@ -287,6 +300,7 @@ def with_groups(table: Table, layers: Sequence[Layer], ranking: Ranking, run: Ru
         ranked=(*ranked, *ranking.ranked),
         candidates={**merged, **ranking.candidates},
         skills=skills,
+        partitions=partitions,
         note="",
     )
 

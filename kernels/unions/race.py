@@ -79,11 +79,12 @@ class FoldPrediction(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """The best fit in little memory, predictions by fold, and the fits by fold if others start from them."""
+    """The best fit in little memory, and by fold: fits that others start from, predictions, and labels."""
 
     compact: CompactGaussians
     gaussians: dict[int, Gaussians]
     predictions: dict[int, FoldPrediction]
+    labels: dict[int, NDArray[np.int16]]
 
 
 class Trials:
@@ -99,6 +100,7 @@ class Trials:
         # by number of starts and fold; the fits are those that others start from
         self.predictions: dict[tuple[Structure, int, int], FoldPrediction] = {}
         self.fits: dict[tuple[Structure, int, int], Gaussians] = {}
+        self.labels: dict[tuple[Structure, int, int], NDArray[np.int16]] = {}
         self.rates = np.zeros(len(annotations.folds))
         for fold in range(FOLDS):
             tested = annotations.folds == fold
@@ -139,6 +141,7 @@ class Trials:
             for (structure, _), trial in zip(work, results, strict=True):
                 for number, prediction in trial.predictions.items():
                     self.predictions[structure, starts, number] = prediction
+                    self.labels[structure, starts, number] = trial.labels[number]
                 for fold, fit in trial.gaussians.items():
                     self.fits[structure, starts, fold] = fit
             tested |= np.isin(self.annotations.folds, folds)
@@ -181,7 +184,8 @@ class Trials:
             together = alike(fit, self.annotations.pairs[tested])
             predictions[fold] = FoldPrediction(together, self._must(fit, tested, together))
         best = max(fits.values(), key=lambda fit: fit.bound)
-        return Trial(CompactGaussians.of(best), fits if is_first else {}, predictions)
+        labels = {fold: fit.labels for fold, fit in fits.items()}
+        return Trial(CompactGaussians.of(best), fits if is_first else {}, predictions, labels)
 
     def _score_of(self, structure: Structure, starts: int, tested: NDArray[np.bool_]) -> choice.HeldOut:
         folds = self.annotations.folds
@@ -252,6 +256,8 @@ class Ranking:
         Reason why the features chose; empty if annotations did.
     skills : mapping of Structure to Skill
         Predictions beside distance, if merged groups were compared.
+    partitions : mapping of Structure to sequence of ndarray of shape (n_samples,), int16
+        Labels of the fits without each fold, by candidates that answers take part in.
     """
 
     ranked: tuple[Structure, ...]
@@ -259,6 +265,7 @@ class Ranking:
     base_rate: choice.HeldOut | None
     note: str = ""
     skills: Mapping[Structure, choice.Skill] = field(default_factory=dict)
+    partitions: Mapping[Structure, Sequence[NDArray[np.int16]]] = field(default_factory=dict)
 
     @property
     def credible(self) -> dict[Structure, choice.HeldOut]:
@@ -452,7 +459,12 @@ def _ranking(choices: Choices, trials: Trials) -> Ranking:
             every = [structure for structure in every if structure.covariance != KMEANS]
         ranking = _by_features(table, trials.run, every, why, annotated=is_labelled or not is_whole)
         return replace(ranking, candidates=candidates, base_rate=base)
-    ranking = Ranking((), candidates, base)
+    partitions = {
+        structure: [trials.labels[structure, table.close_look.starts, fold] for fold in range(FOLDS)]
+        for structure in candidates
+        if structure.annotated
+    }
+    ranking = Ranking((), candidates, base, partitions=partitions)
     first = fewest_components(ranking.credible)
     return replace(ranking, ranked=tuple(dict.fromkeys((first, *ranking.credible))))
 

@@ -118,6 +118,8 @@ class FitResult:
         Predictions by the share of must-links, beside those of structures.
     skill : Skill or None
         Predictions beside distance, if merged groups were compared.
+    chosen : str
+        Name of the chosen candidate, as in `held_out`.
     words : str
         The structure of classes in words.
     foresight : str
@@ -149,6 +151,7 @@ class FitResult:
     predicted: HeldOut | None = None
     base_rate: HeldOut | None = None
     skill: Skill | None = None
+    chosen: str = ""
     words: str = ""
     foresight: str = ""
     alarms: tuple[str, ...] = ()
@@ -167,8 +170,8 @@ class FitResult:
 
     @property
     def structure(self) -> str:
-        """Structure of the classes in words."""
-        return f"{self.covariance} covariance" if self.solution is None else str(self.solution.structure)
+        """Structure of the classes that was chosen, in short."""
+        return f"{self.covariance} covariance" if self.solution is None else self.chosen
 
     @property
     def choice(self) -> str:
@@ -303,6 +306,7 @@ def fit(
         predicted=choice.predicted,
         base_rate=choice.base_rate,
         skill=choice.skill,
+        chosen=choice.name,
         words=choice.words,
         foresight=foresight(candidate, layers, no_skill=choice.has_no_skill, beside=choice.skill),
         interrupted=choice.is_interrupted,
