@@ -192,8 +192,10 @@ REFINED = 2
 # Restarts that merge groups: they differ little, and by chance. A large table has one.
 MERGES = 3
 
-# Candidates that are averaged at most, and the least weight of one.
+# Candidates that are averaged at most; standard errors behind the best at which one has the weight exp(-1/2);
+# and the least weight.
 AVERAGED = 8
+SPREAD = 2.0
 LEAST_WEIGHT = 0.02
 
 # Divisor of the log-probabilities that speak for a structure: predictions of held-out annotations share their
@@ -357,27 +359,36 @@ class Unions(Solver):
     def averaged(self, choice: Choice, streams: Sequence[SeedSequence]) -> Choice:
         """Average the fit with candidates that predict about as well (section 13)."""
         skills, partitions = self.ranking.skills, self.ranking.partitions
+        is_whole = all(len(parts[0]) == len(self.X) for parts in partitions.values())
         rivals = {
             structure: skills[structure].beside
-            for structure, parts in partitions.items()
-            # the answers alone know nothing about the other rows, and folds of a part nothing about all rows
-            if structure in skills and structure.covariance != SIGNED and len(parts[0]) == len(self.X)
+            for structure in partitions
+            # the answers alone know nothing about the other rows
+            if structure in skills and structure.covariance != SIGNED
+            # groups are merged anew if folds were fitted to a part of the rows
+            if is_whole or structure.covariance in MERGED
         }
-        ranked = sorted(rivals, key=lambda structure: rivals[structure].log_loss)[:AVERAGED]
         if self.structure not in rivals:
             return choice
-        best = sorted(choice.fits, key=lambda fit: -fit.objective)[:MERGES]
-        weighted, n_structures = [(fit.labels, 1.0 / len(best)) for fit in best], 0
+        ranked, weights = sorted(rivals, key=lambda structure: rivals[structure].log_loss)[:AVERAGED], {}
         for rival in ranked:
             gain, error = rivals[ranked[0]].gain_over(rivals[rival])
-            share = float(np.exp(-0.5 * (gain / error) ** 2)) if error else 1.0
-            if share > LEAST_WEIGHT:
-                weighted += [(labels, share / FOLDS) for labels in partitions[rival]]
-                n_structures += 1
+            weights[rival] = float(np.exp(-0.5 * (gain / (SPREAD * error)) ** 2)) if error else 1.0
+        weights = {rival: weight for rival, weight in weights.items() if weight > LEAST_WEIGHT}
+        best = sorted(choice.fits, key=lambda fit: -fit.objective)[:MERGES]
+        weighted = [(fit.labels, 1.0 / len(best)) for fit in best]
+        if is_whole:
+            weighted += [
+                (labels, weights[rival] / FOLDS) for rival in weights for labels in partitions[rival]
+            ]
+        else:
+            others = [rival for rival in weights if rival != self.structure]
+            refits = self.run(lambda rival: self._fit(rival, streams[0]).labels, others)
+            weighted += [(labels, weights[rival]) for rival, labels in zip(others, refits, strict=True)]
         fit = self.table.average(self.structure, self.layers, weighted, default_rng(below(streams[0], 2)))
         of, words = "one structure", choice.words
-        if n_structures > 1:
-            of = f"{n_structures} structures"
+        if len(weights) > 1:
+            of = f"{len(weights)} structures"
             words = f"an average of {of}, weighted by their predictions; in the one that was chosen, {words}"
         notes = *choice.notes, f"the average of {len(weighted)} fits of {of}"
         return replace(choice, fits=(as_fit(self.table.moved, fit),), words=words, notes=notes)

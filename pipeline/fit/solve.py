@@ -381,6 +381,7 @@ def _union_json(result: FitResult) -> dict[str, Any]:
     structure, names = solution.structure, ("class_of", "weights", "means", "covariances")
     return {
         "structure": {"text": str(structure), **structure._asdict()},
+        "chosen": result.chosen,
         "components": {name: getattr(solution, name).tolist() for name in names},
         "center": solution.center.tolist(),
         "axes": None if solution.axes is None else solution.axes.tolist(),

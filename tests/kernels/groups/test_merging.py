@@ -234,3 +234,13 @@ def test_the_seed_is_all_that_counts() -> None:
     )
     np.testing.assert_array_equal(first, again)
     assert not np.array_equal(first, other)
+
+
+def test_classes_of_partitions_vote_for_the_classes_of_their_rows() -> None:
+    rng = np.random.default_rng(8)
+    labels = np.append(np.arange(3), rng.integers(3, size=17))
+    partitions, weights = [rng.integers(4, size=20) for _ in range(3)], [1.0, 0.5, 0.25]
+    votes = merging.votes(labels, list(zip(partitions, weights, strict=True)))
+    for row in range(20):
+        shares = [[(labels[others == others[row]] == c).mean() for c in range(3)] for others in partitions]
+        assert votes[row] == pytest.approx(np.average(shares, axis=0, weights=weights))

@@ -11,18 +11,20 @@ from numpy.random import SeedSequence
 from numpy.typing import NDArray
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.optimize import minimize
-from scipy.spatial.distance import pdist
+from scipy.spatial.distance import pdist, squareform
 from scipy.stats import multivariate_normal
 
-from sweep_clustering.kernels.choice import list_annotations, without
+from sweep_clustering.kernels.choice import list_annotations, some_rows, without
 from sweep_clustering.kernels.groups import fit as groups
+from sweep_clustering.kernels.groups import merging
 from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer, link
 from sweep_clustering.kernels.scores import adjusted_rand
-from sweep_clustering.kernels.settings import settings_of
+from sweep_clustering.kernels.settings import FOLDS, settings_of
 from sweep_clustering.kernels.solver.contract import Model
 from sweep_clustering.kernels.solver.prepare import prepare
 from sweep_clustering.kernels.structure import (
     AVERAGE,
+    AVERAGED,
     KMEANS,
     LINKAGES,
     METRIC,
@@ -43,6 +45,7 @@ from sweep_clustering.sweeps.inputs import draw_mixture
 Floats = NDArray[np.float64]
 Rows = tuple[Floats, NDArray[np.int64]]
 
+ANY_SHAPE = Model("conditional", "any", settings_of({}), has_groups=True)
 FEATURES = Ranking((Structure(NONE, 1, KMEANS, annotated=False),), {}, None)
 
 
@@ -168,8 +171,7 @@ def test_groups_win_where_classes_are_many_and_skewed(skewed_rows: Rows, accurac
     assert choice.ranked[-1] == FEATURES.ranked[0]
     skill = choice.skills[winner]
     assert skill.beside.log_loss < skill.distance.log_loss
-    model = Model("conditional", "any", settings_of({}), has_groups=True)
-    solver = prepare(model, X, layers, n_classes, SeedSequence(0))
+    solver = prepare(ANY_SHAPE, X, layers, n_classes, SeedSequence(0))
     solved = solver.solve([SeedSequence(0, spawn_key=(restart,)) for restart in range(10)])
     assert solved.name in map(str, choice.skills)
     (best,) = solved.fits
@@ -367,8 +369,7 @@ def answers_alone(
 def test_answers_that_decide_everything_are_not_given_up(accuracy: float | None) -> None:
     labels = np.arange(150) % 3
     X, layers = answers_alone(labels, 600, accuracy)
-    model = Model("conditional", "any", settings_of({}), has_groups=True)
-    solver = prepare(model, X, layers, 3, SeedSequence(0))
+    solver = prepare(ANY_SHAPE, X, layers, 3, SeedSequence(0))
     solved = solver.solve([SeedSequence(0, spawn_key=(restart,)) for restart in range(3)])
     best = max(solved.fits, key=lambda fit: fit.objective)
     assert adjusted_rand(labels, best.labels) > 0.95
@@ -471,3 +472,94 @@ def test_many_classes_have_all_groups_for_their_average() -> None:
     annotations = list_annotations(layers, table.seed)
     contest = module.Contest(table, layers, annotations, map, 1.0 * annotations.is_must)
     assert set(contest.skills) == set(contest.structures)
+
+
+def test_rows_are_averaged_as_by_average_linkage_of_all_of_them() -> None:
+    rng = np.random.default_rng(3)
+    labels = rng.integers(4, size=60)
+    partitions = [np.where(rng.random(60) < 0.7, labels, rng.integers(4, size=60)) for _ in range(9)]
+    weights = rng.uniform(0.2, 1.0, 9)
+    apart = np.average([part[:, None] != part for part in partitions], axis=0, weights=weights)
+    merged = fcluster(linkage(squareform(apart, checks=False), "average"), 4, "maxclust") - 1
+    weighted = list(zip(partitions, weights.tolist(), strict=True))
+    classes = groups.averaged(rng.normal(size=(60, 2)), weighted, 4, rng)
+    numbers = np.array([merging.votes(merged, weighted)[row].max() for row in range(60)])
+    assert adjusted_rand(classes.argmax(axis=1), merging.votes(merged, weighted).argmax(axis=1)) == 1.0
+    assert classes.max(axis=1) == pytest.approx(numbers)
+
+
+def test_no_class_of_an_average_is_empty() -> None:
+    # the pairs of rows of the small classes are together in one of three partitions alone
+    parts = [np.repeat([0, 1], 6), np.repeat([0, 1], 6), np.array([0] * 5 + [2] + [1] * 5 + [3])]
+    classes = groups.averaged(np.zeros((12, 1)), [(part, 1.0) for part in parts], 4, np.random.default_rng(0))
+    assert np.unique(classes.argmax(axis=1)).tolist() == [0, 1, 2, 3]
+    assert classes.sum(axis=1) == pytest.approx(1.0)
+    assert classes.max() < 1.0
+
+
+@pytest.fixture(scope="module")
+def waves() -> Rows:
+    """Return four classes that no number of Gaussians fits well, among columns of noise."""
+    rng = np.random.default_rng(4)
+    labels = rng.integers(4, size=400)
+    angle = rng.uniform(0.0, 2.0 * math.pi, 400)
+    first = np.column_stack([angle, np.sin(angle) + labels + 0.3 * rng.normal(size=400)])
+    return np.hstack([first, rng.normal(size=(400, 6))]), labels
+
+
+def test_candidates_are_averaged_by_how_well_they_predict(waves: Rows) -> None:
+    X, labels = waves
+    layers, streams = draw_layers(labels, 400, 0.95), [SeedSequence(0, spawn_key=(n,)) for n in range(5)]
+    solver = prepare(ANY_SHAPE, X, layers, 4, SeedSequence(0))
+    chosen = solver.choose(streams)
+    average = solver.averaged(chosen, streams)
+    assert len(chosen.fits) == 5
+    (fit,) = average.fits
+    skills, partitions = solver.ranking.skills, solver.ranking.partitions
+    assert len(partitions) > 3
+    assert all(len(parts) == FOLDS for parts in partitions.values())
+    losses = {structure: skills[structure].beside.log_loss for structure in partitions}
+    leaders = sorted(losses, key=lambda structure: losses[structure])[:8]
+    best = sorted(chosen.fits, key=lambda one: -one.objective)[:3]
+    weighted = [(one.labels, 1.0 / 3.0) for one in best]
+    n_structures = 0
+    for leader in leaders:
+        gain, error = skills[leaders[0]].beside.gain_over(skills[leader].beside)
+        share = math.exp(-0.5 * (gain / (2.0 * error)) ** 2) if error else 1.0
+        n_structures += share > 0.02
+        weighted += [(part, share / FOLDS) for part in partitions[leader] if share > 0.02]
+    expected = groups.averaged(X - X.mean(axis=0), weighted, 4, np.random.default_rng(0))
+    assert np.array_equal(fit.labels, expected.argmax(axis=1))
+    assert average.notes[-1] == f"the average of {len(weighted)} fits of {n_structures} structures"
+    assert average.name == chosen.name
+    scores = [adjusted_rand(labels, one.labels) for one in chosen.fits]
+    assert adjusted_rand(labels, fit.labels) > np.mean(scores)
+
+
+def test_what_the_features_choose_is_not_averaged(waves: Rows) -> None:
+    X, labels = waves
+    layers = draw_layers(np.random.default_rng(1).permutation(labels), 400, None)
+    streams = [SeedSequence(0, spawn_key=(n,)) for n in range(3)]
+    solver = prepare(ANY_SHAPE, X, layers, 4, SeedSequence(0))
+    chosen = solver.choose(streams)
+    assert chosen.has_no_skill
+    assert solver.averaged(chosen, streams) is chosen
+
+
+def test_of_a_table_that_was_compared_on_a_part_only_merged_groups_are_averaged(
+    waves: Rows, skewed_rows: Rows
+) -> None:
+    X, labels = waves
+    layers, streams = draw_layers(labels, 800, 0.95), [SeedSequence(0)]
+    solver = prepare(ANY_SHAPE, X, layers, 4, SeedSequence(0))
+    choice = solver.choose(streams, part=some_rows(X, layers, 300, np.random.default_rng(0)))
+    assert solver.ranking.partitions
+    assert solver.averaged(choice, streams) is choice
+    X, labels = skewed_rows
+    layers, n_classes = draw_layers(labels, 3000, 0.95), int(labels.max()) + 1
+    solver = prepare(ANY_SHAPE, X, layers, n_classes, SeedSequence(0))
+    choice = solver.choose(streams, part=some_rows(X, layers, 800, np.random.default_rng(0)))
+    average = solver.averaged(choice, streams)
+    assert average.fits[0].labels.shape == labels.shape
+    assert average.notes[-1].startswith("the average of ")
+    assert adjusted_rand(labels, average.fits[0].labels) > adjusted_rand(labels, choice.fits[0].labels) - 0.02
