@@ -386,12 +386,9 @@ class Unions(Solver):
             refits = self.run(lambda rival: self._fit(rival, streams[0]).labels, others)
             weighted += [(labels, weights[rival]) for rival, labels in zip(others, refits, strict=True)]
         fit = self.table.average(self.structure, self.layers, weighted, default_rng(below(streams[0], 2)))
-        of, words = "one structure", choice.words
-        if len(weights) > 1:
-            of = f"{len(weights)} structures"
-            words = f"an average of {of}, weighted by their predictions; in the one that was chosen, {words}"
-        notes = *choice.notes, f"the average of {len(weighted)} fits of {of}"
-        return replace(choice, fits=(as_fit(self.table.moved, fit),), words=words, notes=notes)
+        of = "in which" if len(weights) == 1 else f"of {len(weights)} structures; in the one that was chosen,"
+        words = f"an average of {len(weighted)} fits {of} {choice.words}"
+        return replace(choice, fits=(as_fit(self.table.moved, fit),), words=words)
 
     def restart(self, stream: SeedSequence, start: NDArray[np.int16] | None = None) -> Fit:
         """Fit the structure from one random start; partitions are ignored."""

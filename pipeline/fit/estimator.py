@@ -187,13 +187,14 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
     covariance_ : str
         `covariance`, or the shape that "auto" chose; for components, their shape.
     structure_ : str
-        Short text on the components of the classes.
+        Short text on the components of the classes, as the candidate that was chosen has them.
     choice_ : str
         For classes of any shape a line on their components, and on how well these predict held-out
         annotations; else empty.
     solution_ : Solution or None
         For classes of several components or in a subspace: `union` has components with their classes,
-        weights, means and covariances, in the coordinates that `place` returns.
+        weights, means and covariances, in the coordinates that `place` returns. In an average of candidates
+        the components are small groups of rows.
     held_out_ : dict of str to dict
         For each candidate of "auto" its predictions of held-out annotations: "log_loss", minus the mean
         log-probability in nats, and "share_right"; else empty.

@@ -175,7 +175,6 @@ def test_groups_win_where_classes_are_many_and_skewed(skewed_rows: Rows, accurac
     solved = solver.solve([SeedSequence(0, spawn_key=(restart,)) for restart in range(10)])
     assert solved.name in map(str, choice.skills)
     (best,) = solved.fits
-    assert solved.notes[-1].startswith("the average of ")
     assert solved.words.startswith("an average of ")
     assert best.gaussians is not None
     assert best.gaussians.structure.covariance == AVERAGED
@@ -530,7 +529,8 @@ def test_candidates_are_averaged_by_how_well_they_predict(waves: Rows) -> None:
         weighted += [(part, share / FOLDS) for part in partitions[leader] if share > 0.02]
     expected = groups.averaged(X - X.mean(axis=0), weighted, 4, np.random.default_rng(0))
     assert np.array_equal(fit.labels, expected.argmax(axis=1))
-    assert average.notes[-1] == f"the average of {len(weighted)} fits of {n_structures} structures"
+    assert average.words.startswith(f"an average of {len(weighted)} fits of {n_structures} structures; ")
+    assert average.words.endswith(chosen.words)
     assert average.name == chosen.name
     scores = [adjusted_rand(labels, one.labels) for one in chosen.fits]
     assert adjusted_rand(labels, fit.labels) > np.mean(scores)
@@ -561,5 +561,5 @@ def test_of_a_table_that_was_compared_on_a_part_only_merged_groups_are_averaged(
     choice = solver.choose(streams, part=some_rows(X, layers, 800, np.random.default_rng(0)))
     average = solver.averaged(choice, streams)
     assert average.fits[0].labels.shape == labels.shape
-    assert average.notes[-1].startswith("the average of ")
+    assert average.words.startswith("an average of ")
     assert adjusted_rand(labels, average.fits[0].labels) > adjusted_rand(labels, choice.fits[0].labels) - 0.02
