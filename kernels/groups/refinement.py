@@ -88,25 +88,9 @@ def refine(
         groups = nearest_in_class(Z, centers, class_of, classes)
         empty = np.bincount(groups, minlength=len(class_of)) == 0
         centers = np.where(empty[:, None], centers, means_of(Z, groups, len(class_of)))
-    return _merged(logs, centers, variance, answers, shares)
-
-
-def merged_of(
-    Z: Floats,
-    centers: Floats,
-    class_of: NDArray[np.int64],
-    variance: float,
-    answers: Answers,
-    shares: Floats,
-) -> Merged:
-    """Return groups with shares of their classes that were found otherwise."""
-    return _merged(class_logs(Z, centers, class_of, variance), centers, variance, answers, shares)
-
-
-def _merged(logs: Floats, centers: Floats, variance: float, answers: Answers, shares: Floats) -> Merged:
-    constant = 0.5 * centers.shape[1] * math.log(2.0 * math.pi * variance)
+    constant = 0.5 * Z.shape[1] * math.log(2.0 * math.pi * variance)
     features, annotations = bound_of(logs, answers, shares)
-    return Merged(centers, shares, features - constant * len(logs), annotations)
+    return Merged(centers, shares, features - constant * len(Z), annotations)
 
 
 def bound_of(logs: Floats, answers: Answers, shares: Floats) -> tuple[float, float]:

@@ -113,6 +113,8 @@ class Choice:
         Predictions of the chosen candidate beside distance, if merged groups were compared.
     has_no_skill : bool
         Whether no candidate predicted better than how often annotations are must-links.
+    n_averaged : int
+        Number of fits that the only one of `fits` is an average of; 0 if it is none.
     is_interrupted : bool
         Whether Ctrl-C ended the choice before all candidates or restarts were done.
     """
@@ -129,6 +131,7 @@ class Choice:
     alarms: tuple[str, ...] = ()
     skill: Skill | None = None
     has_no_skill: bool = False
+    n_averaged: int = 0
     is_interrupted: bool = False
 
     @property

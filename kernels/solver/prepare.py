@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator, SeedSequence, default_rng
 from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
 from scipy.special import entr
 
 from sweep_clustering.kernels.choice import (
@@ -385,10 +386,14 @@ class Unions(Solver):
             others = [rival for rival in weights if rival != self.structure]
             refits = self.run(lambda rival: self._fit(rival, streams[0]).labels, others)
             weighted += [(labels, weights[rival]) for rival, labels in zip(others, refits, strict=True)]
-        fit = self.table.average(self.structure, self.layers, weighted, default_rng(below(streams[0], 2)))
+        shares = self.table.average(weighted, default_rng(below(streams[0], 2)))
+        # the classes have the numbers that they have in the best restart, whose Gaussians predict other rows
+        both = np.zeros((self.n_clusters, self.n_clusters))
+        np.add.at(both, best[0].labels, shares)
+        fit = self.relabelled(best[0], np.arange(len(self.X)), shares[:, linear_sum_assignment(-both)[1]])
         of = "in which" if len(weights) == 1 else f"of {len(weights)} structures; in the one that was chosen,"
         words = f"an average of {len(weighted)} fits {of} {choice.words}"
-        return replace(choice, fits=(as_fit(self.table.moved, fit),), words=words)
+        return replace(choice, fits=(fit,), words=words, n_averaged=len(weighted))
 
     def restart(self, stream: SeedSequence, start: NDArray[np.int16] | None = None) -> Fit:
         """Fit the structure from one random start; partitions are ignored."""

@@ -26,9 +26,7 @@ from sweep_clustering.kernels.problem.data import Floats, Layer, Links, count_di
 from sweep_clustering.kernels.search.genetic import MAX_KMEANS_ITERATIONS
 from sweep_clustering.kernels.settings import FOLDS
 from sweep_clustering.kernels.structure import (
-    AVERAGED,
     DEAREST,
-    DISCRIMINATIVE,
     KMEANS,
     LEARNED,
     LINEAR,
@@ -38,7 +36,6 @@ from sweep_clustering.kernels.structure import (
     NONE,
     Structure,
     most_supported,
-    n_groups,
     operations,
     single_operations,
     wide_dims,
@@ -391,22 +388,10 @@ class Table:
             fits = groups.fit_groups(Z, links, structures, self.n_classes, rng, self._grounds[key])
         return [replace(fit, center=self.center, axes=axes) for fit in fits]
 
-    def average(
-        self, structure: Structure, layers: Sequence[Layer], partitions: Partitions, rng: Generator
-    ) -> Gaussians:
-        """Fit classes of rows that are together in partitions, in the space of a structure."""
-        links, space = self.links(layers), structure.subspace
+    def average(self, partitions: Partitions, rng: Generator) -> Floats:
+        """Return the share of each class in each row, by the votes of weighted partitions."""
         with one_thread():
-            classes = groups.averaged(self.moved, partitions, self.n_classes, rng)
-        if space == DISCRIMINATIVE:
-            axes: Floats | None = discriminative(self.moved, classes)
-        else:
-            axes = self.learned(space, layers, groups.answers_of(links))
-        many = max(n_groups(len(self.X), self.n_classes) // self.n_classes, 2)
-        average = Structure(space, many, AVERAGED, proportions="equal", odds=structure.odds)
-        with one_thread():
-            fit = groups.fit_average(self.place(axes), links, average, classes, rng)
-        return replace(fit, center=self.center, axes=axes)
+            return groups.averaged(self.moved, partitions, self.n_classes, rng)
 
     def linear(
         self,

@@ -193,8 +193,7 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         annotations; else empty.
     solution_ : Solution or None
         For classes of several components or in a subspace: `union` has components with their classes,
-        weights, means and covariances, in the coordinates that `place` returns. In an average of candidates
-        the components are small groups of rows.
+        weights, means and covariances, in the coordinates that `place` returns.
     held_out_ : dict of str to dict
         For each candidate of "auto" its predictions of held-out annotations: "log_loss", minus the mean
         log-probability in nats, and "share_right"; else empty.

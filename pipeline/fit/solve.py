@@ -118,10 +118,10 @@ class FitResult:
         Predictions by the share of must-links, beside those of structures.
     skill : Skill or None
         Predictions beside distance, if merged groups were compared.
-    chosen : str
-        Name of the chosen candidate, as in `held_out`.
     words : str
         The structure of classes in words.
+    n_averaged : int
+        Number of fits that the solution is an average of, in place of the best restart; 0 if it is none.
     foresight : str
         How well this structure predicts held-out answers, in words; empty if it was not measured.
     alarms : tuple of str
@@ -151,8 +151,8 @@ class FitResult:
     predicted: HeldOut | None = None
     base_rate: HeldOut | None = None
     skill: Skill | None = None
-    chosen: str = ""
     words: str = ""
+    n_averaged: int = 0
     foresight: str = ""
     alarms: tuple[str, ...] = ()
     interrupted: bool = False
@@ -170,8 +170,8 @@ class FitResult:
 
     @property
     def structure(self) -> str:
-        """Structure of the classes that was chosen, in short."""
-        return f"{self.covariance} covariance" if self.solution is None else self.chosen
+        """Structure of the classes in words."""
+        return f"{self.covariance} covariance" if self.solution is None else str(self.solution.structure)
 
     @property
     def choice(self) -> str:
@@ -306,8 +306,8 @@ def fit(
         predicted=choice.predicted,
         base_rate=choice.base_rate,
         skill=choice.skill,
-        chosen=choice.name,
         words=choice.words,
+        n_averaged=choice.n_averaged,
         foresight=foresight(candidate, layers, no_skill=choice.has_no_skill, beside=choice.skill),
         interrupted=choice.is_interrupted,
     )
@@ -381,7 +381,6 @@ def _union_json(result: FitResult) -> dict[str, Any]:
     structure, names = solution.structure, ("class_of", "weights", "means", "covariances")
     return {
         "structure": {"text": str(structure), **structure._asdict()},
-        "chosen": result.chosen,
         "components": {name: getattr(solution, name).tolist() for name in names},
         "center": solution.center.tolist(),
         "axes": None if solution.axes is None else solution.axes.tolist(),

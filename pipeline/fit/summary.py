@@ -17,7 +17,6 @@ import numpy as np
 
 from sweep_clustering.kernels.choice import COIN
 from sweep_clustering.kernels.settings import MODEL_ANY, method_words
-from sweep_clustering.kernels.structure import AVERAGED
 from sweep_clustering.pipeline.common import SAME_OPTIMUM, plural
 from sweep_clustering.pipeline.fit.alarms import predicted_words
 from sweep_clustering.pipeline.fit.counts import ClusterChoice
@@ -116,7 +115,7 @@ class FitSummary:
         if len(objectives) > 1:
             hits = int((objectives >= best.objective - SAME_OPTIMUM).sum())
             yield f"restarts   best {result.best_restart} of {len(objectives)}, {hits} as good"
-        elif result.solution is None or result.solution.structure.covariance != AVERAGED:
+        elif not result.n_averaged:
             yield "restarts   one, which does not show whether another finds a better solution"
         # one for each cluster, the mean over features where they differ
         variances = [
