@@ -366,7 +366,7 @@ class Unions(Solver):
             for structure in partitions
             # the answers alone know nothing about the other rows
             if structure in skills and structure.covariance != SIGNED
-            # groups are merged anew if folds were fitted to a part of the rows
+            # groups are merged again if folds were fitted to a part of the rows
             if is_whole or structure.covariance in MERGED
         }
         if self.structure not in rivals:
@@ -391,9 +391,9 @@ class Unions(Solver):
         both = np.zeros((self.n_clusters, self.n_clusters))
         np.add.at(both, best[0].labels, shares)
         fit = self.relabelled(best[0], np.arange(len(self.X)), shares[:, linear_sum_assignment(-both)[1]])
-        of = "in which" if len(weights) == 1 else f"of {len(weights)} structures; in the one that was chosen,"
-        words = f"an average of {len(weighted)} fits {of} {choice.words}"
-        return replace(choice, fits=(fit,), words=words, n_averaged=len(weighted))
+        words, count = f"an average of {len(weighted)} fits", len(weights)
+        words = words if count == 1 else f"{words} of {count} structures; in the one that was chosen"
+        return replace(choice, fits=(fit,), words=f"{words}, {choice.words}", n_averaged=len(weighted))
 
     def restart(self, stream: SeedSequence, start: NDArray[np.int16] | None = None) -> Fit:
         """Fit the structure from one random start; partitions are ignored."""
