@@ -175,7 +175,9 @@ class Gaussians:
         ndarray of shape (n_rows, n_components)
         """
         logs = np.empty((len(Z), len(self.means)))
-        constants = np.log(self.weights) - 0.5 * Z.shape[1] * math.log(2.0 * math.pi)
+        # linear functions may leave a class so little that its proportion is 0 in floating point
+        weights = np.maximum(self.weights, np.finfo(float).tiny)
+        constants = np.log(weights) - 0.5 * Z.shape[1] * math.log(2.0 * math.pi)
         is_matrix = self.covariances.ndim == 3
         spreads = np.linalg.cholesky(self.covariances) if is_matrix else np.sqrt(self.covariances)
         logdets = [np.log(spread.diagonal() if is_matrix else spread).sum() for spread in spreads]

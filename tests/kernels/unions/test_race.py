@@ -95,6 +95,14 @@ def test_densities_and_bic_are_those_of_the_mixture(shape: str) -> None:
     assert tables.union_criteria(union, union.place(X)).bic == pytest.approx(expected_bic)
 
 
+def test_a_class_whose_proportion_is_nothing_has_a_finite_density_and_no_new_sample() -> None:
+    X, _ = blobs()
+    union = solve_table(table_of(X, 3), race.Structure(race.NONE, 1, "spherical", annotated=False), [])
+    emptied = replace(union, weights=np.array([0.0, 0.4, 0.6]))
+    assert np.isfinite(emptied.class_densities(X)).all()
+    assert set(emptied.predict(X).argmax(axis=1)) == {1, 2}
+
+
 def test_a_new_sample_has_the_classes_of_the_densities_whatever_the_other_rows() -> None:
     X, labels = rings()
     union = solve_table(
