@@ -238,12 +238,12 @@ def open_counts(
 
 
 def choose_clusters(
-    counts: Sequence[int], fit: Fit, cut: Cut | None = None, bound: str = ""
+    counts: Sequence[int], fit: Fit, cut: Cut | None = None, bound: str = "", *, salvage: bool = False
 ) -> ClusterChoice:
     """Fit each of some ascending numbers of clusters, and choose one.
 
     `fit` takes a number and returns a result of `pipeline.fit.solve.fit`; `cut` is the last of the numbers.
-    `bound` says why fewer are impossible.
+    `bound` says why fewer are impossible, and `salvage` whether Ctrl-C gives the best of the fits so far.
     A problem without solution is a `ValueError`, but numbers that hard links rule out are left out.
     """
     from sweep_clustering.kernels.problem.hard import Contradiction
@@ -259,7 +259,7 @@ def choose_clusters(
             bound = bound if candidates else "hard links rule them out"
             continue
         except KeyboardInterrupt:
-            if not candidates:
+            if not (salvage and candidates):
                 raise
             return replace(choose(candidates), interrupted=True)
         # A candidate without predictions does not compare with those that have some.

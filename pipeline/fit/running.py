@@ -267,7 +267,7 @@ def fit_table(
     state.expect(map(costs, (*counts, *(counts[-1:] if is_chosen and confidence else ()))))
     if not is_chosen:
         return TableFit(fit_clusters(counts[-1], confidence), counts[-1])
-    choice = choose_clusters(counts, fit_clusters, cut, bound)
+    choice = choose_clusters(counts, fit_clusters, cut, bound, salvage=salvage)
     result, n_clusters = choice.chosen.result, choice.chosen.n_clusters
     if confidence and not (salvage and choice.interrupted):
         result = fit_clusters(n_clusters, confidence)

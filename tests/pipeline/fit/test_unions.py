@@ -22,7 +22,8 @@ from sweep_clustering.kernels.settings import settings_of
 from sweep_clustering.kernels.structure import Structure
 from sweep_clustering.kernels.unions import race, table
 from sweep_clustering.pipeline.commands.main import main
-from sweep_clustering.pipeline.fit.solve import fit, to_json
+from sweep_clustering.pipeline.fit.counts import choose_clusters
+from sweep_clustering.pipeline.fit.solve import FitResult, fit, to_json
 
 DEFAULT = settings_of({})
 
@@ -294,6 +295,28 @@ def ended_after(count: int) -> Any:
         return [run_one(number) for number in numbers]
 
     return run
+
+
+@pytest.mark.parametrize("salvage", [False, True])
+def test_ctrl_c_among_numbers_of_clusters_ends_an_estimator_and_not_a_command(salvage: bool) -> None:
+    X, _y = rings(60)
+    tried = list[int]()
+
+    def fit_some(n_clusters: int) -> FitResult:
+        tried.append(n_clusters)
+        if len(tried) == 3:
+            raise KeyboardInterrupt
+        options: Any = {"n_clusters": n_clusters, "restarts": 1, "settings": DEFAULT, "seed": 0}
+        return fit(X, (), model="unsupervised", **options)
+
+    if salvage:
+        choice = choose_clusters((2, 3, 4, 5), fit_some, salvage=True)
+        assert [candidate.n_clusters for candidate in choice.candidates] == [2, 3]
+        assert choice.reason.endswith("interrupted: larger numbers were not tried to the end")
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            choose_clusters((2, 3, 4, 5), fit_some)
+    assert tried == [2, 3, 4]
 
 
 @pytest.mark.parametrize("model", ["conditional-any", "unsupervised"])
