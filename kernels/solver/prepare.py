@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator, SeedSequence, default_rng
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 from scipy.special import entr
 
 from sweep_clustering.kernels.choice import (
@@ -387,10 +386,13 @@ class Unions(Solver):
             refits = self.run(lambda rival: self._fit(rival, streams[0]).labels, others)
             weighted += [(labels, weights[rival]) for rival, labels in zip(others, refits, strict=True)]
         shares = self.table.average(weighted, default_rng(below(streams[0], 2)))
+        from scipy.optimize import linear_sum_assignment  # slow to load, and not every fit is an average
+
         # the classes have the numbers that they have in the best restart, whose Gaussians predict other rows
         both = np.zeros((self.n_clusters, self.n_clusters))
         np.add.at(both, best[0].labels, shares)
-        fit = self.relabelled(best[0], np.arange(len(self.X)), shares[:, linear_sum_assignment(-both)[1]])
+        order = linear_sum_assignment(both, maximize=True)[1]
+        fit = self.relabelled(best[0], np.arange(len(self.X)), shares[:, order])
         words, count = f"an average of {len(weighted)} fits", len(weights)
         words = words if count == 1 else f"{words} of {count} structures; in the one that was chosen"
         return replace(choice, fits=(fit,), words=f"{words}, {choice.words}", n_averaged=len(weighted))
