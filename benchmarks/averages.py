@@ -81,10 +81,10 @@ def measure(folder: Path, task: tuple[str, float]) -> Outcome:
     average = solver.averaged(choice, streams)
     best = max(choice.fits, key=lambda fit: fit.objective)
     is_averaged = average is not choice
-    fit = average.fits[0] if is_averaged else best
-    aris = [adjusted_rand(labels, one.labels) for one in (best, fit)]
-    claimed = [present(one.gaussians).classes.max(axis=1).mean() for one in (best, fit)]
-    correct = [(match_classes(one.labels, labels)[one.labels] == labels).mean() for one in (best, fit)]
+    fits = (best, average.fits[0] if is_averaged else best)
+    aris = [adjusted_rand(labels, fit.labels) for fit in fits]
+    claimed = [present(fit.gaussians).classes.max(axis=1).mean() for fit in fits]
+    correct = [(match_classes(fit.labels, labels)[fit.labels] == labels).mean() for fit in fits]
     return Outcome(is_averaged, *aris, *np.subtract(claimed, correct).tolist())
 
 
