@@ -14,8 +14,9 @@ import numpy as np
 from checkout import ROOT
 from numpy.typing import NDArray
 
-# A block of a document between its markers, which a benchmark writes.
-BLOCK = re.compile(r"(<!-- benchmark: (?P<name>[\w/]+) -->\n)(?P<text>.*?)(\n<!-- /benchmark -->)", re.DOTALL)
+# A block of a document between its markers, which a benchmark writes; a new one is empty.
+END = "<!-- /benchmark -->"
+BLOCK = re.compile(rf"(<!-- benchmark: (?P<name>[\w/]+) -->\n)(?P<text>.*?)\n?{END}", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ def replace_blocks(text: str, texts: Mapping[str, str]) -> str:
     """Return a document in which new texts stand in the blocks that were measured."""
 
     def new_block(match: re.Match[str]) -> str:
-        return match[1] + texts.get(match["name"], match["text"]) + match[4]
+        return f"{match[1]}{texts.get(match['name'], match['text'])}\n{END}"
 
     return BLOCK.sub(new_block, text)
 
