@@ -27,7 +27,7 @@ from sweep_clustering.kernels.choice import (
     warm_up,
 )
 from sweep_clustering.kernels.fits import Fit, Floats, Gaussians, Runner, assignment_costs
-from sweep_clustering.kernels.problem.data import MUST, Layer, layer_weights, link
+from sweep_clustering.kernels.problem.data import MUST, Layer, layer_weights
 from sweep_clustering.kernels.problem.hard import group_samples, has_hard_links
 from sweep_clustering.kernels.problem.problem import Problem, build_problem
 from sweep_clustering.kernels.search import genetic
@@ -441,7 +441,7 @@ class Unions(Solver):
         logs = before.class_densities(before.place(self.X[samples]))
         gain = ((shares - before.classes[samples]) * logs).sum()
         gain += entr(shares).sum() - entr(before.classes[samples]).sum()
-        links = link(self.layers if before.structure.annotated else (), len(self.X))
+        links = self.table.links(self.layers if before.structure.annotated else ())
         links = links.assume(before.structure.odds)
         first, second = links.pairs.T
         coin = (0.5, 0.5)

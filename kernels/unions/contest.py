@@ -265,7 +265,7 @@ def with_groups(table: Table, layers: Sequence[Layer], ranking: Ranking, run: Ru
     if annotations.lack or table.n_classes > most:
         return ranking
     if (score := ranking.candidates.get(simple)) is not None:
-        together = np.where(annotations.is_must, score.agreeing, 1.0 - score.agreeing)
+        together = _together(annotations, score)
     else:
         together = alike(table.fit_features(simple), annotations.pairs)
     contest = Contest(table, layers, annotations, run, together)
@@ -275,9 +275,8 @@ def with_groups(table: Table, layers: Sequence[Layer], ranking: Ranking, run: Ru
     contest.add_linear()
     skills = {**contest.skills, simple: contest.skill(together)}
     for rival in ranking.partitions:
-        agreeing = ranking.candidates[rival].agreeing
-        says = np.where(annotations.is_must, agreeing, 1.0 - agreeing)
-        skills.setdefault(rival, contest.skill(says))
+        if rival not in skills:
+            skills[rival] = contest.skill(_together(annotations, ranking.candidates[rival]))
     partitions = {**ranking.partitions, **contest.partitions}
     scores = without_weak_assumptions({merged: skills[merged].beside for merged in contest.ranked})
     before = skills[simple].beside
@@ -303,6 +302,11 @@ def with_groups(table: Table, layers: Sequence[Layer], ranking: Ranking, run: Ru
         partitions=partitions,
         note="",
     )
+
+
+def _together(annotations: choice.Annotations, score: choice.HeldOut) -> Floats:
+    """Return the probability that the pair of each annotation is of one class, by predictions of all."""
+    return np.where(annotations.is_must, score.agreeing, 1.0 - score.agreeing)
 
 
 def _scatter(table: Table, structure: Structure, layers: Sequence[Layer]) -> float:

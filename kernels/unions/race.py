@@ -72,19 +72,22 @@ AT_ONCE = 2**16
 
 
 class FoldPrediction(NamedTuple):
-    """Probability that the samples of each held-out annotation are of one class, and that it says so."""
+    """Probability that the samples of each held-out annotation are of one class, and that it says so.
+
+    `labels` are those of all samples in the fit that predicts.
+    """
 
     together: Floats
     must: Floats
+    labels: NDArray[np.int16]
 
 
 class Trial(NamedTuple):
-    """The best fit in little memory, and by fold: fits that others start from, predictions, and labels."""
+    """The best fit in little memory, predictions by fold, and the fits by fold if others start from them."""
 
     compact: CompactGaussians
     gaussians: dict[int, Gaussians]
     predictions: dict[int, FoldPrediction]
-    labels: dict[int, NDArray[np.int16]]
 
 
 class Trials:
@@ -100,7 +103,6 @@ class Trials:
         # by number of starts and fold; the fits are those that others start from
         self.predictions: dict[tuple[Structure, int, int], FoldPrediction] = {}
         self.fits: dict[tuple[Structure, int, int], Gaussians] = {}
-        self.labels: dict[tuple[Structure, int, int], NDArray[np.int16]] = {}
         self.rates = np.zeros(len(annotations.folds))
         for fold in range(FOLDS):
             tested = annotations.folds == fold
@@ -141,7 +143,6 @@ class Trials:
             for (structure, _), trial in zip(work, results, strict=True):
                 for number, prediction in trial.predictions.items():
                     self.predictions[structure, starts, number] = prediction
-                    self.labels[structure, starts, number] = trial.labels[number]
                 for fold, fit in trial.gaussians.items():
                     self.fits[structure, starts, fold] = fit
             tested |= np.isin(self.annotations.folds, folds)
@@ -182,17 +183,16 @@ class Trials:
         for fold, fit in fits.items():
             tested = self.annotations.folds == fold
             together = alike(fit, self.annotations.pairs[tested])
-            predictions[fold] = FoldPrediction(together, self._must(fit, tested, together))
+            predictions[fold] = FoldPrediction(together, self._must(fit, tested, together), fit.labels)
         best = max(fits.values(), key=lambda fit: fit.bound)
-        labels = {fold: fit.labels for fold, fit in fits.items()}
-        return Trial(CompactGaussians.of(best), fits if is_first else {}, predictions, labels)
+        return Trial(CompactGaussians.of(best), fits if is_first else {}, predictions)
 
     def _score_of(self, structure: Structure, starts: int, tested: NDArray[np.bool_]) -> choice.HeldOut:
         folds = self.annotations.folds
         together, must = np.zeros((2, len(folds)))
         for fold in np.unique(folds[tested]).tolist():
             prediction = self.predictions[structure, starts, fold]
-            together[folds == fold], must[folds == fold] = prediction
+            together[folds == fold], must[folds == fold] = prediction.together, prediction.must
         return self._score(must, together, tested)
 
     def _score(self, must: Floats, together: Floats, tested: NDArray[np.bool_]) -> choice.HeldOut:
@@ -437,13 +437,14 @@ def choose_structure(
 
 def _ranking(choices: Choices, trials: Trials) -> Ranking:
     """Rank the candidates of all rounds, by the features if the best does not beat the bar."""
-    table, base, best = choices.table, trials.base_rate, trials.ranked(choices.table.close_look.starts)
+    table, base, starts = choices.table, trials.base_rate, choices.table.close_look.starts
+    best = trials.ranked(starts)
     if choices.subspace == DISCRIMINATIVE:  # the first fits are no candidates
         best = [structure for structure in best if structure.subspace == DISCRIMINATIVE]
         if not best:
             note = "the annotations are predicted clearly worse along discriminative directions than without"
             return Ranking(tuple(choices.plain), {}, base, note)
-    candidates = {structure: trials.scores[structure, table.close_look.starts] for structure in best}
+    candidates = {structure: trials.scores[structure, starts] for structure in best}
     candidates = without_weak_assumptions(candidates)
     best = list(candidates)
     leader, bar, is_labelled = candidates[best[0]], choice.bar_of(base), trials.annotations.are_of_labels
@@ -460,7 +461,7 @@ def _ranking(choices: Choices, trials: Trials) -> Ranking:
         ranking = _by_features(table, trials.run, every, why, annotated=is_labelled or not is_whole)
         return replace(ranking, candidates=candidates, base_rate=base)
     partitions = {
-        structure: [trials.labels[structure, table.close_look.starts, fold] for fold in range(FOLDS)]
+        structure: [trials.predictions[structure, starts, fold].labels for fold in range(FOLDS)]
         for structure in candidates
         if structure.annotated
     }
