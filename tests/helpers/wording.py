@@ -36,11 +36,11 @@ def modules(*folders: str) -> Iterator[str]:
                 yield path.read_text(encoding="utf-8")
 
 
-def sizes(text: str, tree: ast.Module) -> Counter[str]:
+def sizes(text: str, nodes: list[ast.AST]) -> Counter[str]:
     """Return the numbers of lines of code, of docstrings and of imports, without blank lines."""
     docstrings: set[int] = set()
     imports: set[int] = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             imports.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
         elif (
@@ -63,9 +63,9 @@ def sizes(text: str, tree: ast.Module) -> Counter[str]:
     )
 
 
-def bound_names(tree: ast.Module) -> Iterator[str]:
+def bound_names(nodes: list[ast.AST]) -> Iterator[str]:
     """Yield the names of variables and parameters, once for each place that gives them a value."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id
         elif isinstance(node, ast.arg):
@@ -100,9 +100,10 @@ def counts() -> Counter[str]:
     """Return the number of lines of the package, and how often its code has each fault."""
     total: Counter[str] = Counter()
     for text in modules(*FOLDERS):
-        tree = ast.parse(text)
-        total += sizes(text, tree)
-        for node in ast.walk(tree):
+        nodes = list(ast.walk(ast.parse(text)))
+        total += sizes(text, nodes)
+        total["vague names"] += sum(name in VAGUE for name in bound_names(nodes))
+        for node in nodes:
             total["uses of Any"] += isinstance(node, ast.Name) and node.id == "Any"
             total["statements with several constants"] += has_several_constants(node)
             if isinstance(node, ast.Call):
@@ -117,8 +118,9 @@ def counts() -> Counter[str]:
                 if docstring is not None and len(node.body) > 1:
                     is_longer = n_lines(node.body[0], node.body[0]) > n_lines(node.body[1], node.body[-1])
                     total["docstring longer than body"] += is_longer
-    for text in modules(*FOLDERS, "benchmarks", "docs", "tests"):
-        total["vague names"] += sum(name in VAGUE for name in bound_names(ast.parse(text)))
+    for text in modules("benchmarks", "docs", "tests"):
+        nodes = list(ast.walk(ast.parse(text)))
+        total["vague names"] += sum(name in VAGUE for name in bound_names(nodes))
     total["lines of docstrings for 100 lines of code"] = (
         100 * total["lines of docstrings"] // total["lines of code"]
     )

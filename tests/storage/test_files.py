@@ -308,7 +308,7 @@ def serve(cube: Path, handler: type[Quiet] = Quiet) -> Iterator[str]:
     """Yield the address of a cube on a plain web server, which does not serve parts of files."""
     handler.requests = []
     with Server(("127.0.0.1", 0), functools.partial(handler, directory=str(cube.parent))) as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         yield f"http://127.0.0.1:{server.server_address[1]}/{cube.name}"
         server.shutdown()
