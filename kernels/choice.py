@@ -155,11 +155,7 @@ class HeldOut:
 
     def error_of(self, deviations: Floats) -> float:
         """Return the standard error of the sum of one deviation for each annotation."""
-        variance = float(np.square(deviations).sum())
-        if self.units is not None:  # docs/model.md, eq. (85)
-            sums = np.bincount(self.units.ravel(), np.repeat(deviations, 2))
-            variance = max(float(np.square(sums).sum()) - variance, variance)
-        return math.sqrt(variance)
+        return error_of_sum(deviations, self.units)
 
     def is_ahead(self, other: HeldOut, errors: float) -> bool:
         """Whether the predictions beat those of another model by more than so many standard errors."""
@@ -167,12 +163,25 @@ class HeldOut:
         return gain > errors * error
 
 
+def error_of_sum(deviations: Floats, units: NDArray[np.int64] | None) -> float:
+    """Return the standard error of a sum of deviations, of which those that share a unit depend, eq. (85)."""
+    variance = float(np.square(deviations).sum())
+    if units is not None:
+        sums = np.bincount(units.ravel(), np.repeat(deviations, 2))
+        variance = max(float(np.square(sums).sum()) - variance, variance)
+    return math.sqrt(variance)
+
+
 class Skill(NamedTuple):
-    """Predictions of a structure beside the distances of the pairs, without them, and of distances alone."""
+    """Predictions of a structure beside the distances of the pairs, without them, and of distances alone.
+
+    `overall` compares structures: it is `beside`, less what random pairs say against the structure.
+    """
 
     beside: HeldOut
     alone: HeldOut
     distance: HeldOut
+    overall: HeldOut
 
 
 # Log loss of a coin, nats: no model that predicts worse is a result.

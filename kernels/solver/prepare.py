@@ -361,10 +361,12 @@ class Unions(Solver):
         skills, partitions = self.ranking.skills, self.ranking.partitions
         is_whole = all(len(parts[0]) == len(self.X) for parts in partitions.values())
         rivals = {
-            structure: skills[structure].beside
+            structure: skills[structure].overall
             for structure in partitions
             # the answers alone know nothing about the other rows
             if structure in skills and structure.covariance != SIGNED
+            # features alone are averaged if none that knows the answers is clearly better
+            if structure.annotated == self.structure.annotated
             # groups are merged again if folds were fitted to a part of the rows
             if is_whole or structure.covariance in MERGED
         }
@@ -379,7 +381,9 @@ class Unions(Solver):
         weighted = [(fit.labels, 1.0 / len(best)) for fit in best]
         if is_whole:
             weighted += [
-                (labels, weights[rival] / FOLDS) for rival in weights for labels in partitions[rival]
+                (labels, weights[rival] / len(partitions[rival]))
+                for rival in weights
+                for labels in partitions[rival]
             ]
         else:
             others = [rival for rival in weights if rival != self.structure]

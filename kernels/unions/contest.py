@@ -7,7 +7,8 @@ predicts them in the same way by the classes of each cut of one tree, and says w
 to thousands, is best and which are as good.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
@@ -15,11 +16,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from sweep_clustering.kernels import choice
 from sweep_clustering.kernels.fits import Runner
 from sweep_clustering.kernels.groups.fit import UNKNOWN, answers_of, tree_of
 from sweep_clustering.kernels.groups.merging import cut, small_groups
+from sweep_clustering.kernels.groups.metric import logistic
 from sweep_clustering.kernels.groups.refinement import scatter_of
 from sweep_clustering.kernels.problem.data import Floats, Layer, link
 from sweep_clustering.kernels.settings import FOLDS
@@ -57,6 +60,17 @@ FIRSTS = 2
 
 # Stream of the fits of folds, beside those of the choice of structures.
 STREAM = choice.HELD_OUT + 4 + FOLDS
+
+# Random pairs that structures for many classes are compared on, too, if answers are about other pairs, and
+# the weight of all of them, in that of all answers.
+N_RANDOM = 5_000
+RANDOM_WEIGHT = 1.0
+
+# Standard errors up to which the mean distance of pairs is that of random ones.
+CERTAIN = 3.0
+
+# Pairs whose distances are looked at, at most; more would take memory.
+ENOUGH = 20_000
 
 # Steps of Newton's method, and the least change of a coefficient.
 NEWTON = 12
@@ -98,6 +112,44 @@ def calibrated(
     return logs, logs > -np.log(2.0)
 
 
+def are_random(X: Floats, annotations: choice.Annotations) -> bool:
+    """Whether annotated pairs are about as far apart as random ones."""
+    pairs = annotations.pairs[:: max(len(annotations.pairs) // ENOUGH, 1)]
+    surprise = _squares(X, pairs) - 2.0 * X.var(axis=0, ddof=1).sum()
+    return bool(abs(surprise.sum()) <= CERTAIN * choice.error_of_sum(surprise - surprise.mean(), pairs))
+
+
+class RandomPairs(NamedTuple):
+    """Random pairs, and the probability that an answer about each would be a must-link, by its distance."""
+
+    pairs: NDArray[np.int64]  # (n_pairs, 2)
+    must: Floats  # (n_pairs,)
+
+
+def random_pairs(table: Table, layers: Sequence[Layer], annotations: choice.Annotations) -> RandomPairs:
+    """Draw pairs that stand for those that nobody asks about, as where classes are many and pairs are near.
+
+    There are none if the classes are few, because distance may say little about them, or if the answers are
+    about random pairs.
+    """
+    if table.n_classes <= MANY or are_random(table.X, annotations):
+        return RandomPairs(np.empty((0, 2), np.int64), np.empty(0))
+    answers = answers_of(table.links(layers))
+    answers = answers.some(np.arange(0, len(answers.pairs), max(len(answers.pairs) // ENOUGH, 1)))
+    relation = logistic(_squares(table.X, answers.pairs), answers)
+    rng = np.random.default_rng(choice.below(table.seed, STREAM, 1))
+    first = rng.integers(len(table.X), size=N_RANDOM)
+    second = (first + rng.integers(1, len(table.X), size=N_RANDOM)) % len(table.X)
+    pairs = np.column_stack([first, second])
+    together = expit(relation.intercept - relation.slope * _squares(table.X, pairs))
+    accuracy = float(np.average(answers.accuracies, weights=answers.weights))
+    return RandomPairs(pairs, 1.0 - accuracy + (2.0 * accuracy - 1.0) * together)
+
+
+def _squares(X: Floats, pairs: NDArray[np.int64]) -> Floats:
+    return np.asarray(np.square(X[pairs[:, 0]] - X[pairs[:, 1]]).sum(axis=1))
+
+
 class Prediction(NamedTuple):
     """A fit of merged groups without the answers of a fold, in little memory."""
 
@@ -128,7 +180,10 @@ class Contest:
         self.together: dict[Structure, Floats] = {}
         self.skills: dict[Structure, choice.Skill] = {}
         self.spaces = list(dict.fromkeys(structure.subspace for structure in self.structures))
-        self.distances = np.zeros((len(annotations.folds), len(self.spaces)))
+        self.random = random_pairs(table, layers, annotations)
+        self.pairs = np.concatenate([annotations.pairs, self.random.pairs])
+        self.folds = np.append(annotations.folds, np.arange(len(self.random.pairs)) % FOLDS)
+        self.distances = np.zeros((len(self.folds), len(self.spaces)))
         self.axes: dict[tuple[int, int | str], Floats | None] = {}
         self.labels: dict[tuple[int, Structure], NDArray[np.int16]] = {}
         self.run = run
@@ -136,7 +191,7 @@ class Contest:
 
     def add(self, structures: Sequence[Structure], keep: int = 0) -> None:
         """Predict the answers by further structures; so many of the best with annotations see all folds."""
-        folds = self.annotations.folds
+        folds = self.folds
         self.together |= {structure: np.zeros(len(folds)) for structure in structures}
         # an average of structures for many classes needs those that are behind
         races = RACE if self.table.n_classes <= MANY else (tuple(range(FOLDS)),)
@@ -166,7 +221,7 @@ class Contest:
 
     def predict_folds(self, structures: Sequence[Structure], folds: Sequence[int]) -> None:
         """Predict the answers of some folds by structures, and compute the distances of their pairs."""
-        annotations, table = self.annotations, self.table
+        table = self.table
         used = {structure.subspace for structure in structures}
         keys = ((fold, space) for fold in folds for space in self.spaces)
         work = [key for key in keys if key[1] in used or key not in self.axes]
@@ -188,16 +243,15 @@ class Contest:
                 ]
             else:
                 fits = table.merged(there, layers, self.stream(), axes) if there else []
-            pairs = annotations.pairs[annotations.folds == fold]
+            pairs = self.pairs[self.folds == fold]
             return axes, [Prediction(fit.structure, fit.labels, alike(fit, pairs)) for fit in fits]
 
         for (fold, space), (axes, predictions) in zip(work, self.run(predictions_in, work), strict=True):
-            tested = annotations.folds == fold
+            tested = self.folds == fold
             if (fold, space) not in self.axes:
-                i, j = annotations.pairs[tested].T
-                Z = table.place(axes)
                 self.axes[fold, space] = axes
-                self.distances[tested, self.spaces.index(space)] = np.square(Z[i] - Z[j]).sum(axis=1)
+                squares = _squares(table.place(axes), self.pairs[tested])
+                self.distances[tested, self.spaces.index(space)] = squares
             for structure, labels, together in predictions:
                 self.together[structure][tested] = together
                 self.labels[fold, structure._replace(proportions="free")] = labels
@@ -215,7 +269,7 @@ class Contest:
     @property
     def ranked(self) -> list[Structure]:
         """Merged groups, those that predict the answers best first."""
-        return sorted(self.skills, key=lambda structure: self.skills[structure].beside.log_loss)
+        return sorted(self.skills, key=lambda structure: self.skills[structure].overall.log_loss)
 
     @property
     def partitions(self) -> dict[Structure, list[NDArray[np.int16]]]:
@@ -238,9 +292,10 @@ class Contest:
         has_distances: bool = True,
     ) -> choice.HeldOut:
         """Predict the answers, or some, by distances and by a candidate's probability for each pair."""
-        answers, distances = self.annotations, self.distances[tested][:, : None if has_distances else 0]
+        answers, count = self.annotations, len(self.annotations.folds)
+        distances = self.distances[:count][tested][:, : None if has_distances else 0]
         is_must, weights = answers.is_must[tested], answers.weights[tested]
-        says = None if together is None else together[tested]
+        says = None if together is None else together[:count][tested]
         logs, right = calibrated(says, distances, is_must, weights)
         says = np.full(len(logs), 0.5) if says is None else says
         units = None if answers.units is None else answers.units[tested]
@@ -249,7 +304,25 @@ class Contest:
     def skill(self, together: Floats) -> choice.Skill:
         """Return how well a candidate predicts the answers, and how well distance alone does."""
         alone = self.predict(together, has_distances=False)
-        return choice.Skill(self.predict(together), alone, self.by_distance)
+        beside = self.predict(together)
+        return choice.Skill(beside, alone, self.by_distance, self.overall(together, beside))
+
+    def overall(self, together: Floats, beside: choice.HeldOut) -> choice.HeldOut:
+        """Predict the answers and the random pairs together, and take what is lost on these off all answers.
+
+        Answers about near rows say nothing against a class of many rows that are far apart.
+        """
+        must, answers = self.random.must, self.annotations
+        if not len(must):
+            return beside
+        count, total = len(answers.folds), float(answers.weights.sum())
+        # a random pair stands once as a must-link and once as a cannot-link
+        rows = np.concatenate([np.arange(count), *2 * [count + np.arange(len(must))]])
+        is_must = np.concatenate([answers.is_must, np.repeat([True, False], len(must))])
+        shares = RANDOM_WEIGHT * total / len(must) * np.concatenate([must, 1.0 - must])
+        weights = np.concatenate([answers.weights, shares])
+        logs, _ = calibrated(together[rows], self.distances[rows], is_must, weights)
+        return replace(beside, log_probabilities=logs[:count] + float(shares @ logs[count:]) / total)
 
     @cached_property
     def by_distance(self) -> choice.HeldOut:
@@ -264,31 +337,35 @@ def with_groups(table: Table, layers: Sequence[Layer], ranking: Ranking, run: Ru
     most = n_rows - 1 if n_rows <= MOST_ROWS else n_rows // 2
     if annotations.lack or table.n_classes > most:
         return ranking
-    if (score := ranking.candidates.get(simple)) is not None:
-        together = _together(annotations, score)
-    else:
-        together = alike(table.fit_features(simple), annotations.pairs)
-    contest = Contest(table, layers, annotations, run, together)
+
+    def together_of(structure: Structure, pairs: NDArray[np.int64]) -> Floats:
+        score = ranking.candidates.get(structure)
+        if score is None:
+            return alike(table.fit_features(structure), pairs)
+        return np.where(annotations.is_must, score.agreeing, 1.0 - score.agreeing)
+
+    rival = together_of(simple, annotations.pairs)
+    contest = Contest(table, layers, annotations, run, rival)
     if annotations.of_unknown_accuracy.any():
         others = [odds for odds in ODDS if odds != UNKNOWN]
         contest.add([first._replace(odds=odds) for first in contest.best_annotated(TOP) for odds in others])
     contest.add_linear()
-    skills = {**contest.skills, simple: contest.skill(together)}
-    for rival in ranking.partitions:
-        if rival not in skills:
-            skills[rival] = contest.skill(_together(annotations, ranking.candidates[rival]))
+    skills = dict(contest.skills)
+    for structure in (simple, *ranking.partitions):
+        if structure not in skills:
+            skills[structure] = contest.skill(together_of(structure, contest.pairs))
     partitions = {**ranking.partitions, **contest.partitions}
-    scores = without_weak_assumptions({merged: skills[merged].beside for merged in contest.ranked})
-    before = skills[simple].beside
+    scores = without_weak_assumptions({merged: skills[merged].overall for merged in contest.ranked})
+    before = skills[simple].overall
     ranked = [
         merged
         for merged, score in scores.items()
         if merged.covariance != SIGNED or score.is_ahead(before, ALONE_AHEAD)
     ]
-    best = skills[ranked[0]].beside if ranked else before
+    best = skills[ranked[0]].overall if ranked else before
     if not best.is_ahead(before, AHEAD):
         return replace(ranking, skills=skills, partitions=partitions)
-    as_good = [structure for structure in ranked if not best.is_ahead(skills[structure].beside, AS_GOOD)]
+    as_good = [structure for structure in ranked if not best.is_ahead(skills[structure].overall, AS_GOOD)]
     if len(as_good) > 1:
         # all answers together teach more than four fifths of them, but not a fit without them
         as_good.sort(key=lambda merged: (not merged.annotated, _scatter(table, merged, layers)))
@@ -302,11 +379,6 @@ def with_groups(table: Table, layers: Sequence[Layer], ranking: Ranking, run: Ru
         partitions=partitions,
         note="",
     )
-
-
-def _together(annotations: choice.Annotations, score: choice.HeldOut) -> Floats:
-    """Return the probability that the pair of each annotation is of one class, by predictions of all."""
-    return np.where(annotations.is_must, score.agreeing, 1.0 - score.agreeing)
 
 
 def _scatter(table: Table, structure: Structure, layers: Sequence[Layer]) -> float:
@@ -335,10 +407,39 @@ class Cut(NamedTuple):
     """The least and the largest number of classes that predict equally well; the largest is taken.
 
     Pairs of near rows say little of classes that are far apart, so that too few classes predict as well.
+    If `is_by_share`, no number predicts clearly better than few classes, and the share of must-links among
+    random pairs decides, which rules out fewer than `low`.
     """
 
     low: int
     n_clusters: int
+    is_by_share: bool = False
+
+
+class Share(NamedTuple):
+    """Share of all pairs of rows that are of one class, and its standard error."""
+
+    value: float
+    error: float
+
+
+def share_together(X: Floats, annotations: choice.Annotations) -> Share | None:
+    """Estimate the share of pairs of one class from answers about random pairs (docs/model.md, section 13).
+
+    None is returned if an accuracy is not known or cannot be right, or if the pairs are nearer to each other,
+    or farther apart, than random ones, so that the share of the answers is not that of all pairs.
+    """
+    weights, accuracies = annotations.weights, annotations.accuracies
+    total = float(weights @ (2.0 * accuracies - 1.0))
+    # NaN if an accuracy is unknown
+    if not total > 0.0 or not are_random(X, annotations):
+        return None
+    excess = annotations.is_must - (1.0 - accuracies)
+    value = float(weights @ excess) / total
+    error = (
+        choice.error_of_sum(weights * (excess - value * (2.0 * accuracies - 1.0)), annotations.pairs) / total
+    )
+    return None if value < -CLEAR * error else Share(value, error)
 
 
 def cut_counts(most: int) -> list[int]:
@@ -357,23 +458,42 @@ def choose_cut(
 
     None is returned if no cut is clearly better than those into at most `few` classes.
     """
-    if choice.list_annotations(layers, seed).lack:
+    annotations = choice.list_annotations(layers, seed)
+    if annotations.lack:
         return None
-    table, many = Table(X, 2, seed), n_groups(len(X), 1)
+    table, many, share = Table(X, 2, seed), n_groups(len(X), 1), share_together(X, annotations)
+    least = 0.0 if share is None else share.value - CLEAR * share.error
+
+    def is_possible(score: choice.HeldOut) -> bool:
+        """Whether a cut does not put clearly fewer of the pairs together than the share says."""
+        together = np.where(annotations.is_must, score.agreeing, 1.0 - score.agreeing)
+        return bool(np.average(together, weights=annotations.weights) >= least)
+
+    def first(ratings: tuple[Rating, Rating]) -> Cut | None:
+        # without distances if these predict so well that they leave the number open
+        return _chosen(ratings[0], few, is_possible) or _chosen(ratings[1], few, is_possible)
+
     ratings = rate_cuts(table, layers, many, run)
-    chosen = _first(ratings, few)
+    chosen = first(ratings)
     is_coarse = chosen is None or chosen.n_clusters > NEARLY_ALL * many
-    if not is_coarse or not many < len(X) <= MOST_ROWS:
-        return chosen
-    # single rows may be many classes, but few classes are found better by groups
-    by_rows = rate_cuts(table, layers, len(X), run)
-    for fine, coarse in zip(by_rows, ratings, strict=True):
-        fine |= {
-            key: score
-            for key, score in coarse.items()
-            if key[1] <= few and score.log_loss < fine[key].log_loss
-        }
-    return _first(by_rows, few)
+    if is_coarse and many < len(X) <= MOST_ROWS:
+        # single rows may be many classes, but few classes are found better by groups
+        by_rows = rate_cuts(table, layers, len(X), run)
+        for fine, coarse in zip(by_rows, ratings, strict=True):
+            fine |= {
+                key: score
+                for key, score in coarse.items()
+                if key[1] <= few and score.log_loss < fine[key].log_loss
+            }
+        chosen = first(by_rows)
+    return chosen or (None if share is None else _cut_of_share(share, few, len(X) // 2))
+
+
+def _cut_of_share(share: Share, few: int, most: int) -> Cut | None:
+    """Return the number of classes of equal size of which random pairs have a share, if it is not few."""
+    low = math.ceil(1.0 / (share.value + CERTAIN * share.error))
+    likely = round(1.0 / max(share.value, share.error))
+    return Cut(low, min(max(low, likely), most), is_by_share=True) if few < low <= most else None
 
 
 def rate_cuts(table: Table, layers: Sequence[Layer], many: int, run: Runner = map) -> tuple[Rating, Rating]:
@@ -416,21 +536,17 @@ def rate_cuts(table: Table, layers: Sequence[Layer], many: int, run: Runner = ma
     return ratings
 
 
-def _first(ratings: tuple[Rating, Rating], few: int) -> Cut | None:
-    """Choose beside distance; without it if distance predicts so well that it leaves the number open."""
-    return _chosen(ratings[0], few) or _chosen(ratings[1], few)
-
-
-def _chosen(rated: Rating, few: int) -> Cut | None:
+def _chosen(rated: Rating, few: int, is_possible: Callable[[choice.HeldOut], bool]) -> Cut | None:
     """Return the best cut, if it is clearly better than those into few classes."""
     best = min(rated, key=lambda key: rated[key].log_loss)
     space, n_clusters = best
     small = min((key for key in rated if key[1] <= few), key=lambda key: rated[key].log_loss)
     if n_clusters <= few or not rated[best].is_ahead(rated[small], AHEAD):
         return None
-    equal = [
-        count
+    equal = {
+        count: score
         for (name, count), score in rated.items()
         if name == space and not rated[best].is_ahead(score, EQUAL)
-    ]
-    return Cut(min(equal), max(equal))
+    }
+    possible = [count for count, score in equal.items() if is_possible(score)]
+    return Cut(min(equal), max(possible, default=min(equal)))

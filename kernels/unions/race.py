@@ -257,7 +257,8 @@ class Ranking:
     skills : mapping of Structure to Skill
         Predictions beside distance, if merged groups were compared.
     partitions : mapping of Structure to sequence of ndarray of shape (n_samples,), int16
-        Labels of the fits without each fold, by candidates that answers take part in.
+        Labels to average: those of the fits without each fold, by candidates that answers take part in, or
+        those of the fit to the features, by candidates that do without answers, where classes are many.
     """
 
     ranked: tuple[Structure, ...]
@@ -499,7 +500,9 @@ def unsupervised(table: Table, shapes: Sequence[str]) -> list[Structure]:
 def choose_by_features(table: Table, run: Runner = map) -> Ranking:
     """Rank structures without annotations, for merged groups to be compared with."""
     why = f"each of {table.n_classes} classes has few annotations"
-    return _by_features(table, run, unsupervised(table, CANDIDATES), why, annotated=False)
+    ranking = _by_features(table, run, unsupervised(table, CANDIDATES), why, annotated=False)
+    partitions = {structure: (table.fit_features(structure).labels,) for structure in ranking.ranked}
+    return replace(ranking, partitions=partitions)
 
 
 def _by_features(

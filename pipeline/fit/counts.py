@@ -39,6 +39,7 @@ BIC = "BIC"
 FEATURES = "ICL of the features"
 FEWEST = "fewest clusters"
 CUTS = "cuts of a tree"
+SHARE = "share of must-links"
 
 REASONS = {
     FEATURES: "the largest ICL of the features alone, among those that predict held-out answers about as well"
@@ -47,6 +48,8 @@ REASONS = {
     HELD_OUT: "the largest BIC among those that predict held-out answers about as well as the best",
     BIC: "the largest BIC",
     CUTS: "the most that predict held-out answers as well as any cut of a tree of merged groups",
+    SHARE: "the pairs are as far apart as random ones, and so many classes of equal size have the share of"
+    " must-links that the answers have, less the wrong ones",
 }
 
 # Columns of the table: values of a candidate, with their heads and forms.
@@ -63,7 +66,7 @@ COLUMNS = {
 INCOMPARABLE = ("objective", "parameters", "bic", "icl")
 UNSEEN = {
     FEATURES: INCOMPARABLE,
-    **dict.fromkeys((FEWEST, CUTS), (*INCOMPARABLE, "icl_of_features")),
+    **dict.fromkeys((FEWEST, CUTS, SHARE), (*INCOMPARABLE, "icl_of_features")),
     HELD_OUT: ("icl_of_features",),
     BIC: ("icl_of_features", "held_out_log_loss"),
 }
@@ -153,11 +156,11 @@ class ClusterChoice:
         numbers = f"{tried[0]} to {tried[-1]}" if is_range else ", ".join(map(str, tried))
         parts = [f"{n_clusters} of {numbers} tried: {REASONS[self.criterion]}"]
         if len(tried) == 1:
-            parts = [
-                f"{n_clusters}: {REASONS[CUTS]}" if self.cut is not None else f"{n_clusters} alone was tried"
-            ]
+            alone = f"{n_clusters} alone was tried"
+            parts = [alone if self.cut is None else f"{n_clusters}: {REASONS[self.criterion]}"]
         if self.cut is not None:
-            parts.append(f"{self.cut.low} to {n_clusters} predict equally well")
+            equal = f"{self.cut.low} to {n_clusters} predict equally well"
+            parts.append(f"fewer than {self.cut.low} are unlikely" if self.cut.is_by_share else equal)
         ends = {tried[0]: "smallest", tried[-1]: "largest"}
         if n_clusters == tried[0] and self.bound:
             parts.append(f"there can be no fewer, as {self.bound}")
@@ -233,7 +236,8 @@ def open_counts(
         f"row labels have {n_names} names" if n_names > n_apart else f"hard links keep {n_apart} rows apart"
     )
     # so many classes need no comparison with fits of each small number, which take minutes
-    numbers = few if cut is None else (() if cut.n_clusters > MANY else few) + (cut.n_clusters,)
+    is_alone = cut is not None and (cut.is_by_share or cut.n_clusters > MANY)
+    numbers = (() if is_alone else few) + (() if cut is None else (cut.n_clusters,))
     return OpenCounts(numbers, cut, bound if numbers[0] == least else "")
 
 
@@ -271,7 +275,7 @@ def choose_clusters(
     choice = replace(choose(candidates), bound=bound)
     if cut is None or choice.chosen.n_clusters != cut.n_clusters:
         return choice
-    return replace(choice, criterion=CUTS, cut=cut)
+    return replace(choice, criterion=SHARE if cut.is_by_share else CUTS, cut=cut)
 
 
 def possible(X: NDArray[np.float64], counts: Sequence[int]) -> tuple[int, ...]:

@@ -9,10 +9,13 @@ import pytest
 
 from sweep_clustering import AnnotatedClustering
 from sweep_clustering.kernels.choice import Criteria, HeldOut
+from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer
 from sweep_clustering.kernels.scores import adjusted_rand
+from sweep_clustering.kernels.settings import settings_of
 from sweep_clustering.kernels.structure import AVERAGE, NONE, Structure
 from sweep_clustering.kernels.unions.contest import Cut
 from sweep_clustering.pipeline.fit import counts as module
+from sweep_clustering.pipeline.fit.solve import FitResult, fit
 from sweep_clustering.pipeline.report.figures import draw_choice, picture
 
 
@@ -194,6 +197,43 @@ def test_a_cut_of_a_tree_says_which_numbers_predict_as_well() -> None:
     assert choice.lines()[2] == "           clusters of one row: 2"
     assert choice.to_json()["equal"] == [28, 40]
     assert draw_choice(choice).axes
+
+
+def test_a_share_of_must_links_says_which_numbers_it_rules_out() -> None:
+    row = candidate(40, -10.0, [-0.5, -0.6, -0.7, -0.8])
+    choice = module.ClusterChoice((row,), module.SHARE, row, cut=Cut(28, 40, is_by_share=True))
+    assert choice.reason.startswith("40: the pairs are as far apart as random ones, and so many classes")
+    assert choice.reason.endswith("; fewer than 28 are unlikely")
+
+
+def test_numbers_that_answers_rule_out_are_not_fitted() -> None:
+    rng = np.random.default_rng(0)
+    labels, X = np.arange(400) % 40, rng.normal(size=(400, 4))
+    pairs = rng.integers(400, size=(1_600, 2))
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    must = (labels[pairs[:, 0]] == labels[pairs[:, 1]]) == (rng.random(len(pairs)) < 0.9)
+    layers = [Layer(MUST, pairs[must], accuracy=0.9), Layer(CANNOT, pairs[~must], accuracy=0.9)]
+    counts = module.open_counts(X, layers, covariance="any", seed=0, run=map)
+    assert counts.cut is not None
+    assert counts.cut.is_by_share
+    assert counts.numbers == (counts.cut.n_clusters,)
+    assert counts.cut.low > 10
+
+    def fit_once(n_clusters: int) -> FitResult:
+        return fit(
+            X,
+            layers,
+            n_clusters=n_clusters,
+            model="conditional",
+            covariance="any",
+            restarts=1,
+            settings=settings_of({}),
+            seed=0,
+            predict_annotations=True,
+        )
+
+    chosen = module.choose_clusters(counts.numbers, fit_once, counts.cut)
+    assert chosen.criterion == module.SHARE
 
 
 def test_many_classes_are_found_without_their_number() -> None:

@@ -130,9 +130,10 @@ def test_folds_do_not_see_the_answers_that_they_predict(skewed_rows: Rows) -> No
     )[0]
     i, j = annotations.pairs[tested].T
     together = (fit.classes[i] * fit.classes[j]).sum(axis=1)
-    assert contest.together[structure][tested] == pytest.approx(together)
+    count = len(tested)
+    assert contest.together[structure][:count][tested] == pytest.approx(together)
     Z = fit.place(X)
-    assert contest.distances[tested, 1] == pytest.approx(np.square(Z[i] - Z[j]).sum(axis=1))
+    assert contest.distances[:count][tested, 1] == pytest.approx(np.square(Z[i] - Z[j]).sum(axis=1))
 
 
 @pytest.mark.parametrize("space", [NONE, METRIC])
@@ -339,6 +340,147 @@ def test_few_classes_are_left_to_fits_of_each_number() -> None:
     assert module.choose_cut(X, layers, SeedSequence(0), 10) is None
     _, rated = module.rate_cuts(Table(X, 2, SeedSequence(0)), layers, 60)
     assert min(rated, key=lambda key: rated[key].log_loss)[1] == 3
+
+
+def near_layers(rows: Rows, count: int, accuracy: float | None = 0.9) -> list[Layer]:
+    """Draw answers about a row and one of its ten nearest neighbours, nine of ten of them right."""
+    (X, labels), rng = rows, np.random.default_rng(6)
+    near = np.argsort(squareform(pdist(X)), axis=1)[:, 1:11]
+    first = rng.integers(len(X), size=count)
+    pairs = np.column_stack([first, near[first, rng.integers(10, size=count)]])
+    must = (labels[pairs[:, 0]] == labels[pairs[:, 1]]) == (rng.random(count) < 0.9)
+    return [Layer(MUST, pairs[must], accuracy=accuracy), Layer(CANNOT, pairs[~must], accuracy=accuracy)]
+
+
+def uniform_layers(
+    labels: NDArray[Any], count: int, accuracy: float | None = 0.9, seed: int = 7
+) -> list[Layer]:
+    """Draw answers about uniform pairs, nine of ten of them right."""
+    rng = np.random.default_rng(seed)
+    first = rng.integers(len(labels), size=count)
+    pairs = np.column_stack([first, (first + rng.integers(1, len(labels), size=count)) % len(labels)])
+    must = (labels[pairs[:, 0]] == labels[pairs[:, 1]]) == (rng.random(count) < 0.9)
+    return [Layer(MUST, pairs[must], accuracy=accuracy), Layer(CANNOT, pairs[~must], accuracy=accuracy)]
+
+
+@pytest.fixture(scope="module")
+def blurred_rows() -> Rows:
+    """Return sixty classes of twenty rows each, which overlap."""
+    rng = np.random.default_rng(8)
+    labels = np.repeat(np.arange(60), 20)
+    return 1.2 * rng.normal(size=(60, 8))[labels] + rng.normal(size=(1200, 8)), labels
+
+
+def test_random_pairs_estimate_the_share_of_pairs_of_one_class(blurred_rows: Rows) -> None:
+    X, labels = blurred_rows
+    shares = []
+    for seed in range(40):
+        annotations = list_annotations(uniform_layers(labels, 1_500, seed=seed), SeedSequence(0))
+        share = module.share_together(X, annotations)
+        assert share is not None
+        shares.append(share)
+    values, errors = np.array(shares).T
+    right = np.square(np.bincount(labels) / len(labels)).sum()
+    assert values.mean() == pytest.approx(right, abs=3.0 * values.std() / math.sqrt(40))
+    assert errors.mean() == pytest.approx(values.std(), rel=0.3)
+
+
+def test_a_share_is_known_only_from_random_pairs_of_known_accuracy(blurred_rows: Rows) -> None:
+    X, labels = blurred_rows
+    for layers in (
+        near_layers(blurred_rows, 1_500),
+        uniform_layers(labels, 1_500, None),
+        uniform_layers(labels, 1_500, 0.99),  # too many must-links are wrong, and few classes follow
+        uniform_layers(labels, 1_500, 0.8),  # fewer must-links than that many wrong answers give
+        uniform_layers(labels, 1_500, 0.5),
+    ):
+        annotations = list_annotations(layers, SeedSequence(0))
+        share = module.share_together(X, annotations)
+        assert share is None or share.value > 0.1
+
+
+def test_random_pairs_rule_few_classes_out_where_no_number_predicts_better(blurred_rows: Rows) -> None:
+    X, labels = blurred_rows
+    noise = np.random.default_rng(9).normal(size=X.shape)
+    cut = module.choose_cut(noise, uniform_layers(labels, 2_400), SeedSequence(0), 10)
+    assert cut is not None
+    assert cut.is_by_share
+    assert 10 < cut.low < 60 < 2.5 * cut.n_clusters
+    assert module.choose_cut(noise, uniform_layers(labels % 5, 2_400), SeedSequence(0), 10) is None
+
+
+def test_random_pairs_have_answers_by_their_distance(skewed_rows: Rows) -> None:
+    X, labels = skewed_rows
+    n_classes, layers = int(labels.max()) + 1, near_layers(skewed_rows, 900)
+    annotations = list_annotations(layers, SeedSequence(0))
+    pairs, must = module.random_pairs(Table(X, n_classes, SeedSequence(0)), layers, annotations)
+    assert (pairs[:, 0] != pairs[:, 1]).all()
+    squares, asked = (np.square(X[p[:, 0]] - X[p[:, 1]]).sum(axis=1) for p in (pairs, annotations.pairs))
+    signs = np.where(annotations.is_must, 1.0, -1.0)
+
+    def loss(x: Floats) -> float:
+        right = 1.0 / (1.0 + np.exp(-signs * (x[0] - x[1] * asked)))
+        return float(-np.log(0.1 + 0.8 * right).sum())
+
+    intercept, slope = minimise_by_scipy(loss)
+    assert must == pytest.approx(0.1 + 0.8 / (1.0 + np.exp(slope * squares - intercept)), abs=0.01)
+    together = (labels[pairs[:, 0]] == labels[pairs[:, 1]]).mean()
+    assert 0.3 * together < (must.mean() - 0.1) / 0.8 < 3.0 * together
+
+
+def minimise_by_scipy(loss: Any) -> Floats:
+    return np.asarray(minimize(loss, np.array([1.0, 1.0]), method="Nelder-Mead").x)
+
+
+@pytest.mark.parametrize("case", ["few classes", "random pairs"])
+def test_no_random_pairs_stand_beside_answers_that_need_none(skewed_rows: Rows, case: str) -> None:
+    X, labels = skewed_rows
+    layers = uniform_layers(labels, 900) if case == "random pairs" else near_layers(skewed_rows, 900)
+    table = Table(X, 30 if case == "few classes" else 40, SeedSequence(0))
+    annotations = list_annotations(layers, SeedSequence(0))
+    assert len(module.random_pairs(table, layers, annotations).pairs) == 0
+    if case == "few classes":
+        contest = module.Contest(table, layers, annotations, map)
+        assert all(skill.overall is skill.beside for skill in contest.skills.values())
+
+
+def test_structures_are_compared_on_random_pairs_too(skewed_rows: Rows) -> None:
+    X, labels = skewed_rows
+    layers, n_classes = near_layers(skewed_rows, 900), int(labels.max()) + 1
+    annotations = list_annotations(layers, SeedSequence(0))
+    contest = module.Contest(Table(X, n_classes, SeedSequence(0)), layers, annotations, map)
+    structure, count = contest.ranked[0], len(annotations.folds)
+    together, must = contest.together[structure], contest.random.must
+    columns = np.column_stack([contest.distances, together])
+    targets = np.append(1.0 * annotations.is_must, must)
+    weights = np.append(np.ones(count), np.full(len(must), module.RANDOM_WEIGHT * count / len(must)))
+    spread = np.where(columns.std(axis=0) > 0.0, columns.std(axis=0), 1.0)
+    columns = np.column_stack([np.ones(len(columns)), (columns - columns.mean(axis=0)) / spread])
+
+    def losses(x: Floats) -> Floats:
+        odds = columns @ x
+        return targets * np.logaddexp(0.0, -odds) + (1.0 - targets) * np.logaddexp(0.0, odds)
+
+    x = minimize(lambda x: weights @ losses(x) + 5e-4 * x @ x, np.zeros(columns.shape[1])).x
+    values = losses(x)
+    expected = values[:count].mean() + module.RANDOM_WEIGHT * values[count:].mean()
+    assert contest.skills[structure].overall.log_loss == pytest.approx(expected, abs=1e-3)
+    one = np.ones(len(together))
+    all_together = contest.skill(one * np.arange(len(one)) / len(one))
+    assert all_together.overall.log_loss > contest.skills[structure].overall.log_loss
+
+
+def test_fits_to_the_features_of_many_classes_are_averaged(blurred_rows: Rows) -> None:
+    X, labels = blurred_rows
+    streams = SeedSequence(1).spawn(3)
+    solver = prepare(ANY_SHAPE, X, uniform_layers(labels, 300), 60, SeedSequence(0))
+    average, single = solver.solve(streams), solver.choose(streams)
+    assert not solver.structure.annotated
+    assert average.n_averaged > len(single.fits) == 3  # other fits to the features take part
+    assert not single.n_averaged
+    assert "found without the answers" in average.words
+    best = max(single.fits, key=lambda fit: fit.objective)
+    assert adjusted_rand(labels, average.fits[0].labels) > adjusted_rand(labels, best.labels) - 0.02
 
 
 def test_weights_count_as_so_many_answers(skewed_rows: Rows) -> None:
