@@ -1,6 +1,6 @@
 """Texts of every machine: docstrings and functions of the standard library, with their modules as classes.
 
-Rows are 100 leading singular vectors of word counts, of length one. They depend on the version of Python.
+Each row has length one: the first 100 singular vectors of word counts, which depend on the version of Python.
 """
 
 import ast
