@@ -199,7 +199,7 @@ MOST = {
     "calls with splats": 125,
     "uses of Any": 641,
     "modules with code": 150,
-    "lines of code": 34_668,
+    "lines of code": 34_676,
     "lines of imports": 3_179,
     "lines of docstrings for 100 lines of code": 26,
 }

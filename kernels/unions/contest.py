@@ -69,8 +69,11 @@ RANDOM_WEIGHT = 1.0
 # Standard errors up to which the mean distance of pairs is that of random ones.
 CERTAIN = 3.0
 
-# Pairs whose distances are looked at, at most; more would take memory.
+# Pairs whose distances are looked at, at least where there are more: all of a million would take time.
 ENOUGH = 20_000
+
+# Numbers that are computed together.
+AT_ONCE = 2**22
 
 # Steps of Newton's method, and the least change of a coefficient.
 NEWTON = 12
@@ -147,7 +150,12 @@ def random_pairs(table: Table, layers: Sequence[Layer], annotations: choice.Anno
 
 
 def _squares(X: Floats, pairs: NDArray[np.int64]) -> Floats:
-    return np.asarray(np.square(X[pairs[:, 0]] - X[pairs[:, 1]]).sum(axis=1))
+    """Return the squared distance of each pair of rows, in little memory."""
+    squares, step = np.empty(len(pairs)), max(AT_ONCE // X.shape[1], 1)
+    for start in range(0, len(pairs), step):
+        i, j = pairs[start : start + step].T
+        squares[start : start + step] = np.square(X[i] - X[j]).sum(axis=1)
+    return squares
 
 
 class Prediction(NamedTuple):
@@ -516,7 +524,9 @@ def rate_cuts(table: Table, layers: Sequence[Layer], many: int, run: Runner = ma
             merges = tree_of(Z, groups, answers, AVERAGE)
         i, j = annotations.pairs[tested].T
         classes = (cut(merges, count)[groups] for count in counts)
-        return np.stack([labels[i] == labels[j] for labels in classes]), np.square(Z[i] - Z[j]).sum(axis=1)
+        return np.stack([labels[i] == labels[j] for labels in classes]), _squares(
+            Z, annotations.pairs[tested]
+        )
 
     work = [(fold, space) for fold in range(FOLDS) for space in range(len(spaces))]
     for (fold, space), (joined, squares) in zip(work, run(cuts, work), strict=True):

@@ -178,7 +178,8 @@ class ClusterChoice:
         The model may have assumed an accuracy, which stands beside the estimate.
         """
         document, n_clusters = self.to_json(), self.chosen.n_clusters
-        keys = [key for key in COLUMNS if key not in UNSEEN[self.criterion]]
+        known = {key for row in document["candidates"] for key, value in row.items() if value is not None}
+        keys = [key for key in COLUMNS if key in known and key not in UNSEEN[self.criterion]]
         rows = [["  ", *(COLUMNS[key][0] for key in keys)]]
         for candidate in document["candidates"]:
             texts = [

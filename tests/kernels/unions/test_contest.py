@@ -409,7 +409,10 @@ def test_random_pairs_rule_few_classes_out_where_no_number_predicts_better(blurr
     assert module.choose_cut(noise, uniform_layers(labels % 5, 2_400), SeedSequence(0), 10) is None
 
 
-def test_random_pairs_have_answers_by_their_distance(skewed_rows: Rows) -> None:
+def test_random_pairs_have_answers_by_their_distance(
+    skewed_rows: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "AT_ONCE", 1_000)  # numbers in several parts
     X, labels = skewed_rows
     n_classes, layers = int(labels.max()) + 1, near_layers(skewed_rows, 900)
     annotations = list_annotations(layers, SeedSequence(0))
