@@ -178,8 +178,8 @@ class ClusterChoice:
         The model may have assumed an accuracy, which stands beside the estimate.
         """
         document, n_clusters = self.to_json(), self.chosen.n_clusters
-        known = {key for row in document["candidates"] for key, value in row.items() if value is not None}
-        keys = [key for key in COLUMNS if key in known and key not in UNSEEN[self.criterion]]
+        columns = {key for row in document["candidates"] for key, value in row.items() if value is not None}
+        keys = [key for key in COLUMNS if key in columns and key not in UNSEEN[self.criterion]]
         rows = [["  ", *(COLUMNS[key][0] for key in keys)]]
         for candidate in document["candidates"]:
             texts = [
