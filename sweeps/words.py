@@ -233,7 +233,8 @@ SOLVERS = {
     # 1 fitted them in cubes of format 2, which hold no Gaussians; 3 ends the fits of folds earlier,
     # 4 changes linked rows together, and chooses by no annotations that are all of one kind
     "union of Gaussians": 4,
-    "merged groups": 5,  # compares structures for more than 30 classes on random pairs, too
+    # 5 compares structures for more than 30 classes on random pairs, too, and asks by averages
+    "merged groups": 5,
     "method": 1,
     "questions": 1,
 }
