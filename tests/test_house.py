@@ -199,8 +199,8 @@ MOST = {
     "calls with splats": 125,
     "uses of Any": 641,
     "modules with code": 150,
-    "lines of code": 34_676,
-    "lines of imports": 3_179,
+    "lines of code": 34_678,
+    "lines of imports": 3_180,
     "lines of docstrings for 100 lines of code": 26,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""

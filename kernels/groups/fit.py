@@ -40,6 +40,7 @@ from sweep_clustering.kernels.groups.metric import (
     full_metric,
     logistic,
     minimise,
+    pair_squares,
 )
 from sweep_clustering.kernels.groups.refinement import bound_of, normalised, refine, scatter_of, with_answers
 from sweep_clustering.kernels.problem.data import UNSURE, Floats, Links, row_numbers
@@ -188,7 +189,7 @@ def tree_of(
     centers, between = means_of(Z, groups, len(sizes)), answer_odds(groups, len(sizes), answers)
     if linkage != AVERAGE:
         return merge(ward_odds(centers, sizes, scatter), between, sizes, True)
-    squares = np.square(Z[answers.pairs[:, 0]] - Z[answers.pairs[:, 1]]).sum(axis=1)
+    squares = pair_squares(Z, answers.pairs)
     relation = logistic(squares, answers) if len(squares) else Logistic(0.0, 1.0)
     return merge(average_odds(centers, relation), between, sizes, False)
 

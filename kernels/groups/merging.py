@@ -12,7 +12,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, hstack
 
-from sweep_clustering.kernels.groups.metric import Answers, Logistic, logistic
+from sweep_clustering.kernels.groups.metric import Answers, Logistic, logistic, pair_squares
 from sweep_clustering.kernels.jit import jit, jit_part
 from sweep_clustering.kernels.problem.data import Floats, row_numbers
 
@@ -257,7 +257,7 @@ def part_odds(Z: Floats, parts: NDArray[np.int64], answers: Answers) -> Floats:
     centers = means_of(Z, parts, len(sizes))
     scatters = np.bincount(parts, np.square(Z - centers[parts]).sum(axis=1)) / sizes
     squares = squared_distances(centers) + scatters[:, None] + scatters
-    relation = logistic(np.square(Z[answers.pairs[:, 0]] - Z[answers.pairs[:, 1]]).sum(axis=1), answers)
+    relation = logistic(pair_squares(Z, answers.pairs), answers)
     odds = relation.intercept - relation.slope * squares
     return np.asarray(odds + answer_odds(parts, len(sizes), answers))
 

@@ -31,6 +31,9 @@ SHRINKAGE = 10.0
 # Weight of the squared deviation of logarithms of weights of features from their mean, in nats.
 WEIGHT_SHRINKAGE = 1.0
 
+# Numbers that are computed together, so few that millions of pairs take no memory.
+AT_ONCE = 2**22
+
 # Logarithm of a slope at most: a longer step of the search overflows.
 LARGEST_LOG = 30.0
 
@@ -108,6 +111,15 @@ def _loss(answers: Answers, log_odds: Floats) -> tuple[float, Floats]:
     likelihoods = np.maximum(1.0 - answers.accuracies + sure * share, 1e-12)
     slopes = -answers.weights * answers.signs * sure * together * (1.0 - together) / likelihoods
     return -float(answers.weights @ np.log(likelihoods)), slopes
+
+
+def pair_squares(X: Floats, pairs: NDArray[np.int64]) -> Floats:
+    """Return the squared distance of the two rows of each pair."""
+    squares, step = np.empty(len(pairs)), max(AT_ONCE // X.shape[1], 1)
+    for start in range(0, len(pairs), step):
+        i, j = pairs[start : start + step].T
+        squares[start : start + step] = np.square(X[i] - X[j]).sum(axis=1)
+    return squares
 
 
 def logistic(squares: Floats, answers: Answers) -> Logistic:

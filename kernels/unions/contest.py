@@ -22,7 +22,7 @@ from sweep_clustering.kernels import choice
 from sweep_clustering.kernels.fits import Runner
 from sweep_clustering.kernels.groups.fit import UNKNOWN, answers_of, tree_of
 from sweep_clustering.kernels.groups.merging import cut, small_groups
-from sweep_clustering.kernels.groups.metric import logistic
+from sweep_clustering.kernels.groups.metric import logistic, pair_squares
 from sweep_clustering.kernels.groups.refinement import scatter_of
 from sweep_clustering.kernels.problem.data import Floats, Layer, link
 from sweep_clustering.kernels.settings import FOLDS
@@ -69,11 +69,8 @@ RANDOM_WEIGHT = 1.0
 # Standard errors up to which the mean distance of pairs is that of random ones.
 CERTAIN = 3.0
 
-# Pairs whose distances are looked at, at least where there are more: all of a million would take time.
+# Pairs that are enough to look at their distances: of twice as many, every second one is looked at.
 ENOUGH = 20_000
-
-# Numbers that are computed together.
-AT_ONCE = 2**22
 
 # Steps of Newton's method, and the least change of a coefficient.
 NEWTON = 12
@@ -117,8 +114,8 @@ def calibrated(
 
 def are_random(X: Floats, annotations: choice.Annotations) -> bool:
     """Whether annotated pairs are about as far apart as random ones."""
-    pairs = annotations.pairs[:: max(len(annotations.pairs) // ENOUGH, 1)]
-    surprise = _squares(X, pairs) - 2.0 * X.var(axis=0, ddof=1).sum()
+    pairs = annotations.pairs[_places(len(annotations.pairs))]
+    surprise = pair_squares(X, pairs) - 2.0 * X.var(axis=0, ddof=1).sum()
     return bool(abs(surprise.sum()) <= CERTAIN * choice.error_of_sum(surprise - surprise.mean(), pairs))
 
 
@@ -138,24 +135,20 @@ def random_pairs(table: Table, layers: Sequence[Layer], annotations: choice.Anno
     if table.n_classes <= MANY or are_random(table.X, annotations):
         return RandomPairs(np.empty((0, 2), np.int64), np.empty(0))
     answers = answers_of(table.links(layers))
-    answers = answers.some(np.arange(0, len(answers.pairs), max(len(answers.pairs) // ENOUGH, 1)))
-    relation = logistic(_squares(table.X, answers.pairs), answers)
+    answers = answers.some(_places(len(answers.pairs)))
+    relation = logistic(pair_squares(table.X, answers.pairs), answers)
     rng = np.random.default_rng(choice.below(table.seed, STREAM, 1))
     first = rng.integers(len(table.X), size=N_RANDOM)
     second = (first + rng.integers(1, len(table.X), size=N_RANDOM)) % len(table.X)
     pairs = np.column_stack([first, second])
-    together = expit(relation.intercept - relation.slope * _squares(table.X, pairs))
+    together = expit(relation.intercept - relation.slope * pair_squares(table.X, pairs))
     accuracy = float(np.average(answers.accuracies, weights=answers.weights))
     return RandomPairs(pairs, 1.0 - accuracy + (2.0 * accuracy - 1.0) * together)
 
 
-def _squares(X: Floats, pairs: NDArray[np.int64]) -> Floats:
-    """Return the squared distance of each pair of rows, in little memory."""
-    squares, step = np.empty(len(pairs)), max(AT_ONCE // X.shape[1], 1)
-    for start in range(0, len(pairs), step):
-        i, j = pairs[start : start + step].T
-        squares[start : start + step] = np.square(X[i] - X[j]).sum(axis=1)
-    return squares
+def _places(count: int) -> NDArray[np.int64]:
+    """Return the places of all of so many pairs, or of every so many of them."""
+    return np.arange(0, count, max(count // ENOUGH, 1))
 
 
 class Prediction(NamedTuple):
@@ -258,7 +251,7 @@ class Contest:
             tested = self.folds == fold
             if (fold, space) not in self.axes:
                 self.axes[fold, space] = axes
-                squares = _squares(table.place(axes), self.pairs[tested])
+                squares = pair_squares(table.place(axes), self.pairs[tested])
                 self.distances[tested, self.spaces.index(space)] = squares
             for structure, labels, together in predictions:
                 self.together[structure][tested] = together
@@ -295,18 +288,19 @@ class Contest:
     def predict(
         self,
         together: Floats | None,
-        tested: NDArray[np.bool_] | slice = slice(None),
+        tested: NDArray[np.bool_] | None = None,
         *,
         has_distances: bool = True,
     ) -> choice.HeldOut:
         """Predict the answers, or some, by distances and by a candidate's probability for each pair."""
-        answers, count = self.annotations, len(self.annotations.folds)
-        distances = self.distances[:count][tested][:, : None if has_distances else 0]
-        is_must, weights = answers.is_must[tested], answers.weights[tested]
-        says = None if together is None else together[:count][tested]
+        answers = self.annotations
+        rows = slice(len(answers.folds)) if tested is None else tested  # random pairs follow the answers
+        distances = self.distances[rows][:, : None if has_distances else 0]
+        is_must, weights = answers.is_must[rows], answers.weights[rows]
+        says = None if together is None else together[rows]
         logs, right = calibrated(says, distances, is_must, weights)
         says = np.full(len(logs), 0.5) if says is None else says
-        units = None if answers.units is None else answers.units[tested]
+        units = None if answers.units is None else answers.units[rows]
         return choice.HeldOut(logs, right, weights, np.where(is_must, says, 1.0 - says), units)
 
     def skill(self, together: Floats) -> choice.Skill:
@@ -522,11 +516,10 @@ def rate_cuts(table: Table, layers: Sequence[Layer], many: int, run: Runner = ma
             Z = table.place(axes)
             groups = small_groups(Z, many, np.random.default_rng(choice.below(table.seed, STREAM)))
             merges = tree_of(Z, groups, answers, AVERAGE)
-        i, j = annotations.pairs[tested].T
+        pairs = annotations.pairs[tested]
+        i, j = pairs.T
         classes = (cut(merges, count)[groups] for count in counts)
-        return np.stack([labels[i] == labels[j] for labels in classes]), _squares(
-            Z, annotations.pairs[tested]
-        )
+        return np.stack([labels[i] == labels[j] for labels in classes]), pair_squares(Z, pairs)
 
     work = [(fold, space) for fold in range(FOLDS) for space in range(len(spaces))]
     for (fold, space), (joined, squares) in zip(work, run(cuts, work), strict=True):

@@ -16,7 +16,7 @@ from scipy.stats import multivariate_normal
 
 from sweep_clustering.kernels.choice import list_annotations, some_rows, without
 from sweep_clustering.kernels.groups import fit as groups
-from sweep_clustering.kernels.groups import merging
+from sweep_clustering.kernels.groups import merging, metric
 from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer, link
 from sweep_clustering.kernels.scores import adjusted_rand
 from sweep_clustering.kernels.settings import FOLDS, settings_of
@@ -58,14 +58,33 @@ def skewed_rows() -> Rows:
     return centers[labels] + 0.6 * rng.normal(size=(len(labels), 12)), labels
 
 
+def answered(
+    pairs: NDArray[Any],
+    labels: NDArray[Any],
+    rng: np.random.Generator,
+    *,
+    right: float,
+    accuracy: float | None = None,
+) -> list[Layer]:
+    """Draw answers about pairs, a share of which is right."""
+    must = (labels[pairs[:, 0]] == labels[pairs[:, 1]]) == (rng.random(len(pairs)) < right)
+    return [Layer(MUST, pairs[must], accuracy=accuracy), Layer(CANNOT, pairs[~must], accuracy=accuracy)]
+
+
+def near_pairs(X: Floats, n_near: int, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Draw pairs of a row and one of its nearest neighbours."""
+    near = np.argsort(squareform(pdist(X)), axis=1)[:, 1 : n_near + 1]
+    first = rng.integers(len(X), size=count)
+    return np.column_stack([first, near[first, rng.integers(n_near, size=count)]])
+
+
 def draw_layers(labels: NDArray[Any], count: int, accuracy: float | None, right: float = 0.95) -> list[Layer]:
     rng = np.random.default_rng(1)
     pairs = rng.integers(len(labels), size=(count, 2))
     # half of the pairs are of one class
     for row in range(0, count, 2):
         pairs[row, 1] = rng.choice(np.flatnonzero(labels == labels[pairs[row, 0]]))
-    must = (labels[pairs[:, 0]] == labels[pairs[:, 1]]) == (rng.random(count) < right)
-    return [Layer(MUST, pairs[must], accuracy=accuracy), Layer(CANNOT, pairs[~must], accuracy=accuracy)]
+    return answered(pairs, labels, rng, right=right, accuracy=accuracy)
 
 
 def test_predictions_are_those_of_a_logistic_regression() -> None:
@@ -305,11 +324,7 @@ def records(n_classes: int, n_rows: int, spread: float, accuracy: float) -> tupl
     rng = np.random.default_rng(n_classes)
     labels = np.concatenate([np.arange(n_classes), rng.integers(n_classes, size=n_rows - n_classes)])
     X = rng.normal(size=(n_classes, 20))[labels] + spread * rng.normal(size=(n_rows, 20))
-    near = np.argsort(np.square(X[:, None] - X[None]).sum(axis=2), axis=1)[:, 1:6]
-    first = rng.integers(n_rows, size=n_rows)
-    pairs = np.column_stack([first, near[first, rng.integers(5, size=n_rows)]])
-    must = (labels[pairs[:, 0]] == labels[pairs[:, 1]]) == (rng.random(n_rows) < accuracy)
-    return (X, labels), [Layer(MUST, pairs[must]), Layer(CANNOT, pairs[~must])]
+    return (X, labels), answered(near_pairs(X, 5, n_rows, rng), labels, rng, right=accuracy)
 
 
 @pytest.mark.parametrize(("n_classes", "n_rows"), [(180, 380), (315, 476)])
@@ -345,11 +360,7 @@ def test_few_classes_are_left_to_fits_of_each_number() -> None:
 def near_layers(rows: Rows, count: int, accuracy: float | None = 0.9) -> list[Layer]:
     """Draw answers about a row and one of its ten nearest neighbours, nine of ten of them right."""
     (X, labels), rng = rows, np.random.default_rng(6)
-    near = np.argsort(squareform(pdist(X)), axis=1)[:, 1:11]
-    first = rng.integers(len(X), size=count)
-    pairs = np.column_stack([first, near[first, rng.integers(10, size=count)]])
-    must = (labels[pairs[:, 0]] == labels[pairs[:, 1]]) == (rng.random(count) < 0.9)
-    return [Layer(MUST, pairs[must], accuracy=accuracy), Layer(CANNOT, pairs[~must], accuracy=accuracy)]
+    return answered(near_pairs(X, 10, count, rng), labels, rng, right=0.9, accuracy=accuracy)
 
 
 def uniform_layers(
@@ -359,8 +370,7 @@ def uniform_layers(
     rng = np.random.default_rng(seed)
     first = rng.integers(len(labels), size=count)
     pairs = np.column_stack([first, (first + rng.integers(1, len(labels), size=count)) % len(labels)])
-    must = (labels[pairs[:, 0]] == labels[pairs[:, 1]]) == (rng.random(count) < 0.9)
-    return [Layer(MUST, pairs[must], accuracy=accuracy), Layer(CANNOT, pairs[~must], accuracy=accuracy)]
+    return answered(pairs, labels, rng, right=0.9, accuracy=accuracy)
 
 
 @pytest.fixture(scope="module")
@@ -387,16 +397,19 @@ def test_random_pairs_estimate_the_share_of_pairs_of_one_class(blurred_rows: Row
 
 def test_a_share_is_known_only_from_random_pairs_of_known_accuracy(blurred_rows: Rows) -> None:
     X, labels = blurred_rows
-    for layers in (
-        near_layers(blurred_rows, 1_500),
-        uniform_layers(labels, 1_500, None),
-        uniform_layers(labels, 1_500, 0.99),  # too many must-links are wrong, and few classes follow
-        uniform_layers(labels, 1_500, 0.8),  # fewer must-links than that many wrong answers give
-        uniform_layers(labels, 1_500, 0.5),
-    ):
-        annotations = list_annotations(layers, SeedSequence(0))
-        share = module.share_together(X, annotations)
-        assert share is None or share.value > 0.1
+
+    def share_of(layers: list[Layer]) -> module.Share | None:
+        return module.share_together(X, list_annotations(layers, SeedSequence(0)))
+
+    assert share_of(near_layers(blurred_rows, 1_500)) is None
+    assert share_of(uniform_layers(labels, 1_500, None)) is None
+    assert share_of(uniform_layers(labels, 1_500, 0.5)) is None
+    # fewer must-links than so many wrong answers give
+    assert share_of(uniform_layers(labels, 1_500, 0.8)) is None
+    # too many must-links are wrong, so that few classes follow
+    sure = share_of(uniform_layers(labels, 1_500, 0.99))
+    assert sure is not None
+    assert sure.value > 0.1
 
 
 def test_random_pairs_rule_few_classes_out_where_no_number_predicts_better(blurred_rows: Rows) -> None:
@@ -412,7 +425,7 @@ def test_random_pairs_rule_few_classes_out_where_no_number_predicts_better(blurr
 def test_random_pairs_have_answers_by_their_distance(
     skewed_rows: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "AT_ONCE", 1_000)  # numbers in several parts
+    monkeypatch.setattr(metric, "AT_ONCE", 1_000)  # numbers in several parts
     X, labels = skewed_rows
     n_classes, layers = int(labels.max()) + 1, near_layers(skewed_rows, 900)
     annotations = list_annotations(layers, SeedSequence(0))
@@ -425,14 +438,10 @@ def test_random_pairs_have_answers_by_their_distance(
         right = 1.0 / (1.0 + np.exp(-signs * (x[0] - x[1] * asked)))
         return float(-np.log(0.1 + 0.8 * right).sum())
 
-    intercept, slope = minimise_by_scipy(loss)
+    intercept, slope = minimize(loss, np.ones(2), method="Nelder-Mead").x
     assert must == pytest.approx(0.1 + 0.8 / (1.0 + np.exp(slope * squares - intercept)), abs=0.01)
     together = (labels[pairs[:, 0]] == labels[pairs[:, 1]]).mean()
     assert 0.3 * together < (must.mean() - 0.1) / 0.8 < 3.0 * together
-
-
-def minimise_by_scipy(loss: Any) -> Floats:
-    return np.asarray(minimize(loss, np.array([1.0, 1.0]), method="Nelder-Mead").x)
 
 
 @pytest.mark.parametrize("case", ["few classes", "random pairs"])
@@ -468,9 +477,8 @@ def test_structures_are_compared_on_random_pairs_too(skewed_rows: Rows) -> None:
     values = losses(x)
     expected = values[:count].mean() + module.RANDOM_WEIGHT * values[count:].mean()
     assert contest.skills[structure].overall.log_loss == pytest.approx(expected, abs=1e-3)
-    one = np.ones(len(together))
-    all_together = contest.skill(one * np.arange(len(one)) / len(one))
-    assert all_together.overall.log_loss > contest.skills[structure].overall.log_loss
+    unrelated = contest.skill(np.arange(len(together)) / len(together))
+    assert unrelated.overall.log_loss > contest.skills[structure].overall.log_loss
 
 
 def test_fits_to_the_features_of_many_classes_are_averaged(blurred_rows: Rows) -> None:
