@@ -12,10 +12,10 @@ import hashlib
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import cache
 from math import prod
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar
@@ -26,14 +26,8 @@ from pydantic import Field
 
 from sweep_clustering.pipeline.common import Progress, plural, silent
 from sweep_clustering.pipeline.methods.loading import MethodCall
-from sweep_clustering.pipeline.scoring.raw import (
-    BESIDE,
-    RawCell,
-    RawScores,
-    differences,
-    software,
-    stored_scores,
-)
+from sweep_clustering.pipeline.scoring import raw
+from sweep_clustering.pipeline.scoring.raw import RawCell, RawScores
 from sweep_clustering.pipeline.scoring.scores import cell_scores
 from sweep_clustering.pipeline.work.merge import BlockResult, CellResult
 from sweep_clustering.pipeline.work.records import NO_ANSWERS, Answers, Failed, Science, Span, Task
@@ -258,20 +252,20 @@ def verify(
     machine = machines.pop() if len(machines) == 1 else ""
     names = dict.fromkeys(cell.dataset for cell in (*drawn, *last_cells))
     absent = [plan for plan in map(manifest.plans.__getitem__, names) if plan.left_out]
-    sources = {
-        plan.name: loaded.sources[plan.name]
-        for plan, loaded in zip(
-            absent, collected(lambda plan: loaded_again(manifest, plan, data_dir), absent), strict=True
-        )
-    }
-    source_of = partial(_source, open_cube(path), sources)
-    cells = progress(drawn, "cells")
-    lines = _lines(path, drawn)
+    loaded = collected(lambda plan: loaded_again(manifest, plan, data_dir), absent)
+    sources = {name: source for inputs in loaded for name, source in inputs.sources.items()}
+    tree, lines = open_cube(path), _lines(path, drawn)
+
+    def work_on(cell: Cell) -> Recomputation:
+        source = _source(tree, sources, cell)
+        return Recomputation(manifest.spec, manifest.plans[cell.dataset], calls, cell, source)
+
     checks = tuple(
-        _check(manifest, calls, store, source_of, cell, is_other, machine, lines.get(cell)) for cell in cells
+        _check(manifest, store, work_on(cell), is_other, machine, lines.get(cell))
+        for cell in progress(drawn, "cells")
     )
     steps = progress(last_cells, "paths of questions") if last_cells else ()  # a bar of nothing would move
-    paths = tuple(_check_path(manifest, store, source_of, cell) for cell in steps)
+    paths = tuple(_check_path(store, work_on(cell)) for cell in steps)
     left_out = drawable.left_out
     return replace(verification, checks=checks, paths=paths, n_paths=len(asked_cells), left_out=left_out)
 
@@ -281,7 +275,7 @@ def _lines(path: Path, cells: Iterable[Cell]) -> dict[Cell, RawCell]:
 
     A bundle has a line for each cell. A cube may have grown since it was merged.
     """
-    if (scores := stored_scores(path)) is None:
+    if (scores := raw.stored_scores(path)) is None:
         return {}
     name = scores.path.name
     lines = {cell: RawCell(name, cell, "nothing", {}) for cell in cells if path.is_file()}
@@ -295,7 +289,7 @@ def _lines(path: Path, cells: Iterable[Cell]) -> dict[Cell, RawCell]:
 def published_hash(path: Path) -> str:
     """Return the hash of a bundle, which is that of its file, or of what a cube and its scores hold."""
     if not path.is_file():
-        beside, digest = path.with_suffix(BESIDE), content_hash(path)
+        beside, digest = path.with_suffix(raw.BESIDE), content_hash(path)
         if not beside.exists():
             return digest
         return hashlib.sha256(digest.encode() + read_file(beside, MOST_BYTES)).hexdigest()
@@ -363,26 +357,79 @@ def _beside(
     )
 
 
+@dataclass(frozen=True)
+class Recomputation:
+    """A cell, and everything that it is computed again from."""
+
+    spec: SweepSpec
+    plan: DatasetPlan
+    calls: tuple[MethodCall, ...]
+    cell: Cell
+    source: Source
+
+    def run(self, answers: Answers | None) -> CellResult | Failed:
+        """Run all restarts once more, with the annotations of the cell if these were asked for."""
+        stop = self.spec.stop if is_model(self.cell.model) else None
+        restarts = self.plan.restarts_of(self.cell.model)
+        science = replace(Science.of(self.spec, self.plan, self.calls), stop=stop)
+        task = Task(science, self.cell.dataset, (Span(self.cell, 0, restarts, answers=answers),), 0.0)
+        result: Any
+        (result,) = run_task(task, self.source)
+        if isinstance(result, Failed):
+            return result
+        merged = CellResult(self.cell, restarts, stop)
+        merged.add(result)
+        return merged
+
+    def ask(self, answers: Answers) -> Answers:
+        """Ask the batch of questions that follows some answers."""
+        science, arrays = Science.of(self.spec, self.plan), self.source.arrays(self.cell.mixture)
+        return ask_batch(science, AskedPath.of(self.cell), answers, arrays)
+
+    def annotations(self) -> Answers:
+        """Draw the annotations of the cell."""
+        return cell_annotations(self.spec.seed, self.cell, self.source, self.spec.crowd)
+
+    def differing_scores(
+        self, line: RawCell, result: CellResult, answers: Answers | None, relative: float = RELATIVE
+    ) -> tuple[str, ...]:
+        """Return the scores of a line that do not follow from the result, with both values."""
+        now = STATUS_WORDS[result.status]
+        if result.status != DONE or line.status != now:
+            return (f"{line.status} in {line.where}, {now} here",) if now != line.status else ()
+        X, labels_true = self.source.arrays(self.cell.mixture)
+        arrays: dict[str, Any] = {"X": X} if labels_true is None else {"X": X, "labels_true": labels_true}
+        best = present(result.best)
+        arrays |= {name: getattr(best, name) for name in ("labels", "centroids", "covariances")}
+        arrays |= {"log_likelihood": result.objectives, "covariance_shape": CODES[best.shape]}
+        arrays["covariance_prior"] = self.spec.search_of(self.cell.search).settings.covariance_prior
+        if self.cell.m is not None:
+            arrays["annotations"] = self.annotations() if answers is None else answers
+        values = dict.fromkeys(line.scores, np.nan) | cell_scores(arrays)
+        return tuple(
+            f"{name} {there!r} in {line.where}, {values[name]!r} here"
+            for name, there in line.scores.items()
+            if not np.isclose(there, values[name], rtol=relative, atol=ABSOLUTE, equal_nan=True)
+        )
+
+
 def _check(
     manifest: Manifest,
-    calls: tuple[MethodCall, ...],
     store: BlockStore,
-    source_of: Callable[[Cell], Source],
-    cell: Cell,
+    work: Recomputation,
     is_other: bool,
     machine: str,
     line: RawCell | None,
 ) -> CellCheck:
-    plan, spec = manifest.plans[cell.dataset], manifest.spec
-    block = plan.block_of(cell)
-    source, stored = source_of(cell), store.read(block)
+    cell, block = work.cell, work.plan.block_of(work.cell)
+    stored = store.read(block)
     answers = stored["annotations"][block.graph(cell)] if asks(cell.design) else None
-    merged = _again(spec, plan, calls, cell, source, answers)
+    merged = work.run(answers)
     if isinstance(merged, Failed):
         return CellCheck(str(cell), (), merged.cause)
     fresh = BlockResult(block, {cell: merged}).into({name: values.copy() for name, values in stored.items()})
     if not block.node.baseline and answers is None:
-        fresh["annotations"][block.graph(cell)] = cell_annotations(spec.seed, cell, source, spec.crowd)
+        fresh["annotations"][block.graph(cell)] = work.annotations()
     rows = {name: block.graph(cell) if name == "annotations" else block.position(cell) for name in stored}
     before, now = (
         {name: values[name][row : row + 1] for name, row in rows.items()} for values in (stored, fresh)
@@ -392,12 +439,12 @@ def _check(
     is_elsewhere = machine != machine_class()
     is_one_solution, differs = (is_other or is_elsewhere) and is_rounded(before, now), differing(before, now)
     if line is not None:
-        if plan.left_out:  # a cube that has grown without its data lacks scores, and claims nothing
+        if work.plan.left_out:  # a cube that has grown without its data lacks scores, and claims nothing
             scores = {name: value for name, value in line.scores.items() if not np.isnan(value)}
             line = replace(line, scores=scores)
         # other last bits of a solution are many more in a distance of its Gaussians from the true ones
         relative = RELATIVE**0.5 if differs and is_one_solution else RELATIVE
-        wrong = _score_differences(spec, source, line, line.where, merged, answers, relative)
+        wrong = work.differing_scores(line, merged, answers, relative)
         is_one_solution, differs = is_one_solution and not wrong, differs + wrong
     return CellCheck(str(cell), differs, "", is_one_solution, machine if is_elsewhere else "")
 
@@ -424,40 +471,14 @@ def is_rounded(before: Arrays, now: Arrays) -> bool:
     )
 
 
-def _again(
-    spec: SweepSpec,
-    plan: DatasetPlan,
-    calls: tuple[MethodCall, ...],
-    cell: Cell,
-    source: Source,
-    answers: Answers | None,
-) -> CellResult | Failed:
-    """Run all restarts of a cell once more, with its annotations if these were asked for."""
-    stop, restarts = spec.stop if is_model(cell.model) else None, plan.restarts_of(cell.model)
-    science = replace(Science.of(spec, plan, calls), stop=stop)
-    task = Task(science, cell.dataset, (Span(cell, 0, restarts, answers=answers),), 0.0)
-    result: Any
-    (result,) = run_task(task, source)
-    if isinstance(result, Failed):
-        return result
-    merged = CellResult(cell, restarts, stop)
-    merged.add(result)
-    return merged
-
-
-def _check_path(
-    manifest: Manifest, store: BlockStore, source_of: Callable[[Cell], Source], cell: Cell
-) -> CellCheck:
+def _check_path(store: BlockStore, work: Recomputation) -> CellCheck:
     """Ask the questions of a cell again, batch by batch."""
-    plan, path = manifest.plans[cell.dataset], AskedPath.of(cell)
-    block = plan.block_of(cell)
-    stored = store.read(block)["annotations"][block.graph(cell)]
-    science, arrays = Science.of(manifest.spec, plan), source_of(cell).arrays(cell.mixture)
-    batch = present(science.asking).batch
-    name = f"{path}, {plural(len(stored), 'question')}"
+    block, batch = work.plan.block_of(work.cell), work.spec.ask.batch.resolve(work.plan.n_samples)
+    stored = store.read(block)["annotations"][block.graph(work.cell)]
+    name = f"{AskedPath.of(work.cell)}, {plural(len(stored), 'question')}"
     for start in range(0, len(stored), batch):
         try:
-            answers = ask_batch(science, path, stored[:start], arrays)
+            answers = work.ask(stored[:start])
         except Exception as error:
             return CellCheck(name, (), cause_of(error))
         there = stored[start : start + batch]
@@ -507,24 +528,27 @@ def verify_scores(
     with collecting(problems):
         inputs = load_inputs(spec, where, data_dir=data_dir)
         plans = {plan.name: plan for plan in inputs.plans}
-        problems += differences(scores, spec, plans, where)
+        problems += raw.differences(scores, spec, plans, where)
         cells = {cell for plan in inputs.plans for block in plan.blocks() for cell in block.cells()}
-        here = [raw for raw in scores.cells if raw.cell.dataset not in inputs.skipped]
+        here = [line for line in scores.cells if line.cell.dataset not in inputs.skipped]
         problems += [
-            Problem(raw.where, repr(str(raw.cell)), f"a cell of {where}")
-            for raw in here
-            if raw.cell not in cells
+            Problem(line.where, repr(str(line.cell)), f"a cell of {where}")
+            for line in here
+            if line.cell not in cells
         ]
-        answered = [raw for raw in here if raw.status in ANSWERED_WORDS]
+        answered = [line for line in here if line.status in ANSWERED_WORDS]
         if not answered:
             problems.append(Problem(str(scores.path), "no cell that is done", "at least one"))
     if problems:
         raise InputError(shortened(scores.path, problems))
     digest, sources = hashlib.sha256(read_file(scores.path, MOST_BYTES)).hexdigest(), inputs.sources
-    by_name = {str(raw.cell): raw for raw in answered}
+    by_name = {str(line.cell): line for line in answered}
     drawn = [by_name[name] for name in draw(by_name, sample, digest, seed)]
     checks = tuple(
-        _check_scores(spec, plans, calls, sources[raw.cell.dataset], raw) for raw in progress(drawn, "cells")
+        _check_scores(
+            Recomputation(spec, plans[line.cell.dataset], calls, line.cell, sources[line.cell.dataset]), line
+        )
+        for line in progress(drawn, "cells")
     )
     counts = {
         "in the file without an answer": len(here) - len(answered),
@@ -537,61 +561,20 @@ def verify_scores(
     if len(there) == 1:
         there = [("in the file", made_with[0])]
     verification = Verification(scores.path, digest, seed, checks, len(answered), notes=notes)
-    return _beside(verification, fingerprint(spec) | software(spec), there)
+    return _beside(verification, fingerprint(spec) | raw.software(spec), there)
 
 
-def _check_scores(
-    spec: SweepSpec,
-    plans: Mapping[str, DatasetPlan],
-    calls: tuple[MethodCall, ...],
-    source: Source,
-    raw: RawCell,
-) -> CellCheck:
-    cell, plan = raw.cell, plans[raw.cell.dataset]
-    answers: Answers | None = None
-    if asks(cell.design):
-        answers, science = NO_ANSWERS, Science.of(spec, plan)
-        while len(answers) < present(cell.m):
-            try:
-                batch = ask_batch(science, AskedPath.of(cell), answers, source.arrays(cell.mixture))
-            except Exception as error:
-                return CellCheck(str(cell), (), cause_of(error))
-            answers = np.concatenate([answers, batch])
-        answers = answers[: cell.m]
-    result = _again(spec, plan, calls, cell, source, answers)
+def _check_scores(work: Recomputation, line: RawCell) -> CellCheck:
+    cell, answers = line.cell, NO_ANSWERS if asks(line.cell.design) else None
+    while answers is not None and len(answers) < present(cell.m):
+        try:
+            answers = np.concatenate([answers, work.ask(answers)])[: cell.m]
+        except Exception as error:
+            return CellCheck(str(cell), (), cause_of(error))
+    result = work.run(answers)
     if isinstance(result, Failed):
         return CellCheck(str(cell), (), result.cause)
-    return CellCheck(str(cell), _score_differences(spec, source, raw, "the file", result, answers))
-
-
-def _score_differences(
-    spec: SweepSpec,
-    source: Source,
-    raw: RawCell,
-    where: str,
-    result: CellResult,
-    answers: Answers | None,
-    relative: float = RELATIVE,
-) -> tuple[str, ...]:
-    """Return the scores of a line that do not follow from the result of its cell, with both values."""
-    cell, now = raw.cell, STATUS_WORDS[result.status]
-    if result.status != DONE or raw.status != now:
-        return (f"{raw.status} in {where}, {now} here",) if now != raw.status else ()
-    X, labels_true = source.arrays(cell.mixture)
-    arrays: dict[str, Any] = {"X": X} if labels_true is None else {"X": X, "labels_true": labels_true}
-    best = present(result.best)
-    arrays |= {name: getattr(best, name) for name in ("labels", "centroids", "covariances")}
-    arrays |= {"log_likelihood": result.objectives, "covariance_shape": CODES[best.shape]}
-    arrays["covariance_prior"] = spec.search_of(cell.search).settings.covariance_prior
-    if cell.m is not None:
-        drawn = cell_annotations(spec.seed, cell, source, spec.crowd) if answers is None else answers
-        arrays["annotations"] = drawn
-    values = dict.fromkeys(raw.scores, np.nan) | cell_scores(arrays)
-    return tuple(
-        f"{name} {there!r} in {where}, {values[name]!r} here"
-        for name, there in raw.scores.items()
-        if not np.isclose(there, values[name], rtol=relative, atol=ABSOLUTE, equal_nan=True)
-    )
+    return CellCheck(str(cell), work.differing_scores(replace(line, where="the file"), result, answers))
 
 
 class Answer(Record):
