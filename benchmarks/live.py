@@ -19,7 +19,7 @@ from tornado.web import Application
 
 from sweep_clustering.pipeline.cluster.pages import NAME, OwnPage
 from sweep_clustering.pipeline.live.board import Statuses
-from sweep_clustering.pipeline.live.site import Feed, Site, State
+from sweep_clustering.pipeline.live.site import Feed, Site
 from sweep_clustering.pipeline.work.merge import CellResult
 from sweep_clustering.pipeline.work.records import Solved, Span
 from sweep_clustering.storage.cube.growth import create
@@ -101,7 +101,7 @@ def _core_shares(cube: Path, plan: DatasetPlan, rate: float, viewers: int) -> tu
         for n in range(WORKERS)
     ]
     with Timed(cube) as feed, ExitStack() as stack:
-        site = Site(State(cube, feed, crew=lambda: (WORKERS, busy)))
+        site = Site(cube, feed, crew=lambda: (WORKERS, busy))
         port = stack.enter_context(_serve_page(site))
         pages = [Viewer(port) for _ in range(viewers)]
         began = time.monotonic()

@@ -6,7 +6,7 @@ its run folder, while another process, maybe on another machine, writes them. Bo
 first counts the blocks of the cube, and reads times and scores of cells that are done as far as there is
 time.
 
-`State.document` answers requests of the page. Counts and scores are those of a `Keeper`'s board, and
+`Site.document` is the state. Counts and scores are those of a `Keeper`'s board, and
 everything else is read from the run folder, as `sweep status` reads it. `Site.answer` answers one GET for the
 dashboard of a run and for `serving`, the server of `sweep open`. Pages of other sites may read nothing.
 """
@@ -320,8 +320,31 @@ class Pace:
         return {"per_second": rate, "seconds": round(seconds), "steps": steps}
 
 
-class State:
-    """The document of a page, made at most once a second.
+# Addresses of the page and of its state.
+PAGE = "/sweep"
+STATE = "/sweep/state.json"
+LOOPBACK = "127.0.0.1"
+
+ALWAYS = {
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+
+
+class Answer(NamedTuple):
+    """Status, body and headers of an answer to a request."""
+
+    status: int
+    body: bytes
+    headers: Mapping[str, str]
+
+
+class Site:
+    """Answers requests of any thread with the page and its state, a document made at most once a second.
 
     `crew` returns the workers if they are known here.
     """
@@ -365,6 +388,27 @@ class State:
             if version < 0:
                 parts["grid"] = to_json(self._grid())
             return name, ("{" + ",".join(f'"{key}":{text}' for key, text in parts.items()) + "}").encode()
+
+    def answer(self, path: str, headers: Mapping[str, str], since: str = "") -> Answer:
+        """Answer a GET of a path without its query; `since` names the state that the page has."""
+        if not is_own(headers):
+            text = f"Not served under this name: ask for 127.0.0.1 or localhost, or set {VARIABLE}."
+            return plain(403, text)
+        # A link on another page may lead to this one; its script may read nothing.
+        led_here = path == PAGE and headers.get("Sec-Fetch-Mode") == "navigate"
+        if headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin") and not led_here:
+            return plain(403, "Not served to other pages.")
+        if path == PAGE:
+            body, policy = page()
+            kind = {"Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": policy}
+            return Answer(200, body, {**ALWAYS, **kind})
+        if path != STATE:
+            return plain(404, f"The page is {PAGE}.")
+        name, body = self.document(since)
+        tag = {**ALWAYS, "ETag": f'"{name}"'}
+        if not body:
+            return Answer(304, b"", tag)
+        return Answer(200, body, {**tag, "Content-Type": "application/json"})
 
     def _rest(self) -> dict[str, Any]:
         board, run = self._keeper.board, RunFolder(self._cube)
@@ -438,57 +482,6 @@ class State:
         return document
 
 
-# Addresses of the page and of its state.
-PAGE = "/sweep"
-STATE = "/sweep/state.json"
-LOOPBACK = "127.0.0.1"
-
-ALWAYS = {
-    "Cache-Control": "no-store",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
-}
-
-
-class Answer(NamedTuple):
-    """Status, body and headers of an answer to a request."""
-
-    status: int
-    body: bytes
-    headers: Mapping[str, str]
-
-
-class Site:
-    """Answers requests of any thread with the page and its states."""
-
-    def __init__(self, documents: State) -> None:
-        self._documents = documents
-
-    def answer(self, path: str, headers: Mapping[str, str], since: str = "") -> Answer:
-        """Answer a GET of a path without its query; `since` names the state that the page has."""
-        if not is_own(headers):
-            text = f"Not served under this name: ask for 127.0.0.1 or localhost, or set {VARIABLE}."
-            return plain(403, text)
-        # A link on another page may lead to this one; its script may read nothing.
-        led_here = path == PAGE and headers.get("Sec-Fetch-Mode") == "navigate"
-        if headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin") and not led_here:
-            return plain(403, "Not served to other pages.")
-        if path == PAGE:
-            body, policy = page()
-            kind = {"Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": policy}
-            return Answer(200, body, {**ALWAYS, **kind})
-        if path != STATE:
-            return plain(404, f"The page is {PAGE}.")
-        name, body = self._documents.document(since)
-        tag = {**ALWAYS, "ETag": f'"{name}"'}
-        if not body:
-            return Answer(304, b"", tag)
-        return Answer(200, body, {**tag, "Content-Type": "application/json"})
-
-
 @cache
 def page() -> tuple[bytes, str]:
     """Return the page as one document, and the policy under which nothing in it can reach elsewhere."""
@@ -534,7 +527,7 @@ def serving(cube: Path, port: int = 0) -> Iterator[ThreadingHTTPServer]:
     """
     own_names()
     try:
-        server = _Server(Site(State(cube, Follower(cube))), port)
+        server = _Server(Site(cube, Follower(cube)), port)
     except OSError as error:
         expected = "a port that is free; without --port one is found"
         raise InputError([Problem("--port", f"{port} ({error.strerror})", expected)]) from error

@@ -35,7 +35,7 @@ from sweep_clustering.pipeline.cluster.executor import DaskExecutor
 from sweep_clustering.pipeline.cluster.pages import published
 from sweep_clustering.pipeline.jobs import queues
 from sweep_clustering.pipeline.jobs.keys import KnownQueue
-from sweep_clustering.pipeline.live.site import Crew, Feed, Site, State
+from sweep_clustering.pipeline.live.site import Crew, Feed, Site
 from sweep_clustering.pipeline.monitor.status import failed_causes, read_status
 from sweep_clustering.pipeline.run import signals
 from sweep_clustering.pipeline.run.ledger import Collector, Work, next_wave
@@ -655,7 +655,7 @@ def _page(sweep: Sweep, collector: Collector, executor: Executor) -> Iterator[No
             ]
             return executor.connected, rows
 
-        with published(executor.client, Site(State(cube, feed, crew))):
+        with published(executor.client, Site(cube, feed, crew)):
             collector.tell(feed)
             yield
 

@@ -134,7 +134,7 @@ HERE = {"Host": "127.0.0.1:8787"}
 
 
 def test_who_is_answered(part: Path) -> None:
-    ours = module.Site(module.State(part, module.Follower(part)))
+    ours = module.Site(part, module.Follower(part))
     for headers, statuses in (
         *(({"Host": host}, (200, 200)) for host in ("127.0.0.1:8787", "LOCALHOST:1", "[::1]:8787")),
         # A stranger's page whose name is made to lead here, after it was loaded, would read all of it.
@@ -229,7 +229,7 @@ def test_whatever_is_asked_is_answered_and_costs_a_line_at_most(
         assert ask(address, module.STATE)[0] == 200
         assert caplog.text == ""
         assert capfd.readouterr() == ("", "")
-        monkeypatch.setattr(module.State, "document", lambda *_: {}["no\nsuch"])
+        monkeypatch.setattr(module.Site, "document", lambda *_: {}["no\nsuch"])
         assert send(address, whole) == b""
         wait_until(lambda: "not answered" in caplog.text)
     assert len(caplog.text.splitlines()) == 1
@@ -256,7 +256,7 @@ def test_a_cube_that_is_made_or_grown_is_shown_anew(
     monkeypatch.setattr(module, "SNAPSHOT_SECONDS", 0.0)
     grown = tmp_path / "other.zarr"
     RunFolder(grown).make()
-    documents = module.State(grown, module.Follower(grown))
+    documents = module.Site(grown, module.Follower(grown))
     name, first = documents.document()
     assert json.loads(first)["head"]["status"]["datasets"] == []
     shutil.copytree(part, grown)
@@ -691,7 +691,7 @@ def test_cells_that_wait_in_the_journal_are_seen(cube: Path, at_once: None) -> N
 
 def test_differences_add_up_to_the_whole(cube: Path, at_once: None) -> None:
     follower, store = module.Follower(cube), BlockStore(cube)
-    state = module.State(cube, follower)
+    state = module.Site(cube, follower)
     name, first = state.document()
     states: list[dict[str, Any]] = [json.loads(first)]
     assert state.document(name) == (name, b"")
@@ -731,7 +731,7 @@ def test_numbers_and_words_are_those_of_status_and_failures_have_their_tile(
         RunFolder(cube).log.write_text("".join(f"line {n} {'x' * 500}\n" for n in range(30)))
         busy: list[module.AtWork] = [(f"w{n}", "n", "", "a", float(-n)) for n in range(996)]
         follower = module.Follower(cube)
-        state = module.State(cube, follower, lambda: (1000, busy))
+        state = module.Site(cube, follower, lambda: (1000, busy))
         for attempt, unit in product((1, 2), (cell, gone)):
             facts = {"cell": str(unit), "cause": f"because {attempt}", "attempt": attempt}
             record = FailureRecord(
@@ -770,7 +770,7 @@ def test_files_are_not_looked_at_all_the_time(cube: Path, monkeypatch: pytest.Mo
     for _ in range(5):
         follower.update()
     monkeypatch.setattr(follower, "update", Mock())
-    state = module.State(cube, follower)
+    state = module.Site(cube, follower)
     assert len({state.document() for _ in range(10)}) == 1
     assert follower._replay.call_count == 1  # type: ignore[attr-defined]
     assert follower.update.call_count == 1  # type: ignore[attr-defined]

@@ -22,7 +22,7 @@ from processes.other_user import SOMEBODY, STRANGER, as_user, needs_root, open_f
 from processes.sweeping import TINY, run, write_spec
 
 from sweep_clustering.pipeline.jobs.queues import CommandFailed, Queue
-from sweep_clustering.pipeline.live.site import Follower, State
+from sweep_clustering.pipeline.live.site import Follower, Site
 from sweep_clustering.pipeline.monitor import status as runs
 from sweep_clustering.pipeline.monitor.status import (
     RunState,
@@ -112,13 +112,13 @@ def test_another_user_of_the_group_sees_the_cube_and_is_told_whose_the_run_is(ti
         for path in (run, *run.rglob("*")):
             os.chown(path, SOMEBODY, SOMEBODY)
         cell = next(iter(block.cells()))
-        State(cube, Follower(cube)).document()  # this imports modules that may lie where only this user reads
+        Site(cube, Follower(cube)).document()  # this imports modules that may lie where only this user reads
         with as_user(STRANGER):
             results = {words: sweep(words, cube) for words in ("status", "why", "cancel", "repair", "logs")}
             results["why cell"] = sweep("why", cube, cell)
             results["checksums"] = sweep("verify", cube, "--checksums")
             results["dry"] = sweep("repair", cube, "--dry-run")
-            document = json.loads(State(cube, Follower(cube)).document()[1])
+            document = json.loads(Site(cube, Follower(cube)).document()[1])
     whose = f"tiny.run belongs to user {SOMEBODY}, and is closed to others"
     good = dict.fromkeys(("status", "why", "why cell", "checksums", "dry"), 0)
     codes = {words: result.exit_code for words, result in results.items()}
@@ -371,7 +371,7 @@ def test_a_cause_is_one_line_wherever_it_is_shown(tmp_path: Path, error: Excepti
         submitted = sweep("submit", write_spec(tmp_path, SMALL), "--results", tmp_path, "--workers", 0)
     assert submitted.exit_code == 3
     cube, cause = tmp_path / "tiny.zarr", cause_of(error)
-    state = State(cube, Follower(cube))
+    state = Site(cube, Follower(cube))
     (page,) = {failure["cause"] for failure in json.loads(state.document()[1])["head"]["failures"]["last"]}
     assert cause.startswith(page)
     assert f"{CELLS[0]}: {cause}" in sweep("why", cube).stdout.splitlines()
