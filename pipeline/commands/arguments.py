@@ -19,7 +19,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from sweep_clustering.kernels.settings import OFFERED, PARAMETERS, Setting
-from sweep_clustering.sweeps.errors import InputError, Problem, collecting, raise_all, refused
+from sweep_clustering.sweeps.errors import InputError, Problem, collected, collecting, raise_all, refused
 from sweep_clustering.sweeps.files import NO_FILE, shipped_files
 
 if TYPE_CHECKING:
@@ -302,27 +302,15 @@ def find_run(path: Path, results: Path) -> Path:
     return cube if has_run else find_cube(path, results)
 
 
-def find_places(paths: Sequence[Path], results: Path) -> tuple[Place, ...]:
-    """Return the cubes of `find_place`, or all parts of a sweep file's sweep."""
-    return _with_parts(paths, results, find_place)
+def find_places(
+    paths: Sequence[Path], results: Path, find: Callable[[Path, Path], Place] = find_place
+) -> tuple[Any, ...]:
+    """Return the cubes of a function such as `find_run`, or all parts of a sweep file's sweep."""
+    places = collected(lambda path: _parts_of(path, results) or [find(path, results)], paths)
+    return tuple(dict.fromkeys(itertools.chain(*places)))
 
 
-def find_runs(paths: Sequence[Path], results: Path) -> tuple[Path, ...]:
-    """Return the cubes of `find_run`, or those of all parts of a sweep file's sweep."""
-    return _with_parts(paths, results, find_run)
-
-
-def _with_parts(paths: Sequence[Path], results: Path, find: Callable[[Path, Path], Place]) -> tuple[Any, ...]:
-    problems: list[Problem] = []
-    places: list[Place] = []
-    for path in paths:
-        with collecting(problems):
-            places += _parts_of(path, results) or [find(path, results)]
-    raise_all(problems)
-    return tuple(dict.fromkeys(places))
-
-
-def _parts_of(path: Path, results: Path) -> list[Path]:
+def _parts_of(path: Path, results: Path) -> Sequence[Place]:
     """Return the cubes of the parts of the sweep file at a path, if there is none of the whole."""
     if path.suffix != ".toml":
         return []

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sweep_clustering.installation import check_numpy
-from sweep_clustering.kernels.settings import settings_of
+from sweep_clustering.kernels.settings import ObjectiveSettings, SearchSettings, settings_of
 from sweep_clustering.kernels.structure import ANY, kind_of
 from sweep_clustering.pipeline.commands import arguments as shared
 from sweep_clustering.pipeline.commands.arguments import declared, flag, path_option, repeatable
@@ -63,14 +63,8 @@ TABLE = (
 GROUPS = {
     "Table": ["scale", *TABLE, "drop"],
     "Annotations": ["annotator_accuracy", "label_accuracy", "held_out"],
-    "Model": [
-        *("covariance", "components", "subspace", "feature_weight", "proportions", "min_cluster_size"),
-        *("variance_prior", "covariance_prior"),
-    ],
-    "Search": [
-        *("jobs", "restarts", "seed", "method", "population", "offspring", "generations", "patience"),
-        *("crossover", "mutation", "relocation"),
-    ],
+    "Model": ["covariance", *ObjectiveSettings.__dataclass_fields__],
+    "Search": ["jobs", "restarts", "seed", "method", *SearchSettings.__dataclass_fields__],
     "Output": [],
 }
 # Options of a table that both commands have.
@@ -166,32 +160,24 @@ def fit_command(
     likelihood do not take. The annotator of link files is called links, and that of answers without a name
     is called asked. Centroids and variances are those of the scaled features.
     """
+    from sweep_clustering.pipeline.fit import inputs as room
     from sweep_clustering.pipeline.fit.counts import TRIED, option_problems, read_counts
-    from sweep_clustering.pipeline.fit.inputs import (
-        SHOWN,
-        FitOptions,
-        judge,
-        labels_csv,
-        place_problems,
-        read_inputs,
-    )
     from sweep_clustering.sweeps.data.table import expanded
 
     check_numpy()
     counts, problems = (TRIED, []) if clusters is None else read_counts(clusters)
     problems += option_problems(() if problems else counts, figure=figure, out=out, overwrite=force)
-    problems += place_problems("--out", out, force)
-    options = FitOptions(
+    problems += room.place_problems("--out", out, force)
+    options = room.FitOptions(
         n_clusters=counts[-1], has_open_count=clusters is None, chosen=shared.settings_in(choices), **choices
     )
     with reported():
-        inputs = read_inputs(options, problems)
+        inputs = room.read_inputs(options, problems)
     _show_notes(*inputs.table.notes, *options.without_effect())
     inputs = replace(inputs, table=inputs.table._replace(X=inputs.X))  # frees the features before scaling
 
     # numba takes seconds to load, and bad input should be reported at once
     from sweep_clustering.pipeline.fit.confidence import below_chance, estimate, estimates_json, judge_unsure
-    from sweep_clustering.pipeline.fit.inputs import Naming
     from sweep_clustering.pipeline.fit.running import fit_table, progress
     from sweep_clustering.pipeline.fit.solve import to_json, unannotated
     from sweep_clustering.pipeline.fit.summary import FitSummary, paragraph
@@ -222,12 +208,12 @@ def fit_command(
             predict_annotations=options.held_out,
             names=inputs.table.feature_names,
         )
-    most = None if as_json else SHOWN
-    judgement = judge(inputs.rows.answered, result.best.labels, inputs.samples, most)
+    most = None if as_json else room.SHOWN
+    judgement = room.judge(inputs.rows.answered, result.best.labels, inputs.samples, most)
     unsure, unsure_lines = judge_unsure(inputs.rows.skipped, inputs.samples)
     naming = None
     if inputs.row_labels is not None:
-        naming = Naming.of(inputs.row_labels, result.best.labels, n_clusters)
+        naming = room.Naming.of(inputs.row_labels, result.best.labels, n_clusters)
     of_pairs = [layer for layer in inputs.layers if not layer.is_of_labels]
     names, estimates = inputs.rows.annotators, estimate(of_pairs, result.best)
     warned, noted = below_chance(estimates, names, result.best)
@@ -237,7 +223,7 @@ def fit_command(
     baselines = unannotated(inputs.X, labels_true, n_clusters, options.seed)
     with reported():
         if out is not None:
-            put_file(out, labels_csv(inputs.samples, result, naming))
+            put_file(out, room.labels_csv(inputs.samples, result, naming))
         if choice and figure is not None:
             # matplotlib takes a second to load
             from sweep_clustering.pipeline.report.figures import draw_choice, picture

@@ -235,12 +235,9 @@ def compare(
 
     with reported():
         problems = [not_one_of("--score", score, LABELS) for score in scores if score not in LABELS]
-        cubes = []
-        for path in (cube_a, cube_b):
-            with collecting(problems):
-                cubes.append(arguments.find_place(path, results))
+        with collecting(problems):
+            first, second = collected(partial(arguments.find_place, results=results), (cube_a, cube_b))
         raise_all(problems)
-        first, second = cubes
         folder = out or arguments.beside(second, ".compare").with_name(
             f"{Path(second).stem}-against-{Path(first).stem}.compare"
         )

@@ -222,18 +222,12 @@ def status(cubes_or_spec: tuple[Path, ...], results: Path, as_json: bool) -> Non
     """
     # numpy starts the threads of its linear algebra when it is loaded: a tenth of the time of this command
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from sweep_clustering.pipeline.monitor.status import read_status
+    from sweep_clustering.pipeline.monitor.status import read_parts_status, read_status
 
     with output.reported():
-        cubes = arguments.find_runs(cubes_or_spec, results)
-        if len(cubes) > 1:
-            from sweep_clustering.pipeline.monitor.status import read_parts_status
-
-            state = read_parts_status(cubes)
-            output.tell(state, as_json, *state.outlook)
-            return
-        run_status = read_status(cubes[0])
-    output.tell(run_status, as_json, *run_status.outlook[1])
+        cubes = arguments.find_places(cubes_or_spec, results, arguments.find_run)
+        state = read_parts_status(cubes) if len(cubes) > 1 else read_status(cubes[0])
+    output.tell(state, as_json, *state.outlook[1])
 
 
 @click.command()

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from sweep_clustering.pipeline.common import at_hand, cells_left_out, duration, plural
 from sweep_clustering.storage.cube.blocks import BlockStore, failed_cells
-from sweep_clustering.storage.cube.manifest import Manifest, read_manifest
+from sweep_clustering.storage.cube.manifest import Manifest, read_manifest, read_parts
 from sweep_clustering.storage.cube.schema import ANSWERED, DONE, FAILED, NO_SOLUTION, PENDING, STATUS_WORDS
 from sweep_clustering.storage.files import storage_errors
 from sweep_clustering.storage.runfolder import folder
@@ -334,16 +334,15 @@ def read_status(cube: Path) -> Status:
     if not cube.is_dir() and folder.RunFolder(cube).path.is_dir():
         return counted_status(cube, None, (), (0, 0))
     manifest = read_manifest(cube)
-    datasets, blocks, done = [], 0, 0
+    datasets, is_done = [], list[bool]()
     for plan in manifest.plans.values():
         counts = np.zeros(len(STATES), np.int64)
         for block in plan.blocks():
             states = manifest.chunks.read(block, "status")
-            blocks += 1
-            done += bool((states != PENDING).all())
+            is_done.append(bool((states != PENDING).all()))
             counts += count_states(states)
         datasets.append(DatasetStatus(plan.name, plan.n_cells, *counts.tolist()))
-    return counted_status(cube, manifest, tuple(datasets), (blocks, done))
+    return counted_status(cube, manifest, tuple(datasets), (len(is_done), sum(is_done)))
 
 
 def counted_status(
@@ -388,12 +387,10 @@ class PartsStatus:
         return _sum("total", self.datasets)
 
     @property
-    def outlook(self) -> tuple[object, ...]:
-        """The command that comes next, if any."""
-        waiting = next((part for part in self.parts if part.total.left or not part.datasets), None)
-        if waiting is not None:
-            return waiting.outlook[1]
-        return ("report", *(part.cube for part in self.parts))
+    def outlook(self) -> tuple[str, tuple[object, ...]]:
+        """Words for the first part that is not complete, or for all, and the command that comes next."""
+        waiting = (part.outlook for part in self.parts if part.total.left or not part.datasets)
+        return next(waiting, ("complete", ("report", *(part.cube for part in self.parts))))
 
     def lines(self) -> list[str]:
         """Return a table of all data sets, then a line for each part."""
@@ -423,9 +420,6 @@ def read_parts_status(cubes: Sequence[Path]) -> PartsStatus:
     An `InputError` says that they are not parts of one sweep, or that there is neither a cube nor a trace of
     a run.
     """
-    # imported here, because most sweeps have no parts
-    from sweep_clustering.storage.cube.manifest import read_parts
-
     there = [cube for cube in cubes if cube.is_dir() or not folder.RunFolder(cube).path.is_dir()]
     missing = software = ""
     if there:
@@ -669,15 +663,13 @@ def explain(cube: Path, name: str, spec: Path | None = None) -> Explanation:
             log=shlex.join(["sweep", "logs", str(cube), *job]) if failures else "",
             questions=f"its annotations are answers of {AskedPath.of(cell)}" if asks(cell.design) else "",
         )
-    arrays = store.read(block)
+    arrays, covariance = store.read(block), None
     restarts, seconds = int(arrays["restarts_done"][position]), float(arrays["seconds"][position])
-    explanation = replace(explanation, restarts=restarts, seconds=seconds)
-    if not chooses(cell.model):
-        return explanation
-    code = int(arrays["covariance_shape"][position])
-    # the code of a shape that no solver writes is shown as it is
-    shapes = {value: shape for shape, value in CODES.items()}
-    return replace(explanation, covariance=shapes.get(code, str(code)))
+    if chooses(cell.model):
+        code = int(arrays["covariance_shape"][position])
+        # the code of a shape that no solver writes is shown as it is
+        covariance = {value: shape for shape, value in CODES.items()}.get(code, str(code))
+    return replace(explanation, restarts=restarts, seconds=seconds, covariance=covariance)
 
 
 def failed_causes(cube: Path) -> dict[str, str]:
