@@ -199,7 +199,7 @@ def main(cube: Path, published: Path, write: bool, commit: str) -> None:
     show(texts, write=write, commit=commit)
     if not write:
         return
-    raw = raw_text(raw_table(tree, manifest.plans), manifest.spec, manifest.plans, manifest.made_with)
+    raw = raw_text(raw_table(tree, manifest.plans), manifest)
     (DOCS / "side-by-side").mkdir(exist_ok=True)
     (DOCS / "side-by-side" / "scores.csv").write_text(raw, encoding="utf-8")
     save_picture(beside)

@@ -26,18 +26,7 @@ from sweep_clustering.pipeline.check import VerificationRecord, published_hash, 
 from sweep_clustering.pipeline.common import Progress, plural, silent
 from sweep_clustering.pipeline.publish.description import Origin, data_origins
 from sweep_clustering.pipeline.report import elements, winners, write
-from sweep_clustering.pipeline.report.elements import (
-    WORDS,
-    Chapter,
-    Content,
-    Part,
-    Section,
-    Table,
-    Value,
-    enumeration,
-    number,
-    words,
-)
+from sweep_clustering.pipeline.report.elements import WORDS, Content, Section, Table, Value, number, words
 from sweep_clustering.pipeline.report.figures import house_style
 from sweep_clustering.pipeline.scoring import tables
 from sweep_clustering.pipeline.scoring.ranking import RANKED, facts, lacking, rank
@@ -174,7 +163,8 @@ def _check_out(out: Path) -> None:
         listed = {*listing["files"], MANIFEST} if listing["format"] == FORMAT else listed
     if foreign := sorted(there - listed):
         expected = f"a board ({MANIFEST} lists its files), an empty folder, or nothing"
-        raise refused(out, f"files of something else: {enumeration(foreign)}", expected, "name another --out")
+        fault = f"files of something else: {elements.enumeration(foreign)}"
+        raise refused(out, fault, expected, "name another --out")
 
 
 def read_manifests(places: Iterable[Path]) -> dict[str, Manifest]:
@@ -334,7 +324,7 @@ class Board:
         texts, names = WORDS["board"], [source.name for source in self.sources]
         lines, datasets = plural(len(self.lines), "line"), plural(len(self.pages), "data set")
         answers = f"{self.cells['status'].isin(ANSWERED_WORDS).sum():,} of {plural(len(self.cells), 'cell')}"
-        yield f"{lines} on {datasets}, from {enumeration(names)}: {answers} have an answer."
+        yield f"{lines} on {datasets}, from {elements.enumeration(names)}: {answers} have an answer."
         if len(names) > 1:
             yield texts["ranked"].format(first=names[0])
         if unranked := [f"{name} lacks {plural(n, 'result')}" for name, n in self.lacks.items() if n]:
@@ -360,7 +350,6 @@ class Board:
         columns = [*PLACE, "model", "status", "restarts_done", "seconds", "cpu_seconds", *RANKED]
         files = {
             **winners.winner_files(self.content),
-            **winners.kind_files(self.content),
             "times": tables.time_table(self.cells),
             "cells": self.cells[columns],
         }
@@ -404,7 +393,7 @@ class Board:
         note = WORDS["board"]["lines"].format(first=self.sources[0].name)
         return elements.table("Lines", self.lines, columns, note=note, n_lead=1, file="lines.csv")
 
-    def _verified(self) -> Iterator[Part]:
+    def _verified(self) -> Iterator[elements.Part]:
         yield WORDS["board"]["verified"]
         rows = [(source.name, record) for source in self.sources for record in source.records]
         columns: list[elements.Column] = [
@@ -418,7 +407,7 @@ class Board:
         if rows:
             yield elements.table("Verifications", rows, columns, n_lead=1, file="verified.csv")
         if missing := [source.name for source in self.sources if not source.records]:
-            yield f"No verification of {enumeration(missing)} is here."
+            yield f"No verification of {elements.enumeration(missing)} is here."
 
     def _bundles(self) -> Table:
         columns: list[elements.Column] = [
@@ -441,11 +430,12 @@ class Board:
             columns.append((name, values.get, ""))
         return elements.table("Software and processors", keys, columns, n_lead=1, file="software.csv")
 
-    def page(self, dataset: str) -> list[Chapter]:
+    def page(self, dataset: str) -> list[elements.Chapter]:
         """Return what the page of a data set shows: its scores at each p and m, and where it comes from."""
         means = tuple(self._means(dataset, ranking.score) for ranking in self.content.rankings)
         origin = self._origin(dataset)
-        return [Chapter("scores", "Scores", (), means), Chapter("data", "Origin", (), (origin,))]
+        scores = elements.Chapter("scores", "Scores", (), means)
+        return [scores, elements.Chapter("data", "Origin", (), (origin,))]
 
     def _means(self, dataset: str, score: str) -> Table:
         """Return the mean of each line at each p and m, the best first; the highest of a column is marked."""

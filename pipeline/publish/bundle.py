@@ -19,15 +19,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from sweep_clustering.pipeline.common import Progress, silent
-from sweep_clustering.pipeline.publish.description import (
-    MEMBERS,
-    Listing,
-    bibliography,
-    croissant,
-    data_origins,
-    readme,
-    ro_crate,
-)
+from sweep_clustering.pipeline.publish import description
 from sweep_clustering.pipeline.report.write import EXTRA, write_report, write_rows
 from sweep_clustering.pipeline.scoring.raw import BESIDE, SCORES, raw_table, raw_text
 from sweep_clustering.storage.archive import CUBE_SUFFIX, ZIP_SUFFIX, Archive, parts_of, write_zip
@@ -57,7 +49,7 @@ class Contents(Record):
     format_version: int
     sweep: Name
     software: Annotated[str, Text(max_length=200)]
-    files: dict[str, Listing] = Field(min_length=1)
+    files: dict[str, description.Listing] = Field(min_length=1)
 
 
 def check_bundle(path: Path) -> None:
@@ -135,7 +127,7 @@ def write_bundle(cube: Place, out: Path, *, overwrite: bool = False, progress: P
 def _members(manifest: Manifest, folder: Path, progress: Progress) -> dict[str, bytes | Path]:
     """Return all members of the bundle of a cube; files are made in a folder."""
     name = manifest.spec.name
-    is_public = {name: bool(origin.licence) for name, origin in data_origins(manifest).items()}
+    is_public = {name: bool(origin.licence) for name, origin in description.data_origins(manifest).items()}
     unknown = [
         name for name, plan in manifest.plans.items() if plan.left_out or not is_public.get(name, True)
     ]
@@ -148,15 +140,15 @@ def _members(manifest: Manifest, folder: Path, progress: Progress) -> dict[str, 
         whole.rename(published)
         whole = published
     scores = raw_table(open_cube(whole), plain.plans, [manifest.path])
-    text = raw_text(scores, plain.spec, plain.plans, plain.made_with)
+    text = raw_text(scores, plain)
     whole.with_suffix(BESIDE).write_text(text, encoding="utf-8")  # for the report
     write_rows(folder / "scores.parquet", [scores])
     parts = Parts((read_manifest(whole),), replace(public, path=published.relative_to(folder)))
     report = write_report(parts, folder / "report", progress=progress)
     version = package_version()
     members: dict[str, bytes | Path] = {
-        "README.md": readme(public, scores, version).encode(),
-        "CITATION.bib": bibliography(public).encode(),
+        "README.md": description.readme(public, scores, version).encode(),
+        "CITATION.bib": description.bibliography(public).encode(),
         "provenance.json": _json(provenance(public)),
         "report.html": report.page,
         SCORES: text.encode(),
@@ -165,27 +157,27 @@ def _members(manifest: Manifest, folder: Path, progress: Progress) -> dict[str, 
         published.name: published,
     }
     listings = {member: _listing(parts_of(content)) for member, content in members.items()}
-    descriptions = {"croissant.json": croissant(public, listings, scores)}
-    descriptions["ro-crate-metadata.json"] = ro_crate(public, listings)
+    descriptions = {"croissant.json": description.croissant(public, listings, scores)}
+    descriptions["ro-crate-metadata.json"] = description.ro_crate(public, listings)
     members |= {member: _json(description) for member, description in descriptions.items()}
     listings |= {member: _listing(parts_of(members[member])) for member in descriptions}
     contents = Contents(
         format=FORMAT, format_version=FORMAT_VERSION, sweep=name, software=version, files=listings
     )
     members[MANIFEST] = _json(contents.model_dump(mode="json"))
-    return {name: members.pop(name) for name in MEMBERS if name in members} | members
+    return {name: members.pop(name) for name in description.MEMBERS if name in members} | members
 
 
 def _json(value: object) -> bytes:
     return (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode()
 
 
-def _listing(parts: Iterable[bytes]) -> Listing:
+def _listing(parts: Iterable[bytes]) -> description.Listing:
     size, digest = 0, hashlib.sha256()
     for part in parts:
         size += len(part)
         digest.update(part)
-    return Listing(size=size, sha256=digest.hexdigest())
+    return description.Listing(size=size, sha256=digest.hexdigest())
 
 
 def provenance(cube: Manifest) -> dict[str, Any]:

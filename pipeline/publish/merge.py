@@ -120,7 +120,7 @@ def merge(
         replace(root, machines=state.machines).commit(PLAIN)
         if left_out:
             cells = raw_table(open_cube(whole), state.plans, places)
-            text = raw_text(cells, state.spec, state.plans, state.made_with)
+            text = raw_text(cells, state)
             write_new(target.with_suffix(BESIDE), text.encode())
         os.rename(whole, target)
         sync_directory(target.parent)
@@ -212,7 +212,8 @@ def _inputs(
 def _copy(cubes: Sequence[Manifest], state: Manifest, target: Path, progress: Progress) -> Merged:
     """Write all blocks; an InputError names the cells of which two cubes have different values."""
     store, problems, n_all, n_cells, n_common = BlockStore(target), list[Problem](), 0, 0, 0
-    sources = [(cube, _reader(cube)) for cube in cubes]
+    stores = (BlockStore(Path(cube.path), read_only=True) for cube in cubes)
+    sources = [(cube, lru_cache(MOST_KEPT)(source.read)) for cube, source in zip(cubes, stores, strict=True)]
     blocks = [block for plan in state.plans.values() for block in plan.blocks()]
     for block in progress(blocks, "blocks"):
         values = store.read(block)  # fill values
@@ -233,10 +234,6 @@ def _copy(cubes: Sequence[Manifest], state: Manifest, target: Path, progress: Pr
         n_cells += int(np.isin(values["status"], ANSWERED).sum())
     raise_all(problems)
     return Merged(target, len(cubes), n_all, n_cells, n_common)
-
-
-def _reader(cube: Manifest) -> Callable[[Block], Arrays]:
-    return lru_cache(MOST_KEPT)(BlockStore(Path(cube.path), read_only=True).read)
 
 
 def _laid_out(

@@ -377,7 +377,7 @@ def _panel(axes: Axes, cell: CellFigure, key: str, pair: tuple[int, int], *, is_
         if not is_image:
             middle = ends[:, :2]
             tips = [f"{cell.sample(i)} and {cell.sample(j)}: contradicted {name}" for i, j in middle]
-            figures.hover_unseen(axes, x[middle].mean(axis=1), y[middle].mean(axis=1), tips)
+            figures.points(axes, x[middle].mean(axis=1), y[middle].mean(axis=1), tips)
     for label in np.unique(labels):
         (points,) = axes.plot(
             x[labels == label], y[labels == label], **_look(int(label)), rasterized=is_image

@@ -25,7 +25,7 @@ from sweep_clustering.pipeline.report.write import records, write_figures, write
 from sweep_clustering.pipeline.scoring.pairs import PLACE, difference_table, pair, total_table
 from sweep_clustering.pipeline.scoring.raw import scored_cells
 from sweep_clustering.pipeline.scoring.scores import LABELS
-from sweep_clustering.pipeline.scoring.tables import titled, with_variants, written_counts
+from sweep_clustering.pipeline.scoring.tables import titled, with_variants, written_counts, written_m
 from sweep_clustering.storage.cube.growth import open_cube
 from sweep_clustering.storage.cube.manifest import Manifest, read_manifest
 from sweep_clustering.storage.files import Place, storage_errors
@@ -249,10 +249,7 @@ def draw_differences(rows: pd.DataFrame, label: str, written: Written) -> Figure
         without any pair.
     """
     rows = rows[rows["n_cells"] > 0]
-    texts = [
-        "0" if pd.isna(m) else elements.count_text(written, name, int(m))
-        for name, m in zip(rows["dataset"], rows["m"], strict=True)
-    ]
+    texts = written_m(rows, written, missing="0")
     # rows of one panel are of one design and search
     names = [titled(row["dataset"], row) for row in with_variants(rows).to_dict("records")]
     rows = rows.assign(dataset=names, text=texts)

@@ -137,7 +137,7 @@ def _by_model(
             else:
                 line.set(**look.markers, markersize=4 if len(places) == len(x) else 0)
             if has_steps or len(places) < len(x):
-                figures.hover_unseen(axes, x[places], y[places], tips)
+                figures.points(axes, x[places], y[places], tips)
             else:
                 figures.hover(line, tips)
         finish(axes)
@@ -226,7 +226,8 @@ def state(content: Content) -> list[str]:
     names = ("done", "failed", STATUS_WORDS[NO_SOLUTION])
     done, failed, without = cells["status"].value_counts().reindex(names, fill_value=0)
     left = len(cells) - done - failed - without
-    total = plural(len(cells) + cells_left_out(manifest.spec, manifest.skipped), "cell")
+    n_left_out = cells_left_out(manifest.spec, manifest.skipped)
+    total = plural(len(cells) + n_left_out, "cell")
     text = [f"{done:,} of {total} {are(done)} done, {failed:,} failed, {left:,} {are(left)} left."]
     if without:
         text.append(f"{plural(without, 'cell')} {'has' if without == 1 else 'have'} no solution.")
@@ -237,20 +238,12 @@ def state(content: Content) -> list[str]:
     elif failed:
         text.append("Every number below is over the cells that are done.")
     paragraphs = [" ".join(text)]
-    if (missing := missing_data(manifest)) is not None:
-        paragraphs.append(f"{missing}.")
+    if manifest.skipped:
+        left_out = f"{plural(n_left_out, 'cell')} of the sweep left out (sweep datasets list says why)"
+        paragraphs.append(f"Not at hand: {', '.join(manifest.skipped)}; {left_out}.")
     if manifest.software:
         paragraphs.append(f"This sweep has {manifest.software}; {PROMISE}.")
     return paragraphs
-
-
-def missing_data(manifest: Manifest) -> str | None:
-    """Name the data sets that the last run could not read, if any, and what that leaves out."""
-    if not manifest.skipped:
-        return None
-    cells = plural(cells_left_out(manifest.spec, manifest.skipped), "cell")
-    left_out = f"{cells} of the sweep left out (sweep datasets list says why)"
-    return f"Not at hand: {', '.join(manifest.skipped)}; {left_out}"
 
 
 def single_variants(manifest: Manifest, chosen: Mapping[str, str]) -> tuple[str, ...]:

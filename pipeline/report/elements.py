@@ -223,17 +223,21 @@ def table(title: str, rows: pd.DataFrame | Iterable[Any], columns: Iterable[Colu
     **more
         Other fields of `Table`.
     """
-    heads, sources, forms = zip(*columns, strict=True)
-    body = []
-    for row in rows.itertuples() if isinstance(rows, pd.DataFrame) else rows:
-        values = [getattr(row, source) if isinstance(source, str) else source(row) for source in sources]
-        body.append(
-            tuple(
-                value if isinstance(value, Value) else number(value, form) if form else words(value)
-                for value, form in zip(values, forms, strict=True)
-            )
-        )
-    return Table(title, heads, tuple(body), **more)
+    columns = list(columns)
+    body = (
+        tuple(_entry(row, column) for column in columns)
+        for row in (rows.itertuples() if isinstance(rows, pd.DataFrame) else rows)
+    )
+    return Table(title, tuple(head for head, *_ in columns), tuple(body), **more)
+
+
+def _entry(row: object, column: Column) -> Value:
+    """Return the entry of a row in a column."""
+    _, source, form = column
+    value = getattr(row, source) if isinstance(source, str) else source(row)
+    if isinstance(value, Value):
+        return value
+    return number(value, form) if form else words(value)
 
 
 def declared_table(key: str, rows: pd.DataFrame | Iterable[Any], more: str = "") -> Table:
@@ -241,7 +245,7 @@ def declared_table(key: str, rows: pd.DataFrame | Iterable[Any], more: str = "")
     declaration = DECLARED["tables"][key]
     note = " ".join([*declaration["note"].split(), *more.split()])
     columns = [(head, source, form) for head, (source, form) in declaration["columns"].items()]
-    options = {name: declaration[name] for name in ("whole", "folded") if name in declaration}
+    options = {name: declaration[name] for name in ("whole", "folded", "n_lead") if name in declaration}
     return table(declaration["title"], rows, columns, note=note, **options)
 
 
@@ -560,11 +564,6 @@ class Content:
     def choices(self) -> pd.DataFrame:
         """Return the shapes of covariances that models chose; empty without a model that chooses."""
         return tables.choice_table(self.cells)
-
-    @cached_property
-    def structures(self) -> pd.DataFrame:
-        """Return what classes of any shape are made of; empty without such a model."""
-        return tables.structure_table(self.cells)
 
     @property
     def chooses(self) -> bool:

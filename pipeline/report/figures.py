@@ -25,21 +25,13 @@ import matplotlib
 import matplotlib.style
 import numpy as np
 import pandas as pd
+from matplotlib import ticker
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import fontManager, get_font
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
-from matplotlib.ticker import (
-    FixedFormatter,
-    FixedLocator,
-    FuncFormatter,
-    LogLocator,
-    MaxNLocator,
-    NullFormatter,
-)
-from numpy.typing import NDArray
 
 from sweep_clustering.pipeline.fit.counts import BIC, HELD_OUT, ClusterChoice, gains
 from sweep_clustering.pipeline.looks import BLUE, GREY, PAPER, VARIABLES, VERMILLION, Mark, mark
@@ -378,7 +370,7 @@ def finish(figure: Figure) -> None:
     """Lay a figure out once, with round ticks, labels that fit their panels, and no curve under another."""
     for axes in figure.axes:
         for axis in (axes.xaxis, axes.yaxis):
-            if isinstance(locator := axis.get_major_locator(), MaxNLocator):
+            if isinstance(locator := axis.get_major_locator(), ticker.MaxNLocator):
                 locator.set_params(steps=[1, 2, 5, 10])
     if (engine := figure.get_layout_engine()) is not None:
         engine.execute(figure)
@@ -429,18 +421,22 @@ def tick_counts(axes: Axes, counts: Sequence[float], names: Mapping[Any, str] | 
     """
     few = list(counts) if len(counts) <= MOST_TICKS or names else []
     few = few[:: -(-len(few) // MOST_TICKS) or 1]
-    axes.xaxis.set_major_locator(FixedLocator(few) if few else MaxNLocator(nbins=5, integer=True))
+    axes.xaxis.set_major_locator(
+        ticker.FixedLocator(few) if few else ticker.MaxNLocator(nbins=5, integer=True)
+    )
     if few and names:
-        axes.xaxis.set_major_formatter(FixedFormatter([names.get(count, f"{count:g}") for count in few]))
-    axes.yaxis.set_major_locator(MaxNLocator(nbins=5))
+        axes.xaxis.set_major_formatter(
+            ticker.FixedFormatter([names.get(count, f"{count:g}") for count in few])
+        )
+    axes.yaxis.set_major_locator(ticker.MaxNLocator(nbins=5))
 
 
 def log_axis(axes: Axes, subs: Sequence[float], numticks: int | None = None) -> None:
     """Make the x axis logarithmic, with plain numbers at its ticks."""
     axes.set_xscale("log")
-    axes.xaxis.set_major_locator(LogLocator(subs=subs, numticks=numticks))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.xaxis.set_major_locator(ticker.LogLocator(subs=subs, numticks=numticks))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.xaxis.set_minor_formatter(ticker.NullFormatter())
 
 
 def hover(line: Line2D, texts: Sequence[str]) -> None:
@@ -448,10 +444,14 @@ def hover(line: Line2D, texts: Sequence[str]) -> None:
     line.set_gid(TIP + base64.urlsafe_b64encode(json.dumps(list(texts)).encode()).decode())
 
 
-def hover_unseen(axes: Axes, x: NDArray[Any], y: NDArray[Any], texts: Sequence[str]) -> None:
-    """Attach words to places of a line without markers, through points that only the pointer finds."""
-    (points,) = axes.plot(x, y, linestyle="", marker="o", markersize=8, alpha=0)
-    hover(points, texts)
+def points(
+    axes: Axes, x: Any, y: Any, texts: Sequence[str], look: Mark | None = None, size: float = 8, **more: Any
+) -> None:
+    """Draw points with words on them; without a look, only the pointer finds them."""
+    unseen = {"marker": "o", "alpha": 0}
+    properties = unseen if look is None else look.markers | {"color": look.color}
+    (markers,) = axes.plot(x, y, linestyle="", markersize=size, **properties, **more)
+    hover(markers, texts)
 
 
 def curves(axes: Axes, rows: pd.DataFrame, along: str, tip: Callable[[Any], str], band: float) -> None:
@@ -609,7 +609,7 @@ def draw_choice(choice: ClusterChoice) -> Figure:
             last.set(ylabel="criterion, nats", title="BIC and ICL: more is better")
         for axes in grid:
             axes.set_xlabel("number of clusters K")
-            axes.xaxis.set_major_locator(MaxNLocator(nbins=9, integer=True))
+            axes.xaxis.set_major_locator(ticker.MaxNLocator(nbins=9, integer=True))
             axes.grid(axis="y")
         label = f"taken: K = {counts[chosen]}"
         (ring,) = first.plot(counts[chosen], choice.values[chosen], color=VERMILLION, label=label)

@@ -28,9 +28,9 @@ from sweep_clustering.pipeline import looks
 from sweep_clustering.pipeline.common import plural
 from sweep_clustering.pipeline.report import elements, figures, winners
 from sweep_clustering.pipeline.report.elements import WORDS, Content, Part, Table, Value, number, words
+from sweep_clustering.pipeline.scoring import tables
 from sweep_clustering.pipeline.scoring.ranking import MOST_PUBLISHED, RANKED
 from sweep_clustering.pipeline.scoring.scores import LABELS, QUALITIES, SCORES
-from sweep_clustering.pipeline.scoring.tables import choice_table, over_datasets, pooled_means, summary_table
 from sweep_clustering.sweeps.data.lines import read_lines, read_typed, split_cells
 from sweep_clustering.sweeps.file.spec import base_name
 from sweep_clustering.sweeps.plan import DatasetPlan
@@ -128,15 +128,11 @@ def _wide(
         yield Table(f"{title}{beside}", columns, rows, groups, n_lead=len(heads), **more)
 
 
-def _real_rows(content: Content) -> pd.DataFrame:
-    real = [name for name, plan in content.manifest.plans.items() if plan.mixtures is None]
-    return content.summary[content.summary["dataset"].isin(real)]
-
-
 def _pooled(content: Content, score: str) -> Iterator[Table]:
     """Yield rows p and m and columns models, over the real data sets; nothing if no mean is over several."""
-    rows = _real_rows(content)
-    means = pooled_means(rows, content.written, score)
+    real = [name for name, plan in content.manifest.plans.items() if plan.mixtures is None]
+    rows = content.summary[content.summary["dataset"].isin(real)]
+    means = tables.pooled_means(rows, content.written, score)
     if not (means["n_datasets"] > 1).any():
         return
     entries = {
@@ -298,10 +294,9 @@ def draw_curves(
     if len(panels) < supervised["dataset"].nunique():
         whole, texts = _over_all(rows, written)
         panels, written = elements.by_dataset(whole, whole["dataset"]) | panels, {**written, **texts}
-    crosses = pd.DataFrame() if published is None else published[published["score"] == score]
-    if len(crosses):
-        # published baselines are those of a line
-        crosses = crosses[~crosses["model"].isin(BASELINES)]
+    crosses = pd.DataFrame()
+    if published is not None:  # published baselines are those of a line
+        crosses = published[(published["score"] == score) & ~published["model"].isin(BASELINES)]
 
     def panel(axes: Axes, name: str, p: float) -> None:
         panel_rows = panels[name]
@@ -338,11 +333,9 @@ def _over_all(
     rows: pd.DataFrame, written: elements.Written
 ) -> tuple[pd.DataFrame, dict[tuple[str, Any], str]]:
     """Return means over data sets along m / N, where equal texts are one m, and the texts of these m."""
-    places = zip(rows["dataset"], rows["m"], strict=True)
-    texts = ["" if pd.isna(m) else elements.count_text(written, name, m) for name, m in places]
-    rows = rows.assign(text=texts)
+    rows = rows.assign(text=tables.written_m(rows, written))
     ratios = rows.groupby("text")["m_over_n"].mean().astype(float).round(3)
-    whole = over_datasets(rows, ["p", "text", "model"]).reset_index()
+    whole = tables.over_datasets(rows, ["p", "text", "model"]).reset_index()
     name = f"mean of {plural(rows['dataset'].nunique(), 'data set')}"
     whole = whole.assign(dataset=name, m=whole["text"].map(ratios), score=rows["score"].iloc[0])
     return whole, {(name, ratio): str(text) for text, ratio in ratios.items() if text}
@@ -351,17 +344,12 @@ def _over_all(
 def index(content: Content) -> Iterator[Part]:
     """Yield the share of cells with each centroid index, by data set and model, and with the index 0."""
     cells = content.cells[content.cells[INDEX].notna()]
-    rows = []
-    for names, group in cells.groupby(["dataset", "model"], sort=False):
-        shares = group[INDEX].clip(upper=MOST_INDEX).value_counts(normalize=True)
-        numbers = (number(100 * shares.get(index, 0.0), ".0f") for index in range(MOST_INDEX + 1))
-        rows.append((*map(words, names), number(len(group)), *numbers))
-    if rows:
-        indices = (*(f"{index}, %" for index in range(MOST_INDEX)), f"{MOST_INDEX} or more, %")
-        heads = ("data set", "model", "cells", *indices)
-        note = "Share of cells by centroid index, over all p, m and draws."
-        more: dict[str, Any] = {"note": note, "n_lead": 2, "folded": True, "whole": "cells.csv"}
-        yield Table("Centroid index", heads, tuple(rows), **more)
+    if len(cells):
+        indices = cells[INDEX].clip(upper=MOST_INDEX)
+        is_index = pd.DataFrame({f"index_{index}": indices == index for index in range(MOST_INDEX + 1)})
+        groups = is_index.groupby([cells["dataset"], cells["model"]], sort=False)
+        table = (100 * groups.mean()).assign(cells=groups.size()).reset_index()
+        yield elements.declared_table("index", table)
     shares = share_table(content.cells)
     lowest = shares[shares["score"] == INDEX].groupby("dataset", sort=False)["mean"].min()
     perfect = list(lowest.index[lowest == 1])
@@ -381,7 +369,7 @@ def share_table(cells: pd.DataFrame) -> pd.DataFrame:
     """
     is_zero = (cells[INDEX] == 0).astype(float).where(cells[INDEX].notna())
     others = [score for score in SCORES if score != INDEX and score in cells]
-    return summary_table(cells.drop(columns=others).assign(**{INDEX: is_zero}))
+    return tables.summary_table(cells.drop(columns=others).assign(**{INDEX: is_zero}))
 
 
 def relative(content: Content) -> Iterator[Part]:
@@ -457,7 +445,8 @@ def choices(content: Content) -> Iterator[Part]:
     if not (content.chooses or content.holds_out):
         return
     chosen, predictions, texts = content.choices, content.predictions, WORDS["choices"]
-    if chosen.empty and predictions.empty and content.structures.empty:
+    structures = tables.structure_table(content.cells)
+    if chosen.empty and predictions.empty and structures.empty:
         yield "No cell that holds annotations out is done."
     else:
         if len(chosen):
@@ -466,12 +455,12 @@ def choices(content: Content) -> Iterator[Part]:
         if content.holds_out:
             yield elements.Reading(texts["compared"])
     if len(chosen):
-        whole = choice_table(content.cells, ("dataset", "model"))
+        whole = tables.choice_table(content.cells, ("dataset", "model"))
         yield elements.declared_table("chosen_whole", whole.assign(predicted=100 * whole["predicted"]))
         yield elements.declared_table("chosen", with_counts(chosen, content.written))
-    if len(content.structures):
+    if len(structures):
         yield texts["structures"]
-        table = with_counts(content.structures, content.written)
+        table = with_counts(structures, content.written)
         yield elements.declared_table("structures", table.assign(share=100 * table["share"]))
     if len(predictions):
         yield elements.declared_table("predicted", with_counts(predictions, content.written))

@@ -17,16 +17,8 @@ from matplotlib.figure import Figure
 from sweep_clustering.pipeline import looks
 from sweep_clustering.pipeline.common import plural
 from sweep_clustering.pipeline.report import elements, figures
-from sweep_clustering.pipeline.report.elements import NOTHING, WORDS, Table, Value, enumeration, with_error
-from sweep_clustering.pipeline.scoring.pairs import (
-    ALL,
-    BUDGETS,
-    COVERAGE,
-    DIFFERENCES,
-    OBJECTIVE,
-    TIE,
-    WORTHS,
-)
+from sweep_clustering.pipeline.report.elements import NOTHING, WORDS, Table, Value, number, with_error, words
+from sweep_clustering.pipeline.scoring import pairs as paired
 from sweep_clustering.pipeline.scoring.ranking import ERRORS, MEAN, RANKED, ROUNDING
 from sweep_clustering.pipeline.scoring.scores import LABELS
 from sweep_clustering.pipeline.scoring.tables import MIXTURES, REDRAWS, SEARCH
@@ -36,7 +28,7 @@ from sweep_clustering.sweeps.words import UNIFORM
 FORM = ".3f"
 
 # Coverage of an interval, in words.
-PER_CENT = f"{COVERAGE * 100:g} %"
+PER_CENT = f"{paired.COVERAGE * 100:g} %"
 
 # Width and height of a panel of designs in inches.
 PANEL = (2.6, 1.9)
@@ -163,15 +155,15 @@ def _places(rows: pd.DataFrame) -> Iterator[str]:
         best = tuple(points.loc[points["mean"] >= points["mean"].max() - ROUNDING, "design"])
         places.setdefault(best, {}).setdefault(p, []).append(m)
     if len(places) == 1:
-        yield f"{enumeration(next(iter(places)))} pairs are best at every m and p"
+        yield f"{elements.enumeration(next(iter(places)))} pairs are best at every m and p"
         return
     n_counts = rows.groupby("p")["m"].nunique()
     for best, by_p in sorted(places.items(), key=lambda item: -sum(map(len, item[1].values()))):
         texts = [
-            f"p = {p:g}" + ("" if len(counts) == n_counts[p] else f" with m = {enumeration(counts)}")
+            f"p = {p:g}" + ("" if len(counts) == n_counts[p] else f" with m = {elements.enumeration(counts)}")
             for p, counts in by_p.items()
         ]
-        yield f"{enumeration(best)} pairs are best at {', '.join(texts)}"
+        yield f"{elements.enumeration(best)} pairs are best at {', '.join(texts)}"
 
 
 def design_files(designs: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
@@ -179,7 +171,8 @@ def design_files(designs: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]
     if not designs:
         return {}
     whole = elements.by_score(designs)
-    return {"designs": whole[["score", *DIFFERENCES]], "budget": chosen_rows(whole)[["score", *BUDGETS]]}
+    worths = chosen_rows(whole)[["score", *paired.BUDGETS]]
+    return {"designs": whole[["score", *paired.DIFFERENCES]], "budget": worths}
 
 
 def designs(content: elements.Content) -> Iterator[elements.Part]:
@@ -221,19 +214,14 @@ def _design_tables(scores: pd.DataFrame, label: str) -> Iterator[Table]:
     sizes = dict(zip(scores["m"], scores["m_over_n"], strict=True))
     counts = sorted(sizes, key=lambda count: sizes[count])
     differences, budgets = [], []
-    for names, points in chosen_rows(scores).groupby(["title", "p", "model", "design"], sort=False):
-        title, p, model, design = names
-        place = (
-            elements.words(title),
-            elements.number(p, "g"),
-            elements.words(model),
-            elements.words(design),
-        )
+    rows = chosen_rows(scores)
+    for (title, p, model, design), points in rows.groupby(["title", "p", "model", "design"], sort=False):
+        place = words(title), number(p, "g"), words(model), words(design)
         # an m that a data set does not have has no entry
         by_count = {row.m: row for row in points.itertuples()}
-        rows = [by_count.get(count) for count in counts]
-        differences.append((*place, *(NOTHING if row is None else gain(row) for row in rows)))
-        pairs = [(NOTHING, NOTHING) if row is None else (worth(row), ratio(row)) for row in rows]
+        at_counts = [by_count.get(count) for count in counts]
+        differences.append((*place, *(NOTHING if row is None else gain(row) for row in at_counts)))
+        pairs = [(NOTHING, NOTHING) if row is None else (worth(row), ratio(row)) for row in at_counts]
         budgets.append((*place, *(value for pair in pairs for value in pair)))
     heads, texts = ("data set", "p", "model", "design"), WORDS["designs"]
     columns = tuple(f"m = {count}" for count in counts)
@@ -268,8 +256,8 @@ def draw_budgets(scores: pd.DataFrame, score: str) -> Figure | None:
     def panel(axes: Axes, rows: pd.DataFrame) -> None:
         for model, points in rows.groupby("model", sort=False):
             look, x = looks.mark(str(model)), points["m_over_n"]
-            worths = points[list(WORTHS)].clip(upper=ABOVE * points["most"], axis="index")
-            value, low, high = (worths[name] for name in WORTHS)
+            worths = points[list(paired.WORTHS)].clip(upper=ABOVE * points["most"], axis="index")
+            value, low, high = (worths[name] for name in paired.WORTHS)
             tips = [
                 f"{model}, m = {row.m}: worth {worth(row).text} uniform pairs, ratio {ratio(row).text}"
                 for row in points.itertuples()
@@ -332,17 +320,17 @@ def searches(content: elements.Content) -> Iterator[elements.Part]:
         yield _search_table(title, differences, costs)
     for _, differences, costs in parts:
         names = differences[[SEARCH, "reference"]].iloc[0].to_dict() | {"score": LABELS[RANKED[0]].short}
-        text = texts["lines"].format(same=TIE, units=elements.units(differences["unit"]), **names)
+        text = texts["lines"].format(same=paired.TIE, units=elements.units(differences["unit"]), **names)
         yield f"search-{names[SEARCH]}", draw_search(differences, costs), text
 
 
 def search_findings(differences: pd.DataFrame, costs: pd.DataFrame) -> Iterator[str]:
     """Yield a sentence for each model of one search, over all data sets: objectives, scores, time."""
-    whole = differences[differences["dataset"] == ALL]
-    for cost in costs[costs["dataset"] == ALL].itertuples():
+    whole = differences[differences["dataset"] == paired.ALL]
+    for cost in costs[costs["dataset"] == paired.ALL].itertuples():
         parts = []
         for row in whole[whole["model"] == cost.model].itertuples():
-            if row.score != OBJECTIVE:
+            if row.score != paired.OBJECTIVE:
                 parts.append(f"{LABELS[row.score].short} {_difference(row).text}")
                 continue
             text = f"higher in {row.wins_b:.0%}, the same in {row.ties:.0%} and lower in {row.wins_a:.0%}"
@@ -369,7 +357,7 @@ def _search_table(title: str, differences: pd.DataFrame, costs: pd.DataFrame) ->
     columns: list[elements.Column] = [("data set", "dataset", ""), ("model", "model", "")]
     columns += [("cells", "n_cells", ",.0f"), ("units", "units", ",.0f")]
     for score, rows in differences.groupby("score", sort=False):
-        if score == OBJECTIVE:
+        if score == paired.OBJECTIVE:
             shares = [key for key, *_ in SHARES]
             table = table.merge(rows[keys].join(100 * rows[shares]), "left", keys)
             columns += [(head, key, ",.0f") for key, _, head, _ in SHARES]
@@ -385,7 +373,7 @@ def _search_table(title: str, differences: pd.DataFrame, costs: pd.DataFrame) ->
 
 def _units(row: Any) -> Value:
     noun = SINGULAR.get(row.unit, "cell")
-    return Value(str(row.n) if row.dataset == ALL else plural(row.n, noun), int(row.n))
+    return Value(str(row.n) if row.dataset == paired.ALL else plural(row.n, noun), int(row.n))
 
 
 def draw_search(differences: pd.DataFrame, costs: pd.DataFrame) -> Figure:
@@ -393,13 +381,13 @@ def draw_search(differences: pd.DataFrame, costs: pd.DataFrame) -> Figure:
 
     Panels show objectives, if they compare, the first ranked score, if true labels are known, and time.
     """
-    costs = costs[costs["dataset"] != ALL].set_index(["dataset", "model"])
+    costs = costs[costs["dataset"] != paired.ALL].set_index(["dataset", "model"])
     lines = elements.subset(list(costs.index), MOST_LINES)
     tables = dict(list(differences.set_index(["dataset", "model"]).groupby("score")))
-    scores = [score for score in (OBJECTIVE, RANKED[0]) if score in tables]
+    scores = [score for score in (paired.OBJECTIVE, RANKED[0]) if score in tables]
     figure, [grid] = figures.panels(1, len(scores) + 1, (WIDTH, max(1.2, LINE * len(lines))))
     for score, axes in zip(scores, grid, strict=False):
-        draw = _draw_shares if score == OBJECTIVE else _draw_differences
+        draw = _draw_shares if score == paired.OBJECTIVE else _draw_differences
         draw(axes, tables[score].reindex(lines))
     last = grid[-1]
     last.axvline(1, color=looks.GREY, linewidth=1)

@@ -257,16 +257,17 @@ def _overview(ranked: Sequence[Ranking], cells: pd.DataFrame) -> Iterator[Table]
 def winner_files(content: Content) -> dict[str, pd.DataFrame]:
     """Return every number that compares models, by the name of its file; nothing without two models.
 
-    `winners` has data sets × models, `ranks` models, and `pairs` and `robustness` accuracies, each for every
-    score.
+    `winners` has data sets × models, `ranks` models, `pairs` and `robustness` accuracies, and `kinds` ranks
+    by kind of data, each for every score.
     """
     tables = {
         ranking.score: _files(ranking, content.cells) for ranking in content.rankings if ranking.is_comparable
     }
     names = next(iter(tables.values()), {})
-    return {
-        name: elements.by_score({score: files[name] for score, files in tables.items()}) for name in names
-    }
+    by_name = {name: {score: files[name] for score, files in tables.items()} for name in names}
+    if content.kinds:
+        by_name["kinds"] = content.kinds
+    return {name: elements.by_score(by_name[name]) for name in by_name}
 
 
 def _files(ranking: Ranking, cells: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -312,10 +313,8 @@ def draw_standing(ranking: Ranking) -> Figure | None:
         return None
     figure, axes = figures.panel(figures.HALF, STRIP * len(names) + STRIP_ENDS)
     for model in ranking.models:
-        look = looks.mark(model)
-        (points,) = axes.plot(means[model], range(len(names)), color=look.color, linestyle="", label=model)
-        points.set(**look.markers, markersize=5.5)
-        figures.hover(points, [f"{model}, {name}: {means.at[name, model]:{FORM}}" for name in names])
+        tips = [f"{model}, {name}: {means.at[name, model]:{FORM}}" for name in names]
+        figures.points(axes, means[model], range(len(names)), tips, looks.mark(model), 5.5, label=model)
     axes.set(ylim=(len(names) - 0.4, -0.6), xlabel=LABELS[ranking.score].axis)
     axes.set_yticks(range(len(names)), [figures.short(name, longest=LONG_NAME) for name in names])
     axes.grid()
@@ -332,9 +331,8 @@ def _standing(ranking: Ranking) -> Iterator[Table]:
     n_good = ranking.as_good.sum(axis="columns")
 
     def entry(name: str, model: str) -> Value:
-        value = elements.mean_and_error(
-            values.at[(name, model), "mean"], values.at[(name, model), "se"], FORM
-        )
+        row = values.loc[(name, model)]
+        value = elements.mean_and_error(row["mean"], row["se"], FORM)
         if not ranking.as_good.at[name, model]:
             return value
         return replace(value, kind="best" if n_good[name] == 1 else "good")
@@ -358,13 +356,6 @@ def _standing(ranking: Ranking) -> Iterator[Table]:
     yield Table(title, heads, tuple(rows), note=note, n_lead=1, file="winners.csv")
 
 
-def _point(axes: Axes, x: float, y: float, model: str, size: float, tip: str, **more: Any) -> None:
-    """Draw the point of a model, with words on it."""
-    look = looks.mark(model)
-    (point,) = axes.plot([x], [y], color=look.color, linestyle="", markersize=size, **look.markers, **more)
-    figures.hover(point, [f"{model}: {tip}"])
-
-
 def draw_ranks(ranking: Ranking) -> Figure | None:
     """Draw the mean rank of each model, the best at the left, each labelled at the nearer side.
 
@@ -386,11 +377,11 @@ def draw_ranks(ranking: Ranking) -> Figure | None:
     axes.set_xlabel("mean rank (1 is best)")
     axes.xaxis.set(ticks_position="top", label_position="top")
     axes.spines[["left", "right", "bottom"]].set_visible(False)
-    for ends, level in zip(ranking.groups, levels, strict=True):
-        first, last = ranks.iloc[list(ends)]
-        (bar,) = axes.plot([first - 0.04, last + 0.04], [BAR * (level + 1)] * 2, color=looks.INK, linewidth=4)
+    for group, level in zip(ranking.groups, levels, strict=True):
+        first, last = ranks.iloc[list(group)]
         # A round or square end would reach a neighbour that the bar does not join.
-        bar.set_solid_capstyle("butt")
+        ends, y = [first - 0.04, last + 0.04], BAR * (level + 1)
+        axes.plot(ends, [y, y], color=looks.INK, linewidth=4, solid_capstyle="butt")
     label, means = ranking.label, ranking.means.mean()
     for place, model in enumerate(models):
         rank, is_left = float(ranks[model]), place < left
@@ -398,8 +389,8 @@ def draw_ranks(ranking: Ranking) -> Figure | None:
         y = deep + ROW * ((place if is_left else len(models) - 1 - place) + 0.5)
         side = 1.0 if is_left else float(len(models))
         axes.plot([rank, rank, side], [0, y, y], color=looks.GREY, linewidth=0.9, clip_on=False)
-        tip = f"mean rank {rank:.2f}, mean {label} {means[model]:{FORM}}"
-        _point(axes, rank, 0, model, 6, tip, clip_on=False, zorder=5)
+        tip = f"{model}: mean rank {rank:.2f}, mean {label} {means[model]:{FORM}}"
+        figures.points(axes, [rank], [0], [tip], looks.mark(model), 6, clip_on=False, zorder=5)
         text, ha = (f"{name}  {rank:.2f}", "right") if is_left else (f"{rank:.2f}  {name}", "left")
         offset = (-4 if is_left else 4, 0)
         axes.annotate(text, (side, y), offset, textcoords="offset points", ha=ha, **NAME)
@@ -463,16 +454,11 @@ def robustness(content: Content) -> Iterator[Part]:
         wide = table[table["dataset"] == MEAN].pivot(index="model", columns="p", values="mean")
         low, *_, high = wide.columns
         drop = (wide[high] - wide[low]).mask(wide.index.isin(ranking.baselines))
-        rows = tuple(
-            (
-                words(model),
-                *(elements.number(mean, FORM) for mean in wide.loc[model]),
-                elements.number(drop[model], f"+{FORM}"),
-            )
-            for model in ranking.models
-        )
-        heads = ("model", *(f"p = {p:g}" for p in wide.columns), f"p = {high:g} less p = {low:g}")
-        yield Table(f"{ranking.label} by accuracy", heads, rows, note=texts["drop"], file="robustness.csv")
+        columns: list[elements.Column] = [("model", str, "")]
+        columns += [(f"p = {p:g}", wide[p].get, FORM) for p in wide.columns]
+        columns.append((f"p = {high:g} less p = {low:g}", drop.get, f"+{FORM}"))
+        title, file = f"{ranking.label} by accuracy", "robustness.csv"
+        yield elements.table(title, ranking.models, columns, note=texts["drop"], file=file)
     for ranking, table in tables:
         figure = draw_robustness(table, ranking.score)
         text = texts["curves"].format(band=texts["band"] if table["se"].notna().any() else "")
@@ -552,10 +538,10 @@ def draw_costs(table: pd.DataFrame, score: str) -> Figure:
     axes.set(xlim=(low / 1.6, high * 1.6), ylim=(bottom, top))
     heights = apart((means - bottom) / (top - bottom), min(COST_ROW / (height - 0.9), 1 / len(rows)))
     for row, level in zip(rows.itertuples(), heights, strict=True):
-        tip = f"{LABELS[score].short} {row.mean:{FORM}}, {row.cpu_seconds:.3g} CPU s a cell"
-        _point(axes, row.cpu_seconds, row.mean, str(row.model), 7, tip, zorder=3)
-        text = figures.short(str(row.model), longest=figures.LONGEST_MODEL)
-        point = row.cpu_seconds, row.mean
+        model, point = str(row.model), (row.cpu_seconds, row.mean)
+        tip = f"{model}: {LABELS[score].short} {row.mean:{FORM}}, {row.cpu_seconds:.3g} CPU s a cell"
+        figures.points(axes, *point, [tip], looks.mark(model), 7, zorder=3)
+        text = figures.short(model, longest=figures.LONGEST_MODEL)
         axes.annotate(text, point, (1.04, level), textcoords="axes fraction", arrowprops=LEADER, **NAME)
     best = rows[rows["best"]].sort_values("cpu_seconds", kind="stable")
     ends = [*best["cpu_seconds"], high * 1.6], [*best["mean"], best["mean"].iloc[-1]]
@@ -581,35 +567,24 @@ def apart(places: NDArray[np.float64], least: float) -> NDArray[np.float64]:
 def kinds(content: Content) -> Iterator[Part]:
     """Yield mean ranks by each score, at each p and m and on each kind of data that has several values."""
     texts = WORDS["kinds"]
-    tables = {score: rows for score, rows in content.kinds.items() if rows["kind"].nunique() > 1}
-    if not tables:
-        return
-    yield elements.Reading(texts["reading"])
-    is_judged = {ranking.score: bool(ranking.judged_datasets) for ranking in content.ranked}
-    for score, rows in tables.items():
-        models = list(rows["model"].unique())
-        table = []
+    tables = [(ranking, content.kinds[ranking.score]) for ranking in content.ranked]
+    tables = [(ranking, rows) for ranking, rows in tables if rows["kind"].nunique() > 1]
+    if tables:
+        yield elements.Reading(texts["reading"])
+    for ranking, rows in tables:
+        is_judged, models, table = bool(ranking.judged_datasets), list(rows["model"].unique()), []
         for (what, kind, n), group in rows.groupby(["what", "kind", "n_datasets"], sort=False):
             ranks = group.set_index("model")["mean_rank"]
-            first = sorted(ranks)
-            best = first[0] if is_judged[score] and first[0] < first[1] else None
-            entries = (
-                Value(f"{ranks[model]:.2f}", ranks[model], "best" if ranks[model] == best else "")
-                for model in models
-            )
+            is_first = ranks == ranks.min()
+            marks = is_first.map({True: "best" if is_judged and is_first.sum() == 1 else "", False: ""})
+            entries = (Value(f"{ranks[model]:.2f}", ranks[model], marks[model]) for model in models)
             table.append((words(what), words(kind), elements.number(n), *entries))
-        title = f"Mean rank by {LABELS[score].short}"
-        note = f"{texts['note']} {texts['best' if is_judged[score] else 'unjudged']}"
-        heads = ("", "kind", "data sets", *models)
+        note = f"{texts['note']} {texts['best' if is_judged else 'unjudged']}"
+        heads, title = ("", "kind", "data sets", *models), f"Mean rank by {ranking.label}"
         yield Table(title, heads, tuple(table), note=note, folded=True, file="kinds.csv")
-    for score, rows in tables.items():
-        label = LABELS[score].short
-        yield f"kinds-{label.lower()}", draw_kinds(rows), texts["map"].format(label=label)
-
-
-def kind_files(content: Content) -> dict[str, pd.DataFrame]:
-    """Return every number of the ranks by kind, by the name of its file; nothing without two models."""
-    return {"kinds": elements.by_score(content.kinds)} if content.kinds else {}
+    for ranking, rows in tables:
+        text = texts["map"].format(label=ranking.label)
+        yield f"kinds-{ranking.label.lower()}", draw_kinds(rows), text
 
 
 def draw_kinds(rows: pd.DataFrame) -> Figure:

@@ -205,7 +205,6 @@ def _tables(content: Content) -> dict[str, pd.DataFrame]:
         "times": scored.time_table(cells),
         "restarts": scored.restart_table(content.cells),
         **winners.winner_files(content),
-        **winners.kind_files(content),
         **variants.design_files(content.designs),
         **content.searches,
     }
@@ -468,13 +467,12 @@ def write_export(cube: Places, folder: Path, how: str, *, overwrite: bool = Fals
         raise InputError([Problem("--format parquet", "no pyarrow", "pyarrow", EXTRA)])
     parts = read_parts(cube)
     manifest, tree = parts.manifest, open_parts(parts)
-    plans = manifest.plans
     if parts.missing:
         logger.warning(parts.missing)
     with building(folder) as temporary:
         if how == "raw":
             names = [f"scores{FORMATS[how]}"]
-            text = raw_text(raw_table(tree, plans, parts.paths), manifest.spec, plans, manifest.made_with)
+            text = raw_text(raw_table(tree, manifest.plans, parts.paths), manifest)
             (temporary / names[0]).write_text(text, encoding="utf-8")
         else:
             write = _write_grids if how == "netcdf" else _write_tables

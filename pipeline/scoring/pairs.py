@@ -24,15 +24,6 @@ from sweep_clustering.pipeline.common import SAME_OPTIMUM
 from sweep_clustering.pipeline.scoring import tables
 from sweep_clustering.pipeline.scoring.ranking import MEAN, RANKED, ROUNDING, solved_values
 from sweep_clustering.pipeline.scoring.scores import LABELS
-from sweep_clustering.pipeline.scoring.tables import (
-    DESIGN,
-    NAMES,
-    SEARCH,
-    by_unit,
-    complete_places,
-    unit_level,
-    values_of,
-)
 from sweep_clustering.sweeps.file.search import Search
 from sweep_clustering.sweeps.plan import AXES, VARIANTS
 from sweep_clustering.sweeps.words import UNIFORM, baseline_of, is_model
@@ -69,13 +60,13 @@ def pair(
     sides = [tables.with_variants(table)[columns].assign(p=table["p"].round(9)) for table in (first, second)]
     added: tuple[list[str], list[str]] = ([], [])
     # a sweep that names no design drew its pairs uniformly
-    for key, labels in ((DESIGN, (UNIFORM, UNIFORM)), (SEARCH, searches)):
+    for key, labels in ((tables.DESIGN, (UNIFORM, UNIFORM)), (tables.SEARCH, searches)):
         has_values = [bool(tables.values_of(side, key)) for side in sides]
         for at, name in enumerate(labels):
             if has_values[1 - at] and not has_values[at]:
                 added[at].append(key)
                 has_value = sides[at]["p"].notna()
-                if key == SEARCH:  # a method without annotations is of no search, a model is
+                if key == tables.SEARCH:  # a method without annotations is of no search, a model is
                     has_value |= sides[at]["model"].map(is_model)
                 sides[at] = sides[at].assign(**{key: sides[at][key].mask(has_value, name)})
     merged = sides[0].merge(sides[1], on=list(PLACE), how="outer", suffixes=("_a", "_b"), sort=False)
@@ -185,12 +176,13 @@ def compared_searches(cells: pd.DataFrame, searches: Sequence[Search]) -> dict[s
     restart as a multiple of the reference's, a median over cells whose best is the same in both.
     """
     by_name = {search.name: search for search in searches}
-    first, *others = [by_name[name] for name in tables.values_of(cells, SEARCH)] or [Search()]
+    first, *others = [by_name[name] for name in tables.values_of(cells, tables.SEARCH)] or [Search()]
     frames: dict[str, list[pd.DataFrame]] = {}
     for other in others:
         # methods do not search
         sides = [
-            cells[(cells[SEARCH] == search.name) & cells["model"].map(is_model)] for search in (first, other)
+            cells[(cells[tables.SEARCH] == search.name) & cells["model"].map(is_model)]
+            for search in (first, other)
         ]
         columns = [*SHARED, "cpu_seconds", "restarts_done", "hits", "covariance_shape", OBJECTIVE]
         done = [tables.cells_with_hits(side)[columns] for side in sides]
@@ -200,7 +192,7 @@ def compared_searches(cells: pd.DataFrame, searches: Sequence[Search]) -> dict[s
         # models that choose their shape maximise different objectives where they chose differently
         shapes = [wide[f"covariance_shape_{side}"].fillna("") for side in "ab"]
         different = wide.loc[shapes[0] != shapes[1], SHARED].assign(is_different=True)
-        sides = [side.assign(**{SEARCH: np.nan}).merge(different, "left", SHARED) for side in sides]
+        sides = [side.assign(**{tables.SEARCH: np.nan}).merge(different, "left", SHARED) for side in sides]
         sides = [
             side.assign(**{OBJECTIVE: side[OBJECTIVE].where(side["is_different"].isna())}) for side in sides
         ]
@@ -213,7 +205,7 @@ def compared_searches(cells: pd.DataFrame, searches: Sequence[Search]) -> dict[s
         ]
         costs = _costs(wide, OBJECTIVE in scores)
         for name, table in (("searches", differences), ("search-costs", costs)):
-            table.insert(0, SEARCH, str(other.name))
+            table.insert(0, tables.SEARCH, str(other.name))
             table.insert(1, "reference", str(first.name))
             frames.setdefault(name, []).append(table)
     return {name: pd.concat(parts, ignore_index=True) for name, parts in frames.items()}
@@ -283,9 +275,9 @@ def design_scores(cells: pd.DataFrame, written: Mapping[tuple[str, int], str]) -
     missing where that worth is 0 or infinite. First come means over the data sets that have all designs and
     counts, as the data set `MEAN`, if there are several.
     """
-    if UNIFORM not in values_of(cells, DESIGN):
+    if UNIFORM not in tables.values_of(cells, tables.DESIGN):
         return {}
-    tables = {}
+    comparisons = {}
     for score in RANKED:
         with_values = cells.assign(
             value=solved_values(cells, score), mixture=cells["mixture"].fillna(-1).astype(int)
@@ -297,8 +289,8 @@ def design_scores(cells: pd.DataFrame, written: Mapping[tuple[str, int], str]) -
         ]
         if parts:
             groups = [*_groups_of_datasets(parts), *([part] for part in parts)]
-            tables[score] = pd.concat(map(_comparison, groups), ignore_index=True)
-    return tables
+            comparisons[score] = pd.concat(map(_comparison, groups), ignore_index=True)
+    return comparisons
 
 
 def _dataset_parts(rows: pd.DataFrame, written: Mapping[tuple[str, int], str]) -> Iterator[Part]:
@@ -308,7 +300,7 @@ def _dataset_parts(rows: pd.DataFrame, written: Mapping[tuple[str, int], str]) -
     dataset = str(rows["dataset"].iloc[0])
     annotated, baselines = rows[rows["p"].notna()], rows[rows["p"].isna()]
     for (p, model), part_rows in annotated.groupby(["p", "model"], sort=False):
-        complete = complete_places(part_rows, ["mixture", "replicate"], ["design", "m"])
+        complete = tables.complete_places(part_rows, ["mixture", "replicate"], ["design", "m"])
         counts_by_design = complete.columns.to_frame(index=False).groupby("design")["m"].agg(set)
         designs = [
             UNIFORM,
@@ -319,12 +311,12 @@ def _dataset_parts(rows: pd.DataFrame, written: Mapping[tuple[str, int], str]) -
         counts = sorted(set.intersection(*counts_by_design))
         if not counts:
             continue
-        level, units = unit_level(complete.index), by_unit(complete)
+        level, units = tables.unit_level(complete.index), tables.by_unit(complete)
         levels = baselines[baselines["model"] == baseline_of(str(model))].set_index("mixture")["value"]
         start = levels.reindex(units.index if level == "mixture" else [-1] * len(units)).to_numpy(dtype=float)
         heads = {"dataset": dataset, "title": dataset, "p": float(p), "model": str(model)}
         yield Part(
-            heads | {"n": len(units), "unit": NAMES[level]},
+            heads | {"n": len(units), "unit": tables.NAMES[level]},
             tuple(written.get((dataset, int(m)), str(m)) for m in counts),
             part_rows.drop_duplicates("m").set_index("m")["m_over_n"][counts].to_numpy(dtype=float),
             {name: units[name][counts].to_numpy(dtype=float) for name in designs},

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import pandas as pd
@@ -35,6 +35,9 @@ from sweep_clustering.sweeps.errors import InputError, Problem, collecting, rais
 from sweep_clustering.sweeps.file.spec import SweepSpec
 from sweep_clustering.sweeps.plan import AXES, Cell, DatasetPlan
 from sweep_clustering.sweeps.records import Choice, Expected, Given, Real, Record, Text, Whole, read
+
+if TYPE_CHECKING:
+    from sweep_clustering.storage.cube.manifest import Manifest
 
 logger = logging.getLogger(__name__)
 
@@ -210,16 +213,12 @@ def raw_table(
     return scored_cells(tree, plans, places)[list(COLUMNS)]
 
 
-def raw_text(
-    cells: pd.DataFrame,
-    spec: SweepSpec,
-    plans: Mapping[str, DatasetPlan],
-    fingerprints: Iterable[Mapping[str, str]],
-) -> str:
+def raw_text(cells: pd.DataFrame, cube: "Manifest") -> str:
     """Return the text of a file of the raw scores of a cube."""
-    software_of_runs = [dict(fingerprint) | software(spec) for fingerprint in fingerprints]
-    distinct = [run for place, run in enumerate(software_of_runs) if run not in software_of_runs[:place]]
-    head = {"format": FORMAT, "sweep": spec.name, **head_of(spec, plans), "made_with": distinct}
+    runs = [dict(fingerprint) | software(cube.spec) for fingerprint in cube.made_with]
+    distinct = [run for place, run in enumerate(runs) if run not in runs[:place]]
+    head: dict[str, object] = {"format": FORMAT, "sweep": cube.spec.name}
+    head |= head_of(cube.spec, cube.plans) | {"made_with": distinct}
     lines = (f"# {key}: {json.dumps(value)}\n" for key, value in head.items())
     return "".join(lines) + str(cells.to_csv(index=False, lineterminator="\n"))
 

@@ -234,16 +234,21 @@ def written_counts(
     }
 
 
+def written_m(rows: pd.DataFrame, written: Mapping[tuple[str, int], str], missing: str = "") -> list[str]:
+    """Return the m of each row as the sweep file writes it, and a text where there is none."""
+    places = zip(rows["dataset"], rows["m"], strict=True)
+    return [missing if pd.isna(m) else written.get((name, int(m)), str(int(m))) for name, m in places]
+
+
 def pooled_means(summary: pd.DataFrame, written: Mapping[tuple[str, int], str], score: str) -> pd.DataFrame:
     """Return the mean of a score over data sets, each counting once, by p, m as written and model.
 
     Baselines, which have no p and m, have no rows.
     """
     rows = summary[(summary["score"] == score) & summary["p"].notna() & summary["mean"].notna()]
-    texts = [
-        written.get((name, int(m)), str(int(m))) for name, m in zip(rows["dataset"], rows["m"], strict=True)
+    groups = rows.assign(m=written_m(rows, written)).groupby(["p", "m", "model"], sort=False, observed=True)[
+        "mean"
     ]
-    groups = rows.assign(m=texts).groupby(["p", "m", "model"], sort=False, observed=True)["mean"]
     return groups.agg(n_datasets="count", mean="mean").reset_index()
 
 
@@ -390,23 +395,22 @@ def choice_table(cells: pd.DataFrame, by: Sequence[str] = CHOICES_OF) -> pd.Data
     return _counted(rows.assign(**chosen), cells, by)
 
 
-def structure_table(cells: pd.DataFrame, by: Sequence[str] = CHOICES_OF) -> pd.DataFrame:
-    """Return the structures of classes of any shape, in groups by some of `CHOICES_OF` with any cell done.
+def structure_table(cells: pd.DataFrame) -> pd.DataFrame:
+    """Return the structures of classes of any shape, in groups by `CHOICES_OF` with any cell done.
 
     Columns as in `choice_table`, without shapes, and `structure`, that of most cells, the first of equals;
     `share` of the cells that have it, and how many `others` there are.
     """
-    rows = cells[cells["model"].map(is_any)]
+    rows, by = cells[cells["model"].map(is_any)], list(CHOICES_OF)
     table = _counted(rows, cells, by)
     done = with_variants(rows[rows["status"] == STATUS_WORDS[DONE]])
     if "structure" not in done:
         return table.assign(structure="", share=np.nan, others=0)
-    counts = done.groupby(list(by), sort=False, dropna=False)["structure"].value_counts()
-    groups = counts.reset_index().groupby(list(by), sort=False, dropna=False)
-    most = groups.first().assign(
-        others=groups.size() - 1, share=groups["count"].max() / groups["count"].sum()
-    )
-    return table.merge(most.drop(columns="count").reset_index(), how="left", on=list(by))
+    counts = done.groupby(by, sort=False, dropna=False)["structure"].value_counts()
+    groups = counts.reset_index().groupby(by, sort=False, dropna=False)
+    share = groups["count"].max() / groups["count"].sum()
+    most = groups.first().assign(others=groups.size() - 1, share=share)
+    return table.merge(most.drop(columns="count").reset_index(), how="left", on=by)
 
 
 def prediction_table(cells: pd.DataFrame) -> pd.DataFrame:
