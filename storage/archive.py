@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from sweep_clustering.storage.files import PART_BYTES, Place, opened, read, read_regular, storage_errors
-from sweep_clustering.sweeps.errors import InputError, Problem, present, refused, short_text
+from sweep_clustering.sweeps.errors import Problem, present, raise_all, refused, short_text
 
 ZIP_SUFFIX = ".zip"
 # End of the name of the cube in a bundle.
@@ -78,8 +78,7 @@ class Archive:
             except (zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError, struct.error) as error:
                 hint = "a part of it may be missing: copy or download it again"
                 raise refused(path, f"a broken file ({error})", "a whole zip", hint) from None
-        if problems := list(islice(self._problems(members), MOST_PROBLEMS)):
-            raise InputError(problems)
+        raise_all(islice(self._problems(members), MOST_PROBLEMS))
         self._members = {item.filename: (item.header_offset, item.file_size, item.CRC) for item in members}
 
     @property

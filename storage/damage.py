@@ -285,21 +285,18 @@ def loaded_again(manifest: Manifest, plan: DatasetPlan, data_dir: Path | None) -
             paths |= {key: path for key, path in inside.items() if path.exists()}
         expected = f"a file of data set {plan.name}, which the cube lacks"
         hint = "--data-dir names the folder of such files"
-        raise_all(
-            [Problem(str(path), NO_FILE, expected, hint) for path in paths.values() if not path.exists()]
-        )
+        raise_all(Problem(str(path), NO_FILE, expected, hint) for path in paths.values() if not path.exists())
         entry = entry.model_copy(update={key: str(path) for key, path in paths.items()})
     grid = manifest.spec.grid.model_copy(update={"datasets": (entry,)})
     data = manifest.spec.data.model_copy(update={"unavailable": "error"})
     alone = manifest.spec.model_copy(update={"grid": grid, "data": data})
     loaded = load_inputs(alone, str(manifest.path), data_dir=data_dir)
     (new,) = loaded.plans
-    problems = [
+    raise_all(
         Problem(f"data set {plan.name}, {field}", repr(getattr(new, field)), repr(getattr(plan, field)))
         for field in SAME
         if getattr(new, field) != getattr(plan, field)
-    ]
-    raise_all(problems)
+    )
     return loaded
 
 

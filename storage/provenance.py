@@ -157,22 +157,11 @@ def machine_class() -> str:
     with threadpool_limits(1):
         square = rows.T @ rows
         values = [square, rows @ square, rows @ rows[0], rows.ravel() @ rows.ravel(), rows.sum(axis=0)]
-        values += [
-            np.exp(rows),
-            np.log(rows),
-            np.log1p(rows),
-            np.tanh(rows),
-            rows**1.7,
-            np.argsort(ties.ravel()),
-        ]
+        values += [function(rows) for function in (np.exp, np.log, np.log1p, np.tanh)]
+        values += [rows**1.7, np.argsort(ties.ravel())]
         values += [np.logaddexp(rows, rows[0]), np.vectorize(math.exp)(rows), np.vectorize(math.log)(rows)]
-        values += [
-            np.linalg.eigh(square)[1],
-            np.linalg.cholesky(square),
-            np.linalg.inv(square),
-            linalg.eigh(square)[1],
-        ]
-        values += [np.einsum("nf,fd->nd", rows, square), np.linalg.svd(rows)[1]]
+        values += [np.linalg.eigh(square)[1], np.linalg.cholesky(square), np.linalg.inv(square)]
+        values += [linalg.eigh(square)[1], np.einsum("nf,fd->nd", rows, square), np.linalg.svd(rows)[1]]
     digest = sha256(b"".join(array.tobytes() for array in values)).hexdigest()[:8]
     loops = np.lib.introspect.opt_func_info("^exp$", "float64")["exp"]["dd"]["current"]
     blas = {

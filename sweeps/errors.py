@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -159,10 +159,20 @@ def collecting(problems: list[Problem]) -> Iterator[None]:
         problems += error.problems
 
 
-def raise_all(problems: Sequence[Problem]) -> None:
+def raise_all(problems: Iterable[Problem]) -> None:
     """Raise an `InputError` of all problems, if there are any."""
-    if problems:
-        raise InputError(problems)
+    if listed := tuple(problems):
+        raise InputError(listed)
+
+
+def rest_of(problems: list[Problem], function: Callable[[], T]) -> T | None:
+    """Return the value of a function; after an `InputError`, whose problems are added to a list, its rest."""
+    try:
+        return function()
+    except InputError as error:
+        problems += error.problems
+        rest: T | None = error.rest
+        return rest
 
 
 def collected(function: Callable[[S], T], items: Iterable[S]) -> list[T]:

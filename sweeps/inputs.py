@@ -22,7 +22,7 @@ from sweep_clustering.sweeps.annotations.rows import MOST_ROWS, Samples
 from sweep_clustering.sweeps.data.builtin import DataSet, Unavailable, causes, find
 from sweep_clustering.sweeps.data.reading import load_table, scale
 from sweep_clustering.sweeps.data.table import SampleRows, TableChoice
-from sweep_clustering.sweeps.errors import InputError, Problem, collecting, plural, present
+from sweep_clustering.sweeps.errors import InputError, Problem, collecting, plural, present, rest_of
 from sweep_clustering.sweeps.file.search import unions_of
 from sweep_clustering.sweeps.file.spec import (
     KINDS,
@@ -225,11 +225,13 @@ def load_inputs(spec: SweepSpec, where: str, *, data_dir: Path | None = None) ->
     """
     plans, sources, skipped, problems = [], {}, {}, list[Problem]()
     notes, names = dict[str, tuple[str, ...]](), dict[str, tuple[str, ...]]()
+    is_skipped = spec.data.unavailable == "skip"
     for entry in spec.grid.datasets:
         problems_of_entry: list[Problem] = []
         try:
-            if spec.data.unavailable == "skip":
-                _check_there(entry)
+            # a table of the user's may be absent then, as a data set known by name may be
+            if is_skipped and isinstance(entry, UserTable) and not Path(entry.path).exists():
+                raise Unavailable(entry.name, (f"{entry.path} does not exist",))
             loaded = _load(entry, spec.seed, data_dir, problems_of_entry)
         except Unavailable as unavailable:
             skipped[entry.name] = unavailable.reasons
@@ -240,9 +242,10 @@ def load_inputs(spec: SweepSpec, where: str, *, data_dir: Path | None = None) ->
             if not problems_of_entry:
                 plans.append(plan)
                 sources[entry.name] = loaded.source
-                notes[entry.name], names[entry.name] = loaded.notes, loaded.names
+                notes[entry.name] = loaded.notes
+                names[entry.name] = () if loaded.data is None else loaded.data.table.sample_names
         problems += problems_of_entry
-    if spec.data.unavailable == "error":
+    if not is_skipped:
         for name, reasons in skipped.items():
             description = f"{name!r}, which is not available: " + "; ".join(reasons)
             hint = 'see "sweep datasets list"; [data] unavailable = "skip" runs the rest'
@@ -262,12 +265,6 @@ def load_inputs(spec: SweepSpec, where: str, *, data_dir: Path | None = None) ->
     return Inputs(tuple(plans), sources, skipped, notes, names)
 
 
-def _check_there(entry: Dataset) -> None:
-    """Raise `Unavailable` if a table of the user's is absent, as a data set known by name may be."""
-    if isinstance(entry, UserTable) and not Path(entry.path).exists():
-        raise Unavailable(entry.name, (f"{entry.path} does not exist",))
-
-
 def table_problems(entries: Iterable[UserTable]) -> list[Problem]:
     """Return the problems of tables whose sweep cannot be read, so that all are reported at once."""
     problems: list[Problem] = []
@@ -284,32 +281,23 @@ class _Loaded:
     data: DataSet | None = None
     notes: tuple[str, ...] = ()
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of its samples."""
-        return () if self.data is None else self.data.table.sample_names
-
 
 def _load(entry: Dataset, seed: int, data_dir: Path | None, problems: list[Problem]) -> _Loaded | None:
     """Load a data set, or its readable part beside its problems; None if its features cannot be read."""
     if isinstance(entry, Mixtures):
         return _Loaded(MixtureSource(entry, seed))
     if isinstance(entry, Builtin):
-        builtin: DataSet | None = None
-        with collecting(problems):
-            builtin = find(entry.name, data_dir=data_dir)
+        builtin = rest_of(problems, lambda: find(entry.name, data_dir=data_dir))
         return builtin and _Loaded(RealSource(scale(builtin.X, entry.scale), builtin.labels_true), builtin)
     keys = {name: getattr(entry, name, None) for name in TableChoice.__dataclass_fields__}
     choice = TableChoice(**{name: value for name, value in keys.items() if value is not None})
-    data: DataSet | None = None
     pool: Pool | None = None
     notes: tuple[str, ...] = ()
-    is_valid = True
-    try:
-        data = load_table(Path(entry.path), choice, n_clusters=entry.n_clusters)
-    except InputError as error:
-        problems += error.problems
-        data, is_valid = error.rest, False
+    problems_of_table = list[Problem]()
+    data = rest_of(
+        problems_of_table, lambda: load_table(Path(entry.path), choice, n_clusters=entry.n_clusters)
+    )
+    problems += problems_of_table
     # without a table, problems of the pairs are still found, except for names of samples
     rows = SampleRows(MOST_ROWS) if data is None else data.table.rows or SampleRows(len(data.X))
     X = None if data is None else scale(data.X, entry.scale)
@@ -317,7 +305,7 @@ def _load(entry: Dataset, seed: int, data_dir: Path | None, problems: list[Probl
         samples = Samples(rows, choice=choice)
         with collecting(problems):
             file = PairFile.of(Path(entry.annotations))
-            features = X if is_valid else None
+            features = None if problems_of_table else X
             numbering = numbering_of([file], str(entry.first_row), samples, features, "first_row = {}")
             problems += [numbering.problem] if numbering.problem else []
             pool, foreign_pairs = read_pool(file, numbering.of(file.path, samples))

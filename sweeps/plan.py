@@ -197,11 +197,6 @@ class Node:
         return tuple(dim for dim in self.dims if dim.stored)
 
     @property
-    def name_dims(self) -> tuple[Dim, ...]:
-        """Dimensions in the names of its cells, without the model."""
-        return tuple(dim for dim in self.dims[:-1] if dim.values[0] is not None)
-
-    @property
     def baseline(self) -> bool:
         """Whether its models use no annotations."""
         return self.path != self.dataset
@@ -535,7 +530,8 @@ def find_cell(name: str, plans: Iterable[DatasetPlan]) -> Cell:
     if model not in plan.node_of:
         raise InputError([not_one_of(where, model, (*plan.models, *plan.baselines))])
     node = plan.node_of[model]
-    dims = {dim.name: dim for dim in node.name_dims}
+    # those in the names of its cells, without the model
+    dims = {dim.name: dim for dim in node.dims[:-1] if dim.values[0] is not None}
     problems, texts, values = list[Problem](), dict[str, str](), dict[str, Any](dict.fromkeys(AXES))
     # the form of names of this node's cells
     words = {int: "NUMBER", float: "ACCURACY"}

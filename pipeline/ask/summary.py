@@ -143,10 +143,8 @@ def assess(
     answers = answered(rows)
     seed = np.random.SeedSequence(options.seed, spawn_key=(batch,) if batch else ())
     with progress(not options.interactive) as state:  # a session needs the terminal for itself
-        run, covariance = (
-            runner(options.jobs or -1, state),
-            shape_to_ask(str(options.model_choice.covariance)),
-        )
+        run = runner(options.jobs or -1, state)
+        covariance = shape_to_ask(str(options.model_choice.covariance))
         costs = costs_of(
             options.n_clusters, n_samples=len(inputs.X), layers=inputs.layers, covariance=covariance
         )

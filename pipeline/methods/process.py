@@ -18,6 +18,7 @@ import threading
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -430,24 +431,15 @@ def check(call: MethodCall, uses: Literal["links", "nothing"]) -> Report:
     pairs = rng.integers(SAMPLES, size=(40, 2))
     kinds = np.where(labels[pairs[:, 0]] == labels[pairs[:, 1]], MUST, CANNOT)
     problems = {"links": np.column_stack([pairs, kinds]), "no links": np.empty((0, 3), dtype=np.int64)}
+    accuracy = 0.9 if uses == "links" else None
     outcomes, breaches = list[Outcome](), list[Breach]()
     with tempfile.TemporaryFile() as output, MethodProcess(output=output.fileno(), marked=False) as methods:
         version = methods.load(call)
         for name in problems if uses == "links" else ["no links"]:
             links = merged_links(problems[name])
+            solve = partial(methods.solve, call, name, X, n_clusters=CLUSTERS, links=links, accuracy=accuracy)
             try:
-                first, second = (
-                    methods.solve(
-                        call,
-                        name,
-                        X,
-                        n_clusters=CLUSTERS,
-                        links=links,
-                        accuracy=0.9 if uses == "links" else None,
-                        random_state=SEED,
-                    )
-                    for _ in range(2)
-                )
+                first, second = (solve(random_state=SEED) for _ in range(2))
             except (NoSolution, MethodFailed, TimeLimit) as error:
                 outcomes.append(Outcome(name, None, None, None, str(error).partition("\n")[0]))
                 if isinstance(error, TimeLimit):

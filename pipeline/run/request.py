@@ -132,8 +132,7 @@ def align_with_cube(sweep: Sweep) -> Sweep:
         hint = f"sweep repair puts it back; if this is another cube, remove {sweep.run.path}"
         raise InputError([Problem(str(where), f"a file that {damage.problem}", "as it was written", hint)])
     manifest = read_manifest(sweep.cube)
-    problems = differences(manifest, sweep.spec, sweep.inputs.plans)
-    raise_all(problems)
+    raise_all(differences(manifest, sweep.spec, sweep.inputs.plans))
     plans = tuple(align(manifest, sweep.inputs.plans))
     return replace(sweep, inputs=replace(sweep.inputs, plans=plans))
 

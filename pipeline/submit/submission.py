@@ -32,7 +32,7 @@ from sweep_clustering.pipeline.submit import overview
 from sweep_clustering.storage.files import StorageError, storage_errors
 from sweep_clustering.storage.runfolder.folder import RunFolder, Submission, cube_path
 from sweep_clustering.storage.runfolder.lease import Lease, LeaseHeld
-from sweep_clustering.sweeps.errors import InputError, Problem, collecting
+from sweep_clustering.sweeps.errors import InputError, Problem, collecting, raise_all
 from sweep_clustering.sweeps.plan import find_cells
 
 logger = logging.getLogger(__name__)
@@ -120,8 +120,7 @@ def _checked(path: Path, options: Options) -> Request:
         # a dry run elsewhere shows these as warnings
         elif not options.dry_run or submits(jobs):
             problems += job_problems(jobs, profile.where, run)
-    if problems:
-        raise InputError(problems)
+    raise_all(problems)
     return Request(path, sweep, selection, profile, options)
 
 

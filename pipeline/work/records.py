@@ -8,8 +8,9 @@ journalled in the same way, and so are their failures counted.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -20,24 +21,19 @@ from sweep_clustering.kernels.fits import Gaussians
 from sweep_clustering.kernels.structure import STRUCTURE, Structure
 from sweep_clustering.pipeline.common import plural
 from sweep_clustering.pipeline.methods.loading import MethodCall
+from sweep_clustering.storage.cube.schema import VARIABLES, scored_shapes
 from sweep_clustering.storage.runfolder.folder import FailedWork, FailureRecord
+from sweep_clustering.sweeps import shapes
+from sweep_clustering.sweeps.annotations.draw import CANNOT, MUST
 from sweep_clustering.sweeps.errors import cause_of, one_line, plain_lines
 from sweep_clustering.sweeps.file.search import Search
 from sweep_clustering.sweeps.file.spec import Crowd, Stop, SweepSpec
 from sweep_clustering.sweeps.plan import AskedPath, Cell, DatasetPlan
-from sweep_clustering.sweeps.shapes import CANDIDATES, CODES, SCORED
-from sweep_clustering.sweeps.words import holds_out, shape_of
+from sweep_clustering.sweeps.shapes import CANDIDATES, CODES, DIMS, ROWS, SCORED, from_rows, to_rows
+from sweep_clustering.sweeps.words import chooses, holds_out, is_any, is_model, shape_of
 
 if TYPE_CHECKING:
     from sweep_clustering.kernels.solver.contract import Choice
-import math
-from collections.abc import Iterator, Mapping
-from dataclasses import astuple
-
-from sweep_clustering.storage.cube.schema import VARIABLES, scored_shapes
-from sweep_clustering.sweeps.annotations.draw import CANNOT, MUST
-from sweep_clustering.sweeps.shapes import DIMS, ROWS, from_rows, narrowed, to_rows, widened
-from sweep_clustering.sweeps.words import chooses, is_any, is_model
 
 # Array of shape (n_answers, 3): columns i, j and kind, in the order of asking.
 Answers = NDArray[np.int32]
@@ -125,14 +121,14 @@ class Chosen:
     @classmethod
     def of(cls, choice: Choice, every: bool) -> Chosen:
         """Return the part of a choice that cubes keep, with scores of shapes that `every` model may have."""
-        shapes, scores, base = SCORED if every else CANDIDATES, choice.by_shape, choice.base_rate
+        names, scores, base = SCORED if every else CANDIDATES, choice.by_shape, choice.base_rate
         if (skill := choice.skill) is not None and not choice.has_no_skill:
             scores = {choice.shape: skill.beside}
         structure = {} if choice.structure is None else {"structure": choice.structure.codes}
         return cls(
             covariance=choice.shape,
-            held_out=tuple(scores[shape].log_loss if shape in scores else np.nan for shape in shapes),
-            right=tuple(scores[shape].share_right if shape in scores else np.nan for shape in shapes),
+            held_out=tuple(scores[name].log_loss if name in scores else np.nan for name in names),
+            right=tuple(scores[name].share_right if name in scores else np.nan for name in names),
             base_rate=np.nan if base is None else base.log_loss,
             distance_rate=np.nan if skill is None else skill.distance.log_loss,
             **structure,
@@ -403,7 +399,7 @@ def to_record(results: Sequence[Done]) -> tuple[dict[str, Any], dict[str, NDArra
         return {PATHS: entries}, {"answers": np.concatenate(answers)}
     # Covariances of several shapes stack in the form of the widest, as in the cube.
     n_axes = max(done.covariances.ndim for done in solved) - 1
-    wide = [widened(done.covariances, n_axes, done.centroids.shape[1]) for done in solved]
+    wide = [shapes.widened(done.covariances, n_axes, done.centroids.shape[1]) for done in solved]
     arrays: dict[str, NDArray[Any]] = {
         "labels": np.stack([done.labels for done in solved]),
         "centroids": np.stack([done.centroids for done in solved]),
@@ -484,7 +480,7 @@ def _solved(header: Mapping[str, Any], arrays: Arrays) -> Iterator[Solved]:
             # Copies, because a view would keep the arrays of the whole batch in memory.
             labels=labels.copy(),
             centroids=centroids.copy(),
-            covariances=narrowed(covariances, shape).copy(),
+            covariances=shapes.narrowed(covariances, shape).copy(),
             chosen=chosen,
             gaussians=union,
             machine=one_line(entry.get("machine", ""), LONGEST_MACHINE),
@@ -513,7 +509,7 @@ def _choices(cells: Sequence[Cell], arrays: Arrays) -> list[Chosen | None]:
     has_every = arrays["held_out"].shape[1:] == (len(SCORED),)
     places = [at for at, cell in enumerate(cells) if holds_out(cell.model, has_every)]
     columns = (arrays[name].tolist() for name in ("covariance_shape", "held_out", "held_out_right"))
-    shapes = {code: shape for shape, code in CODES.items()}
+    shape_of_code = {code: shape for shape, code in CODES.items()}
     # A record of a version that had no such classes has no structures and rates.
     structures = arrays.get("structure", np.full((len(places), len(STRUCTURE)), -1)).tolist()
     missing = np.full(len(places), np.nan)
@@ -521,12 +517,12 @@ def _choices(cells: Sequence[Cell], arrays: Arrays) -> list[Chosen | None]:
     choices: dict[int, Chosen] = {}
     for at, structure, rate, code, *scores in zip(places, structures, rates, *columns, strict=True):
         allowed = CANDIDATES if chooses(cells[at].model) else (shape_of(cells[at].model),)
-        if shapes[code] not in allowed:
+        if shape_of_code[code] not in allowed:
             raise ValueError(f"the shape {code} of {cells[at]}, expected one of {', '.join(allowed)}")
         if is_any(cells[at].model):
             Structure.of(structure)  # it raises an error if the codes are wrong
         log_losses, right = (tuple(map(float, score)) for score in scores)
-        choices[at] = Chosen(shapes[code], log_losses, right, tuple(structure), *map(float, rate))
+        choices[at] = Chosen(shape_of_code[code], log_losses, right, tuple(structure), *map(float, rate))
     return [choices.get(at) for at in range(len(cells))]
 
 
@@ -563,13 +559,13 @@ def _problems_of_cell(done: Solved, plan: DatasetPlan) -> Iterator[str]:
     n_shapes = len(scored_shapes(plan)) if holds_out(cell.model, plan.held_out) else 0
     if scores != {n_shapes}:
         yield f"{cell} with scores of {scores} shapes on held-out annotations, expected {n_shapes}"
-    shapes = {
+    expected = {
         "objectives": (span.size,),
         "labels": (plan.n_samples,),
         "centroids": (plan.n_clusters, plan.n_features),
         "covariances": (plan.n_clusters, *(plan.n_features for _ in DIMS[done.shape])),
     }
-    for name, shape in shapes.items():
+    for name, shape in expected.items():
         values = getattr(done, name)
         dtype = np.dtype("float64" if name == "objectives" else VARIABLES[name].dtype)
         if values.shape != shape or values.dtype != dtype:

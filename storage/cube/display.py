@@ -6,8 +6,7 @@ import pandas as pd
 import xarray as xr
 
 from sweep_clustering.storage.cube.schema import ANSWERED, FAILED
-
-AXES = ("mixture", "p", "m", "design", "replicate", "search", "model")
+from sweep_clustering.sweeps.plan import AXES
 
 
 class DataTree(xr.DataTree):  # type: ignore[no-untyped-call]

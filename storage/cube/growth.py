@@ -21,7 +21,7 @@ from sweep_clustering.storage.cube.manifest import NAMES, Manifest, array_entry,
 from sweep_clustering.storage.cube.schema import INPUTS, Role, array_specs, coordinate_values, groups, room
 from sweep_clustering.storage.cube.store import open_cube
 from sweep_clustering.storage.files import PLAIN, Files, storage_errors
-from sweep_clustering.sweeps.errors import InputError, Problem, refused
+from sweep_clustering.sweeps.errors import Problem, raise_all, refused
 from sweep_clustering.sweeps.file.search import BY_METHOD, HELD_OUT, Search
 from sweep_clustering.sweeps.file.spec import SweepSpec
 from sweep_clustering.sweeps.files import shipped_files
@@ -92,8 +92,7 @@ def grow(
     """
     manifest = read_manifest(path)
     plans = list(plans)
-    if problems := differences(manifest, spec, plans):
-        raise InputError(problems)
+    raise_all(differences(manifest, spec, plans))
     stored_plans = manifest.plans
     grown = stored_plans | {plan.name: plan for plan in align(manifest, plans)}
 

@@ -38,6 +38,7 @@ from sweep_clustering.sweeps.errors import (
     collected,
     collecting,
     one_line,
+    raise_all,
     refused,
     short_text,
 )
@@ -48,9 +49,10 @@ from sweep_clustering.sweeps.records import ABSENT, Listed, Record, marked, read
 from sweep_clustering.sweeps.words import BASELINES, CROWD, DEFAULT, MODEL_CODES, PREFIX, solver_name
 
 FORMAT = "sweep cube"
-# A cube has the lowest version that describes it: 2, 3 if it has Gaussians, 4 if it has a crowd, or 5 if it
-# has the class of the machine of each cell.
-FORMAT_VERSIONS = (2, 3, 4, 5)
+# A cube has the lowest version that describes it: 2, or that of the last field below that a plan has, for
+# Gaussians, a crowd, and the class of the machine of each cell.
+NEEDED_BY = {3: "unions", 4: "answers_each", 5: "machines"}
+FORMAT_VERSIONS = (2, *NEEDED_BY)
 
 # Texts of the root for people who open a cube for the first time.
 TITLE = "{name}: semi-supervised clustering with inaccurate pairwise annotations, every cell of a sweep"
@@ -72,12 +74,9 @@ NAMES = ("feature_names", "class_names", "sample_names")
 
 def plan_to_json(plan: DatasetPlan) -> dict[str, Any]:
     """Return the fields of a plan that differ from their defaults, so that older cubes stay readable."""
-    values = asdict(plan)
     # Every cube says how its features were scaled.
-    is_needed = {
-        field.name: field.name == "scale" or values[field.name] != field.default for field in fields(plan)
-    }
-    return {name: value for name, value in values.items() if is_needed[name]}
+    usual = {field.name: field.default for field in fields(plan) if field.name != "scale"}
+    return {key: value for key, value in asdict(plan).items() if key not in usual or value != usual[key]}
 
 
 def plan_problems(where: str, spec: SweepSpec, name: str, plan: DatasetPlan) -> list[Problem]:
@@ -295,12 +294,8 @@ class Manifest:
     def format_version(self) -> int:
         """Version that a release must support to read the cube."""
         plans = self.plans.values()
-        needs = [
-            (5, any(plan.machines for plan in plans)),
-            (4, any(plan.answers_each for plan in plans)),
-            (3, any(plan.unions for plan in plans)),
-        ]
-        return next((version for version, is_needed in needs if is_needed), FORMAT_VERSIONS[0])
+        needed = (version for version, key in NEEDED_BY.items() if any(getattr(plan, key) for plan in plans))
+        return max(needed, default=FORMAT_VERSIONS[0])
 
     @cached_property
     def document(self) -> bytes:
@@ -372,21 +367,18 @@ def read_manifest(path: Place) -> Manifest:
     for name, plan in () if problems else plans.items():
         problems += plan_problems(str(path), spec, name, plan)
         problems += size_problems(f"{path}/", plan)
-    if problems:
-        raise InputError(problems)
+    raise_all(problems)
     metadata: Any = None
     if isinstance(inline := document.pop("consolidated_metadata", None), dict):
         metadata = inline.pop("metadata", None)
         problems += _compared(f"{path}: consolidated_metadata", inline, INLINE)
     problems += _compared(str(path), {**document, "attributes": {}}, {**ROOT, "attributes": {}})
     problems += layout_problems(path, plans.values(), metadata)
-    state = contents.runs, metadata, contents.failed, contents.machines
-    manifest = Manifest(path, spec, plans, *state)
+    manifest = Manifest(path, spec, plans, contents.runs, metadata, contents.failed, contents.machines)
     if manifest.format_version != version:
         expected = f"format version {manifest.format_version}, as its data sets say"
         problems.append(Problem(str(path), f"format version {version}", expected))
-    if problems:
-        raise InputError(problems)
+    raise_all(problems)
     return manifest
 
 
@@ -471,8 +463,7 @@ def read_parts(places: Places) -> Parts:
     first, *others = cubes = sorted(manifests, key=_order)
     if not others:
         return Parts((first,), first)
-    if problems := [*chain(*(_differences(first, other) for other in others)), *_overlaps(cubes)]:
-        raise InputError(problems)
+    raise_all(chain(*(_differences(first, other) for other in others), _overlaps(cubes)))
     missing, manifest = _missing(cubes), together(cubes)
     path = f"{manifest.path} ({missing})" if missing else manifest.path
     return Parts(tuple(cubes), replace(manifest, path=path), missing)

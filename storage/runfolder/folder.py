@@ -31,7 +31,7 @@ from sweep_clustering.storage.files import (
     kind_of,
     storage_errors,
 )
-from sweep_clustering.sweeps.errors import InputError, Problem, one_line, plain_lines, refused, short_text
+from sweep_clustering.sweeps.errors import Problem, one_line, plain_lines, raise_all, refused, short_text
 from sweep_clustering.sweeps.plan import Cell
 
 logger = logging.getLogger(__name__)
@@ -141,21 +141,15 @@ class RunFolder:
     def make(self) -> Path:
         """Make the folder and its parents; its mode is 0700, because it has keys of a compute cluster.
 
-        Raises
-        ------
-        InputError
-            If it is not a directory, if others may replace it, or if it has files of another user or of no
-            run.
-        StorageError
-            If it cannot be made.
+        An `InputError` says that it is not a directory, that others may replace it, or that it has files of
+        another user or of no run, and a `StorageError` that it cannot be made.
         """
         with storage_errors(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with suppress(FileExistsError):
                 self.path.mkdir(mode=0o700)
             self.check()
-            if problems := list(self._untrusted()):
-                raise InputError(problems)
+            raise_all(self._untrusted())
             if self.path.stat().st_mode & 0o077:
                 self.path.chmod(0o700)
         return self.path
@@ -164,8 +158,7 @@ class RunFolder:
         """Raise InputError for a link, or a folder with links, pipes or devices, which lead out of it."""
         # A missing or closed folder leads nowhere.
         with suppress(FileNotFoundError, PermissionError):
-            if problems := list(self._strange()):
-                raise InputError(problems)
+            raise_all(self._strange())
 
     def _untrusted(self) -> Iterator[Problem]:
         """Yield what another user has made, or could put here: job scripts run from this folder."""

@@ -13,7 +13,7 @@ import io
 import math
 import re
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -171,6 +171,24 @@ class Mentions(NamedTuple):
     largest_line: int = 0
     texts: frozenset[str] = frozenset()
 
+    @classmethod
+    def of(cls, cells: Iterable[tuple[int, str, int]]) -> Mentions:
+        """Return what cells mention, by line and text of each, and 1 or 2 if it says how it counts."""
+        row_0, marks, texts, has_numbers = 0, set[int](), set[str](), False
+        largest = largest_line = 0
+        for line, cell, mark in sorted(cells, key=lambda item: item[0]):
+            number = int(text) if WHOLE.fullmatch(text := identity(cell)) else None
+            has_numbers |= number is not None
+            if mark:
+                marks |= {mark - 1} if number is not None else set()
+            elif number == 0:
+                row_0 = row_0 or line
+            elif number is not None and number > largest:
+                largest, largest_line = number, line
+            if len(texts) < MOST_COMPARED and lines.to_number(cell) is None:
+                texts.add(cell)
+        return cls(row_0, frozenset(marks), False, has_numbers, largest, largest_line, frozenset(texts))
+
 
 class Header(NamedTuple):
     """First line with names of columns: its number, its separator, and the names in small letters."""
@@ -300,10 +318,8 @@ class PairFile(RowFile):
             header = _header(self.read, samples)
             has_header = header is not None
             if not has_header and self.kind is not None and _counts_lines(self.read):
-                fault, expected = (
-                    "a first column that counts the lines from 0",
-                    "a header that says what it is",
-                )
+                fault = "a first column that counts the lines from 0"
+                expected = "a header that says what it is"
                 hint = (
                     "begin the file with the header i,j,weight, or with ,i,j if the first column is an index"
                 )
@@ -384,8 +400,6 @@ class PairFile(RowFile):
     @cached_property
     def mentions(self) -> Mentions:
         """Samples as the file names them, as far as its rows can be read."""
-        row_0, marks, texts, has_numbers = 0, set[int](), set[str](), False
-        largest = largest_line = 0
         cells: list[tuple[int, str, int]] = []
         with suppress(InputError):  # problems come when rows are read
             columns = self._cells(Samples.of(0)).columns
@@ -399,23 +413,10 @@ class PairFile(RowFile):
                     (int(columns.lines[place]), words[codes[place]], int(mark_of[place]))
                     for place in columns.firsts(end, mark_of)
                 )
-        for line, cell, mark in sorted(cells, key=lambda item: item[0]):
-            number = int(text) if WHOLE.fullmatch(text := identity(cell)) else None
-            has_numbers |= number is not None
-            if mark:
-                marks |= {mark - 1} if number is not None else set()
-            elif number == 0:
-                row_0 = row_0 or line
-            elif number is not None and number > largest:
-                largest, largest_line = number, line
-            if len(texts) < MOST_COMPARED and lines.to_number(cell) is None:
-                texts.add(cell)
         first = self.read.first if isinstance(self.read, lines.Lines) else None
         names = columns_of(first.text) if first and separator_of(first.text) else []
         is_asked = FIRST_ROW not in names and (SETTLES in names or names == UNMARKED)
-        return Mentions(
-            row_0, frozenset(marks), is_asked, has_numbers, largest, largest_line, frozenset(texts)
-        )
+        return Mentions.of(cells)._replace(is_asked=is_asked)
 
 
 def split_lines(text: lines.Lines, least: int, most: int) -> Iterator[tuple[int, list[str] | str]]:

@@ -6,7 +6,7 @@ A `LabelFile` has the content of a file, and `labels` its labels by sample. Any 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sweep_clustering.kernels.settings import UNLABELLED
 from sweep_clustering.sweeps.annotations.draw import CANNOT, MUST
 from sweep_clustering.sweeps.annotations.files import SEPARATORS, Mentions
-from sweep_clustering.sweeps.annotations.rows import COLUMNS, OUTSIDE, WHOLE, AnnotationRows, Samples
+from sweep_clustering.sweeps.annotations.rows import COLUMNS, OUTSIDE, AnnotationRows, Samples
 from sweep_clustering.sweeps.data import lines
 from sweep_clustering.sweeps.data.columns import Columns, RowFile, read_content
 from sweep_clustering.sweeps.data.reading import BLANK, rows_of
@@ -165,18 +165,11 @@ class LabelFile(RowFile):
     @cached_property
     def mentions(self) -> Mentions:
         """Rows as the file numbers them; none if it has a label for each row, or is wrong."""
-        mentions = Mentions()
         with suppress(InputError):
             entries = self._entries
-            for line, row in zip(entries.lines, entries.rows or (), strict=False):
-                if WHOLE.fullmatch(text := identity(row)) is None:
-                    continue
-                number, mentions = int(text), mentions._replace(has_numbers=True)
-                if number == 0 and not mentions.row_0:
-                    mentions = mentions._replace(row_0=line)
-                elif number > mentions.largest:
-                    mentions = mentions._replace(largest=number, largest_line=line)
-        return mentions
+            rows = zip(entries.lines, entries.rows or (), strict=False)
+            return Mentions.of((line, cell, 0) for line, cell in rows)._replace(texts=frozenset())
+        return Mentions()
 
     @cached_property
     def _entries(self) -> _Entries:
@@ -209,7 +202,8 @@ class LabelFile(RowFile):
         order = _order([*texts])
         if order is None:
             fault = f"columns {', '.join(map(repr, columns.codings))}"
-            raise refused(self.path, fault, f"one column of labels, or two: {_names()}")
+            names = f"row ({', '.join(ROW_COLUMNS)}) and label ({', '.join(LABEL_COLUMNS)})"
+            raise refused(self.path, fault, f"one column of labels, or two: {names}")
         row, label = (texts[[*texts][place]] for place in order)
         return _Entries(numbers, label, row)
 
@@ -245,15 +239,7 @@ class LabelFile(RowFile):
 
 def _order(words: Sequence[str]) -> tuple[int, int] | None:
     """Return the places of the columns of rows and of labels; None if there is not one of each."""
-    places = [_places(words, names) for names in (ROW_COLUMNS, LABEL_COLUMNS)]
-    if len(words) != 2 or any(len(place) != 1 for place in places):
+    kinds = [(word in ROW_COLUMNS, word in LABEL_COLUMNS) for word in words]
+    if sorted(kinds) != [(False, True), (True, False)]:
         return None
-    return places[0][0], places[1][0]
-
-
-def _places(words: Sequence[str], names: Iterable[str]) -> list[int]:
-    return [place for place, word in enumerate(words) if word in {*names}]
-
-
-def _names() -> str:
-    return f"row ({', '.join(ROW_COLUMNS)}) and label ({', '.join(LABEL_COLUMNS)})"
+    return kinds.index((True, False)), kinds.index((False, True))

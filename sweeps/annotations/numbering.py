@@ -22,7 +22,7 @@ from sweep_clustering.sweeps.annotations.draw import MUST
 from sweep_clustering.sweeps.annotations.files import PairFile
 from sweep_clustering.sweeps.annotations.labels import LabelFile
 from sweep_clustering.sweeps.annotations.rows import AnnotationRows, Samples
-from sweep_clustering.sweeps.errors import InputError, Problem
+from sweep_clustering.sweeps.errors import Problem, rest_of
 
 Floats = NDArray[np.float64]
 Pairs = NDArray[np.int64]
@@ -353,10 +353,7 @@ def numbering_of(
 
 def _right_rows(file: NumberedFile, samples: Samples) -> AnnotationRows:
     """Read some rows of a file without the wrong ones, whose problems come when all are read."""
-    try:
-        return file.some(samples, MOST_ANSWERS)
-    except InputError as error:
-        return AnnotationRows.of(()) if error.rest is None else error.rest
+    return rest_of([], lambda: file.some(samples, MOST_ANSWERS)) or AnnotationRows.of(())
 
 
 def _by_answers(
@@ -372,8 +369,8 @@ def _by_answers(
         both = [_right_rows(file, every_row.counted_from(first)).answered.columns for first in (0, 1)]
         if not set(both[1]["line"]) <= set(both[0]["line"]):  # a line that is right from 1 alone
             return Numbering(1, f"as a {file.unit} of {file.path} names row {n_rows}, the last")
-        rows = [np.column_stack([part["first"], part["second"]]) for part in both]
-        pairs.append(np.stack(rows).astype(np.int64))
+        ends = [np.column_stack([part["first"], part["second"]]) for part in both]
+        pairs.append(np.stack(ends).astype(np.int64))
         kinds.append(both[0]["kind"] == MUST)
     from_0, from_1 = np.concatenate(pairs, axis=1)
     opinion = verdict(X, from_0, from_1, np.concatenate(kinds), n_rows, samples.rows.selection)

@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from sweep_clustering.sweeps.annotations.draw import CANNOT, MUST
 from sweep_clustering.sweeps.data import lines
 from sweep_clustering.sweeps.data.columns import Columns, groups
-from sweep_clustering.sweeps.data.lines import Complaints
 from sweep_clustering.sweeps.data.table import SampleRows, TableChoice, identity
 from sweep_clustering.sweeps.errors import InputError, Problem, did_you_mean, plural, refused
 
@@ -350,20 +349,20 @@ def _problems(
     counts = np.bincount(kind)
     n_read = np.where(counts == MOST_ALIKE + 1, counts, MOST_ALIKE)  # a single row has a line of its own
     places = [np.flatnonzero(kind == number)[:most] for number, most in enumerate(n_read.tolist())]
-    complaints, of_kind = Complaints(wrong.path), [list[dict[tuple[str, str], Problem]]() for _ in counts]
+    problems, of_kind = list[Problem](), [list[dict[tuple[str, str], Problem]]() for _ in counts]
     for place in np.sort(np.concatenate(places)).tolist():
         try:
             read(int(wrong.lines[place]), wrong.row(place))
         except InputError as error:
-            complaints.add(error.problems)
+            problems += error.problems
             of_kind[kind[place]].append({(item.expected, item.hint): item for item in error.problems})
-    for problems, count in zip(of_kind, (counts - n_read).tolist(), strict=True):
+    for of_rows, count in zip(of_kind, (counts - n_read).tolist(), strict=True):
         if count > 0:
-            is_alike = all(problem.keys() == problems[0].keys() for problem in problems)
+            is_alike = all(of_row.keys() == of_rows[0].keys() for of_row in of_rows)
             more = Problem(str(wrong.path), f"{plural(count, 'more row')} with problems like these", "")
-            rest = problems[-1].values() if is_alike else [more]
-            complaints.add(replace(problem, count=count) for problem in rest)
-    return complaints.problems()
+            rest = of_rows[-1].values() if is_alike else [more]
+            problems += [replace(problem, count=count) for problem in rest]
+    return lines.shortened(wrong.path, problems)
 
 
 def is_number(name: str) -> bool:

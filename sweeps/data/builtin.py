@@ -495,7 +495,8 @@ def find(name: str, *, data_dir: Path | None = None, download: bool = True) -> D
         raise refused("data set", repr(name), KNOWN, did_you_mean(name, BUILTIN))
     entry = REGISTRY[name]
     folder, reasons = data_folder(data_dir), list[str]()
-    for look in (_from_data_folder, _from_cache, _from_sklearn, _from_network):
+    sources = (_from_data_folder, _from_cache, _from_sklearn, _from_network)
+    for look in sources if entry.files else (_from_sklearn,):
         try:
             return look(entry, folder, download)
         except Damaged as damaged:
@@ -528,15 +529,12 @@ def _table(files: Sequence[tuple[bytes, Path]], entry: Entry, source: str) -> Da
 
 
 def _from_data_folder(entry: Entry, folder: Path | None, download: bool) -> DataSet:
-    if folder is None or not entry.files:
-        reason = f"no data directory is set (--data-dir or {DATA_DIR_VARIABLE})"
-        raise Missing(reason if entry.files else "")
+    if folder is None:
+        raise Missing(f"no data directory is set (--data-dir or {DATA_DIR_VARIABLE})")
     return _table([find_in_folder(file, folder) for file in entry.files], entry, "data directory")
 
 
 def _from_cache(entry: Entry, folder: Path | None, download: bool) -> DataSet:
-    if not entry.files:
-        raise Missing
     cache = user_cache()
     try:
         return _table([find_in_folder(file, cache) for file in entry.files], entry, "user cache")
@@ -575,8 +573,8 @@ def _from_sklearn(entry: Entry, folder: Path | None, download: bool) -> DataSet:
 
 def _from_network(entry: Entry, folder: Path | None, download: bool) -> DataSet:
     """Download, verify and keep the raw files; a file that is not the right one is never kept."""
-    if not download or not entry.files:
-        raise Missing(f"{entry.files[0].url}: not downloaded yet" if entry.files else "")
+    if not download:
+        raise Missing(f"{entry.files[0].url}: not downloaded yet")
     files = [_downloaded(file) for file in entry.files]
     try:
         return _table(files, entry, "")._replace(source=f"downloaded from {entry.files[0].url}")

@@ -112,11 +112,8 @@ def read_npz_table(path: Path, choice: TableChoice) -> LabelledTable:
                     words = texts_of(cells) if is_name else list(map(str, cells.flat))
                     "".join(words).encode()  # halves of a pair of UTF-16 are no text
                     if X.size and len(words) != len(X):
-                        where, expected = (
-                            f"{path}, array {name!r}",
-                            f"one for each of {plural(len(X), 'row')}",
-                        )
-                        raise refused(where, plural(len(words), "text"), expected)
+                        expected = f"one for each of {plural(len(X), 'row')}"
+                        raise refused(f"{path}, array {name!r}", plural(len(words), "text"), expected)
                     texts[name] = words
     if not X.size:
         raise InputError(problems)
@@ -681,13 +678,10 @@ def _frame(file: ArrowFile, choice: TableChoice) -> Frame:
 def _check_members(path: Path, members: Sequence[zipfile.ZipInfo]) -> None:
     """Refuse what takes long to read: a sheet is read row by row, all else when a workbook is opened."""
     rows = ("xl/worksheets/", "xl/sharedStrings")
-    sizes = {True: 0, False: 0}
-    for member in members:  # a part that is empty takes its time as well
-        sizes[member.filename.startswith(rows)] += member.file_size + 2**10
-    for part, size, most in (
-        ("rows and texts", sizes[True], MOST_UNPACKED),
-        ("the rest", sizes[False], MOST_BESIDE),
-    ):
+    for part, is_rows, most in (("rows and texts", True, MOST_UNPACKED), ("the rest", False, MOST_BESIDE)):
+        of_part = [member for member in members if member.filename.startswith(rows) is is_rows]
+        # a member that is empty takes its time as well
+        size = sum(member.file_size + 2**10 for member in of_part)
         if size > most:
             fault, hint = f"{size:,} bytes of {part}, unpacked", "save the table as CSV or parquet"
             raise refused(path, fault, f"at most {most:,}", hint)

@@ -7,14 +7,14 @@ import re
 import zlib
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sweep_clustering.sweeps.errors import InputError, Problem, collecting, did_you_mean, plural, refused
+from sweep_clustering.sweeps.errors import Problem, collecting, did_you_mean, plural, raise_all, refused
 from sweep_clustering.sweeps.files import opened
 from sweep_clustering.sweeps.records import Record, read
 
@@ -226,8 +226,7 @@ def read_typed(
             row = TypedLine(line.where, read(record, values, f"{line.where},"), cells)
             if (before := typed.setdefault(key(row.record), row)) is not row:
                 raise refused(line.where, f"the {noun} of {before.where} again", f"each {noun} once")
-    if problems:
-        raise InputError(shortened(path, problems))
+    raise_all(shortened(path, problems))
     return list(typed.values())
 
 
@@ -255,88 +254,48 @@ PLACE = re.compile(r"(?s)(.*), (line|row) (\d+)(.*)")
 ALONE = 3
 
 
-@dataclass
-class Complaint:
-    """Problems of lines that expect the same, and give the same hint: the first of them, and counts."""
-
-    first: list[tuple[int, Problem]]
-    faults: dict[str, None]
-    numbers: list[str]
-    count: int = 0
-    n_lines: int = 0
-    last: str = ""
-
-    def add(self, order: int, problem: Problem, number: str) -> None:
-        """Add a problem of the same line as the last one, or of a later line."""
-        self.count += problem.count
-        if problem.count > 1 and self.numbers:  # it stands for as many further lines
-            self.n_lines += problem.count
-        elif self.last != number or not number:
-            self.n_lines, self.last = self.n_lines + 1, number
-            self.numbers += [number] if self.n_lines <= ALONE else []
-        if self.count <= ALONE or not self.first:
-            self.first.append((order, problem))
-        if len(self.faults) <= ALONE:
-            self.faults[problem.value] = None
-
-    def problems(self) -> Iterator[tuple[int, Problem]]:
-        """Yield each problem, or one for all, with its place among the problems of the file."""
-        order, problem = self.first[0]
-        place = PLACE.fullmatch(problem.where)
-        if place is None:
-            yield order, replace(problem, count=self.count)
-            return
-        if self.count <= ALONE:
-            yield from self.first
-            return
-        file, unit, _, column = place.groups()
-        more = f" and {self.n_lines - ALONE:,} more" if self.n_lines > ALONE else ""
-        where = f"{file}, {unit}{'s' * (self.n_lines > 1)} {', '.join(self.numbers)}{more}{column}"
-        fault = "; ".join([*self.faults][:ALONE]) + ("; ..." if len(self.faults) > ALONE else "")
-        yield order, replace(problem, where=where, value=fault, count=self.n_lines)
-
-
-class Complaints:
-    """Problems of one file, however many: those that differ in their line alone are one.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._of: dict[tuple[str, ...], Complaint] = {}
-        self._n_added, self._n_beyond = 0, 0
-
-    def add(self, problems: Iterable[Problem]) -> None:
-        """Add problems in the order of the lines."""
-        for problem in problems:
-            self._n_added += 1
-            place = PLACE.fullmatch(problem.where)
-            file, unit, number, column = place.groups() if place else (problem.where, "", "", "")
-            # what is found differs from line to line; without a line it tells problems apart
-            fault = "" if place else problem.value
-            key = (file, unit, column, problem.expected, problem.hint, fault)
-            # only the number of those beyond matters, and a file may have millions
-            if key in self._of or len(self._of) < PROBLEMS_SHOWN:
-                self._of.setdefault(key, Complaint([], {}, [])).add(self._n_added, problem, number)
-            else:
-                self._n_beyond += problem.count
-
-    def problems(self) -> list[Problem]:
-        """Return the first problems, and one that counts those beyond."""
-        ordered = sorted(
-            chain.from_iterable(of.problems() for of in self._of.values()), key=lambda item: item[0]
-        )
-        beyond = self._n_beyond + sum(problem.count for _, problem in ordered[PROBLEMS_SHOWN:])
-        more = [Problem(str(self._path), plural(beyond, "more problem"), "", count=beyond)] if beyond else []
-        return [problem for _, problem in ordered[:PROBLEMS_SHOWN]] + more
-
-
 def shortened(path: Path, problems: Iterable[Problem]) -> list[Problem]:
-    """Join equal problems of a file; return the first ones, and one that counts those beyond."""
-    complaints = Complaints(path)
-    complaints.add(problems)
-    return complaints.problems()
+    """Join equal problems of a file; return the first ones, and one that counts those beyond.
+
+    Problems come in the order of the lines. Those that differ in their line alone are one.
+    """
+    alike: dict[tuple[str, ...], list[Placed]] = {}
+    for order, problem in enumerate(problems):
+        place = PLACE.fullmatch(problem.where)
+        # what is found differs from line to line; without a line it tells problems apart
+        key = (place[1], place[2], place[4], "") if place else (problem.where, "", "", problem.value)
+        alike.setdefault((*key, problem.expected, problem.hint), []).append(Placed(order, problem))
+    kinds = [*alike.values()]
+    joined = sorted(chain.from_iterable(map(_joined, kinds[:PROBLEMS_SHOWN])), key=lambda row: row.order)
+    beyond = sum(row.problem.count for row in chain(joined[PROBLEMS_SHOWN:], *kinds[PROBLEMS_SHOWN:]))
+    more = [Problem(str(path), plural(beyond, "more problem"), "", count=beyond)] if beyond else []
+    return [row.problem for row in joined[:PROBLEMS_SHOWN]] + more
+
+
+class Placed(NamedTuple):
+    """A problem with its place among those of its file."""
+
+    order: int
+    problem: Problem
+
+
+def _joined(rows: list[Placed]) -> list[Placed]:
+    """Return problems that expect the same, and give the same hint: each of them, or one for all."""
+    order, first = rows[0]
+    count = sum(row.problem.count for row in rows)
+    place = PLACE.fullmatch(first.where)
+    if place is None:
+        return [Placed(order, replace(first, count=count))]
+    if count <= ALONE:
+        return rows
+    # one that stands for several is of as many further lines
+    others = [row.problem.count for row in rows[1:] if row.problem.count > 1]
+    wheres = [first.where, *(row.problem.where for row in rows[1:] if row.problem.count == 1)]
+    numbers = [number for number, _ in groupby(PLACE.sub(r"\3", where) for where in wheres)]
+    n_lines = len(numbers) + sum(others)
+    more = f" and {n_lines - ALONE:,} more" if n_lines > ALONE else ""
+    unit = place[2] if n_lines == 1 else f"{place[2]}s"
+    where = f"{place[1]}, {unit} {', '.join(numbers[:ALONE])}{more}{place[4]}"
+    faults = [*dict.fromkeys(row.problem.value for row in rows)]
+    fault = "; ".join(faults[:ALONE]) + ("; ..." if len(faults) > ALONE else "")
+    return [Placed(order, replace(first, where=where, value=fault, count=n_lines))]

@@ -802,12 +802,10 @@ def _names(table: Frame, choice: TableChoice, index: int | None) -> tuple[tuple[
     counts = Counter(map(identity, names))
     wrong = [row for row, name in enumerate(names) if not name or counts[identity(name)] > 1]
     if index is None:
-        doubt = (
-            f"the index that is stored with it has {names[wrong[0]][:60]!r} more than once, or an empty label"
-            if wrong
-            else ""
-        )
-        return () if wrong else names, doubt
+        if not wrong:
+            return names, ""
+        first = names[wrong[0]][:60]
+        return (), f"the index that is stored with it has {first!r} more than once, or an empty label"
 
     def problem(row: int) -> Problem:
         fault = f"{names[row][:60]!r}, more than once" if names[row] else "an empty cell"

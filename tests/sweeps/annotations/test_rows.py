@@ -18,7 +18,7 @@ from sweep_clustering.sweeps.annotations.files import PairFile
 from sweep_clustering.sweeps.annotations.rows import Annotation, AnnotationRows, Row, Samples, Skip
 from sweep_clustering.sweeps.data import columns
 from sweep_clustering.sweeps.data.columns import Columns
-from sweep_clustering.sweeps.data.lines import Complaints, Lines
+from sweep_clustering.sweeps.data.lines import Lines, shortened
 from sweep_clustering.sweeps.data.table import SampleRows
 from sweep_clustering.sweeps.errors import InputError, Problem, collecting
 
@@ -72,15 +72,13 @@ def texts(draw: st.DrawFn) -> str:
 
 def read_one_by_one(columns: Columns, find: object, read: Callable[[int, Any], Row | None]) -> AnnotationRows:
     """Judge each row alone."""
-    rows, complaints = list[Row](), Complaints(columns.path)
+    rows, problems = list[Row](), list[Problem]()
     for place, line in enumerate(columns.lines.tolist()):
-        problems: list[Problem] = []
         with collecting(problems):
             row = read(line, columns.row(place))
             rows += [] if row is None else [row]
-        complaints.add(problems)
-    if problems := complaints.problems():
-        raise InputError(problems, AnnotationRows.of(rows).inside)
+    if problems:
+        raise InputError(shortened(columns.path, problems), AnnotationRows.of(rows).inside)
     return AnnotationRows.of(rows).inside
 
 
