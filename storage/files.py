@@ -92,10 +92,7 @@ def opened(place: Place, size: int | None = None) -> Iterator[BinaryIO]:
             yield file
         return
     try:
-        with (
-            _explained(place),
-            _files_of(place).open(place, "rb", block_size=BLOCK_BYTES, size=size) as file,
-        ):
+        with _explained(place), _files_of(place).open(place, "rb", block_size=BLOCK_BYTES, size=size) as file:
             yield file
     except FileNotFoundError as error:
         raise refused(place, f"nothing there ({error.strerror})", "a zip") from None

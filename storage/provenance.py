@@ -178,11 +178,9 @@ def class_code(text: str) -> int:
 def _commit() -> str:
     """Return the commit of the checkout that this package runs or was built from; empty if unknown."""
     root = Path(__file__).resolve().parents[1]
-    if not (root / ".git").exists():
-        with suppress(OSError):
-            return (root / "storage" / "commit.txt").read_text(encoding="utf-8").strip()  # left by the build
-        return ""
     command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=40"]
     with suppress(OSError, subprocess.TimeoutExpired):
+        if not (root / ".git").exists():
+            return (root / "storage" / "commit.txt").read_text(encoding="utf-8").strip()  # left by the build
         return subprocess.run(command, capture_output=True, text=True, timeout=10).stdout.strip()
     return ""

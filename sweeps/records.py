@@ -48,7 +48,7 @@ class Record(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _mark_unknown(cls, values: Any) -> Any:
+    def _mark_unknown(cls, values: object) -> object:
         if isinstance(values, Mapping) and cls.model_config["extra"] == "forbid":
             return marked(values, cls.model_fields)
         return values
@@ -84,13 +84,12 @@ ABSENT = StandIn(MISSING, "the key")
 EMPTY = StandIn("an empty list", "at least one value")
 
 
+# Values that validators get beside those of a file.
+Context = Mapping[str, Any]
+
+
 def read(
-    record: type[R],
-    values: object,
-    where: str,
-    *,
-    brackets: bool = False,
-    context: Mapping[str, Any] | None = None,
+    record: type[R], values: object, where: str, *, brackets: bool = False, context: Context | None = None
 ) -> R:
     """Validate the content of a file.
 
@@ -186,13 +185,11 @@ class Expected:
     schema: CoreSchema | None = None
     options: tuple[str, ...] = ()
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        schema = self.schema or handler(source)
         words = {"expected": self.expected, "hint": self.hint, "options": self.options}
         return core_schema.custom_error_schema(
-            self.schema or handler(source),
-            REFUSAL,
-            custom_error_message="{expected}",
-            custom_error_context=words,
+            schema, REFUSAL, custom_error_message="{expected}", custom_error_context=words
         )
 
 
@@ -247,7 +244,7 @@ class As:
 
     kind: Any
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         return handler.generate_schema(self.kind)
 
 
@@ -261,7 +258,7 @@ class Checked:
     check: Callable[[Any], Any]
     json_schema: JsonSchemaValue = field(hash=False)  # a member of a union is hashed, and a dict has no hash
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_plain_validator_function(self.check)
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
@@ -279,14 +276,14 @@ class Each:
     identity: Callable[[Any], Hashable]
     shortest: int = 1
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         schema = _taking_lists(handler(source))
         return core_schema.no_info_before_validator_function(self._mark_repeated, schema)
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         return {**handler(schema), "uniqueItems": True, "minItems": self.shortest}
 
-    def _mark_repeated(self, values: Any) -> Any:
+    def _mark_repeated(self, values: object) -> object:
         if not isinstance(values, list):
             return values
         if len(values) < self.shortest:
@@ -310,7 +307,7 @@ def named_once(names: Callable[[Any], Iterable[Any]]) -> BeforeValidator:
     It comes before the validation of the tables, so that repeats are reported with all other faults.
     """
 
-    def mark(entries: Any) -> Any:
+    def mark(entries: object) -> object:
         if not isinstance(entries, list):
             return entries
         former_names: set[str] = set()
@@ -330,7 +327,7 @@ def named_once(names: Callable[[Any], Iterable[Any]]) -> BeforeValidator:
 class Given:
     """A value, or None for a missing key; null in a file is refused, because TOML has none."""
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         schema: Any = handler(source)
         inner: CoreSchema = schema["schema"]  # the other member is None
         return inner
@@ -339,14 +336,14 @@ class Given:
 class Listed:
     """A tuple that is a list in TOML, YAML and JSON."""
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         return _taking_lists(handler(source))
 
 
 class Terse(GenerateJsonSchema):
     """JSON Schema without titles that repeat the key, and without null, which editors do not need."""
 
-    def field_title_should_be_set(self, schema: Any) -> bool:
+    def field_title_should_be_set(self, schema: object) -> bool:
         return False
 
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:

@@ -47,6 +47,8 @@ SURE = 0.95
 # Share of the draws below which a cluster is not named.
 SLIGHT = 0.05
 
+Seed = np.random.SeedSequence
+
 # Most clusters that are named for one sample.
 MOST_CLUSTERS = 3
 
@@ -59,7 +61,7 @@ class Outlook(NamedTuple):
     reason: str = ""
 
 
-def questions_left(belief: Belief, level: float, n_answers: int, seed: np.random.SeedSequence) -> Outlook:
+def questions_left(belief: Belief, level: float, n_answers: int, seed: Seed) -> Outlook:
     """Simulate answers until the expected share of right labels passes a level.
 
     The truth of each course is drawn from the memberships, each sample on its own. A question asks whether
@@ -130,13 +132,7 @@ class Question:
 
 
 def next_questions(
-    belief: Belief,
-    rows: Sequence[Row],
-    *,
-    strategy: str,
-    count: int,
-    seed: np.random.SeedSequence,
-    samples: Samples,
+    belief: Belief, rows: Sequence[Row], *, strategy: str, count: int, seed: Seed, samples: Samples
 ) -> list[Question]:
     """Choose the next questions, best first, no pair twice; there are fewer if no other pair is left.
 

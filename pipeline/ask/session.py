@@ -282,7 +282,7 @@ KINDS = {"y": (MUST, "together"), "n": (CANNOT, "apart"), "s": (None, "skipped")
 NOTHING_LEFT = "no pair is left that was not asked; --strategy again asks those in doubt once more"
 
 # Takes all answers, the number of the batch, and the solution before it: `pipeline.ask.summary.assess`.
-Assess = Callable[[Sequence[Row], int, NDArray[np.int16] | None], summary.Assessment]
+Assess = Callable[[Sequence[Row], int, summary.Labels | None], summary.Assessment]
 
 
 @dataclass
@@ -308,7 +308,7 @@ class Session:
 
         An `OSError` says that the disk, or the terminal, fails; saved answers stay.
         """
-        start: NDArray[np.int16] | None = None
+        start: summary.Labels | None = None
         for batch in count():
             click.echo(f"choosing the next {plural(self.options.count, 'question')} ...")
             assessment = self.assess(self.rows, batch, start)

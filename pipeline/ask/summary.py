@@ -121,12 +121,11 @@ class Assessment:
         return self.n_yes + self.n_no
 
 
+Labels = NDArray[np.int16]
+
+
 def assess(
-    options: AskOptions,
-    inputs: FitInputs,
-    rows: Sequence[Row],
-    batch: int = 0,
-    start: NDArray[np.int16] | None = None,
+    options: AskOptions, inputs: FitInputs, rows: Sequence[Row], batch: int = 0, start: Labels | None = None
 ) -> Assessment:
     """Fit to the answers so far, and choose the next questions.
 
@@ -172,12 +171,7 @@ def assess(
         outlook = questions_left(belief, options.until, len(answers), below(seed, 5))
     strategy = options.strategy or fitting(belief)
     questions = next_questions(
-        belief,
-        rows,
-        strategy=strategy,
-        count=options.count,
-        seed=below(seed, 4),
-        samples=inputs.samples,
+        belief, rows, strategy=strategy, count=options.count, seed=below(seed, 4), samples=inputs.samples
     )
     n_yes = sum(answer.kind == MUST for answer in answers)
     n_no, n_skipped = len(answers) - n_yes, len(rows) - len(answers)

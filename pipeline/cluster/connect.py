@@ -33,7 +33,6 @@ from sweep_clustering.sweeps.errors import InputError, Problem
 
 logger = logging.getLogger(__name__)
 
-LOOPBACK = jobs.LOOPBACK
 # Seconds to wait for a scheduler's answer and for its first worker.
 PATIENCE = 30.0
 
@@ -92,8 +91,7 @@ def connect(profile: Profile, *, n_workers: int | None = None, lease: Lease) -> 
     if isinstance(options, Local):
         connection = _local(options, n_processes, lease.generation.run.log)
     elif isinstance(options, JobQueue):
-        n_jobs = n_processes // options.cores
-        connection = jobs.connect_jobs(options, n_jobs=n_jobs, lease=lease)
+        connection = jobs.connect_jobs(options, n_jobs=n_processes // options.cores, lease=lease)
     else:
         connection = _address(profile, options, n_workers)
     allow_open_files(n_processes)
@@ -134,7 +132,7 @@ def dashboard_address(client: Client) -> str | None:
     if port is None:
         return None
     if client.cluster is not None:  # started here: it listens on loopback, whatever workers know
-        return f"http://{LOOPBACK}:{port}/sweep"
+        return f"http://{jobs.LOOPBACK}:{port}/sweep"
     return str(client.dashboard_link)
 
 
@@ -167,7 +165,7 @@ def _local(options: Local, count: int, log: Path) -> Iterator[Client]:
                     processes=True,
                     worker_class=QuietNanny,
                     loop=loop,
-                    host=LOOPBACK,
+                    host=jobs.LOOPBACK,
                     # every user reaches loopback, and who reaches a scheduler runs code as its owner
                     security=jobs.new_credentials(),
                     dashboard_address=jobs.page_address(options.dashboard_port),
@@ -212,12 +210,8 @@ def _address(profile: Profile, options: Address, n_workers: int | None) -> Itera
     if tls is None:
         logger.warning("%s: plain tcp: every user of this machine can run code as you through it", where)
     else:
-        security = Security(
-            require_encryption=True,
-            tls_ca_file=str(tls.ca),
-            tls_client_cert=str(tls.cert),
-            tls_client_key=str(tls.key),
-        )
+        ca, cert, key = map(str, (tls.ca, tls.cert, tls.key))
+        security = Security(require_encryption=True, tls_ca_file=ca, tls_client_cert=cert, tls_client_key=key)
     with ExitStack() as stack:
         expected = "a running dask scheduler"
         try:

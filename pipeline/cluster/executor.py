@@ -102,11 +102,9 @@ class LeaveInTime(WorkerPlugin):  # type: ignore[misc]
         while worker.state.executing_count or any(str(key).startswith(BATCH) for key in worker.data):
             await asyncio.sleep(LOOK_SECONDS)
         with suppress(OSError):  # the scheduler may be lost
+            reason = f"{self.name}-{time.time()}"
             await worker.scheduler.retire_workers(
-                workers=[worker.address],
-                close_workers=False,
-                remove=True,
-                stimulus_id=f"{self.name}-{time.time()}",
+                workers=[worker.address], close_workers=False, remove=True, stimulus_id=reason
             )
         await worker.close(nanny=not worker.lifetime_restart, reason="worker-lifetime-reached")
 

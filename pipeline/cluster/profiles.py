@@ -104,7 +104,7 @@ FILE_NAME = "cluster.yaml"
 DEFAULT = "local"
 
 
-def scheduler_address(value: Any) -> str:
+def scheduler_address(value: object) -> str:
     """Return an address with its scheme, which is tcp by default."""
     address = value if isinstance(value, str) else ""
     address = address if "://" in address else f"tcp://{address}"
@@ -146,7 +146,7 @@ class Tls(Record):
 
     @field_validator("ca", "cert", "key", mode="before")
     @classmethod
-    def _exists(cls, value: Any, info: ValidationInfo) -> Path:
+    def _exists(cls, value: object, info: ValidationInfo) -> Path:
         if not isinstance(value, (str, Path)) or not str(value):
             raise refusal("a file")
         path = (info.context or {}).get("folder", Path()) / Path(value).expanduser()

@@ -37,12 +37,7 @@ from sweep_clustering.pipeline.common import duration, plural
 from sweep_clustering.pipeline.jobs import queues
 from sweep_clustering.pipeline.jobs.keys import JobQueue, KnownQueue, cluster_class
 from sweep_clustering.storage.files import LeaseLost
-from sweep_clustering.storage.runfolder.folder import (
-    GenerationFolder,
-    JobListFile,
-    JobRecord,
-    RunFolder,
-)
+from sweep_clustering.storage.runfolder.folder import GenerationFolder, JobListFile, JobRecord, RunFolder
 from sweep_clustering.storage.runfolder.lease import JOB_VARIABLES, OWN_END, Lease
 
 logger = logging.getLogger(__name__)

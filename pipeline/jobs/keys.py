@@ -31,7 +31,7 @@ LARGEST_SIZE = 2**60
 LONGEST_TIME = 10 * 366 * 86_400.0
 
 
-def size(value: Any) -> int:
+def size(value: object) -> int:
     """Return the bytes of a size such as "4GiB"."""
     n_bytes = 0 if isinstance(value, float) else int(_amount(parse_bytes, value))
     if LEAST_SIZE <= n_bytes <= LARGEST_SIZE:
@@ -40,7 +40,7 @@ def size(value: Any) -> int:
     raise refusal('a size such as "4GiB"', hint)
 
 
-def time_span(value: Any) -> float:
+def time_span(value: object) -> float:
     """Return the seconds of a time such as "12h"."""
     seconds = float(_amount(parse_timedelta, value))
     if 0 < seconds <= LONGEST_TIME:
@@ -48,7 +48,7 @@ def time_span(value: Any) -> float:
     raise refusal('a time such as "30min" or "12h"')
 
 
-def _amount(parse: Callable[[Any], float], value: Any) -> float:
+def _amount(parse: Callable[[Any], float], value: object) -> float:
     """Return a value with its unit as dask reads it, or 0 if it is none."""
     # dask takes "GB" for one gigabyte, "h" for one hour and an empty text for one byte
     has_no_number = isinstance(value, str) and re.match(r"\s*\.?\d", value, re.ASCII) is None
@@ -61,7 +61,7 @@ def _amount(parse: Callable[[Any], float], value: Any) -> float:
         return 0
 
 
-def walltime(system: str, value: Any) -> str:
+def walltime(system: str, value: object) -> str:
     """Return a walltime as the system writes it."""
     # YAML 1.1 reads an unquoted 10:00:00 as the number 36000, which SLURM would take for minutes.
     if not isinstance(value, str):
@@ -77,14 +77,14 @@ def walltime_examples(system: str) -> list[str]:
     return ["10:00:00", "2-00:00:00"] if has_days else ["10:00:00"]
 
 
-def lines(value: Any) -> list[str]:
+def lines(value: object) -> list[str]:
     """Return texts of one line each."""
     if not isinstance(value, list) or not all(isinstance(line, str) for line in value):
         raise refusal("a list of texts")
     return list(map(plain, value))
 
 
-def pairs(value: Any) -> dict[str, Any]:
+def pairs(value: object) -> dict[str, Any]:
     """Return a table of plain values."""
     if not isinstance(value, dict):
         raise refusal("a table of texts")
@@ -100,14 +100,14 @@ def plain(value: Any) -> Any:
     return value
 
 
-def name(value: Any) -> str:
+def name(value: object) -> str:
     """Return a text of one line, which may be written as a whole number."""
     if isinstance(value, bool) or not isinstance(value, (str, int)):
         raise refusal("a text")
     return str(plain(value))
 
 
-def command(value: Any) -> list[str]:
+def command(value: object) -> list[str]:
     """Return the words of a command, which may be written as one text."""
     try:
         words = lines(shlex.split(value) if isinstance(value, str) else value)
@@ -118,7 +118,7 @@ def command(value: Any) -> list[str]:
     return words
 
 
-def word(value: Any) -> str:
+def word(value: object) -> str:
     """Return a text without blanks, because it becomes part of a line of a script."""
     if not isinstance(value, str) or not value.isprintable() or value.split() != [value]:
         raise refusal("a text without blanks")
@@ -228,7 +228,7 @@ class JobQueue(AnyCluster):
 
     @field_validator("processes", mode="before", check_fields=False)
     @classmethod
-    def _one_thread(cls, value: Any, info: ValidationInfo) -> Any:
+    def _one_thread(cls, value: object, info: ValidationInfo) -> object:
         cores = info.data.get("cores", value)
         if isinstance(value, bool) or value != cores:
             expected = f"{cores}, as many as cores: a process has one thread"
@@ -313,8 +313,7 @@ def cluster_class(system: str) -> Any:
 @cache
 def _packaged_defaults() -> dict[str, Any]:
     text = (resources.files("dask_jobqueue") / "jobqueue.yaml").read_text(encoding="utf-8")
-    defaults: dict[str, Any] = yaml.safe_load(text)["jobqueue"]
-    return defaults
+    return dict(yaml.safe_load(text)["jobqueue"])
 
 
 @cache

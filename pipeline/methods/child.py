@@ -138,10 +138,8 @@ class Channel:
         self._socket.settimeout(0)
         try:
             self._socket.recv(1, socket.MSG_PEEK)
-        except BlockingIOError:
-            return True
-        except OSError:
-            pass
+        except OSError as error:
+            return isinstance(error, BlockingIOError)
         return False
 
     def close(self) -> None:

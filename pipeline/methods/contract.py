@@ -146,13 +146,9 @@ def checked(answer: ArrayLike | Solution, *, n_samples: int, n_features: int, n_
         is_label = (labels >= 0) & (labels < n_clusters) & (labels == np.floor(labels))
         refuse("labels", labels, is_label, f"whole numbers from 0 to {n_clusters - 1}")
         if centroids is not None and is_label.all():
-            centroids_in_use = centroids[np.unique(labels.astype(np.int16))]
-            refuse(
-                "centroids of clusters that have samples",
-                centroids_in_use,
-                np.isfinite(centroids_in_use),
-                "finite numbers",
-            )
+            centers = centroids[np.unique(labels.astype(np.int16))]
+            name = "centroids of clusters that have samples"
+            refuse(name, centers, np.isfinite(centers), "finite numbers")
     if probabilities is not None:
         is_probability = (probabilities >= 0) & (probabilities <= 1 + _TOLERANCE)
         refuse("probabilities", probabilities, is_probability, "0 to 1")

@@ -106,29 +106,25 @@ def open_sweep(sweep: Sweep, lease: Lease, selection: Selection) -> Iterator[Col
         )
 
 
+@dataclass(eq=False)
 class Driver:
     """Run what is left of a sweep; a task may take `time_limit` seconds, where the user gave a limit."""
 
-    def __init__(
-        self,
-        collector: Collector,
-        lease: Lease,
-        executor: Executor,
-        console: Console,
-        time_limit: float | None = None,
-    ) -> None:
-        self.collector = collector
-        self._plans = collector.plans.values()
-        self._lease = lease
-        self._executor = executor
-        self._console = console
+    collector: Collector
+    lease: Lease
+    executor: Executor
+    console: Console
+    time_limit: float | None = None
+
+    def __post_init__(self) -> None:
+        self._plans = self.collector.plans.values()
         # A quarter of the limit at most, because predictions err.
-        self._length = self._longest = LONGEST if time_limit is None else time_limit / 4
-        self._timing = Timing.load(lease.generation.run)
+        self._length = self._longest = LONGEST if self.time_limit is None else self.time_limit / 4
+        self._timing = Timing.load(self.lease.generation.run)
         self._again = deque[Task]()
         self._runnable = deque[Task]()
         self._solver_seconds = 0.0
-        self._clock = Clock(executor.workers)
+        self._clock = Clock(self.executor.workers)
         self._show: Callable[[], None]
 
     def run(self) -> None:
@@ -136,8 +132,8 @@ class Driver:
         started, collector, work = time.monotonic(), self.collector, self.collector.survey()
         is_bounded = any(science.stop is not None for science in collector.sciences.values())
         logger.info("%s", "; ".join(_announced(work, is_bounded=is_bounded)))
-        with display(work, self._clock, self._console, self._lease, is_bounded=is_bounded) as show:
-            self._show = lambda: show(collector, self._executor.workers)
+        with display(work, self._clock, self.console, self.lease, is_bounded=is_bounded) as show:
+            self._show = lambda: show(collector, self.executor.workers)
             self._show()
             self._pilot()
             self._rest()
@@ -150,7 +146,7 @@ class Driver:
             common.plural(collector.ran, "restart"),
             common.plural(collector.blocks_written, "block"),
             common.duration(seconds),
-            100 * self._solver_seconds / max(seconds * self._executor.workers, 1e-9),
+            100 * self._solver_seconds / max(seconds * self.executor.workers, 1e-9),
         )
 
     def _pilot(self) -> None:
@@ -190,10 +186,10 @@ class Driver:
             logger.info("timing %d of them, to predict the others", len(spans))
         for _ in self._results(next_restart, is_timed=True):
             pass
-        self._timing.save(self._lease.generation.pilot, self._lease.files)
+        self._timing.save(self.lease.generation.pilot, self.lease.files)
 
     def _rest(self) -> None:
-        collector, workers = self.collector, self._executor.workers
+        collector, workers = self.collector, self.executor.workers
         spans = [span for plan in self._plans for span in collector.count(plan)]
         seconds = sum(map(self._timing.seconds, spans))
         on_free_cores = sum(self._timing.seconds(span, of_cpu=True) for span in spans)
@@ -234,10 +230,10 @@ class Driver:
                     return task
             return new_task()
 
-        for outcomes in self._executor.results(next_task):
+        for outcomes in self.executor.results(next_task):
             ended = [(task, checked(task, outcome)) for task, outcome in outcomes]
             # Before anything is written: another driver may have taken over a lease that became stale.
-            self._lease.check()
+            self.lease.check()
             with signals.uninterrupted():
                 for span in self.collector.take([result for _, results in ended for result in results]):
                     # Alone, so that another failure is charged to this cell and to no other.
@@ -256,12 +252,9 @@ class Driver:
         blocks = [block for plan in self._plans for block in plan.blocks() if not asks(block.first.design)]
         draws, start = max((block.n_graphs for block in blocks), default=0), 0
         while start < draws:
+            left = present(self._clock.left())
             wave = next_wave(
-                start,
-                draws,
-                blocks=len(blocks),
-                left=present(self._clock.left()),
-                write_seconds=self.collector.write_seconds,
+                start, draws, blocks=len(blocks), left=left, write_seconds=self.collector.write_seconds
             )
             tasks = (self._grouped(plan.name, self.collector.left(plan, wave)) for plan in self._plans)
             for turn in zip_longest(*tasks):  # so that no data set waits for another one
@@ -410,14 +403,8 @@ def step(text: str, console: Console) -> Iterator[None]:
 
 # These end a run with a message: no cell is to blame, and nothing that was reported done is lost.
 ENDINGS = (
-    signals.Stopped,
-    StorageError,
-    LeaseHeld,
-    LeaseLost,
-    JournalDamaged,
-    Mismatch,
-    CellMismatch,
-    queues.ComputeClusterError,
+    *(StorageError, LeaseHeld, LeaseLost, JournalDamaged, Mismatch, CellMismatch),
+    *(signals.Stopped, queues.ComputeClusterError),
 )
 
 # Exit code of a head that was cancelled, by a signal or by a file.

@@ -10,7 +10,7 @@ import logging
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, replace
+from dataclasses import InitVar, asdict, astuple, dataclass, replace
 from math import ceil
 from operator import add
 from statistics import fmean
@@ -72,6 +72,7 @@ class Work:
         return Work(*map(add, astuple(self), astuple(other)))
 
 
+@dataclass(eq=False)
 class Collector:
     """Take results, journal them, and write a block when the last cell of some of its draws is in.
 
@@ -105,24 +106,17 @@ class Collector:
         If cube and journal have other answers to the same questions.
     """
 
-    def __init__(
-        self,
-        store: BlockStore,
-        journal: Journal | Journals,
-        inputs: Inputs,
-        sciences: Mapping[str, records.Science],
-        *,
-        failed: Callable[[FailureRecord], None],
-        selection: Selection,
-    ) -> None:
-        self._store = store
+    store: BlockStore
+    journal: InitVar[Journal | Journals]
+    inputs: Inputs
+    sciences: Mapping[str, records.Science]
+    failed: Callable[[FailureRecord], None]
+    selection: Selection
+
+    def __post_init__(self, journal: Journal | Journals) -> None:
         # None for those who only count: they take no result
         self._journal = journal if isinstance(journal, Journal) else None
-        self._inputs = inputs
-        self.plans = {plan.name: plan for plan in inputs.plans}
-        self.sciences = sciences
-        self._failed = failed
-        self._selection = selection
+        self.plans = {plan.name: plan for plan in self.inputs.plans}
         # results of cells that are open or in the journal
         self._results: dict[Cell, CellResult] = {}
         self._open: dict[Cell, BlockResult] = {}
@@ -138,16 +132,16 @@ class Collector:
         answers: list[records.Answered] = []
         try:
             for header, arrays in journal.records():
-                for result in records.from_record(header, arrays, self.plans, sciences):
+                for result in records.from_record(header, arrays, self.plans, self.sciences):
                     if isinstance(result, records.Answered):
                         answers.append(result)
                     elif result.span.unit.dataset in self.plans:
                         self._result(result.span.unit).add(result)
-            self.paths = Paths(store, self.plans, sciences, answers, selection)
+            self.paths = Paths(self.store, self.plans, self.sciences, answers, self.selection)
         except ValueError as error:
             raise JournalDamaged(journal.path, None, str(error)) from error
         for block in {self.plans[cell.dataset].block_of(cell) for cell in self._results}:
-            for cell, status in zip(block.cells(), store.statuses(block), strict=True):
+            for cell, status in zip(block.cells(), self.store.statuses(block), strict=True):
                 if status in ANSWERED:  # a driver died between writing it and dropping it from the journal
                     self._results.pop(cell, None)
 
@@ -166,26 +160,26 @@ class Collector:
     def work(self, plan: DatasetPlan) -> Work:
         """Count the work of a data set, without opening a block."""
         cells = done = failed = 0
-        restarts = 0 if self._selection.only else plan.n_restarts
-        for block, statuses in self._store.all_statuses(plan, self._selection.blocks(plan)):
-            if not self._selection.only and (statuses != FAILED).all():  # cells one by one would take long
+        restarts = 0 if self.selection.only else plan.n_restarts
+        for block, statuses in self.store.all_statuses(plan, self.selection.blocks(plan)):
+            if not self.selection.only and (statuses != FAILED).all():  # cells one by one would take long
                 cells += len(statuses)
                 done += int(np.isin(statuses, ANSWERED).sum())
                 continue
             for cell, status in zip(block.cells(), statuses.tolist(), strict=True):
-                if not self._selection.runs(cell):
+                if not self.selection.runs(cell):
                     continue
-                is_given_up = status == FAILED and self._selection.settles(cell, status)
+                is_given_up = status == FAILED and self.selection.settles(cell, status)
                 cells += 1
                 done += status in ANSWERED
                 failed += is_given_up
-                if self._selection.only or is_given_up:
+                if self.selection.only or is_given_up:
                     restarts += plan.restarts_of(cell.model) * (-1 if is_given_up else 1)
         left = Counter[type]()
         for span in self.count(plan):
             left[type(span.unit)] += span.size
         questions = left[AskedPath]
-        if plan.n_paths and not self._selection.only:
+        if plan.n_paths and not self.selection.only:
             batch = present(self.sciences[plan.name].asking).batch
             questions = plan.n_paths * ceil(max(plan.m) / batch) * batch
         return Work(cells, done, failed, restarts, left[Cell], questions, left[AskedPath])
@@ -193,8 +187,8 @@ class Collector:
     def count(self, plan: DatasetPlan) -> Iterator[records.Span[Any]]:
         """Yield the spans of paths and cells of a data set that are left, without opening a block."""
         yield from self.paths.left(plan.name)
-        for block, statuses in self._store.all_statuses(plan, self._selection.blocks(plan)):
-            for cell in filter(self._selection.runs, self._unsettled(block, statuses)):
+        for block, statuses in self.store.all_statuses(plan, self.selection.blocks(plan)):
+            for cell in filter(self.selection.runs, self._unsettled(block, statuses)):
                 result = self._results.get(cell)
                 whole = records.Span(cell, 0, plan.restarts_of(cell.model))
                 yield from result.missing() if result else [whole]
@@ -206,11 +200,11 @@ class Collector:
         whose pairs are asked for wait for them: see `runnable`.
         """
         # Only this process writes: what the status said at the start holds for each cell until it is opened.
-        blocks = (block for block in self._selection.blocks(plan) if not asks(block.first.design))
-        for block, statuses in self._store.all_statuses(plan, blocks):
+        blocks = (block for block in self.selection.blocks(plan) if not asks(block.first.design))
+        for block, statuses in self.store.all_statuses(plan, blocks):
             self._open_block(block, statuses, block.n_graphs if draws is None else draws.stop)
             for cell, rank in ranked_cells(block):
-                if (draws is None or rank in draws) and self._selection.runs(cell):
+                if (draws is None or rank in draws) and self.selection.runs(cell):
                     yield from self.missing(cell)
 
     def runnable(self) -> Iterator[records.Span[Cell]]:
@@ -224,12 +218,12 @@ class Collector:
         Its draw, which is a first one, is opened. A cell whose pairs are asked for may be of any draw, and
         all of its block is opened: answers come in any order.
         """
-        if not self._selection.runs(cell):
+        if not self.selection.runs(cell):
             return []
         block = self.plans[cell.dataset].block_of(cell)
         draws = block.n_graphs if asks(cell.design) else 1
         if draws > self._opened[block]:
-            self._open_block(block, self._store.statuses(block), draws)
+            self._open_block(block, self.store.statuses(block), draws)
         return self.missing(cell)
 
     def missing(self, cell: Cell) -> list[records.Span[Cell]]:
@@ -296,7 +290,7 @@ class Collector:
         if not is_path and unit not in self._open:
             return False
         self._attempts[unit] += 1
-        self._failed(failed.record(self._attempts[unit]))
+        self.failed(failed.record(self._attempts[unit]))
         if self._attempts[unit] < ATTEMPTS:
             if is_path:
                 self.paths.retry(unit)
@@ -318,9 +312,9 @@ class Collector:
         """Return the seconds of a restart of a cell that is done in the cube, None for any other."""
         block = self.plans[cell.dataset].block_of(cell)
         position = block.position(cell)
-        if self._store.statuses(block)[position] != DONE:
+        if self.store.statuses(block)[position] != DONE:
             return None
-        arrays = self._store.read(block)
+        arrays = self.store.read(block)
         return float(arrays["seconds"][position]) / int(arrays["restarts_done"][position])
 
     def close(self) -> None:
@@ -360,7 +354,7 @@ class Collector:
 
     def _unsettled(self, block: Block, statuses: NDArray[np.int8]) -> list[Cell]:
         cells = zip(block.cells(), statuses, strict=True)
-        return [cell for cell, status in cells if not self._selection.settles(cell, status)]
+        return [cell for cell, status in cells if not self.selection.settles(cell, status)]
 
     def _settled(self, result: CellResult) -> None:
         if self._page is not None and result.status != PENDING:
@@ -371,13 +365,13 @@ class Collector:
         for result in dict.fromkeys(self._open[cell] for cell in cells if cell in self._open):
             if not result.complete:
                 continue
-            arrays = result.into(self._store.read(result.block))
+            arrays = result.into(self.store.read(result.block))
             if not result.block.node.baseline:
                 arrays["annotations"] = self._annotations(result.block, arrays["annotations"])
             started = time.monotonic()
             if "machine" in arrays:
-                self._store.name_machines({cell.machine for cell in result.cells.values()} - {""})
-            self._store.write(result.block, arrays)
+                self.store.name_machines({cell.machine for cell in result.cells.values()} - {""})
+            self.store.write(result.block, arrays)
             self.write_seconds.append(time.monotonic() - started)
             self.blocks_written += not (arrays["status"] == PENDING).any()
             self.cells_written += len(result.cells)
@@ -398,7 +392,7 @@ class Collector:
         if asks(block.first.design):
             answers = map(self.paths.annotations, cells)
             return np.stack([old if new is None else new for new, old in zip(answers, stored, strict=True)])
-        source, science = self._inputs.sources[block.dataset], self.sciences[block.dataset]
+        source, science = self.inputs.sources[block.dataset], self.sciences[block.dataset]
         drawn = (cell_annotations(science.seed, cell, source, science.crowd) for cell in cells)
         return np.stack(list(drawn))
 
@@ -425,6 +419,7 @@ def read_ledger(sweep: Sweep, selection: Selection) -> Collector | None:
 # Paths of questions: how far each is, which cells its answers make runnable, what to ask next.
 
 
+@dataclass(eq=False)
 class Paths:
     """The paths of a sweep whose answers some cell still needs.
 
@@ -436,18 +431,13 @@ class Paths:
         If cube and journal have other answers to the same questions.
     """
 
-    def __init__(
-        self,
-        store: BlockStore,
-        plans: Mapping[str, DatasetPlan],
-        sciences: Mapping[str, records.Science],
-        journalled: Sequence[records.Answered],
-        selection: Selection,
-    ) -> None:
-        self._store = store
-        self._plans = plans
-        self._sciences = sciences
-        self._selection = selection
+    store: BlockStore
+    plans: Mapping[str, DatasetPlan]
+    sciences: Mapping[str, records.Science]
+    journalled: InitVar[Sequence[records.Answered]]
+    selection: Selection
+
+    def __post_init__(self, journalled: Sequence[records.Answered]) -> None:
         self._answers: dict[AskedPath, records.Answers] = {}
         # numbers of annotations that cells of this run wait for
         self._waiting: dict[AskedPath, set[int]] = {}
@@ -458,9 +448,9 @@ class Paths:
             path = AskedPath.of(cell)
             self._answers.setdefault(path, records.NO_ANSWERS)
             waiting = self._waiting.setdefault(path, set())
-            if selection.runs(cell) and not selection.settles(cell, status):
+            if self.selection.runs(cell) and not self.selection.settles(cell, status):
                 waiting.add(present(cell.m))
-        for plan in plans.values():
+        for plan in self.plans.values():
             self._read_cube(plan)
         for answers in sorted(journalled, key=lambda answers: answers.span.start):
             path, start = answers.span.unit, answers.span.start
@@ -494,13 +484,13 @@ class Paths:
 
         The path is in the grid. None means that nothing more is to be asked.
         """
-        step = present(self._sciences[path.dataset].asking).batch
+        step = present(self.sciences[path.dataset].asking).batch
         stop = ceil(m / step) * step
         if self._waiting.get(path):
             start = self._rest(path).stop
         else:
             # the cube has all answers of a path that no cell needs
-            plan, answers = self._plans[path.dataset], self._answers.get(path)
+            plan, answers = self.plans[path.dataset], self._answers.get(path)
             count = max(plan.m) if answers is None else len(answers)
             start = stop if m <= count else count // step * step
         return records.Span(path, start, stop, step=step) if start < stop else None
@@ -526,7 +516,7 @@ class Paths:
             if timing.seconds(longer) > limit:
                 break
             span = longer
-        return records.Task(self._sciences[path.dataset], path.dataset, (span,), timing.seconds(span))
+        return records.Task(self.sciences[path.dataset], path.dataset, (span,), timing.seconds(span))
 
     def take(self, answered: records.Answered) -> None:
         """Take answers that came in; `Mismatch` is raised if the cube has others."""
@@ -556,17 +546,17 @@ class Paths:
 
     def _cells(self, path: AskedPath, m: int) -> list[Cell]:
         """Return the cells of this run with the first m answers of a path."""
-        plan = self._plans[path.dataset]
+        plan = self.plans[path.dataset]
         values = {axis: (value,) for axis, value in asdict(path).items()}
         cells = plan.node_of[plan.models[0]].cells({**values, "m": (m,)})
-        return list(filter(self._selection.runs, cells))
+        return list(filter(self.selection.runs, cells))
 
     def _rest(self, path: AskedPath) -> records.Span[AskedPath]:
         """Return the questions of a path that are to be asked, in whole batches.
 
         Annotations of a cube may end within a batch, which is asked again.
         """
-        answers, step = self._answers[path], present(self._sciences[path.dataset].asking).batch
+        answers, step = self._answers[path], present(self.sciences[path.dataset].asking).batch
         start = len(answers) // step * step
         stop = ceil(max(self._waiting[path]) / step) * step
         return records.Span(path, start, stop, answers=answers[:start], step=step)
@@ -584,8 +574,8 @@ class Paths:
 
     def _unanswered(self) -> Iterator[tuple[Cell, int]]:
         """Yield the cells outside the cube that need a path, with their statuses."""
-        for plan in self._plans.values():
-            for block, statuses in self._store.all_statuses(plan, _asked_blocks(plan)):
+        for plan in self.plans.values():
+            for block, statuses in self.store.all_statuses(plan, _asked_blocks(plan)):
                 for cell, status in zip(block.cells(), statuses.tolist(), strict=True):
                     if status not in ANSWERED:
                         yield cell, status
@@ -596,9 +586,9 @@ class Paths:
         for block in sorted(_asked_blocks(plan), key=lambda block: -present(block.first.m)):
             graphs = list(map(AskedPath.of, block.graph_cells()))
             lacking = [len(self._answers.get(path, [0])) == 0 for path in graphs]
-            if not any(lacking) or not self._store.has_status(block):
+            if not any(lacking) or not self.store.has_status(block):
                 continue
-            rows, is_written = self._store.annotations(block)
+            rows, is_written = self.store.annotations(block)
             for path, row, is_lacking, has_row in zip(graphs, rows, lacking, is_written, strict=True):
                 if is_lacking and has_row:
                     self._answers[path] = row.astype(np.int32)
@@ -616,7 +606,7 @@ class Paths:
                 f"{before[start + which].tolist()} before: "
                 "a path must give the same bits wherever it is asked"
             )
-            if self._store.made_here:
+            if self.store.made_here:
                 raise Mismatch(message)
             logger.warning("%s; %s", message, PROMISE)
         self._answers[path] = np.concatenate([before, now[common:]])

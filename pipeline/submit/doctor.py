@@ -365,8 +365,7 @@ def _worker_checks(
     address = next(iter(client.scheduler_info(n_workers=-1)["workers"]))
 
     def there(function: Side, *arguments: object) -> Any:
-        future = client.submit(function, *arguments, workers=[address], pure=False)
-        return future.result(timeout=PATIENCE)
+        return client.submit(function, *arguments, workers=[address], pure=False).result(timeout=PATIENCE)
 
     def exchange() -> tuple[float, float]:
         """Return the seconds of a message there and back, and by how many the clock there is ahead."""

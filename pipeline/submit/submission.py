@@ -38,13 +38,11 @@ from sweep_clustering.sweeps.plan import find_cells
 logger = logging.getLogger(__name__)
 
 
-def submit(
-    path: Path,
-    options: Options,
-    console: Console,
-    *,
-    show_plan: Callable[[dict[str, Any]], object] | None = None,
-) -> int:
+# Shows the plan of a dry run, which it gets as plain values.
+ShowPlan = Callable[[dict[str, Any]], object]
+
+
+def submit(path: Path, options: Options, console: Console, *, show_plan: ShowPlan | None = None) -> int:
     """Run what is left of a sweep.
 
     The console shows progress; warnings and results go through logging. `show_plan` takes the plan of a dry
@@ -291,8 +289,7 @@ def _queue(request: Request, options: KnownQueue) -> int:
             return INTERNAL
         withdraw_cancel(run)
         with storage_errors(run.script):
-            script = head_script(options, run, head_command(request))
-            run.script.write_text(script, encoding="utf-8")
+            run.script.write_text(head_script(options, run, head_command(request)), encoding="utf-8")
         # The time is from before the job can start: an older head record belongs to an earlier run.
         at = time.time()
         try:

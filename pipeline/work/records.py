@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 # Array of shape (n_answers, 3): columns i, j and kind, in the order of asking.
 Answers = NDArray[np.int32]
 
-# Code in the place of a structure if there is none.
-NOTHING = -1
+# Codes in the place of a structure if there is none.
+NO_STRUCTURE = (-1,) * len(STRUCTURE)
 
 NO_ANSWERS: Answers = np.empty((0, 3), dtype=np.int32)
 
@@ -114,7 +114,7 @@ class Chosen:
     covariance: str
     held_out: tuple[float, ...]
     right: tuple[float, ...]
-    structure: tuple[int, ...] = (NOTHING,) * len(STRUCTURE)
+    structure: tuple[int, ...] = NO_STRUCTURE
     base_rate: float = np.nan
     distance_rate: float = np.nan
 
@@ -124,20 +124,19 @@ class Chosen:
         names, scores, base = SCORED if every else CANDIDATES, choice.by_shape, choice.base_rate
         if (skill := choice.skill) is not None and not choice.has_no_skill:
             scores = {choice.shape: skill.beside}
-        structure = {} if choice.structure is None else {"structure": choice.structure.codes}
         return cls(
             covariance=choice.shape,
             held_out=tuple(scores[name].log_loss if name in scores else np.nan for name in names),
             right=tuple(scores[name].share_right if name in scores else np.nan for name in names),
             base_rate=np.nan if base is None else base.log_loss,
+            structure=NO_STRUCTURE if choice.structure is None else choice.structure.codes,
             distance_rate=np.nan if skill is None else skill.distance.log_loss,
-            **structure,
         )
 
     @property
     def class_structure(self) -> Structure | None:
         """Structure of classes of any shape, None for other models."""
-        return Structure.of(self.structure) if self.structure[0] != NOTHING else None
+        return Structure.of(self.structure) if self.structure != NO_STRUCTURE else None
 
     def is_same(self, other: Chosen) -> bool:
         """Whether another choice has the same bits; NaN is the same missing value."""

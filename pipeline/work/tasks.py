@@ -15,12 +15,11 @@ from multiprocessing.util import Finalize
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sweep_clustering.kernels.interrupt import cpu_time, run_interruptibly
 from sweep_clustering.kernels.structure import UNION
 from sweep_clustering.pipeline.common import SAME_OPTIMUM, best_of
-from sweep_clustering.pipeline.methods.contract import merged_links
+from sweep_clustering.pipeline.methods.contract import Floats, merged_links
 from sweep_clustering.pipeline.methods.loading import MethodCall
 from sweep_clustering.pipeline.methods.process import MethodFailed, MethodProcess, Unsolved
 from sweep_clustering.pipeline.work import records
@@ -69,8 +68,7 @@ def run_task(task: records.Task, source: Source) -> list[records.Done | records.
             cause, trace = cause_of(error), traceback.format_exc()
             if isinstance(error, MethodFailed):  # the error was raised in the process of the method
                 cause, trace = str(error), error.traceback
-            job = own_job().number
-            results.append(records.Failed(running, cause, socket.gethostname(), job, trace))
+            results.append(records.Failed(running, cause, socket.gethostname(), own_job().number, trace))
     return results
 
 
@@ -125,11 +123,7 @@ def run_cell(science: Science, span: Span[Cell], source: Source) -> Solved:
 
 
 def solver_of(
-    science: Science,
-    cell: Cell,
-    X: NDArray[np.float64],
-    annotations: NDArray[np.int32],
-    chosen: Chosen | None = None,
+    science: Science, cell: Cell, X: Floats, annotations: Answers, chosen: Chosen | None = None
 ) -> Solver:
     """Prepare the solver of a cell of a model, or of the structure that the cell has chosen before.
 
@@ -262,11 +256,7 @@ def _process() -> MethodProcess:
 
 
 def run_method(
-    science: Science,
-    span: Span[Cell],
-    method: MethodCall,
-    X: NDArray[np.float64],
-    annotations: NDArray[np.int32],
+    science: Science, span: Span[Cell], method: MethodCall, X: Floats, annotations: Answers
 ) -> Solved:
     """Call a method for some restarts of a cell, and return the solution of the largest objective.
 
@@ -324,7 +314,7 @@ def run_method(
 # count every unknown optimum, so they bound the probability that the next restart finds a better one.
 
 
-def optimum_counts(objectives: Sequence[float] | NDArray[np.float64]) -> list[int]:
+def optimum_counts(objectives: Sequence[float] | Floats) -> list[int]:
     """Return the number of restarts that found each distinct optimum, best optimum first.
 
     Objectives (nats) at most `SAME_OPTIMUM` below the largest of an optimum belong to it.
@@ -339,7 +329,7 @@ def optimum_counts(objectives: Sequence[float] | NDArray[np.float64]) -> list[in
     return counts
 
 
-def unseen_mass(objectives: Sequence[float] | NDArray[np.float64], rule: str) -> float:
+def unseen_mass(objectives: Sequence[float] | Floats, rule: str) -> float:
     """Estimate the probability that the next restart finds an optimum that none has found yet.
 
     There are at least two objectives, in nats.
@@ -355,15 +345,13 @@ def unseen_mass(objectives: Sequence[float] | NDArray[np.float64], rule: str) ->
     return min(1.0, w * (w + 1) / (n * (n - 1)))
 
 
-def is_enough(objectives: Sequence[float] | NDArray[np.float64], stop: Stop) -> bool:
+def is_enough(objectives: Sequence[float] | Floats, stop: Stop) -> bool:
     """Whether the rule is tested after these restarts, and ends the cell."""
     beyond = len(objectives) - stop.r_min
     return beyond >= 0 and beyond % stop.step == 0 and unseen_mass(objectives, stop.rule) < stop.risk
 
 
-def restarts_enough(
-    objectives: Sequence[float] | NDArray[np.float64], stop: Stop | None, restarts: int
-) -> int | None:
+def restarts_enough(objectives: Sequence[float] | Floats, stop: Stop | None, restarts: int) -> int | None:
     """Return the number of restarts after which a cell ends, or None if it needs more than these.
 
     A cell has at most `restarts` of them, and exactly so many without a rule to stop.

@@ -257,8 +257,7 @@ def content_hash(cube: Path) -> str:
     """
     manifest, store = read_manifest(cube), BlockStore(cube, read_only=True)
     settings = manifest.spec.dump()
-    text = json.dumps({key: settings.get(key) for key in SETTINGS}, sort_keys=True)
-    rows = [_row_hash(text, [])]
+    rows = [_row_hash(json.dumps({key: settings.get(key) for key in SETTINGS}, sort_keys=True), [])]
     for plan in manifest.plans.values():
         for name in INPUTS:
             if entry := manifest.metadata.get(path := f"{plan.name}/{name}"):

@@ -41,13 +41,14 @@ ANNOTATIONS = "annotations"
 
 Values = NDArray[Any]
 
+# Metadata of zarr for every node below the root, by path.
+Metadata = Mapping[str, Mapping[str, Any]]
+
 
 class ChunkFiles:
     """The chunk files of a cube, by their keys, which are paths below the cube."""
 
-    def __init__(
-        self, place: Place, plans: Iterable[DatasetPlan], metadata: Mapping[str, Mapping[str, Any]]
-    ) -> None:
+    def __init__(self, place: Place, plans: Iterable[DatasetPlan], metadata: Metadata) -> None:
         self._place = place
         self._arrays = {spec.path: (plan, spec) for plan in plans for spec in schema.array_specs(plan)}
         self._metadata = metadata
@@ -210,10 +211,9 @@ def chunk_name(position: tuple[int, ...]) -> str:
     return ".".join(["c", *map(str, position)])
 
 
-def chunk_lengths(entry: Mapping[str, Any]) -> Sequence[int]:
+def chunk_lengths(entry: Mapping[str, Any]) -> tuple[int, ...]:
     """Return the length of a chunk along each dimension, from the metadata of an array."""
-    lengths: Sequence[int] = entry["chunk_grid"]["configuration"]["chunk_shape"]
-    return lengths
+    return tuple(entry["chunk_grid"]["configuration"]["chunk_shape"])
 
 
 def chunk_counts(entry: Mapping[str, Any]) -> tuple[int, ...]:
@@ -258,8 +258,7 @@ def decoded(content: bytes, dtype: str, n_values: int) -> Values:
 
 def checksum(packed: bytes) -> bytes:
     """Return the CRC-32C in which a chunk file ends."""
-    digest: bytes = google_crc32c.value(packed).to_bytes(CHECKSUM_BYTES, "little")
-    return digest
+    return int(google_crc32c.value(packed)).to_bytes(CHECKSUM_BYTES, "little")
 
 
 def unpacked_size(packed: bytes) -> int | None:

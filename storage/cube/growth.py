@@ -119,7 +119,7 @@ def grow(
 
 def render(
     plans: Iterable[DatasetPlan],
-    committed: Mapping[str, Mapping[str, Any]],
+    committed: chunks.Metadata,
     inputs: Callable[[DatasetPlan], InputArrays | None],
 ) -> tuple[dict[str, Any], dict[str, bytes]]:
     """Return the metadata of the nodes of some data sets by path, and their files by key.
@@ -156,7 +156,7 @@ def stored_inputs(manifest: Manifest, contents: Iterable[str]) -> list[str]:
     return [key for key in there if chunks.variable_of(key).role is Role.INPUT]
 
 
-def is_committed(key: str, committed: Mapping[str, Mapping[str, Any]]) -> bool:
+def is_committed(key: str, committed: chunks.Metadata) -> bool:
     """Whether a chunk file belongs to an array as it was committed."""
     path, _, name = key.rpartition("/")
     entry, position = committed.get(path, {}), chunks.chunk_position(name)

@@ -211,7 +211,7 @@ def _array_problems(where: str, stored: Mapping[str, Any], spec: ArraySpec) -> I
     # Coordinates and the longest row of annotations grow, but not their chunks.
     grow = [spec.variable.role is Role.COORDINATE or dim == "annotation" for dim in spec.dims]
     with suppress(KeyError, TypeError, ValueError):
-        lengths = tuple(chunk_lengths(stored))
+        lengths = chunk_lengths(stored)
         if all(
             type(n) is int and (n == most or (grows and 0 < n < most))
             for n, most, grows in zip(lengths, spec.chunks, grow, strict=True)
@@ -488,8 +488,7 @@ def together(cubes: Sequence[Manifest]) -> Manifest:
 
 def attributes_of(manifest: Manifest) -> dict[str, Any]:
     """Return the attributes of the root of a cube."""
-    attributes: dict[str, Any] = json.loads(manifest.document)["attributes"]
-    return attributes
+    return dict(json.loads(manifest.document)["attributes"])
 
 
 def _order(cube: Manifest) -> tuple[Any, ...]:

@@ -7,6 +7,7 @@ import json
 import uuid
 import warnings
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -112,6 +113,7 @@ class CubeStore(Store):
     list_dir = list_prefix
 
 
+@dataclass(eq=False)
 class ShownArray:
     """An array as a tree shows it: in rising order, and without the values of cells that are not done.
 
@@ -129,41 +131,39 @@ class ShownArray:
         dimensions of the states
     """
 
-    def __init__(
-        self,
-        store: CubeStore,
-        spec: schema.ArraySpec,
-        order: Mapping[str, NDArray[np.intp]],
-        status: NDArray[np.int8] | ShownArray | None = None,
-        status_dims: Sequence[str] = (),
-    ) -> None:
-        self._store, self._spec, self._order = store, spec, order
-        self._status, self._status_dims = status, status_dims
-        self.shape, self.ndim = spec.shape, len(spec.shape)
-        self.dtype = TEXT if spec.variable.dtype == "string" else np.dtype(spec.variable.dtype)
+    store: CubeStore
+    spec: schema.ArraySpec
+    order: Mapping[str, NDArray[np.intp]]
+    status: NDArray[np.int8] | ShownArray | None = None
+    status_dims: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        self.shape, self.ndim = self.spec.shape, len(self.spec.shape)
+        dtype = self.spec.variable.dtype
+        self.dtype = TEXT if dtype == "string" else np.dtype(dtype)
 
     @cached_property
     def _array(self) -> Any:
-        return zarr.open_array(self._store, path=self._spec.path, mode="r", zarr_format=3)
+        return zarr.open_array(self.store, path=self.spec.path, mode="r", zarr_format=3)
 
     def __getitem__(self, part: Part) -> NDArray[Any]:
         """Read a part, which has a slice without a step for each dimension."""
-        dims = self._spec.dims
+        dims = self.spec.dims
         rows = tuple(
-            self._order[dim][at] if dim in self._order else at for dim, at in zip(dims, part, strict=True)
+            self.order[dim][at] if dim in self.order else at for dim, at in zip(dims, part, strict=True)
         )
         is_in_order = all(isinstance(row, slice) for row in rows)
         values = np.asarray(self._array[rows] if is_in_order else self._array.oindex[rows], self.dtype)
-        if self._status is None:
+        if self.status is None:
             return values
         at = dict(zip(dims, part, strict=True))
-        states = self._status[tuple(at.get(dim, slice(None)) for dim in self._status_dims)]
-        variable = self._spec.variable
+        states = self.status[tuple(at.get(dim, slice(None)) for dim in self.status_dims)]
+        variable = self.spec.variable
         has_values = states == schema.DONE
         if variable.name in OF_ANSWERS or variable.role is schema.Role.ANNOTATION:
             has_values |= states == schema.NO_SOLUTION
         # several cells share annotations, which exist if one of these is done
-        shared = tuple(axis for axis, dim in enumerate(self._status_dims) if dim not in dims)
+        shared = tuple(axis for axis, dim in enumerate(self.status_dims) if dim not in dims)
         has_values = has_values.any(shared)
         has_values = has_values.reshape(has_values.shape + (1,) * (values.ndim - has_values.ndim))
         return np.where(has_values, values, np.asarray(variable.fill, self.dtype))

@@ -262,10 +262,13 @@ class FileRecord(Record):
 
     is_finite: ClassVar[bool] = True
 
+    # Error of the system that stands for the absence of the file; any other is raised.
+    absence: ClassVar[type[OSError]] = OSError
+
     @classmethod
     def read(cls, path: Path) -> Self | None:
         """Return the record at `path`, None if there is none; another format version is an InputError."""
-        with suppress(OSError):
+        with suppress(cls.absence):
             return cls.parse(path.read_bytes(), path)
         return None
 
@@ -515,8 +518,7 @@ def append_failure(path: Path, record: FailureRecord, files: Files = PLAIN) -> N
 
 def read_failures(run: RunFolder) -> list[FailureRecord]:
     """Read all failures, oldest first, without a torn line; another format version is an InputError."""
-    lines = merged_lines(generation.failures for generation in run.generations())
-    text = lines.decode(errors="replace")
+    text = merged_lines(holder.failures for holder in run.generations()).decode(errors="replace")
     records = (FailureRecord.parse(line, run.path) for line in text.splitlines())
     return [record for record in records if record is not None]
 

@@ -291,8 +291,7 @@ def _understood(path: Path) -> Iterator[None]:
 def _text(body: bytes) -> dict[str, Any]:
     """Return the JSON text of a record: its header, and the names of its arrays."""
     (length,) = TEXT_LENGTH.unpack_from(body)
-    record: dict[str, Any] = json.loads(body[TEXT_LENGTH.size : TEXT_LENGTH.size + length])
-    return record
+    return dict(json.loads(body[TEXT_LENGTH.size : TEXT_LENGTH.size + length]))
 
 
 def _bodies(path: Path) -> Iterator[bytes]:

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event, Thread
-from typing import Self
+from typing import ClassVar, Self
 
 from sweep_clustering.storage import files
 from sweep_clustering.storage.runfolder import folder
@@ -232,17 +232,12 @@ def _older(run: folder.RunFolder, number: int) -> list[folder.GenerationFolder]:
 class Holder(folder.FileRecord):
     """A process that holds, or held, the lease."""
 
+    absence: ClassVar[type[OSError]] = FileNotFoundError
+
     token: str  # unique to one acquisition
     since: str  # ISO 8601, UTC
     released: bool
     process: ProcessIdentity
-
-    @classmethod
-    def read(cls, path: Path) -> Self | None:
-        """Return the holder in a lease file, None if the file is gone or invalid; other errors are raised."""
-        with suppress(FileNotFoundError):
-            return cls.parse(path.read_bytes(), path)
-        return None
 
     def __str__(self) -> str:
         job = f", job {self.process.job_id}" if self.process.job_id else ""

@@ -3,9 +3,17 @@
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Whole = NDArray[np.integer]
+
+# Array of shape (m, 3) with columns i, j and kind.
+Annotations = NDArray[np.int32]
+
+# Shares of all annotators, and accuracies that they do not exceed.
+Quantiles = Sequence[tuple[float, float]]
 
 # Kinds of an annotation.
 MUST = 0
@@ -27,9 +35,7 @@ N_NEIGHBOURS = 20
 MOST_NUMBERS = 2**22
 
 
-def draw_annotations(
-    rng: np.random.Generator, labels_true: NDArray[np.integer], *, p: float, m: int
-) -> NDArray[np.int32]:
+def draw_annotations(rng: Generator, labels_true: Whole, *, p: float, m: int) -> Annotations:
     """Draw `m` annotations of accuracy `p` in (0, 1] (docs/model.md, eq. (26)).
 
     Both ends of a pair are independent and uniform over the samples, so that a self pair has probability 1/N
@@ -42,20 +48,10 @@ def draw_annotations(
     ndarray of shape (m, 3), int32
         Columns i, j and kind (`MUST` or `CANNOT`).
     """
-    n_samples = len(labels_true)
-    i = rng.integers(0, n_samples, size=m)
-    j = rng.integers(0, n_samples, size=m)
-    return answer_pairs(rng, labels_true, np.column_stack([i, j]), p=p)
+    return answer_pairs(rng, labels_true, any_pairs(rng, len(labels_true), m), p=p)
 
 
-def draw_biased(
-    rng: np.random.Generator,
-    labels_true: NDArray[np.integer],
-    order: NDArray[np.integer],
-    *,
-    p: float,
-    m: int,
-) -> NDArray[np.int32]:
+def draw_biased(rng: Generator, labels_true: Whole, order: Whole, *, p: float, m: int) -> Annotations:
     """Draw `m` annotations of accuracy `p` as `draw_annotations` does, some samples more often than others.
 
     The samples of the first third of `order`, which has all of them, have `OFTEN` times the probability of
@@ -68,9 +64,7 @@ def draw_biased(
     return answer_pairs(rng, labels_true, pairs, p=p)
 
 
-def draw_near(
-    rng: np.random.Generator, labels_true: NDArray[np.integer], X: NDArray[np.float64], *, p: float, m: int
-) -> NDArray[np.int32]:
+def draw_near(rng: Generator, labels_true: Whole, X: Floats, *, p: float, m: int) -> Annotations:
     """Draw `m` annotations of accuracy `p`, each of a sample and one of its nearest neighbours.
 
     The first sample of a pair is uniform over all samples, the second one over the `N_NEIGHBOURS` other
@@ -85,9 +79,7 @@ def draw_near(
     return answer_pairs(rng, labels_true, np.column_stack([first, second]), p=p)
 
 
-def nearest_neighbours(
-    X: NDArray[np.float64], samples: NDArray[np.integer], n_neighbours: int
-) -> NDArray[np.int64]:
+def nearest_neighbours(X: Floats, samples: Whole, n_neighbours: int) -> NDArray[np.int64]:
     """Return the nearest other samples of each of some samples, nearest first, as rows."""
     # Loaded here, because commands that only plan or read draw nothing.
     from sklearn.neighbors import NearestNeighbors
@@ -109,12 +101,7 @@ def nearest_neighbours(
 
 
 def draw_accuracies(
-    rng: np.random.Generator,
-    count: int,
-    *,
-    quantiles: Sequence[tuple[float, float]],
-    leaning: tuple[float, float],
-    p: float,
+    rng: Generator, count: int, *, quantiles: Quantiles, leaning: tuple[float, float], p: float
 ) -> Floats:
     """Draw the two accuracies of each annotator of a crowd: on pairs that belong together, and on others.
 
@@ -137,7 +124,7 @@ def draw_accuracies(
     return np.asarray(expit(np.column_stack([level + tilt, level - tilt])))
 
 
-def around_median(accuracies: Floats, quantiles: Sequence[tuple[float, float]], p: float) -> Floats:
+def around_median(accuracies: Floats, quantiles: Quantiles, p: float) -> Floats:
     """Return accuracies with their log odds shifted as those of quantiles whose median becomes `p`."""
     from scipy.special import expit, logit
 
@@ -146,20 +133,14 @@ def around_median(accuracies: Floats, quantiles: Sequence[tuple[float, float]], 
 
 
 def draw_crowd(
-    rng: np.random.Generator,
-    labels_true: NDArray[np.integer],
-    accuracies: Floats,
-    *,
-    answers: int,
-    unsure: float,
-    m: int,
-) -> NDArray[np.int32]:
+    rng: Generator, labels_true: Whole, accuracies: Floats, *, answers: int, unsure: float, m: int
+) -> Annotations:
     """Draw `m` annotations by a crowd with `accuracies` (n_annotators, 2), a share of the kind `UNSURE`.
 
     The `answers` of an annotator follow each other. The pairs, and the numbers that decide which answers are
     right, are those of `draw_annotations`.
     """
-    pairs = np.column_stack([rng.integers(0, len(labels_true), size=m) for _ in range(2)])
+    pairs = any_pairs(rng, len(labels_true), m)
     is_apart = labels_true[pairs[:, 0]] != labels_true[pairs[:, 1]]
     p = accuracies[np.arange(m) // answers, is_apart.astype(np.int64)]
     annotations = answer_pairs(rng, labels_true, pairs, p=p)
@@ -167,13 +148,12 @@ def draw_crowd(
     return annotations
 
 
-def answer_pairs(
-    rng: np.random.Generator,
-    labels_true: NDArray[np.integer],
-    pairs: NDArray[np.integer],
-    *,
-    p: float | Floats,
-) -> NDArray[np.int32]:
+def any_pairs(rng: Generator, n_samples: int, m: int) -> NDArray[np.int64]:
+    """Draw pairs of samples, both ends of each on their own: all the first ones, and then the second ones."""
+    return np.column_stack([rng.integers(0, n_samples, size=m) for _ in range(2)])
+
+
+def answer_pairs(rng: Generator, labels_true: Whole, pairs: Whole, *, p: float | Floats) -> Annotations:
     """Annotate pairs of shape (n_pairs, 2) with accuracy `p`, or one for each pair: columns i, j and kind."""
     right = rng.random(len(pairs)) < p
     agrees = labels_true[pairs[:, 0]] == labels_true[pairs[:, 1]]

@@ -124,6 +124,10 @@ MALFORMED = "malformed"
 MOST_MALFORMED = 10
 
 
+# Names of columns.
+Names = Sequence[str]
+
+
 def read_answers(path: Path, samples: Samples | int) -> list[Row]:
     """Read a file one row after the other, see `PairFile.table`."""
     return list(PairFile.of(path).table(Samples.of(samples)))
@@ -291,7 +295,7 @@ class PairFile(RowFile):
             if MALFORMED in row:
                 raise refused(f"{self.path}, {self.unit} {line}", row[MALFORMED], cells.expected)
             counted = by_number.get(row.get(FIRST_ROW, ""), samples)
-            return _row(self.path, line, row, counted, self.kind, self.unit, cells.is_questions)
+            return self._row(line, row, counted, cells.is_questions)
 
         rows, problems = None, list[Problem]()
         try:
@@ -301,6 +305,51 @@ class PairFile(RowFile):
         if problems or cells.problems:
             raise InputError(lines.shortened(self.path, [*problems, *cells.problems]), rows)
         return rows
+
+    def _row(self, line: int, cells: Mapping[str, str], samples: Samples, is_question: bool) -> Row | None:
+        """Judge the cells of a row by name."""
+        where, problems, ends = f"{self.path}, {self.unit} {line}", list[Problem](), list[int]()
+        kind, count, accuracy, word, is_hard = self.kind, 1.0, None, "", False
+        for end in (cells["i"], cells["j"]):
+            try:  # `collecting` would take as long as all else
+                ends.append(samples.position(end, where))
+            except InputError as error:
+                problems += error.problems
+        # Not a self pair, so that the weight is checked even if the samples are invalid.
+        pair = (ends[0], ends[1]) if len(ends) == 2 else (0, 1)
+        if (mark := cells.get(FIRST_ROW, "")) not in ("", "0", "1"):
+            problems.append(Problem(where, f"{FIRST_ROW} {mark[:60]!r}", "0 or 1"))
+        for key in WORDS.keys() & cells.keys():
+            kinds, expected, words = WORDS[key]
+            word = lines.of_cell(cells[key]).lower()
+            kind, is_hard = kinds.get(word.removesuffix(HARD)), word.endswith(HARD)
+            if kind is None and word not in ("", *(SKIPS if key == "answer" else UNSURES)):
+                hint = suggestion(word, words)
+                problems.append(Problem(where, f"{key} {cells[key][:60]!r}", expected, hint))
+        if (text := cells.get("weight")) is not None:
+            weight, is_self = lines.to_number(text), pair[0] == pair[1] != OUTSIDE
+            if weight == math.inf:
+                is_hard = True
+            elif weight is None or not LEAST_WEIGHT <= weight <= LARGEST_WEIGHT:
+                problems.append(Problem(where, f"weight {text}" if text else "no weight", WEIGHTS))
+            elif is_self and weight % 2 == 1:
+                fault = f"weight {weight:g} for the self pair of sample {samples.text(pair[0])}"
+                hint = "a self pair carries weight 2 per annotation"
+                problems.append(Problem(where, fault, "an even weight", hint))
+            else:
+                count = weight / SELF_PAIR_WEIGHT if is_self else weight
+        if not cells.get(ANNOTATOR, LINKS):
+            problems.append(Problem(where, "no annotator", "a name"))
+        if cell := cells.get(ACCURACY, ""):
+            accuracy = lines.to_number(cell)
+            if accuracy is None or not 0 < accuracy <= 1:
+                problems.append(Problem(where, f"accuracy {cell[:60]}", "a number above 0, at most 1"))
+        if problems:
+            raise InputError(problems)
+        if kind is None:  # an empty answer is a question that nobody was asked yet
+            annotator = cells.get(ANNOTATOR, LINKS)
+            return None if is_question and not word else Skip(*pair, annotator, count)
+        return Annotation(self.path, line, *pair, kind, count, cells.get(ANNOTATOR, LINKS), accuracy, is_hard)
 
     def _cells(self, samples: Samples) -> _Cells:
         """Return the cells of the rows, those of questions as they were before a spreadsheet kept them.
@@ -525,19 +574,13 @@ def usual_names(words: Sequence[str]) -> list[str]:
     """
     ends = next((pair for pair in OTHER_ENDS if {*pair} <= {*words}), ENDS)
     usual = dict(zip(ends, ENDS, strict=True))
-    usual |= {word: name for word, name in SYNONYMS.items() if name not in words}
-    if "answer" in words:  # a file of questions has columns of its own beside those that are read
-        usual = dict(zip(ends, ENDS, strict=True))
+    if "answer" not in words:  # a file of questions has columns of its own beside those that are read
+        usual |= {word: name for word, name in SYNONYMS.items() if name not in words}
     return [usual.get(word, "" if UNNAMED.fullmatch(word) else word) for word in words]
 
 
 def header_problems(
-    where: str,
-    words: Sequence[str],
-    columns: Sequence[str],
-    needed: Sequence[str],
-    read: Sequence[str],
-    may_have_others: bool,
+    where: str, words: Names, columns: Names, needed: Names, read: Names, may_have_others: bool
 ) -> Iterator[Problem]:
     """Find the columns that are not known, come twice, or are lacking."""
     suggestions = set[str]()
@@ -567,60 +610,6 @@ def _lines_before(content: bytes) -> int:
 
 
 suggestion = lru_cache(maxsize=1000)(did_you_mean)
-
-
-def _row(
-    path: Path,
-    line: int,
-    cells: Mapping[str, str],
-    samples: Samples,
-    kind: int | None = None,
-    unit: str = "line",
-    is_question: bool = False,
-) -> Row | None:
-    """Judge the cells of a row by name; `kind` is that of all rows if no cell has it."""
-    where, problems, ends = f"{path}, {unit} {line}", list[Problem](), list[int]()
-    count, accuracy, word, is_hard = 1.0, None, "", False
-    for end in (cells["i"], cells["j"]):
-        try:  # `collecting` would take as long as all else
-            ends.append(samples.position(end, where))
-        except InputError as error:
-            problems += error.problems
-    # Not a self pair, so that the weight is checked even if the samples are invalid.
-    pair = (ends[0], ends[1]) if len(ends) == 2 else (0, 1)
-    if (mark := cells.get(FIRST_ROW, "")) not in ("", "0", "1"):
-        problems.append(Problem(where, f"{FIRST_ROW} {mark[:60]!r}", "0 or 1"))
-    for key in WORDS.keys() & cells.keys():
-        kinds, expected, words = WORDS[key]
-        word = lines.of_cell(cells[key]).lower()
-        kind, is_hard = kinds.get(word.removesuffix(HARD)), word.endswith(HARD)
-        if kind is None and word not in ("", *(SKIPS if key == "answer" else UNSURES)):
-            hint = suggestion(word, words)
-            problems.append(Problem(where, f"{key} {cells[key][:60]!r}", expected, hint))
-    if (text := cells.get("weight")) is not None:
-        weight, is_self = lines.to_number(text), pair[0] == pair[1] != OUTSIDE
-        if weight == math.inf:
-            is_hard = True
-        elif weight is None or not LEAST_WEIGHT <= weight <= LARGEST_WEIGHT:
-            problems.append(Problem(where, f"weight {text}" if text else "no weight", WEIGHTS))
-        elif is_self and weight % 2 == 1:
-            fault = f"weight {weight:g} for the self pair of sample {samples.text(pair[0])}"
-            hint = "a self pair carries weight 2 per annotation"
-            problems.append(Problem(where, fault, "an even weight", hint))
-        else:
-            count = weight / SELF_PAIR_WEIGHT if is_self else weight
-    if not cells.get(ANNOTATOR, LINKS):
-        problems.append(Problem(where, "no annotator", "a name"))
-    if cell := cells.get(ACCURACY, ""):
-        accuracy = lines.to_number(cell)
-        if accuracy is None or not 0 < accuracy <= 1:
-            problems.append(Problem(where, f"accuracy {cell[:60]}", "a number above 0, at most 1"))
-    if problems:
-        raise InputError(problems)
-    if kind is None:  # an empty answer is a question that nobody was asked yet
-        annotator = cells.get(ANNOTATOR, LINKS)
-        return None if is_question and not word else Skip(*pair, annotator, count)
-    return Annotation(path, line, *pair, kind, count, cells.get(ANNOTATOR, LINKS), accuracy, is_hard)
 
 
 # Annotations of a file as cells draw them: single ones, without replacement.

@@ -156,9 +156,8 @@ class LabelFile(RowFile):
         pairs = np.concatenate([np.stack([part[:-1], part[1:]], axis=1) for part in (order, by_label)])
         rows = np.zeros(len(pairs), COLUMNS)
         rows["first"], rows["second"] = np.array([place or 0 for place in places], np.int32)[pairs].T
-        rows["kind"] = [
-            MUST if entries.labels[first] == entries.labels[second] else CANNOT for first, second in pairs
-        ]
+        labels = np.array(entries.labels, dtype=object)[pairs]
+        rows["kind"] = np.where(labels[:, 0] == labels[:, 1], MUST, CANNOT)
         rows["line"], rows["count"] = np.array(entries.lines, np.int32)[pairs[:, 0]], 1.0
         return AnnotationRows(rows, ("labels",), (self.path,))
 

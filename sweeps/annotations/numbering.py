@@ -291,7 +291,7 @@ def numbering_of(
     files: Sequence[NumberedFile],
     choice: str,
     samples: Samples,
-    X: NDArray[np.float64] | None = None,
+    X: Floats | None = None,
     option: str = "--first-row {}",
 ) -> Numbering:
     """Find the one number from which all files of a command count rows.
@@ -356,9 +356,7 @@ def _right_rows(file: NumberedFile, samples: Samples) -> AnnotationRows:
     return rest_of([], lambda: file.some(samples, MOST_ANSWERS)) or AnnotationRows.of(())
 
 
-def _by_answers(
-    files: Sequence[NumberedFile], samples: Samples, X: NDArray[np.float64] | None, option: str
-) -> Numbering:
+def _by_answers(files: Sequence[NumberedFile], samples: Samples, X: Floats | None, option: str) -> Numbering:
     """Decide by the answers of files of which both readings are possible."""
     n_rows, every_row = samples.rows.n_rows, samples.every_row
     if X is None:  # a table that is wrong has a problem of its own

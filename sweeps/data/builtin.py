@@ -209,12 +209,11 @@ MOST_UNPACKED = 2**29
 
 def _parse_suite(features: bytes, classes: bytes, entry: Entry) -> LabelledTable:
     """Parse rows of numbers, and their classes from 1 on; 0 is noise, which is left out."""
-    start, stop = entry.features
     try:
-        X = np.fromiter(_numbers(features), np.float64).reshape(-1, stop - start)
+        X = np.fromiter(_numbers(features), np.float64).reshape(-1, entry.n_features)
         codes = np.fromiter(_numbers(classes), np.float64).astype(np.int64)
     except (OSError, EOFError, zlib.error, ValueError) as error:
-        raise ValueError(f"no table of {stop - start} numbers a row: {error}") from error
+        raise ValueError(f"no table of {entry.n_features} numbers a row: {error}") from error
     is_kept = codes > 0 if len(codes) == len(X) else np.zeros(len(X), bool)
     sizes = int(is_kept.sum()), int(codes.max(initial=0)), len(codes) - int(is_kept.sum())
     if sizes != (entry.n_samples, entry.n_clusters, entry.n_noise) or len(codes) != len(X):
@@ -607,16 +606,11 @@ def _downloaded(file: RawFile) -> tuple[bytes, Path]:
     since, cause = _quiet.get(server, (-math.inf, ""))
     if time.monotonic() - since < QUIET:
         raise Missing(f"{server} cannot be reached: {cause}")
-    cache = user_cache()
-    files = pooch.create(
-        cache,
-        base_url="",
-        registry={file.file: file.sha256 or None},
-        urls={file.file: file.url},
-        retry_if_failed=1,
-    )
+    cache, name = user_cache(), file.file
+    registry = {name: file.sha256 or None}
+    files = pooch.create(cache, base_url="", registry=registry, urls={name: file.url}, retry_if_failed=1)
     try:
-        path = Path(files.fetch(file.file, downloader=keep))
+        path = Path(files.fetch(name, downloader=keep))
     except Damaged as missing:
         remedy = f"with a network {file.url} can be saved into a folder for --data-dir"
         raise Missing(f"{file.url}: {missing}; {remedy}") from missing

@@ -198,7 +198,7 @@ def _read_arrays(path: Path, codings: dict[str, Coding], problems: list[Problem]
         _check_size(path, 0, sum(member.file_size for member in members), len(members))
         for name, member in formats.members_of(path, archive).items():
             with collecting(problems):
-                codings[name] = coding_of(formats.read_member(path, archive, name, member, _no_column))
+                codings[name] = coding_of(formats.read_member(path, archive, member, _no_column))
 
 
 def frame_columns(name: str, frame: Any) -> Columns:

@@ -21,7 +21,7 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.lib import format as npy
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from sweep_clustering.sweeps.data.lines import counted
 from sweep_clustering.sweeps.data.table import (
@@ -85,11 +85,11 @@ def read_npz_table(path: Path, choice: TableChoice) -> LabelledTable:
     ):
         members = members_of(path, archive)
 
-        def array(name: str, check: Callable[[Header], str], dtype: Any = None) -> NDArray[Any]:
+        def array(name: str, check: Check, dtype: DTypeLike | None = None) -> NDArray[Any]:
             if name not in members:
                 fault, hint = f"arrays {', '.join([*members][:20])}", did_you_mean(name, members)
                 raise refused(path, fault, f"an array {name!r}", hint)
-            return read_member(path, archive, name, members[name], check, dtype)
+            return read_member(path, archive, members[name], check, dtype)
 
         with collecting(problems):
             X = array(FEATURES, _no_features, np.float64)
@@ -428,12 +428,17 @@ class _FlatTable(NamedTuple):
 # Arrays: a header that says how large one is, and then its values.
 
 
+def array_name(member: zipfile.ZipInfo) -> str:
+    """Return the name of the array in a member of an .npz file."""
+    return member.filename.removesuffix(".npy")
+
+
 def members_of(path: Path, archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
     """Return the members of an .npz file by the names of their arrays, of which none may stand twice."""
     members: dict[str, zipfile.ZipInfo] = {}
     problems = list[Problem]()
     for member in archive.infolist():
-        name = member.filename.removesuffix(".npy")
+        name = array_name(member)
         if name in members:
             problems.append(Problem(str(path), f"several arrays {name[:60]!r}", "one of each name"))
         members[name] = member
@@ -455,6 +460,10 @@ class Header(NamedTuple):
         return math.prod(self.shape) * self.dtype.itemsize
 
 
+# Says what is expected in place of an array with a header; nothing if it may be read.
+Check = Callable[[Header], str]
+
+
 def read_header(stream: IO[bytes], where: str) -> Header:
     """Read the header of an array in numpy's format; the stream then is at its values."""
     parsers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
@@ -473,16 +482,11 @@ def read_header(stream: IO[bytes], where: str) -> Header:
 
 
 def read_array(
-    stream: IO[bytes],
-    where: str,
-    n_bytes: int,
-    check: Callable[[Header], str],
-    dtype: type[np.generic] | None = None,
+    stream: IO[bytes], where: str, n_bytes: int, check: Check, dtype: DTypeLike | None = None
 ) -> NDArray[Any]:
     """Read an array of a file or of a member of an archive; with its header it has `n_bytes`.
 
-    `check` gives what is expected in place of an array with a header; nothing if it may be read. Numbers of
-    another type than `dtype` are converted part by part, so that they are never in memory twice.
+    Numbers of another type than `dtype` are converted part by part, so that they are never in memory twice.
     """
     header = read_header(stream, where)
     if expected := "an array without objects" if header.dtype.hasobject else check(header):
@@ -509,13 +513,12 @@ def read_array(
 def read_member(
     path: Path,
     archive: zipfile.ZipFile,
-    name: str,
     member: zipfile.ZipInfo,
-    check: Callable[[Header], str],
-    dtype: type[np.generic] | None = None,
+    check: Check,
+    dtype: DTypeLike | None = None,
 ) -> NDArray[Any]:
     """Read an array of an .npz file, see `read_array`."""
-    where = f"{path}, array {name[:60]!r}"
+    where = f"{path}, array {array_name(member)[:60]!r}"
     if member.compress_type not in METHODS:
         fault = f"compression method {member.compress_type}"
         raise refused(where, fault, "none or deflate, as numpy writes them")
@@ -552,7 +555,7 @@ def _selected(
     def cells(chosen: Sequence[int]) -> list[Any]:
         return [X[:, column] if column < width else texts[names[column - width]] for column in chosen]
 
-    def beside(name: Any) -> int | None:
+    def beside(name: object) -> int | None:
         return width + names.index(name) if name in names else None
 
     table = Frame(path, len(X), width, [], where, cells, array=X)

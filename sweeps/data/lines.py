@@ -266,10 +266,10 @@ def shortened(path: Path, problems: Iterable[Problem]) -> list[Problem]:
         key = (place[1], place[2], place[4], "") if place else (problem.where, "", "", problem.value)
         alike.setdefault((*key, problem.expected, problem.hint), []).append(Placed(order, problem))
     kinds = [*alike.values()]
-    joined = sorted(chain.from_iterable(map(_joined, kinds[:PROBLEMS_SHOWN])), key=lambda row: row.order)
-    beyond = sum(row.problem.count for row in chain(joined[PROBLEMS_SHOWN:], *kinds[PROBLEMS_SHOWN:]))
+    rows = sorted(chain.from_iterable(map(_joined, kinds[:PROBLEMS_SHOWN])), key=lambda row: row.order)
+    beyond = sum(row.problem.count for row in chain(rows[PROBLEMS_SHOWN:], *kinds[PROBLEMS_SHOWN:]))
     more = [Problem(str(path), plural(beyond, "more problem"), "", count=beyond)] if beyond else []
-    return [row.problem for row in joined[:PROBLEMS_SHOWN]] + more
+    return [row.problem for row in rows[:PROBLEMS_SHOWN]] + more
 
 
 class Placed(NamedTuple):

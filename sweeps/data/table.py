@@ -26,6 +26,9 @@ from sweep_clustering.kernels.settings import spread_problem
 from sweep_clustering.sweeps.data import lines
 from sweep_clustering.sweeps.errors import InputError, Problem, closest, collecting, did_you_mean, refused
 
+Floats = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
 # A table of samples with their classes: its checksum, its scaling.
 
 
@@ -46,7 +49,7 @@ class SampleRows(NamedTuple):
     """
 
     n_rows: int
-    selection: NDArray[np.intp] | None = None
+    selection: Rows | None = None
     names: tuple[str, ...] = ()
     doubt: str = ""
 
@@ -72,7 +75,7 @@ class LabelledTable(NamedTuple):
         Sentences about the columns for the user.
     """
 
-    X: NDArray[np.float64]
+    X: Floats
     labels_true: NDArray[np.int16] | None
     class_names: tuple[str, ...]
     feature_names: tuple[str, ...] = ()
@@ -247,8 +250,8 @@ class Numbers(NamedTuple):
         Whether a row has a cell that stands for a missing value.
     """
 
-    values: NDArray[np.float64]
-    n_others: NDArray[np.intp]
+    values: Floats
+    n_others: Rows
     is_empty: NDArray[np.bool_]
 
 
@@ -302,7 +305,7 @@ class Frame:
     cells: Callable[[Sequence[int]], list[Any]]
     index: tuple[str, ...] = ()
     has_decimal_commas: bool = False
-    array: NDArray[np.float64] | None = None
+    array: Floats | None = None
 
     def numbers(self, columns: Sequence[int]) -> Numbers:
         """Return columns as numbers."""
@@ -430,7 +433,7 @@ def texts_of(cells: Any) -> list[str]:
     return [texts[code] for code in codes.tolist()]
 
 
-def text_of(value: Any) -> str:
+def text_of(value: object) -> str:
     """Return the text of a cell: nothing if it is missing, and no point in a whole number."""
     if type(value) is str:
         return value.strip()
@@ -447,7 +450,7 @@ def text_of(value: Any) -> str:
     return str(value).strip()
 
 
-def exact_below(value: Any) -> int:
+def exact_below(value: object) -> int:
     """Return the number below which a float of the type of a value stands for one whole number alone."""
     return int(2 ** (np.finfo(value.dtype).nmant + 1)) if isinstance(value, np.floating) else 2**53
 
@@ -486,11 +489,7 @@ FEWEST = 20
 
 
 def column_notes(
-    X: NDArray[np.float64],
-    names: Sequence[str],
-    header: Sequence[str],
-    places: Sequence[int],
-    choice: TableChoice,
+    X: Floats, names: Sequence[str], header: Sequence[str], places: Sequence[int], choice: TableChoice
 ) -> Iterator[str]:
     """Say which features count or name the rows, and list all features.
 
@@ -700,7 +699,7 @@ def select(table: Frame, choice: TableChoice, problems: list[Problem]) -> Labell
 class _Features(NamedTuple):
     """Features with the name of each, and the column of the table that it comes from."""
 
-    X: NDArray[np.float64]
+    X: Floats
     names: list[str]
     places: list[int]
 
@@ -710,7 +709,7 @@ def _features(
     choice: TableChoice,
     places: Sequence[int],
     numbers: Numbers,
-    rows: NDArray[np.intp],
+    rows: Rows,
     wrong: list[Problem],
 ) -> _Features:
     """Return the features; those that are right, with zeros, if there are problems."""
@@ -724,7 +723,7 @@ def _features(
     n_texts = numbers.n_others if is_whole else np.isnan(values).sum(axis=0)
     problems = list[Problem]()
     names = [table.header[place] if table.header else table.place_of(place) for place in places]
-    encoded: dict[int, tuple[NDArray[np.float64], list[str]]] = {}
+    encoded: dict[int, tuple[Floats, list[str]]] = {}
     for column in np.flatnonzero(n_texts == len(rows)).tolist() if len(rows) > 1 else ():
         # one problem for the column, not one for each cell
         values[:, column] = 0.0
@@ -764,8 +763,8 @@ def _features(
 
 
 def _one_hot(
-    table: Frame, choice: TableChoice, place: int, name: str, rows: NDArray[np.intp], width: int
-) -> tuple[NDArray[np.float64], list[str]]:
+    table: Frame, choice: TableChoice, place: int, name: str, rows: Rows, width: int
+) -> tuple[Floats, list[str]]:
     """Make a column of 0 and 1 for each text of a column, in sorted order, beside `width` others."""
     cells, where = _picked(table.texts(place), rows), f"{table.path}, {table.place_of(place)}"
     if choice.categories != "onehot":
@@ -817,5 +816,5 @@ def _names(table: Frame, choice: TableChoice, index: int | None) -> tuple[tuple[
     return names, ""
 
 
-def _picked(cells: Sequence[str], rows: NDArray[np.intp]) -> tuple[str, ...]:
+def _picked(cells: Sequence[str], rows: Rows) -> tuple[str, ...]:
     return tuple(cells[row] for row in rows.tolist())

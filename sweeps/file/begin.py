@@ -24,17 +24,8 @@ from sweep_clustering.sweeps.errors import InputError, Problem, collecting, plur
 
 # Names of columns that hold classes, in small letters.
 CLASSES = (
-    "class",
-    "classes",
-    "label",
-    "labels",
-    "target",
-    "species",
-    "category",
-    "kind",
-    "type",
-    "group",
-    "y",
+    *("class", "classes", "label", "labels", "target", "y"),
+    *("species", "category", "kind", "type", "group"),
 )
 
 # Rows of the smallest mean class by which a column of texts may hold classes.
@@ -102,10 +93,7 @@ class ColumnGuess(NameSearch):
             drop.pop(label, None)
         drop |= dict.fromkeys((column for column in by_name if column != label), "may hold classes, too")
         self.choice = TableChoice(
-            drop=tuple(drop),
-            index_column=index,
-            label_column=label,
-            missing="drop" if has_gaps else "error",
+            drop=tuple(drop), index_column=index, label_column=label, missing="drop" if has_gaps else "error"
         )
         self.why = {"drop": "; ".join(f"{column!r} {reason}" for column, reason in drop.items())}
         self.why |= {"index_column": "names of the rows", "missing": "rows with an empty cell are left out"}

@@ -35,7 +35,7 @@ MOST_OF_MODULE = 2**28
 SECONDS = records.Real("a number of seconds above 0, at most 86,400", gt=0, le=86_400)
 
 
-def _options(value: Any) -> dict[str, Any]:
+def _options(value: object) -> dict[str, Any]:
     """Check a table of values that TOML and JSON both have."""
     if not isinstance(value, Mapping):
         raise records.refusal("a table of options")
@@ -47,7 +47,7 @@ def _options(value: Any) -> dict[str, Any]:
     return dict(value)
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: object) -> bool:
     if isinstance(value, list | Mapping):
         return all(map(_is_plain, value.values() if isinstance(value, Mapping) else value))
     return isinstance(value, str | bool | int) or (isinstance(value, float) and math.isfinite(value))
@@ -132,7 +132,7 @@ class MethodEntry(Called):
 
     @model_validator(mode="before")
     @classmethod
-    def _from_name(cls, value: Any) -> Any:
+    def _from_name(cls, value: object) -> object:
         """Make a table of a shipped method from its name; a table of one needs no other name."""
         if isinstance(value, str):
             if value not in words.SHIPPED:
@@ -207,7 +207,7 @@ METHODS = Annotated[
 ]
 
 
-def name_of(entry: Any) -> Any:
+def name_of(entry: object) -> object:
     """Return the name of an entry, or the value and its type if it is neither name nor table."""
     if isinstance(entry, Mapping):
         return entry.get("name", entry.get("call"))
@@ -235,7 +235,7 @@ def entry_of(text: str) -> dict[str, Any]:
     return name_key | entry | ({"call": f"{Path(place).resolve()}:{function}"} if is_file else {})
 
 
-def uses_links(entry: Any) -> bool:
+def uses_links(entry: object) -> bool:
     """Say whether a method sees annotations, before its entry is checked."""
     table = entry if isinstance(entry, Mapping) else {"call": entry}
     call = table.get("call")

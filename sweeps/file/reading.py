@@ -96,7 +96,7 @@ class MixtureEntry(records.Record):
     scale: Scale = Field("none", description=spec.SCALE)
 
 
-def _check_name(value: Any) -> str:
+def _check_name(value: object) -> str:
     if not isinstance(value, str):
         raise records.refusal("the name of a data set, or a table")
     if not fitting(value):
@@ -118,7 +118,7 @@ class KnownEntry(spec.Builtin):
 
     @model_validator(mode="before")
     @classmethod
-    def _from_name(cls, value: Any) -> Any:
+    def _from_name(cls, value: object) -> object:
         return {"name": value} if isinstance(value, str) else value
 
     @classmethod
@@ -127,7 +127,7 @@ class KnownEntry(spec.Builtin):
         return {"anyOf": [table["properties"]["name"], table]}
 
 
-def _kind_of(value: Any) -> str:
+def _kind_of(value: object) -> str:
     """Return the tag of an entry. One with keys of a recipe beside its name learns where these belong."""
     kind = spec.kind_of(value)
     keys = value.keys() if isinstance(value, Mapping) else ()
@@ -140,7 +140,7 @@ Entry = Annotated[
 ]
 
 
-def _names(entry: Any) -> list[Any]:
+def _names(entry: object) -> list[Any]:
     """Return the names of the data sets that an entry asks for."""
     table = entry if isinstance(entry, Mapping) else {"name": entry}
     if "mixture" not in table:
@@ -204,7 +204,7 @@ class GridTable(spec.Grid):
 
     @model_validator(mode="before")
     @classmethod
-    def _needed(cls, values: Any) -> Any:
+    def _needed(cls, values: object) -> object:
         """Mark `p`, `m` and `replicates` as lacking where annotations are used, and lists that are empty."""
         if not isinstance(values, Mapping):
             return values
@@ -222,7 +222,7 @@ class GridTable(spec.Grid):
         return {**dict.fromkeys(needed, records.ABSENT), **values, **empty}
 
 
-def _method_among_models(model: Any) -> Any:
+def _method_among_models(model: object) -> object:
     """Replace a method in the list of models by its problem."""
     if not isinstance(model, str) or model not in words.SHIPPED:
         return model

@@ -94,7 +94,7 @@ class Search(declared.Settings):
         return {"method": method, **others}
 
     @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(cls, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_wrap_validator_function(
             cls._from_value,
             handler.generate_schema(KeptTable),
@@ -102,7 +102,7 @@ class Search(declared.Settings):
         )
 
     @classmethod
-    def _from_value(cls, value: Any, table: ValidatorFunctionWrapHandler) -> Search:
+    def _from_value(cls, value: object, table: ValidatorFunctionWrapHandler) -> Search:
         return value if isinstance(value, cls) else cls(**dict(table(value)))
 
 
@@ -130,7 +130,7 @@ class Declared:
     setting: declared.Setting
     may_be_none: bool = False
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         kind = records.Expected(self.setting.expected, schema=self._type(), options=self.setting.choices)
         alone = kind.__get_pydantic_core_schema__(source, handler)
         return core_schema.with_info_wrap_validator_function(self._with_others, alone)

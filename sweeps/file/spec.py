@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import count
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Discriminator, Field, PlainSerializer, Tag
@@ -76,7 +77,7 @@ class AnnotationCount:
         return int(self.text)
 
 
-def annotation_count(value: Any) -> AnnotationCount:
+def annotation_count(value: object) -> AnnotationCount:
     """Read a number of annotations of a file, or the text that a cube keeps."""
     if isinstance(value, AnnotationCount):
         return value
@@ -311,7 +312,7 @@ def base_name(name: str, n_clusters: int) -> str:
     return name.removesuffix(mixtures_name("", n_clusters))
 
 
-def kind_of(value: Any) -> str:
+def kind_of(value: object) -> str:
     """Return the tag of a table, or record, in a union, by a key that only one member has."""
     for key, kind in (("mixture", "(entry)"), ("count", "(mixtures)"), ("path", "(table)")):
         if key in (value if isinstance(value, Mapping) else getattr(value, "model_fields_set", ())):
@@ -537,18 +538,14 @@ def dealt(spec: SweepSpec, number: int, parts: int) -> list[Dataset]:
     """Return the data sets of a part: each mixture has its part whatever the number of mixtures is."""
     n_real = sum(not isinstance(entry, Mixtures) for entry in spec.grid.datasets)
     chosen: list[Dataset] = []
-    real, mixed = 0, n_real
+    turns, mixed_turns = count(), count(n_real)
     for entry in spec.grid.datasets:
         if isinstance(entry, Mixtures):
-            draws = entry.draws[(number - 1 - mixed) % parts :: parts]
-            mixed += 1
-            if draws:
+            if draws := entry.draws[(number - 1 - next(mixed_turns)) % parts :: parts]:
                 place = {"first": draws[0], "count": len(draws), "step": entry.step * parts}
                 chosen.append(entry.model_copy(update=place))
-        else:
-            if real % parts == number - 1:
-                chosen.append(entry)
-            real += 1
+        elif next(turns) % parts == number - 1:
+            chosen.append(entry)
     return chosen
 
 

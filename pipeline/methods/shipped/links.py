@@ -85,8 +85,7 @@ def centroids_of(X: Floats, labels: Whole, before: Floats) -> Floats:
     """Return the means of clusters; an empty one stays where it was before."""
     sizes = np.bincount(labels, minlength=len(before))
     sums = np.stack([np.bincount(labels, weights=feature, minlength=len(before)) for feature in X.T], axis=1)
-    means: Floats = np.where(sizes[:, None] > 0, sums / np.maximum(sizes, 1)[:, None], before)
-    return means
+    return np.asarray(np.where(sizes[:, None] > 0, sums / np.maximum(sizes, 1)[:, None], before))
 
 
 def spread_out(

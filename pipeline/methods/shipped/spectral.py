@@ -110,11 +110,8 @@ def _leading(affinity: csr_array, count: int) -> Floats:
     sums = np.asarray(affinity.sum(axis=1)).ravel()
     laplacian = diags_array(sums) - affinity
     if n_samples <= LARGEST_DENSE or count >= n_samples - 1:
-        vectors: Floats = eigh(laplacian.toarray(), subset_by_index=[0, count - 1])[1]
-        return vectors
-    start = np.random.default_rng(0).normal(
-        size=n_samples
-    )  # the default start of the solver differs from call to call
+        return np.asarray(eigh(laplacian.toarray(), subset_by_index=[0, count - 1])[1])
+    # the default start of the solver differs from call to call
+    start = np.random.default_rng(0).normal(size=n_samples)
     shift = -_BELOW * max(float(sums.max()), 1.0)
-    vectors = eigsh(laplacian.tocsc(), k=count, sigma=shift, which="LM", v0=start)[1]
-    return vectors
+    return np.asarray(eigsh(laplacian.tocsc(), k=count, sigma=shift, which="LM", v0=start)[1])
