@@ -61,8 +61,8 @@ FIRSTS = 2
 # Stream of the fits of folds, beside those of the choice of structures.
 STREAM = choice.HELD_OUT + 4 + FOLDS
 
-# Random pairs that structures for many classes are compared on, too, if answers are about other pairs, and
-# the weight of all of them, in that of all answers.
+# Random pairs that structures are compared on, too, if answers are about other pairs, and the weight of all
+# of them, in that of all answers.
 N_RANDOM = 5_000
 RANDOM_WEIGHT = 1.0
 
@@ -125,14 +125,18 @@ class RandomPairs(NamedTuple):
     pairs: NDArray[np.int64]  # (n_pairs, 2)
     must: Floats  # (n_pairs,)
 
+    @property
+    def folds(self) -> NDArray[np.int64]:
+        """Fold whose fits predict each pair."""
+        return np.arange(len(self.pairs)) % FOLDS
+
 
 def random_pairs(table: Table, layers: Sequence[Layer], annotations: choice.Annotations) -> RandomPairs:
-    """Draw pairs that stand for those that nobody asks about, as where classes are many and pairs are near.
+    """Draw pairs that stand for those that nobody asks about, as where pairs of near rows are asked about.
 
-    There are none if the classes are few, because distance may say little about them, or if the answers are
-    about random pairs.
+    There are none if the answers are about random pairs.
     """
-    if table.n_classes <= MANY or are_random(table.X, annotations):
+    if are_random(table.X, annotations):
         return RandomPairs(np.empty((0, 2), np.int64), np.empty(0))
     answers = answers_of(table.links(layers))
     answers = answers.some(_places(len(answers.pairs)))
@@ -171,19 +175,19 @@ class Contest:
         table: Table,
         layers: Sequence[Layer],
         annotations: choice.Annotations,
+        random: RandomPairs,
         run: Runner,
         rival: Floats | None = None,
     ) -> None:
-        self.table, self.annotations, self.rival = table, annotations, rival
+        self.table, self.annotations, self.random, self.rival = table, annotations, random, rival
         sizes = len(table.X), table.X.shape[1], table.n_classes
         self.structures = merged_structures(*sizes, annotations.n_pairs)
         self.left = [choice.without(layers, annotations, annotations.folds == fold) for fold in range(FOLDS)]
         self.together: dict[Structure, Floats] = {}
         self.skills: dict[Structure, choice.Skill] = {}
         self.spaces = list(dict.fromkeys(structure.subspace for structure in self.structures))
-        self.random = random_pairs(table, layers, annotations)
         self.pairs = np.concatenate([annotations.pairs, self.random.pairs])
-        self.folds = np.append(annotations.folds, np.arange(len(self.random.pairs)) % FOLDS)
+        self.folds = np.append(annotations.folds, self.random.folds)
         self.distances = np.zeros((len(self.folds), len(self.spaces)))
         self.axes: dict[tuple[int, int | str], Floats | None] = {}
         self.labels: dict[tuple[int, Structure], NDArray[np.int16]] = {}
@@ -294,7 +298,8 @@ class Contest:
     ) -> choice.HeldOut:
         """Predict the answers, or some, by distances and by a candidate's probability for each pair."""
         answers = self.annotations
-        rows = slice(len(answers.folds)) if tested is None else tested  # random pairs follow the answers
+        rows = np.arange(len(answers.folds))  # random pairs follow the answers
+        rows = rows if tested is None else rows[tested[rows]]
         distances = self.distances[rows][:, : None if has_distances else 0]
         is_must, weights = answers.is_must[rows], answers.weights[rows]
         says = None if together is None else together[rows]
@@ -340,22 +345,24 @@ def with_groups(table: Table, layers: Sequence[Layer], ranking: Ranking, run: Ru
     if annotations.lack or table.n_classes > most:
         return ranking
 
-    def together_of(structure: Structure, pairs: NDArray[np.int64]) -> Floats:
+    random = random_pairs(table, layers, annotations)
+
+    def together_of(structure: Structure) -> Floats:
         score = ranking.candidates.get(structure)
         if score is None:
-            return alike(table.fit_features(structure), pairs)
-        return np.where(annotations.is_must, score.agreeing, 1.0 - score.agreeing)
+            return alike(table.fit_features(structure), np.concatenate([annotations.pairs, random.pairs]))
+        labels = ranking.partitions.get(structure) or FOLDS * [table.fit_features(structure).labels]
+        first, second = np.stack(labels)[random.folds[:, None], random.pairs].T
+        return np.append(np.where(annotations.is_must, score.agreeing, 1.0 - score.agreeing), first == second)
 
-    rival = together_of(simple, annotations.pairs)
-    contest = Contest(table, layers, annotations, run, rival)
+    together = {simple: together_of(simple)}
+    contest = Contest(table, layers, annotations, random, run, together[simple])
     if annotations.of_unknown_accuracy.any():
         others = [odds for odds in ODDS if odds != UNKNOWN]
         contest.add([first._replace(odds=odds) for first in contest.best_annotated(TOP) for odds in others])
     contest.add_linear()
-    skills = dict(contest.skills)
-    for structure in (simple, *ranking.partitions):
-        if structure not in skills:
-            skills[structure] = contest.skill(together_of(structure, contest.pairs))
+    together |= {structure: together_of(structure) for structure in ranking.partitions if structure != simple}
+    skills = contest.skills | {structure: contest.skill(says) for structure, says in together.items()}
     partitions = {**ranking.partitions, **contest.partitions}
     scores = without_weak_assumptions({merged: skills[merged].overall for merged in contest.ranked})
     before = skills[simple].overall

@@ -1,6 +1,7 @@
 """Merged groups compete with structures: predictions and distances decide who wins."""
 
 import math
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -37,7 +38,7 @@ from sweep_clustering.kernels.structure import (
     n_groups,
 )
 from sweep_clustering.kernels.unions import contest as module
-from sweep_clustering.kernels.unions.race import Ranking
+from sweep_clustering.kernels.unions.race import Ranking, choose_structure
 from sweep_clustering.kernels.unions.table import Table, union_criteria
 from sweep_clustering.sweeps.inputs import draw_mixture
 
@@ -85,6 +86,12 @@ def draw_layers(labels: NDArray[Any], count: int, accuracy: float | None, right:
     for row in range(0, count, 2):
         pairs[row, 1] = rng.choice(np.flatnonzero(labels == labels[pairs[row, 0]]))
     return answered(pairs, labels, rng, right=right, accuracy=accuracy)
+
+
+def contest_of(table: Table, layers: Sequence[Layer], rival: Floats | None = None) -> module.Contest:
+    annotations = list_annotations(layers, table.seed)
+    random = module.random_pairs(table, layers, annotations)
+    return module.Contest(table, layers, annotations, random, map, rival)
 
 
 def test_predictions_are_those_of_a_logistic_regression() -> None:
@@ -140,7 +147,7 @@ def test_folds_do_not_see_the_answers_that_they_predict(skewed_rows: Rows) -> No
     layers = draw_layers(labels, 300, 0.95)
     table = Table(X, int(labels.max()) + 1, SeedSequence(0))
     annotations = list_annotations(layers, table.seed)
-    contest = module.Contest(table, layers, annotations, map)
+    contest = contest_of(table, layers)
     structure = next(merged for merged in contest.structures if merged.subspace == METRIC)
     tested = annotations.folds == 2
     training = without(layers, annotations, tested)
@@ -444,23 +451,43 @@ def test_random_pairs_have_answers_by_their_distance(
     assert 0.3 * together < (must.mean() - 0.1) / 0.8 < 3.0 * together
 
 
-@pytest.mark.parametrize("case", ["few classes", "random pairs"])
-def test_no_random_pairs_stand_beside_answers_that_need_none(skewed_rows: Rows, case: str) -> None:
+def test_no_random_pairs_stand_beside_answers_about_random_pairs(skewed_rows: Rows) -> None:
     X, labels = skewed_rows
-    layers = uniform_layers(labels, 900) if case == "random pairs" else near_layers(skewed_rows, 900)
-    table = Table(X, 30 if case == "few classes" else 40, SeedSequence(0))
+    layers, table = uniform_layers(labels, 900), Table(X, 40, SeedSequence(0))
     annotations = list_annotations(layers, SeedSequence(0))
     assert len(module.random_pairs(table, layers, annotations).pairs) == 0
-    if case == "few classes":
-        contest = module.Contest(table, layers, annotations, map)
-        assert all(skill.overall is skill.beside for skill in contest.skills.values())
+    contest = contest_of(Table(X, 3, SeedSequence(0)), layers)
+    assert all(skill.overall is skill.beside for skill in contest.skills.values())
+
+
+def test_a_structure_predicts_random_pairs_by_the_classes_of_each_fold() -> None:
+    rng = np.random.default_rng(5)
+    labels = rng.integers(4, size=300)
+    X = 1.2 * rng.normal(size=(4, 3))[labels] + rng.normal(size=(300, 3))
+    layers, table = near_layers((X, labels), 300), Table(X, 4, SeedSequence(0))
+    annotations = list_annotations(layers, table.seed)
+    ranking = choose_structure(table, layers)
+    structure = next(iter(ranking.partitions))
+    skill = module.with_groups(table, layers, ranking).skills[structure]
+    contest = contest_of(table, layers)
+    agreeing, parts = ranking.candidates[structure].agreeing, ranking.partitions[structure]
+    together = np.where(annotations.is_must, agreeing, 1.0 - agreeing)
+    pairs = contest.random.pairs
+    assert len(pairs) == module.N_RANDOM
+    same = [
+        parts[number % FOLDS][first] == parts[number % FOLDS][second]
+        for number, (first, second) in enumerate(pairs)
+    ]
+    expected = contest.skill(np.append(together, same))
+    assert skill.overall.log_loss == pytest.approx(expected.overall.log_loss)
+    assert skill.overall.log_loss > skill.beside.log_loss
 
 
 def test_structures_are_compared_on_random_pairs_too(skewed_rows: Rows) -> None:
     X, labels = skewed_rows
     layers, n_classes = near_layers(skewed_rows, 900), int(labels.max()) + 1
     annotations = list_annotations(layers, SeedSequence(0))
-    contest = module.Contest(Table(X, n_classes, SeedSequence(0)), layers, annotations, map)
+    contest = contest_of(Table(X, n_classes, SeedSequence(0)), layers)
     structure, count = contest.ranked[0], len(annotations.folds)
     together, must = contest.together[structure], contest.random.must
     columns = np.column_stack([contest.distances, together])
@@ -593,7 +620,7 @@ def test_large_tables_have_no_trees_of_rows_and_starts_have_answers(skewed_rows:
     assert ROWS not in {structure.covariance for structure in merged_structures(MOST_ROWS + 1, 5, 20)}
     X, labels = skewed_rows
     layers, table = draw_layers(labels, 300, 0.9), Table(X, 20, SeedSequence(0))
-    contest = module.Contest(table, layers, list_annotations(layers, table.seed), map)
+    contest = contest_of(table, layers)
     assert any(not structure.annotated for structure in contest.ranked)
     assert all(structure.annotated for structure in contest.best_annotated(len(contest.ranked)))
 
@@ -604,8 +631,8 @@ def test_groups_that_are_clearly_behind_a_rival_are_tried_on_two_folds_only() ->
     layers, table = draw_layers(labels, 300, 0.9), Table(X, 2, SeedSequence(0))
     annotations = list_annotations(layers, table.seed)
     truth = 1.0 * (labels[annotations.pairs[:, 0]] == labels[annotations.pairs[:, 1]])
-    alone = module.Contest(table, layers, annotations, map)
-    rival = module.Contest(table, layers, annotations, map, np.clip(truth, 0.1, 0.9))
+    alone = contest_of(table, layers)
+    rival = contest_of(table, layers, np.clip(truth, 0.1, 0.9))
     assert len(rival.skills) == module.FIRSTS < len(alone.skills)
     assert set(rival.best_annotated(module.FIRSTS)) == set(rival.skills)
     np.testing.assert_array_equal(rival.distances, alone.distances)  # over all folds and spaces
@@ -618,7 +645,7 @@ def test_many_classes_have_all_groups_for_their_average() -> None:
     X, labels = draw_mixture(np.random.default_rng(3), n_clusters=40, n_samples=200, n_features=5)
     layers, table = draw_layers(labels, 200, 0.9), Table(X, 40, SeedSequence(0))
     annotations = list_annotations(layers, table.seed)
-    contest = module.Contest(table, layers, annotations, map, 1.0 * annotations.is_must)
+    contest = contest_of(table, layers, 1.0 * annotations.is_must)
     assert set(contest.skills) == set(contest.structures)
 
 
