@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -129,6 +130,35 @@ class RandomPairs(NamedTuple):
     def folds(self) -> NDArray[np.int64]:
         """Fold whose fits predict each pair."""
         return np.arange(len(self.pairs)) % FOLDS
+
+    def overall(
+        self, together: Floats, distances: Floats, annotations: choice.Annotations, beside: choice.HeldOut
+    ) -> choice.HeldOut:
+        """Predict the answers and the random pairs together, and take what is lost on these off all answers.
+
+        Answers about near rows say nothing against a class of many rows that are far apart.
+
+        Parameters
+        ----------
+        together : ndarray of shape (n_answers + n_pairs,)
+            Probability that the rows of each pair are of one class, of the answers before the random pairs.
+        distances : ndarray of shape (n_answers + n_pairs, n_spaces)
+            Squared distances of the same pairs.
+        annotations : Annotations
+            The answers.
+        beside : HeldOut
+            Predictions of the answers alone, which are the result if there are no random pairs.
+        """
+        must, count, total = self.must, len(annotations.folds), float(annotations.weights.sum())
+        if not len(must):
+            return beside
+        # a random pair stands once as a must-link and once as a cannot-link
+        rows = np.concatenate([np.arange(count), *2 * [count + np.arange(len(must))]])
+        is_must = np.concatenate([annotations.is_must, np.repeat([True, False], len(must))])
+        shares = RANDOM_WEIGHT * total / len(must) * np.concatenate([must, 1.0 - must])
+        weights = np.concatenate([annotations.weights, shares])
+        logs, _ = calibrated(together[rows], distances[rows], is_must, weights)
+        return replace(beside, log_probabilities=logs[:count] + float(shares @ logs[count:]) / total)
 
 
 def random_pairs(table: Table, layers: Sequence[Layer], annotations: choice.Annotations) -> RandomPairs:
@@ -312,24 +342,8 @@ class Contest:
         """Return how well a candidate predicts the answers, and how well distance alone does."""
         alone = self.predict(together, has_distances=False)
         beside = self.predict(together)
-        return choice.Skill(beside, alone, self.by_distance, self.overall(together, beside))
-
-    def overall(self, together: Floats, beside: choice.HeldOut) -> choice.HeldOut:
-        """Predict the answers and the random pairs together, and take what is lost on these off all answers.
-
-        Answers about near rows say nothing against a class of many rows that are far apart.
-        """
-        must, answers = self.random.must, self.annotations
-        if not len(must):
-            return beside
-        count, total = len(answers.folds), float(answers.weights.sum())
-        # a random pair stands once as a must-link and once as a cannot-link
-        rows = np.concatenate([np.arange(count), *2 * [count + np.arange(len(must))]])
-        is_must = np.concatenate([answers.is_must, np.repeat([True, False], len(must))])
-        shares = RANDOM_WEIGHT * total / len(must) * np.concatenate([must, 1.0 - must])
-        weights = np.concatenate([answers.weights, shares])
-        logs, _ = calibrated(together[rows], self.distances[rows], is_must, weights)
-        return replace(beside, log_probabilities=logs[:count] + float(shares @ logs[count:]) / total)
+        overall = self.random.overall(together, self.distances, self.annotations, beside)
+        return choice.Skill(beside, alone, self.by_distance, overall)
 
     @cached_property
     def by_distance(self) -> choice.HeldOut:
@@ -412,17 +426,27 @@ NEARLY_ALL = 0.7
 Rating = dict[tuple[int | str, int], choice.HeldOut]
 
 
+class Ratings(NamedTuple):
+    """Predictions by cuts and distances, by cuts alone, and by cuts alone of random pairs, too."""
+
+    beside: Rating
+    alone: Rating
+    overall: Rating
+
+
 class Cut(NamedTuple):
     """The least and the largest number of classes that predict equally well; the largest is taken.
 
     Pairs of near rows say little of classes that are far apart, so that too few classes predict as well.
     If `is_by_share`, no number predicts clearly better than few classes, and the share of must-links among
-    random pairs decides, which rules out fewer than `low`.
+    random pairs decides, which rules out fewer than `low`. Unless `is_clear`, random pairs alone are
+    predicted better than by few classes, so that fits of these are to be compared.
     """
 
     low: int
     n_clusters: int
     is_by_share: bool = False
+    is_clear: bool = True
 
 
 class Share(NamedTuple):
@@ -478,9 +502,13 @@ def choose_cut(
         together = np.where(annotations.is_must, score.agreeing, 1.0 - score.agreeing)
         return bool(np.average(together, weights=annotations.weights) >= least)
 
-    def first(ratings: tuple[Rating, Rating]) -> Cut | None:
+    def first(ratings: Ratings) -> Cut | None:
         # without distances if these predict so well that they leave the number open
-        return _chosen(ratings[0], few, is_possible) or _chosen(ratings[1], few, is_possible)
+        clear = _chosen(ratings.beside, few, is_possible) or _chosen(ratings.alone, few, is_possible)
+        if not ratings.overall:
+            return clear
+        best = _chosen(ratings.overall, few, is_possible)
+        return None if best is None else best._replace(is_clear=clear is not None)
 
     ratings = rate_cuts(table, layers, many, run)
     chosen = first(ratings)
@@ -505,44 +533,45 @@ def _cut_of_share(share: Share, few: int, most: int) -> Cut | None:
     return Cut(low, min(max(low, likely), most), is_by_share=True) if few < low <= most else None
 
 
-def rate_cuts(table: Table, layers: Sequence[Layer], many: int, run: Runner = map) -> tuple[Rating, Rating]:
-    """Predict held-out answers by each cut of a tree of so many groups, beside distance and without it."""
+def rate_cuts(table: Table, layers: Sequence[Layer], many: int, run: Runner = map) -> Ratings:
+    """Predict held-out answers by each cut of a tree of so many groups."""
     annotations = choice.list_annotations(layers, table.seed)
+    random = random_pairs(table, layers, annotations)
+    all_pairs = np.concatenate([annotations.pairs, random.pairs])
+    folds = np.append(annotations.folds, random.folds)
     spaces = (NONE if table.X.shape[1] <= MOST_LEARNED else MOST_LEARNED, METRIC)
     counts = cut_counts(many - 1)
-    together = np.zeros((len(spaces), len(counts), len(annotations.folds)), np.bool_)
-    distances = np.zeros((len(annotations.folds), len(spaces)))
+    together = np.zeros((len(spaces), len(counts), len(folds)), np.bool_)
+    distances = np.zeros((len(folds), len(spaces)))
 
     def cuts(key: tuple[int, int]) -> tuple[NDArray[np.bool_], Floats]:
         fold, space = key
-        tested = annotations.folds == fold
-        left = choice.without(layers, annotations, tested)
+        left = choice.without(layers, annotations, annotations.folds == fold)
         answers = answers_of(link(left, len(table.X)))
         axes = table.learned(spaces[space], left, answers)
         with one_thread():
             Z = table.place(axes)
             groups = small_groups(Z, many, np.random.default_rng(choice.below(table.seed, STREAM)))
             merges = tree_of(Z, groups, answers, AVERAGE)
-        pairs = annotations.pairs[tested]
+        pairs = all_pairs[folds == fold]
         i, j = pairs.T
         classes = (cut(merges, count)[groups] for count in counts)
         return np.stack([labels[i] == labels[j] for labels in classes]), pair_squares(Z, pairs)
 
     work = [(fold, space) for fold in range(FOLDS) for space in range(len(spaces))]
     for (fold, space), (joined, squares) in zip(work, run(cuts, work), strict=True):
-        tested = annotations.folds == fold
+        tested = folds == fold
         together[space, :, tested] = joined.T
         distances[tested, space] = squares
-    ratings: tuple[Rating, Rating] = {}, {}
-    for space, name in enumerate(spaces):
-        for number, count in enumerate(counts):
-            says = together[space, number].astype(np.float64)
-            agreeing = np.where(annotations.is_must, says, 1.0 - says)
-            for rating, columns in zip(ratings, (distances, distances[:, :0]), strict=True):
-                logs, right = calibrated(says, columns, annotations.is_must, annotations.weights)
-                rating[name, count] = choice.HeldOut(
-                    logs, right, annotations.weights, agreeing, annotations.units
-                )
+    ratings, count = Ratings({}, {}, {}), len(annotations.folds)
+    for key, joined in zip(product(spaces, counts), together.reshape(-1, len(folds)), strict=True):
+        says, answers = joined.astype(np.float64), joined[:count]
+        agreeing = 1.0 * (answers == annotations.is_must)
+        for rating, columns in ((ratings.beside, distances), (ratings.alone, distances[:, :0])):
+            logs, right = calibrated(says[:count], columns[:count], annotations.is_must, annotations.weights)
+            rating[key] = choice.HeldOut(logs, right, annotations.weights, agreeing, annotations.units)
+        if len(random.pairs):
+            ratings.overall[key] = random.overall(says, distances[:, :0], annotations, ratings.alone[key])
     return ratings
 
 

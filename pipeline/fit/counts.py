@@ -61,6 +61,7 @@ COLUMNS = {
     "icl": ("ICL", ".2f"),
     "icl_of_features": ("ICL of features", ".2f"),
     "held_out_log_loss": ("log loss", ".4f"),
+    "overall_log_loss": ("with random pairs", ".4f"),
 }
 # Columns that are left out: values in different coordinates do not compare, and others were not measured.
 INCOMPARABLE = ("objective", "parameters", "bic", "icl")
@@ -71,6 +72,9 @@ UNSEEN = {
     BIC: ("icl_of_features", "held_out_log_loss"),
 }
 OVERLAP = "BIC takes too few where classes overlap, and held-out answers would see more"
+RANDOM = (
+    "the answers are not about random pairs, so that these count as much, as their distance predicts them"
+)
 
 OPTION = "-k"
 FIGURES = (".svg", ".png", ".pdf")
@@ -85,12 +89,22 @@ TRIED = tuple(range(2, 11))
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A number of clusters, with the fit, its criteria (nats) and its predictions of held-out annotations."""
+    """A number of clusters, with the fit, its criteria (nats) and its predictions of held-out annotations.
+
+    `overall` are the predictions less what random pairs say against the fit, which compare numbers where
+    annotations are not about random pairs; else it is None.
+    """
 
     n_clusters: int
     result: FitResult
     criteria: Criteria
     held_out: HeldOut | None
+    overall: HeldOut | None = None
+
+    @property
+    def compared(self) -> HeldOut | None:
+        """Predictions by which numbers of clusters are compared."""
+        return self.overall or self.held_out
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values, in nats."""
@@ -105,6 +119,7 @@ class Candidate:
             "icl": criteria.icl,
             "icl_of_features": criteria.icl_of_features,
             "held_out_log_loss": predicted and predicted.log_loss,
+            **({"overall_log_loss": self.overall.log_loss} if self.overall else {}),
             "share_predicted": predicted and predicted.share_right,
         }
 
@@ -128,7 +143,7 @@ class ClusterChoice:
     def values(self) -> NDArray[np.float64]:
         """Values of the criterion in nats: log loss, the less the better, or BIC, the more the better."""
         return np.array(
-            [row.held_out.log_loss if row.held_out else row.criteria.bic for row in self.candidates]
+            [row.compared.log_loss if row.compared else row.criteria.bic for row in self.candidates]
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -168,6 +183,8 @@ class ClusterChoice:
             parts.append(f"{n_clusters} is the {ends[n_clusters]} tried, and the best may lie beyond")
         if self.criterion == BIC and len(tried) > 1:
             parts.append(OVERLAP)
+        if self.chosen.overall is not None and len(tried) > 1:
+            parts.append(RANDOM)
         if self.interrupted:
             parts.append("interrupted: larger numbers were not tried to the end")
         return "; ".join(parts)
@@ -237,7 +254,7 @@ def open_counts(
         f"row labels have {n_names} names" if n_names > n_apart else f"hard links keep {n_apart} rows apart"
     )
     # so many classes need no comparison with fits of each small number, which take minutes
-    is_alone = cut is not None and (cut.is_by_share or cut.n_clusters > MANY)
+    is_alone = cut is not None and (cut.is_by_share or (cut.is_clear and cut.n_clusters > MANY))
     numbers = (() if is_alone else few) + (() if cut is None else (cut.n_clusters,))
     return OpenCounts(numbers, cut, bound if numbers[0] == least else "")
 
@@ -291,13 +308,17 @@ def choose(candidates: Sequence[Candidate]) -> ClusterChoice:
     If held-out annotations were predicted, only numbers within `TIMIDITY` standard errors of the best
     predictions take part. Classes of any shape are in coordinates of their own, whose BICs do not compare.
     Fits to the features alone do compare, by ICL, if they are not clearly behind the others of their number.
-    If no number has such fits, the fewest clusters are chosen. If one of the fits has merged groups, all are
-    compared by predictions beside distance.
+    If no number has such fits, the fewest clusters are chosen. If one of the fits has merged groups, or
+    random pairs are predicted, too, all are compared by predictions beside distance.
     """
-    if any(candidate.result.covariance in MERGED for candidate in candidates):
+    skills = [row.result.skill for row in candidates]
+    has_random = all(skill is not None and skill.overall is not skill.beside for skill in skills)
+    if has_random or any(candidate.result.covariance in MERGED for candidate in candidates):
         candidates = [
-            row if (skill := row.result.skill) is None else replace(row, held_out=skill.beside)
-            for row in candidates
+            row
+            if skill is None
+            else replace(row, held_out=skill.beside, overall=skill.overall if has_random else None)
+            for row, skill in zip(candidates, skills, strict=True)
         ]
     is_predicted = all(candidate.held_out is not None for candidate in candidates)
     finalists = within(candidates, TIMIDITY) if is_predicted else candidates
@@ -319,7 +340,7 @@ def within(candidates: Sequence[Candidate], errors: float) -> list[Candidate]:
 
 def gains(candidates: Sequence[Candidate]) -> list[tuple[float, float]]:
     """Return the gain of the least log loss over that of each candidate, with its error, eq. (57)."""
-    losses = [present(candidate.held_out) for candidate in candidates]
+    losses = [present(candidate.compared) for candidate in candidates]
     least = min(losses, key=lambda score: score.log_loss)
     return [least.gain_over(score) for score in losses]
 

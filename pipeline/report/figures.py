@@ -600,7 +600,10 @@ def draw_choice(choice: ClusterChoice) -> Figure:
         if has_loss:
             errors = [error for _, error in gains(choice.candidates)]
             first.errorbar(counts, choice.values, yerr=errors, elinewidth=1.0, capsize=2.5, **style)
-            first.set(ylabel="log loss of an annotation, nats", title="held-out annotations: less is better")
+            pairs = " and random pairs" if choice.chosen.overall else ""
+            first.set(
+                ylabel="log loss of an annotation, nats", title=f"held-out annotations{pairs}: less is better"
+            )
         if has_bic:
             style = {"color": GREY if has_loss else BLUE, "markersize": 4}
             last.plot(counts, bic, marker="s", label="BIC", **style)

@@ -28,7 +28,7 @@ def candidate(
 ) -> module.Candidate:
     """Return a candidate with its BIC, log-probabilities of held-out annotations, and ICL of the features."""
     best, scores = SimpleNamespace(objective=-1.0), {"annotation_agreement": 0.75}
-    result: Any = SimpleNamespace(best=best, covariance="full", scores=scores, solution=solution)
+    result: Any = SimpleNamespace(best=best, covariance="full", scores=scores, solution=solution, skill=None)
     sure, values = np.array([0.999, 0.001, 0.999, 0.999]), np.array(logs or [])
     predicted = HeldOut(values, values > -0.7, np.ones(len(values)), sure[: len(values)])
     criteria = Criteria(bic, 7, 0.0, 0.0, 0.5, icl_of_features)
@@ -63,10 +63,42 @@ def test_numbers_are_compared_beside_distance_if_one_has_merged_groups() -> None
     many = candidate(5, 0.0, [-0.1] * 4, solution_of(annotated=True))
     for candidate_of_k, logs in ((few, [-0.05] * 4), (many, [-0.1] * 4)):
         score = HeldOut(np.array(logs), np.ones(4, bool), np.ones(4), np.ones(4))
-        candidate_of_k.result.skill = SimpleNamespace(beside=score)
+        candidate_of_k.result.skill = SimpleNamespace(beside=score, overall=score)
     assert module.choose([few, many]).chosen.n_clusters == 5
     many.result.covariance = AVERAGE
     assert module.choose([few, many]).chosen.n_clusters == 2
+
+
+def test_numbers_are_compared_on_random_pairs_if_the_answers_are_about_others() -> None:
+    few = candidate(2, 0.0, [-0.1] * 4, solution_of(annotated=True))
+    more = candidate(5, 0.0, [-0.4] * 4, solution_of(annotated=True))
+    for row, loss in ((few, 0.9), (more, 0.7)):
+        overall = HeldOut(np.full(4, -loss), np.ones(4, bool), np.ones(4), np.ones(4))
+        row.result.skill = SimpleNamespace(beside=row.held_out, overall=overall)
+    choice = module.choose([few, more])
+    assert choice.chosen.n_clusters == 5
+    assert choice.values.tolist() == pytest.approx([0.9, 0.7])
+    assert choice.reason.endswith(module.RANDOM)
+    head, _, five, *_ = choice.lines()
+    assert head.split() == ["K", "log", "loss", "with", "random", "pairs"]
+    assert five.split() == ["*", "5", "0.4000", "0.7000"]
+    rows = choice.to_json()["candidates"]
+    assert [row["held_out_log_loss"] for row in rows] == pytest.approx([0.1, 0.4])
+    assert [row["overall_log_loss"] for row in rows] == pytest.approx([0.9, 0.7])
+    assert "random pairs" in draw_choice(choice).axes[0].get_title()
+
+
+@pytest.mark.parametrize("is_clear", [True, False])
+def test_a_cut_that_random_pairs_alone_ask_for_is_compared_with_few_numbers(
+    is_clear: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut = Cut(60, 80, is_clear=is_clear)
+    monkeypatch.setattr("sweep_clustering.kernels.unions.contest.choose_cut", lambda *arguments: cut)
+    layers = [Layer(MUST, np.array([[0, 1]]))]
+    numbers, *_ = module.open_counts(
+        np.random.default_rng(0).normal(size=(200, 2)), layers, covariance="any", seed=0, run=map
+    )
+    assert numbers == ((80,) if is_clear else (*module.TRIED, 80))
 
 
 def test_figure_needs_a_name_a_place_and_several_numbers(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from scipy.optimize import minimize
 from scipy.spatial.distance import pdist, squareform
 from scipy.stats import multivariate_normal
 
-from sweep_clustering.kernels.choice import list_annotations, some_rows, without
+from sweep_clustering.kernels.choice import below, list_annotations, some_rows, without
 from sweep_clustering.kernels.groups import fit as groups
 from sweep_clustering.kernels.groups import merging, metric
 from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer, link
@@ -303,6 +303,40 @@ def test_groups_of_one_variance_have_its_criteria(skewed_rows: Rows) -> None:
     assert criteria.classification + criteria.surprise == pytest.approx(likelihood)
 
 
+def test_cuts_are_compared_on_random_pairs_if_answers_are_about_near_rows(skewed_rows: Rows) -> None:
+    X, labels = skewed_rows
+    table = Table(X, 2, SeedSequence(0))
+    assert module.rate_cuts(table, uniform_layers(labels, 900), 100).overall == {}
+    layers = near_layers(skewed_rows, 900)
+    ratings, annotations = module.rate_cuts(table, layers, 100), list_annotations(layers, table.seed)
+    random, key = module.random_pairs(table, layers, annotations), (NONE, 37)
+    together = np.zeros(len(annotations.folds) + len(random.pairs))
+    folds, pairs = (
+        np.concatenate(both)
+        for both in zip((annotations.folds, annotations.pairs), (random.folds, random.pairs), strict=True)
+    )
+    for fold in range(FOLDS):
+        answers = groups.answers_of(link(without(layers, annotations, annotations.folds == fold), len(X)))
+        small = merging.small_groups(
+            table.moved, 100, np.random.default_rng(below(table.seed, module.STREAM))
+        )
+        classes = merging.cut(groups.tree_of(table.moved, small, answers, AVERAGE), 37)[small]
+        first, second = pairs[folds == fold].T
+        together[folds == fold] = classes[first] == classes[second]
+    overall = random.overall(together, np.zeros((len(together), 0)), annotations, ratings.alone[key])
+    assert ratings.overall[key].log_loss == pytest.approx(overall.log_loss)
+
+
+def test_skewed_classes_with_near_pairs_are_not_taken_for_few() -> None:
+    sizes = {"n_clusters": 12, "n_samples": 600, "n_features": 40}
+    rows = draw_mixture(np.random.default_rng(5), **sizes, variance=(0.1, 0.3), kind="embeddings", skew=1.0)
+    layers = near_layers(rows, 600)
+    cut = module.choose_cut(rows[0], layers, SeedSequence(0), 10)
+    assert cut is not None
+    assert 10 < cut.n_clusters < 20
+    assert not cut.is_clear  # the answers alone are predicted by few classes as well
+
+
 def test_numbers_of_classes_grow_by_a_ratio() -> None:
     assert module.cut_counts(20) == [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 18, 20]
     assert module.cut_counts(2_000)[-1] > 1_700
@@ -360,7 +394,7 @@ def test_few_classes_are_left_to_fits_of_each_number() -> None:
     X = 8.0 * rng.normal(size=(3, 4))[labels] + rng.normal(size=(200, 4))
     layers = draw_layers(labels, 300, 0.95)
     assert module.choose_cut(X, layers, SeedSequence(0), 10) is None
-    _, rated = module.rate_cuts(Table(X, 2, SeedSequence(0)), layers, 60)
+    rated = module.rate_cuts(Table(X, 2, SeedSequence(0)), layers, 60).alone
     assert min(rated, key=lambda key: rated[key].log_loss)[1] == 3
 
 
