@@ -29,18 +29,18 @@ Data = tuple[NDArray[np.float64], NDArray[np.int64]]
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
-def docstrings() -> Data:
-    """Return the docstrings of modules, as many as each has."""
-    texts = {name: sorted(part) for name, part in _texts(_docstring).items() if len(part) >= LEAST}
+def docstrings(least: int = LEAST) -> Data:
+    """Return the docstrings of modules that have so many, as many as each has."""
+    texts = {name: sorted(part) for name, part in _texts(_docstring).items() if len(part) >= least}
     return _rows([text for part in texts.values() for text in part], [len(part) for part in texts.values()])
 
 
-def functions() -> Data:
-    """Return the names in functions of modules, 25 of each module."""
-    texts = {name: sorted(part) for name, part in _texts(_names).items() if len(part) >= FUNCTIONS}
+def functions(least: int = FUNCTIONS) -> Data:
+    """Return the names in functions, so many of each module that has as many: 25, from ninety modules."""
+    texts = {name: sorted(part) for name, part in _texts(_names).items() if len(part) >= least}
     rng = np.random.default_rng(0)
-    some = [text for part in texts.values() for text in rng.choice(part, FUNCTIONS, replace=False).tolist()]
-    return _rows(some, [FUNCTIONS] * len(texts))
+    some = [text for part in texts.values() for text in rng.choice(part, least, replace=False).tolist()]
+    return _rows(some, [least] * len(texts))
 
 
 def _texts(read: Callable[[Definition], str]) -> dict[str, set[str]]:

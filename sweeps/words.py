@@ -233,8 +233,9 @@ SOLVERS = {
     # 1 fitted them in cubes of format 2, which hold no Gaussians; 3 ends the fits of folds earlier,
     # 4 changes linked rows together, and chooses by no annotations that are all of one kind
     "union of Gaussians": 4,
-    # 5 compares structures for more than 30 classes on random pairs, too, and asks by averages
-    "merged groups": 5,
+    # 5 compares structures for more than 30 classes on random pairs, too, and asks by averages; 6 does so for
+    # any number of classes
+    "merged groups": 6,
     "method": 1,
     "questions": 1,
 }

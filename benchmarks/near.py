@@ -1,0 +1,76 @@
+"""Near pairs and few classes: `python -m benchmarks near [--write]`.
+
+Tables are those of scikit-learn, standardised, and docstrings and functions of the standard library with
+modules as classes. There are N or 4 N pairs of a row and one of its 20 nearest neighbours, nine of ten answers
+are right, and this accuracy is given. The run takes half an hour on one quiet core.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import product
+
+import click
+import numpy as np
+import sources
+from numpy.typing import NDArray
+from sklearn import datasets
+from sklearn.cluster import KMeans
+from sklearn.preprocessing import StandardScaler
+from suite import fit_any
+from tables import Table, show
+from texts import Data, Row, draw_layers, score_without_k
+
+from sweep_clustering.kernels.scores import adjusted_rand
+
+RESULTS = Table(
+    "near",
+    ("table", "N", "K", "pairs", "k-means", "K told", "seconds", "K not told", "its K", "seconds"),
+)
+TABLES = (RESULTS,)
+
+
+def standardised(name: str) -> Data:
+    """Return a table of scikit-learn, with features of deviation one, but for the pixels of digits."""
+    data = getattr(datasets, f"load_{name}")()
+    X: NDArray[np.float64] = data.data / 16.0
+    return X if name == "digits" else StandardScaler().fit_transform(X), data.target.astype(np.int64)
+
+
+READ: dict[str, Callable[[], Data]] = {
+    **{name: partial(standardised, name) for name in ("iris", "wine", "breast_cancer", "digits")},
+    "docstrings": partial(sources.docstrings, 100),
+    "functions": partial(sources.functions, 150),
+}
+
+
+def rows() -> Iterator[Row]:
+    """Fit each table with each set of pairs, with K and without."""
+    for (name, read), factor in product(READ.items(), (1, 4)):
+        X, labels = read()
+        n_classes = int(labels.max()) + 1
+        plain = KMeans(n_classes, n_init=10, random_state=0).fit(X).labels_.astype(np.int64)
+        layers = draw_layers(X, labels, "near", factor * len(X))
+        fit_with = partial(fit_any, X, layers)
+        began = time.process_time()
+        result = fit_with(n_classes)
+        seconds = time.process_time() - began
+        row = (
+            name,
+            len(X),
+            n_classes,
+            "N" if factor == 1 else f"{factor} N",
+            f"{adjusted_rand(labels, plain):.3f}",
+            f"{adjusted_rand(labels, result.best.labels):.3f}",
+            f"{seconds:.0f}",
+            *score_without_k(X, labels, layers, fit_with),
+        )
+        click.echo(f"{row}", err=True)
+        yield row
+
+
+@click.command()
+@click.option("--write", is_flag=True, help="Put the table into the documents.")
+def main(write: bool) -> None:
+    """Measure on all tables."""
+    show({RESULTS.name: RESULTS.markdown(rows())}, write=write)
