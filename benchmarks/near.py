@@ -1,8 +1,8 @@
 """Near pairs and few classes: `python -m benchmarks near [--write]`.
 
 Tables are those of scikit-learn, standardised, and docstrings and functions of the standard library with
-modules as classes. There are N or 4 N pairs of a row and one of its 20 nearest neighbours, nine of ten answers
-are right, and this accuracy is given. The run takes half an hour on one quiet core.
+modules as classes. There are N or 4 N pairs of a row and one of its 20 nearest neighbours, nine of ten
+answers are right, and this accuracy is given. The run takes half an hour on one quiet core.
 """
 
 import time
@@ -31,7 +31,7 @@ TABLES = (RESULTS,)
 
 
 def standardised(name: str) -> Data:
-    """Return a table of scikit-learn, with features of deviation one, but for the pixels of digits."""
+    """Return a table of scikit-learn, with features of deviation one, or with pixels from 0 to 1."""
     data = getattr(datasets, f"load_{name}")()
     X: NDArray[np.float64] = data.data / 16.0
     return X if name == "digits" else StandardScaler().fit_transform(X), data.target.astype(np.int64)

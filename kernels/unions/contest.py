@@ -141,7 +141,7 @@ class RandomPairs(NamedTuple):
         Parameters
         ----------
         together : ndarray of shape (n_answers + n_pairs,)
-            Probability that the rows of each pair are of one class, of the answers before the random pairs.
+            Probability that the rows of each pair are of one class: first those with answers, then random ones.
         distances : ndarray of shape (n_answers + n_pairs, n_spaces)
             Squared distances of the same pairs.
         annotations : Annotations
