@@ -3,7 +3,7 @@
 Without a name, all benchmarks run that need no files: half an hour. The command prints the tables. With
 `--write` they replace those between the markers of README.md and docs/. `--check` measures nothing: every
 block of a document must have its benchmark, every table of a benchmark its block, and both the same columns.
-`stopping` needs `--cube`. `scale`, `suite`, `unseen`, `no_options`, `contest`, `people`, `texts`,
+`stopping` needs `--cube`. `scale`, `suite`, `unseen`, `no_options`, `contest`, `people`, `texts`, `near`,
 `asking_many`, `unknown_accuracy`, `open_clusters`, `averages` and `versions` have commands of their own:
 `python -m benchmarks scale --help`.
 """
@@ -55,7 +55,7 @@ BENCHMARKS = (
 FROM_CUBES = "stopping"
 # Tables that take hours, or join runs on quiet and busy machines; these benchmarks have their own commands.
 BY_HAND = (
-    *("scale", "suite", "unseen", "no_options", "contest", "people", "texts", "asking_many"),
+    *("scale", "suite", "unseen", "no_options", "contest", "people", "texts", "near", "asking_many"),
     *("unknown_accuracy", "open_clusters", "averages", "versions"),
 )
 

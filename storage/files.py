@@ -272,6 +272,9 @@ unsynced_devices: set[int] = set()
 # Largest root file of a store, in bytes. A sweep of 1,000,000 cells needs 30 kB, and each run adds 1 kB.
 LONGEST_ROOT = 2**26
 
+# Files of a directory that may vanish while it is removed, because another process removes it, too.
+MOST_COLLISIONS = 10_000
+
 
 class Notes(NamedTuple):
     """Files in which a holder notes what it wrote into its cube.
@@ -483,8 +486,13 @@ def write_new(path: Path, data: bytes) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file, a link or a whole directory, if it exists."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
+    """Remove a file, a link or a whole directory, if it exists; another process may be removing it, too."""
+    collisions = 0
+    while path.is_dir() and not path.is_symlink():
+        try:
+            shutil.rmtree(path)
+        except FileNotFoundError:  # of a file that was listed before another process removed it
+            collisions += 1
+            if collisions == MOST_COLLISIONS:
+                raise
+    path.unlink(missing_ok=True)

@@ -136,18 +136,8 @@ class RandomPairs(NamedTuple):
     ) -> choice.HeldOut:
         """Predict the answers and the random pairs together, and take what is lost on these off all answers.
 
-        Answers about near rows say nothing against a class of many rows that are far apart.
-
-        Parameters
-        ----------
-        together : ndarray of shape (n_answers + n_pairs,)
-            Probability that the rows of each pair are of one class: first those with answers, then random ones.
-        distances : ndarray of shape (n_answers + n_pairs, n_spaces)
-            Squared distances of the same pairs.
-        annotations : Annotations
-            The answers.
-        beside : HeldOut
-            Predictions of the answers alone, which are the result if there are no random pairs.
+        Answers about near rows say nothing against a class of many rows that are far apart. `together` and
+        `distances` have the answers before the random pairs, and `beside` predicts the answers alone.
         """
         must, count, total = self.must, len(annotations.folds), float(annotations.weights.sum())
         if not len(must):

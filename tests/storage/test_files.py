@@ -224,6 +224,35 @@ def test_remove_takes_no_more_than_a_link(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_two_processes_may_remove_one_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(3):
+        (tmp_path / "folder" / f"{number}").mkdir(parents=True)
+    names, remove_directory = ["0", "1", "folder"], os.rmdir
+
+    def remove_late(path: str, **options: Any) -> None:
+        """Remove a directory after another process has removed it."""
+        if names and Path(path).name == names[0]:
+            names.pop(0)
+            remove_directory(path, **options)
+        remove_directory(path, **options)
+
+    monkeypatch.setattr(os, "rmdir", remove_late)
+    module.remove(tmp_path / "folder")
+    assert list(tmp_path.iterdir()) == []
+    assert names == []
+
+
+def test_a_directory_whose_files_always_vanish_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remove_tree = Mock(side_effect=FileNotFoundError)
+    monkeypatch.setattr(module.shutil, "rmtree", remove_tree)
+    monkeypatch.setattr(module, "MOST_COLLISIONS", 3)
+    with pytest.raises(FileNotFoundError):
+        module.remove(tmp_path)
+    assert remove_tree.call_count == 3
+
+
 def error_of(code: int, *names: str) -> module.StorageError:
     with pytest.raises(module.StorageError) as caught, module.storage_errors(Path("cube"), 1000):
         raise OSError(code, os.strerror(code), *names)

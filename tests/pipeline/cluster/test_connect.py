@@ -32,11 +32,11 @@ from sweep_clustering.pipeline.cluster import connect as connecting
 from sweep_clustering.pipeline.cluster.connect import (
     FILES_OF_HEAD,
     FILES_OF_WORKER,
-    LOOPBACK,
     connect,
     dashboard_address,
 )
 from sweep_clustering.pipeline.cluster.profiles import Address, Local, Profile, Tls
+from sweep_clustering.pipeline.jobs.cluster import LOOPBACK
 from sweep_clustering.pipeline.jobs.queues import ComputeClusterError
 from sweep_clustering.storage.runfolder.lease import Lease
 from sweep_clustering.sweeps.errors import InputError
