@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from processes.commandline import sweep
+from processes.commandline import refuse, sweep
 from processes.sweeping import TINY, write_spec
 from sklearn.datasets import load_iris
 
@@ -161,9 +161,8 @@ def test_every_door_refuses_in_the_same_words(case: str, tmp_path: Path) -> None
     assert str(of_estimator.value) == f"{name}: {problem}"
     np.savetxt(tmp_path / "x", X)
     options = [f"--{key.replace('_', '-')}={value}" for key, value in choices.items()]
-    command = sweep("fit", tmp_path / "x", "-k", "2", *options)
-    assert command.exit_code == 2
-    assert command.stderr.splitlines()[1:] == [f"  {setting.option}: {problem}"]
+    problems = refuse("fit", tmp_path / "x", "-k", "2", *options)
+    assert problems.splitlines()[1:] == [f"  {setting.option}: {problem}"]
 
 
 # Tables whose squares are no numbers.
@@ -219,9 +218,9 @@ def test_every_door_refuses_a_table_in_the_same_words(name: str, tmp_path: Path)
         assert result.exit_code == 2, result.output
         assert f"own.npy: {words}" in result.output
     build = partial(build_problem, n_clusters=2, model="unsupervised")
-    for refuse in (small_estimator("full").fit, small_estimator("full").partial_fit, build):
+    for reader in (small_estimator("full").fit, small_estimator("full").partial_fit, build):
         with pytest.raises(ValueError, match=rf"^X: {re.escape(words)}$"):
-            refuse(X)
+            reader(X)
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::sklearn.exceptions.ConvergenceWarning")

@@ -21,7 +21,7 @@ import pytest
 from cubes import toy
 from cubes.reported import make
 from cubes.rot import turn_bit
-from processes.commandline import sweep
+from processes.commandline import refuse, succeed, sweep
 from processes.crash import crash_everywhere
 
 from sweep_clustering.storage import files as module
@@ -77,7 +77,7 @@ def test_content_is_durable_before_its_name(tmp_path: Path, monkeypatch: pytest.
     assert order[-3:] == ["cube.partial", "cube named", tmp_path.name]
 
 
-def refuse(monkeypatch: pytest.MonkeyPatch, function: str, code: int) -> None:
+def refuse_directories(monkeypatch: pytest.MonkeyPatch, function: str, code: int) -> None:
     """Let `os.open` or `os.fsync` answer with an error where it is called for a directory."""
     original, opened = getattr(os, function), os.fstat if function == "fsync" else os.stat
 
@@ -101,7 +101,7 @@ def test_a_directory_that_cannot_be_synced_is_noted_once(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    refuse(monkeypatch, function, code)
+    refuse_directories(monkeypatch, function, code)
     module.unsynced_devices.clear()
     module.PLAIN.put_all(tmp_path, [("one/two/file", b"content")])
     module.PLAIN.build(tmp_path / "cube", [("file", b"content")])
@@ -114,7 +114,7 @@ def test_a_directory_that_cannot_be_synced_is_noted_once(
 def test_a_note_before_the_log_is_left_to_a_later_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    refuse(monkeypatch, "fsync", errno.EINVAL)
+    refuse_directories(monkeypatch, "fsync", errno.EINVAL)
     module.unsynced_devices.clear()
     module.sync_directory(tmp_path, has_note=False)
     assert not caplog.records
@@ -126,7 +126,7 @@ def test_a_note_before_the_log_is_left_to_a_later_call(
 def test_other_errors_of_a_directory_are_errors(
     code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    refuse(monkeypatch, "fsync", code)
+    refuse_directories(monkeypatch, "fsync", code)
     with pytest.raises(OSError, match=re.escape(os.strerror(code))):
         module.sync_directory(tmp_path)
 
@@ -136,7 +136,7 @@ def test_a_directory_that_is_gone_or_has_no_permission_is_an_error(
 ) -> None:
     with pytest.raises(FileNotFoundError):
         module.sync_directory(tmp_path / "gone")
-    refuse(monkeypatch, "open", errno.EACCES)
+    refuse_directories(monkeypatch, "open", errno.EACCES)
     monkeypatch.setattr(os, "access", lambda *_: False)
     with pytest.raises(PermissionError):
         module.sync_directory(tmp_path)
@@ -410,9 +410,7 @@ def test_a_report_asks_for_no_file_twice(
     address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    result = sweep("report", address)
-    assert result.exit_code == 0, result.output
-    assert " cells are done, " in result.stdout
+    assert " cells are done, " in succeed("report", address).stdout
     files = [request.removeprefix("GET ") for request in Quiet.requests]
     assert [file for file in files if files.count(file) > 1] == []
 
@@ -475,13 +473,9 @@ def test_a_chunk_that_is_cut_short_is_one_error_too(cube: Path, monkeypatch: pyt
 def test_what_is_made_is_written_here(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    result = sweep("export", address)
-    assert result.exit_code == 0, result.output
-    assert f"next: sweep report {address}" in result.stderr
+    assert f"next: sweep report {address}" in succeed("export", address).stderr
     assert [path.name for path in Path().iterdir()] == ["toy.export"]
-    refused = sweep("repair", address)
-    assert refused.exit_code == 2
-    assert f"{address}: found an address, expected a cube on this machine" in refused.stderr
+    assert f"{address}: found an address, expected a cube on this machine" in refuse("repair", address)
 
 
 def test_what_is_not_there(address: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 import zarr
 from click.testing import Result
 from cubes import toy
-from processes.commandline import sweep
+from processes.commandline import refuse, sweep
 
 from sweep_clustering.storage.cube.manifest import ROOT_FILE
 from sweep_clustering.storage.runfolder.folder import RunFolder
@@ -88,15 +88,11 @@ def test_values_that_no_solver_writes_are_bad_input(tmp_path: Path, name: str, v
     toy.write(cube, toy.plan("iris"), spec={"name": "toy", "seed": 7, "grid": grid})
     array = zarr.open_array(cube / "iris" / name, mode="r+")
     array[(0,) * array.ndim] = value
-    result = sweep("report", cube)
-    assert result.exit_code == 2, result.output
-    assert "a cell of the cube: found" in result.stderr
+    assert "a cell of the cube: found" in refuse("report", cube)
 
 
 @pytest.mark.parametrize("command", ["status", "logs"])
 def test_a_run_without_a_cube_leads_nowhere(tmp_path: Path, command: str) -> None:
     run = RunFolder(tmp_path / "toy.zarr").make()
     (run / "log").symlink_to("/etc/passwd")
-    result = sweep(command, tmp_path / "toy.zarr")
-    assert result.exit_code == 2, result.output
-    assert "log: found a link, expected a file of the run" in result.stderr
+    assert "log: found a link, expected a file of the run" in refuse(command, tmp_path / "toy.zarr")

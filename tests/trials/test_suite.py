@@ -5,12 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
-from click.testing import CliRunner, Result
 from cubes.rot import turn_bit
+from processes.commandline import refuse, succeed, sweep
 from processes.sweeping import run, tiny, write_spec
 
 from sweep_clustering import open_cube, scores
-from sweep_clustering.pipeline.commands.main import main
 from sweep_clustering.pipeline.scoring.scores import store_scores
 from sweep_clustering.pipeline.scoring.tables import cell_table
 from sweep_clustering.storage.cube.manifest import read_manifest
@@ -24,10 +23,6 @@ def home(shared_data: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         pytest.skip("the clustering suite (../shared/data/suite) is not on this machine")
     monkeypatch.setenv("SWEEP_DATA_DIR", str(shared_data))
     return shared_data
-
-
-def sweep(*words: object) -> Result:
-    return CliRunner().invoke(main, [str(word) for word in words])
 
 
 def test_a_sweep_of_groups(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,26 +50,24 @@ def test_a_sweep_of_groups(home: Path, tmp_path: Path, monkeypatch: pytest.Monke
     # the names of their cells are used
     cell = "suite/uci/wine/p=0.9/m=89/replicate=0/posterior"
     assert sweep("why", cube, cell).stdout.startswith(f"{cell}: done")
-    wrong = sweep("why", cube, "suite/uci/win/p=0.9/m=89/replicate=0/posterior")
-    assert wrong.exit_code == 2
-    assert "'suite/uci/win'" in wrong.stderr
-    assert "did you mean" in wrong.stderr
-    assert sweep("why", cube, "suite/fcps/hepta/unsupervised").exit_code == 0
+    problems = refuse("why", cube, "suite/uci/win/p=0.9/m=89/replicate=0/posterior")
+    assert "'suite/uci/win'" in problems
+    assert "did you mean" in problems
+    succeed("why", cube, "suite/fcps/hepta/unsupervised")
     assert "6 of 6 cells were computed again, and all are equal." in sweep("verify", cube).stdout
     # a file of a group is damaged, found and made again
     turn_bit(cube / "suite/uci/wine/labels/c.0.0.0.0.0")
     assert sweep("verify", cube, "--checksums").exit_code == 1
-    assert sweep("repair", cube).exit_code == 0
+    succeed("repair", cube)
     assert run(tmp_path / "tiny.toml", tmp_path) == 0
-    assert sweep("verify", cube, "--checksums").exit_code == 0
+    succeed("verify", cube, "--checksums")
 
 
 def test_a_table_of_ones_own_has_another_name(tmp_path: Path) -> None:
     (tmp_path / "own.csv").write_text("1,2,a\n3,4,b\n5,6,a\n7,9,b\n")
     entry = {"name": "suite", "path": "own.csv", "label_column": 2}
     path = write_spec(tmp_path, tiny(1, datasets=[entry, "suite/nothing/*", "suite/uci/*", "suite/uci/wine"]))
-    result = sweep("plan", path)
-    assert result.exit_code == 2
-    assert "found 'suite', expected another name" in result.stderr
-    assert "found 'suite/nothing/*', expected one of diabetes, " in result.stderr
-    assert "found the name 'suite/uci/wine' again" in result.stderr
+    problems = refuse("plan", path)
+    assert "found 'suite', expected another name" in problems
+    assert "found 'suite/nothing/*', expected one of diabetes, " in problems
+    assert "found the name 'suite/uci/wine' again" in problems

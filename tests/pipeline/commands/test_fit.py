@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from checkout import ROOT
 from click.testing import CliRunner, Result
-from processes.commandline import sweep
+from processes.commandline import refuse, succeed, sweep
 from processes.pseudo import Pseudo
 from solving.blobs import far_clusters
 
@@ -64,9 +64,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def fit(*arguments: object) -> Result:
     """Run `sweep fit` by a small search, for three clusters if no number is named."""
     k = () if "-k" in arguments else ("-k", 3)
-    result = sweep("fit", "x.data", "--restarts", 2, "--generations", 1, *k, *arguments)
-    assert result.exit_code == 0, result.output
-    return result
+    return succeed("fit", "x.data", "--restarts", 2, "--generations", 1, *k, *arguments)
 
 
 def document(*arguments: object) -> dict[str, Any]:
@@ -125,19 +123,8 @@ def test_accuracies_and_contradictions_are_said() -> None:
 def test_hard_links_hold_whatever_the_model(model: str) -> None:
     hard = "1 11 must! 1 ann\n1 2 cannot! 1 ann\n3 22 + inf ann\n"
     Path("hard.txt").write_text(hard + ANNOTATIONS)
-    options = (
-        "--annotations",
-        "hard.txt",
-        "--model",
-        model,
-        "--accuracy",
-        "0.9",
-        "--restarts",
-        "2",
-        "--confidence",
-    )
-    result = document(*options)
-    labels = result["labels"]
+    more = ("--model", model, "--accuracy", "0.9", "--restarts", "2", "--confidence")
+    labels = document("--annotations", "hard.txt", *more)["labels"]
     assert labels[0] == labels[10]
     assert labels[0] != labels[1]
     assert labels[2] == labels[21]
@@ -171,8 +158,7 @@ def test_hard_links_that_need_more_clusters_than_are_tried_set_their_number() ->
     pairs = list(itertools.combinations(range(1, 13), 2))
     Path("apart").write_text("".join(f"{i} {j} inf\n" for i, j in pairs))
     options = "x.data", "--cannot-link", "apart", "--restarts", "1", "--first-row", "1"
-    result = sweep("fit", *options)
-    assert result.exit_code == 0, result.output
+    result = succeed("fit", *options)
     assert "12 alone was tried" in result.stdout
     assert "there can be no fewer, as hard links keep 12 rows apart" in " ".join(result.stdout.split())
     result = sweep("fit", *options, "-k", "5")
@@ -230,8 +216,7 @@ def test_examples_of_the_guide_run() -> None:
     examples = re.findall(r"^```text\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
     for example, line in itertools.product(examples, lines):
         Path("pairs.txt").write_text(example, encoding="utf-8")
-        result = sweep(*shlex.split(line))
-        assert result.exit_code == 0, result.output
+        result = succeed(*shlex.split(line))
         assert "bob" in result.stdout, result.output
     assert len(examples) == 2
     assert bool(lines)
@@ -348,17 +333,14 @@ def test_a_messy_table_in_one_command() -> None:
     assert header == ["index", "label", "confidence"]
     assert [row[0] for row in rows] == fields["index"] == ["Ann B.", "Eve", "Kim", "Lee", "Zoe"]
     assert [int(row[1]) for row in rows] == fields["labels"]
-    again = sweep(*line)
-    assert again.exit_code == 2
-    assert "which is there already, expected a new file (--force overwrites it)" in again.stderr
+    assert "which is there already, expected a new file (--force overwrites it)" in refuse(*line)
     assert sweep(*line, "--force").exit_code == 0
     assert Path("labels.csv").read_text().startswith("index,label\n")
     # the next command asks about the same table
     program, *words = shlex.split(sweep(*plain).stderr.split("next:\n")[1].replace("\\\n", " "))
     assert program == "sweep"
     assert words[:4] == ["ask", "x.csv", "-k", "2"]
-    questions = sweep(*words, "-n", 2)
-    assert questions.exit_code == 0, questions.output
+    questions = succeed(*words, "-n", 2)
     assert "features used: width, height (2)" in questions.stderr, questions.output
 
 
@@ -367,9 +349,7 @@ def test_a_messy_table_in_one_command() -> None:
 
 def ask(*arguments: str) -> Result:
     """Run `sweep ask` with a file, and check that it ends well."""
-    result = sweep("ask", "x.csv", *SMALL, *arguments)
-    assert result.exit_code == 0, result.output
-    return result
+    return succeed("ask", "x.csv", *SMALL, *arguments)
 
 
 def fill(path: str) -> int:
@@ -399,8 +379,7 @@ def test_questions_go_round_and_commands_that_are_shown_can_be_typed(strategy: s
     commands = re.findall(r"^  sweep ((?:.*\\\n)*.*)$", second, flags=re.MULTILINE)
     again, fitting = [shlex.split(text.replace("\\\n", "")) for text in commands]
     for words in (again, fitting):
-        result = sweep(*words)
-        assert result.exit_code == 0, result.output
+        succeed(*words)
     assert again[0] == "ask"
     assert Path("ask3.csv").is_file()
     files = "--annotations", "ask.csv", "--annotations", "ask2.csv"
@@ -584,9 +563,7 @@ def test_annotations_of_rows_that_are_left_out_are_left_out_and_counted(
     Path("a.txt").write_text(OF_GAPS.replace(" ", separator) + ("# end\n" if separator == " " else ""))
     words = "fit t.csv -k 2 --index-column id --annotations a.txt --missing drop --restarts 1"
     line = shlex.split(words)
-    refused = sweep(*line)
-    assert refused.exit_code == 2
-    assert "--links-outside drop leaves out its annotations" in refused.stderr
+    assert "--links-outside drop leaves out its annotations" in refuse(*line)
     fitted = sweep(*line, "--links-outside", "drop", "--json")
     document = json.loads(fitted.stdout)
     assert document["links_dropped"] == 2
@@ -616,9 +593,7 @@ models = ["conditional"]
 restarts = 1
 """
     Path("s.toml").write_text(text)
-    refused = sweep("plan", "s.toml")
-    assert refused.exit_code == 2
-    assert 'links_outside = "drop" leaves out its annotations' in refused.stderr
+    assert 'links_outside = "drop" leaves out its annotations' in refuse("plan", "s.toml")
     Path("s.toml").write_text(text.replace('"drop"', '"drop", links_outside = "drop"'))
     document = json.loads(sweep("plan", "s.toml", "--json").stdout)
     assert any("2 of 4 annotations" in note for note in document["notes"]["own"])

@@ -17,7 +17,7 @@ import pytest
 from cryptography import x509
 from distributed import Client, LocalCluster
 from processes import slurm_site, stranger, sweeping
-from processes.commandline import sweep
+from processes.commandline import refuse, succeed, sweep
 from processes.killing import reported_done
 from processes.stranger import listening
 
@@ -208,8 +208,7 @@ def test_a_broken_node_is_left_out(
     cluster_file: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     choices = "--results", tmp_path, "--profile", "broken", "--cluster", cluster_file
-    result = sweep("submit", sweeping.write_spec(tmp_path), *choices)
-    assert result.exit_code == 0
+    succeed("submit", sweeping.write_spec(tmp_path), *choices)
     assert caplog.text.count("died at once: exit code 3") == 3
     assert "node n1 is excluded from later jobs: 3 jobs died there in a row" in caplog.text
     lines = sweep("logs", tmp_path / "tiny.zarr", "--job").stdout.splitlines()
@@ -293,8 +292,7 @@ def test_nobody_without_the_credentials_is_let_in(cluster_file: Path, tmp_path: 
 def test_a_dry_run_compares_a_job_with_the_limits(cluster_file: Path, tmp_path: Path) -> None:
     def dry_run_warnings(*choices: str) -> list[str]:
         places = ["--results", str(tmp_path / "r"), "--cluster", str(cluster_file)]
-        result = sweep("submit", sweeping.write_spec(tmp_path), "--dry-run", *places, "--profile", *choices)
-        assert result.exit_code == 0
+        result = succeed("submit", sweeping.write_spec(tmp_path), "--dry-run", *places, "--profile", *choices)
         assert not (tmp_path / "r").exists()
         return re.findall("WARNING: (.*)", result.stderr.replace("00:05:00", "5:00"))
 
@@ -307,8 +305,7 @@ def test_a_dry_run_compares_a_job_with_the_limits(cluster_file: Path, tmp_path: 
     assert dry_run_warnings("slurm") == []
     cluster_file.write_text(cluster_file.read_text().replace("memory: 2GB", "memory: 900MB"))
     places = "--results", tmp_path / "r", "--profile", "short", "--cluster", cluster_file
-    result = sweep("submit", sweeping.write_spec(tmp_path), "--dry-run", *places)
-    assert result.exit_code == 0
+    result = succeed("submit", sweeping.write_spec(tmp_path), "--dry-run", *places)
     warning = r"memory: 264\.\d+ MiB for each of 3 workers, and data set 'iris' may need up to 5\d\d\."
     assert re.search(warning, result.stderr)
 
@@ -403,10 +400,9 @@ def test_workers_and_head_run_in_a_container(cluster_file: Path, tmp_path: Path)
 @pytest.mark.parametrize("how", ["--dry-run", "--detach", "--verbose"])
 def test_a_partition_that_does_not_exist_is_bad_input(how: str, cluster_file: Path, tmp_path: Path) -> None:
     places = "--results", tmp_path / "r", "--profile", "elsewhere", "--cluster", cluster_file
-    done = sweep("submit", sweeping.write_spec(tmp_path), *places, how)
-    assert done.exit_code == 2
-    assert "elsewhere: queue: found 'nowhere', expected one of closed, main, short" in done.stderr
-    assert "elsewhere: head.queue: found 'main,gone', expected one of closed, main, short" in done.stderr
+    problems = refuse("submit", sweeping.write_spec(tmp_path), *places, how)
+    assert "elsewhere: queue: found 'nowhere', expected one of closed, main, short" in problems
+    assert "elsewhere: head.queue: found 'main,gone', expected one of closed, main, short" in problems
     assert not (tmp_path / "r").exists()
 
 
@@ -444,9 +440,7 @@ def test_a_head_ended_and_one_after_its_walltime(cluster_file: Path, tmp_path: P
     head = {"state": "running", "job": number, "node": "n1", "restarts": 0, "how": ""}
     assert report["head"].items() >= head.items()
     assert "distributed" in sweep("logs", cube, "--job", report["jobs"]["jobs"][0]["job"]).stdout
-    ended = sweep("cancel", cube)
-    assert ended.exit_code == 0
-    assert f"ended the head, job {number}" in ended.stdout
+    assert f"ended the head, job {number}" in succeed("cancel", cube).stdout
     assert slurm_site.queue() == []
     assert re.search("stopped by SIGTERM|cancelled", run.log.read_text())
     assert not run.last_run.tls.exists()

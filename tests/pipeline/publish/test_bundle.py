@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 import pytest
 import xarray as xr
-from processes.commandline import sweep
+from processes.commandline import refuse, succeed, sweep
 from processes.sweeping import assert_same_bits, write_spec
 
 from sweep_clustering.pipeline.publish.bundle import MANIFEST, SCORES, check_bundle, write_bundle
@@ -38,8 +38,7 @@ generations = 3
 @pytest.fixture(scope="module")
 def cube(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("secret-folder")
-    submitted = sweep("submit", write_spec(folder, SWEEP), "--results", folder, "--workers", "0")
-    assert submitted.exit_code == 0, submitted.output
+    succeed("submit", write_spec(folder, SWEEP), "--results", folder, "--workers", "0")
     return folder / "small.zarr"
 
 
@@ -58,8 +57,7 @@ def test_the_cube_of_a_bundle_is_that_of_the_run(cube: Path, bundle: Path) -> No
     check_bundle(bundle)
     assert len(present(stored_scores(bundle)).cells) == 2 * 2 + 1 + 2 * (2 * 2 + 1)
     assert read_manifest(bundle).plans.keys() == {"iris", "mix_k2"}
-    result = sweep("export", bundle, "--format", "raw", "--out", cube.with_name("raw"))
-    assert result.exit_code == 0, result.output
+    succeed("export", bundle, "--format", "raw", "--out", cube.with_name("raw"))
     assert (cube.parent / "raw" / "scores.csv").read_bytes() == Archive(bundle).read(SCORES)
 
 
@@ -77,8 +75,7 @@ def test_the_same_cube_gives_the_same_bytes_without_a_trace_of_the_machine(
     (tmp_path / "other.zarr" / "private.txt").write_text("not of the cube")
     monkeypatch.chdir(tmp_path)
     Path("another-name.zip").touch()
-    result = sweep("bundle", "other.zarr", "--out", "another-name.zip", "--force")
-    assert result.exit_code == 0, result.output
+    result = succeed("bundle", "other.zarr", "--out", "another-name.zip", "--force")
     assert result.stdout == "another-name.zip\n"
     assert (tmp_path / "another-name.zip").read_bytes() == bundle.read_bytes()
     content = bundle.read_bytes()
@@ -100,10 +97,9 @@ def test_scores_are_in_csv_and_parquet(bundle: Path, tmp_path: Path) -> None:
 
 def test_nothing_is_overwritten_and_nothing_is_left_behind(cube: Path, bundle: Path, tmp_path: Path) -> None:
     before = bundle.read_bytes()
-    result = sweep("bundle", cube)
-    assert result.exit_code == 2
+    problems = refuse("bundle", cube)
     assert f"{bundle}: found something there already, expected a new name (--force overwrites it)" in (
-        result.stderr
+        problems
     )
     assert sweep("bundle", tmp_path / "none.zarr", "--out", tmp_path / "b.zip").exit_code == 2
     assert list(tmp_path.iterdir()) == []
@@ -160,9 +156,7 @@ def test_a_bundle_that_is_not_as_its_manifest_says_is_refused(
         check_bundle(path)
     (problem,) = map(str, caught.value.problems)
     assert message in problem
-    result = sweep("report", path)
-    assert result.exit_code == 2
-    assert problem in result.stderr
+    assert problem in refuse("report", path)
     assert list(tmp_path.iterdir()) == [path]
 
 
@@ -180,8 +174,7 @@ def test_the_hashes_of_a_bundle_are_checked_once(
     monkeypatch.setattr(Archive, "parts", noted)
     options = {"verify": ["--sample", 1], "compare": [cube], "merge": ["--out", tmp_path / "merged.zarr"]}
     options |= {name: ["--out", tmp_path / name] for name in ("report", "board", "export")}
-    result = sweep(command, bundle, *options.get(command, []))
-    assert result.exit_code == 0, result.output
+    succeed(command, bundle, *options.get(command, []))
     assert names.count("small.zarr.zip") == 1
     names.clear()
     for refusing in ("repair", "open"):
@@ -217,12 +210,8 @@ def test_a_cube_in_a_zip_is_read_but_not_changed(cube: Path, bundle: Path, tmp_p
         inner = Path(archive.extract("small.zarr.zip", tmp_path))
     assert_same_bits(cube, inner)
     for command in ("repair", "open"):
-        result = sweep(command, bundle)
-        assert result.exit_code == 2
-        assert "found a bundle, which is only read, expected a cube in a folder" in result.stderr
+        assert "found a bundle, which is only read, expected a cube in a folder" in refuse(command, bundle)
     broken = tmp_path / "broken.zip"
     broken.write_bytes(bundle.read_bytes()[:-1000])
-    result = sweep("report", broken)
-    assert result.exit_code == 2
-    assert f"{broken}: found a broken file" in result.stderr
+    assert f"{broken}: found a broken file" in refuse("report", broken)
     assert sorted(tmp_path.iterdir()) == [broken, inner]

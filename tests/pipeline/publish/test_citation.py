@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 from click.testing import Result
-from processes.commandline import sweep
+from processes.commandline import refuse, succeed, sweep
 
 from sweep_clustering.pipeline.check import published_hash
 from sweep_clustering.pipeline.publish.bundle import write_bundle
@@ -67,8 +67,7 @@ def cube(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / name).write_text("\n".join(["a,b,kind", *rows]))
     (folder / "own.py").write_text(METHOD)
     (folder / "cited.toml").write_text(SWEEP)
-    submitted = sweep("submit", folder / "cited.toml", "--results", folder, "--workers", "0")
-    assert submitted.exit_code == 0, submitted.output
+    succeed("submit", folder / "cited.toml", "--results", folder, "--workers", "0")
     return folder / "cited.zarr"
 
 
@@ -94,8 +93,7 @@ def parsed(text: str) -> dict[str, dict[str, str]]:
 
 
 def test_everything_that_was_used_is_cited_with_licence_home_and_doi(cube: Path, bundle: Path) -> None:
-    printed = sweep("cite", cube)
-    assert printed.exit_code == 0, printed.output
+    printed = succeed("cite", cube)
     assert sweep("cite", bundle).stdout == printed.stdout
     assert Archive(bundle).read("CITATION.bib").decode() == printed.stdout
     entries = parsed(printed.stdout)
@@ -144,9 +142,8 @@ def test_data_without_a_licence_are_named_and_left_out(cube: Path, bundle: Path)
         raw.cell.dataset for raw in present(stored_scores(bundle)).cells if raw.scores["adjusted_rand"] > -2
     }
     assert scored == {"iris", "secret", "open_data"}
-    refused = sweep("report", bundle, "--cell", "secret/p=0.9/m=10/replicate=0/posterior")
-    assert refused.exit_code == 2
-    assert "expected a cell of data that were not left out" in refused.stderr
+    problems = refuse("report", bundle, "--cell", "secret/p=0.9/m=10/replicate=0/posterior")
+    assert "expected a cell of data that were not left out" in problems
 
 
 @pytest.mark.slow
@@ -154,11 +151,9 @@ def test_scores_of_data_that_are_left_out_go_with_the_cells(
     cube: Path, bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    merged = sweep("merge", bundle, "--out", "merged.zarr")
-    assert merged.exit_code == 0, merged.output
+    merged = succeed("merge", bundle, "--out", "merged.zarr")
     assert "\nscores of secret are those of the bundles, because data were left out" in merged.stdout
-    again = sweep("bundle", "merged.zarr")
-    assert again.exit_code == 0, again.output
+    succeed("bundle", "merged.zarr")
     whole = cells(cube)
     assert whole["relative_nmi"].notna().sum() > 1
     for place in (bundle, Path("merged.zarr"), Path("merged.zip")):
@@ -254,8 +249,7 @@ def test_a_cube_merged_of_bundles_has_scores_of_data_that_are_on_this_machine(
     cube: Path, bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    merged = sweep("merge", bundle, "--out", "with.zarr", "--data-dir", bundle.parent)
-    assert merged.exit_code == 0, merged.output
+    merged = succeed("merge", bundle, "--out", "with.zarr", "--data-dir", bundle.parent)
     assert "left out" not in merged.stdout
     pd.testing.assert_frame_equal(cells(Path("with.zarr"))[[*RAW]], cells(cube)[[*RAW]], check_exact=True)
 
@@ -281,8 +275,7 @@ def test_the_lines_of_the_readme_work(bundle: Path, monkeypatch: pytest.MonkeyPa
                 exec(block, {})
             assert re.search("DataTree|posterior", output.getvalue())
     for line in blocks[-1][1].splitlines():
-        result = sweep(*line.split()[1:])
-        assert result.exit_code == 0, (line, result.output)
+        succeed(*line.split()[1:])
 
 
 @pytest.fixture(scope="module")
@@ -329,15 +322,12 @@ def test_data_that_were_left_out_are_needed_to_compute_their_cells_again(
     bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(bundle.parent)
-    again = sweep("verify", bundle, "--sample", "99", "--run-methods")
-    assert again.exit_code == 0, again.output
+    succeed("verify", bundle, "--sample", "99", "--run-methods")
     monkeypatch.chdir(tmp_path)
-    refused = sweep("verify", bundle, "--sample", "99")
-    assert refused.exit_code == 2
-    assert "secret.csv: found no such file, expected a file of data set secret" in refused.stderr
-    assert "(--data-dir names the folder of such files)" in refused.stderr
-    result = sweep("verify", bundle, "--sample", "99", "--data-dir", bundle.parent)
-    assert result.exit_code == 0, result.output
+    problems = refuse("verify", bundle, "--sample", "99")
+    assert "secret.csv: found no such file, expected a file of data set secret" in problems
+    assert "(--data-dir names the folder of such files)" in problems
+    succeed("verify", bundle, "--sample", "99", "--data-dir", bundle.parent)
     secret = bundle.parent / "secret.csv"
     (tmp_path / "secret.csv").write_text(secret.read_text().replace("1.9", "1.8"))
     assert "data set secret, checksum: found" in sweep("verify", bundle, "--sample", "99").stderr

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import tomli_w
 import zarr
-from processes.commandline import sweep
+from processes.commandline import refuse, succeed, sweep
 from processes.sweeping import assert_same_bits
 
 from sweep_clustering.storage.cube.blocks import UNPROMISED, BlockStore
@@ -42,8 +42,7 @@ def submit(folder: Path, name: str, change: Change = lambda document: None) -> P
     results = folder / name
     results.mkdir()
     (results / "shared.toml").write_text(tomli_w.dumps(document))
-    submitted = sweep("submit", results / "shared.toml", "--results", results, "--workers", "0")
-    assert submitted.exit_code == 0, submitted.output
+    succeed("submit", results / "shared.toml", "--results", results, "--workers", "0")
     return results / f"{document['name']}.zarr"
 
 
@@ -105,8 +104,7 @@ HALVES: dict[str, tuple[Change, Change]] = {
 @pytest.mark.parametrize("half", HALVES)
 def test_two_halves_have_the_files_of_one_run(folder: Path, whole: Path, tmp_path: Path, half: str) -> None:
     cubes = [submit(tmp_path, name, change) for name, change in zip("ab", HALVES[half], strict=True)]
-    merged = sweep("merge", *cubes, "--out", tmp_path / "both.zarr")
-    assert merged.exit_code == 0, merged.output
+    succeed("merge", *cubes, "--out", tmp_path / "both.zarr")
     assert_same_files(tmp_path / "both.zarr", whole)
     assert_same_bits(tmp_path / "both.zarr", whole)
     assert len(read_manifest(tmp_path / "both.zarr").runs) == 2
@@ -120,8 +118,7 @@ def test_halves_of_two_machines_keep_the_class_of_each_cell(tmp_path: Path) -> N
     BlockStore(cubes[1]).name_machines([elsewhere])
     for path in cubes[1].rglob("machine"):
         zarr.open_array(path, mode="r+")[...] = class_code(elsewhere)
-    merged = sweep("merge", *cubes, "--out", tmp_path / "both.zarr")
-    assert merged.exit_code == 0, merged.output
+    succeed("merge", *cubes, "--out", tmp_path / "both.zarr")
     tree = open_cube(tmp_path / "both.zarr")
     classes = {int(code): text for code, text in tree.attrs["machines"].items()}
     assert classes == {class_code(here): here, class_code(elsewhere): elsewhere}
@@ -142,8 +139,7 @@ def test_a_bundle_and_a_cube_become_one_that_grows(folder: Path, small: Path, tm
         tmp_path, "other", grid(datasets=["iris"], p=[0.8, 0.9], m=[10], methods=["pckmeans"], models=[])
     )
     shared = tmp_path / "shared.zarr"
-    merged = sweep("merge", tmp_path / "small.zip", second, "--out", shared)
-    assert merged.exit_code == 0, merged.output
+    merged = succeed("merge", tmp_path / "small.zip", second, "--out", shared)
     assert merged.stdout == f"{shared}: 6 of 8 cells are done, from 2 cubes\n"
     document = tomllib.loads(SWEEP)
     document["grid"] |= {
@@ -154,8 +150,7 @@ def test_a_bundle_and_a_cube_become_one_that_grows(folder: Path, small: Path, tm
         "models": ["likelihood"],
     }
     (tmp_path / "shared.toml").write_text(tomli_w.dumps(document))
-    grown = sweep("submit", tmp_path / "shared.toml", "--results", tmp_path, "--workers", "0")
-    assert grown.exit_code == 0, grown.output
+    grown = succeed("submit", tmp_path / "shared.toml", "--results", tmp_path, "--workers", "0")
     assert "8 of 8 cells done" in grown.output
     assert sweep("verify", shared, "--sample", "4").exit_code == 0
 
@@ -177,19 +172,17 @@ REFUSED: dict[str, tuple[Change, str]] = {
 
 def test_names_that_no_command_takes_again_are_refused(small: Path, tmp_path: Path) -> None:
     for command, suffix in (("merge", ".zarr"), ("bundle", ".zip")):
-        result = sweep(command, small, "--out", tmp_path / "new.tar")
-        assert result.exit_code == 2
-        assert f"--out: found {tmp_path}/new.tar, expected a name that ends with {suffix}" in result.stderr
+        problems = refuse(command, small, "--out", tmp_path / "new.tar")
+        assert f"--out: found {tmp_path}/new.tar, expected a name that ends with {suffix}" in problems
     assert list(tmp_path.iterdir()) == []
 
 
 def refusal(tmp_path: Path, *cubes: Path) -> list[str]:
     """Return the problems of a merge without the folder, and check that nothing is written."""
     before = sorted(tmp_path.iterdir())
-    result = sweep("merge", *cubes, "--out", tmp_path / "both.zarr")
-    assert result.exit_code == 2, result.output
+    problems = refuse("merge", *cubes, "--out", tmp_path / "both.zarr")
     assert sorted(tmp_path.iterdir()) == before
-    return [line.strip() for line in result.stderr.replace(f"{tmp_path}/", "").splitlines()[1:]]
+    return [line.strip() for line in problems.replace(f"{tmp_path}/", "").splitlines()[1:]]
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -17,7 +17,7 @@ import pytest
 from checkout import ROOT
 from cubes.small import make_plan
 from cubes.writer import next_generation
-from processes.commandline import sweep
+from processes.commandline import succeed, sweep
 from processes.sweeping import TINY, run, tiny, write_spec
 
 from sweep_clustering.pipeline.cluster.profiles import load_profile
@@ -491,8 +491,7 @@ def test_a_worker_with_less_than_it_may_take_is_warned_of(
     (tmp_path / "cluster.yaml").write_text(SITE)
     place = ["--cluster", str(tmp_path / "cluster.yaml"), "--profile", profile] if profile else []
     arguments = (*command, write_spec(tmp_path), *place, "--results", tmp_path)
-    result = sweep(*arguments, *options)
-    assert result.exit_code == 0, result.output
+    result = succeed(*arguments, *options)
     warnings = [line for line in (result.stderr + caplog.text).splitlines() if "may need up to" in line]
     for plan in prepared_in(tmp_path).inputs.plans:
         (warning,) = {line[line.index(limit) :] for line in warnings if repr(plan.name) in line}

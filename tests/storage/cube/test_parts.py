@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from cubes.small import files, result_files
-from processes.commandline import sweep
+from processes.commandline import refuse, succeed
 from processes.sweeping import write_spec
 
 import sweep_clustering.sweeps.file.spec as parts_room
@@ -29,20 +29,6 @@ restarts = 2
 generations = 3
 """
 OF_TIME = ("seconds", "cpu_seconds")
-
-
-def succeed(*command: object) -> str:
-    """Run a command and return its output."""
-    result = sweep(*command)
-    assert result.exit_code == 0, result.output
-    return result.stdout
-
-
-def fail(*command: object) -> str:
-    """Run a command with bad input and return its problems."""
-    result = sweep(*command)
-    assert result.exit_code == 2, result.output
-    return result.stderr
 
 
 def submit(folder: Path, *options: str, text: str = SWEEP) -> None:
@@ -100,20 +86,19 @@ def test_parts_that_are_missing_are_said(folder: Path) -> None:
     with pytest.warns(UserWarning, match="1 of 3 parts are missing: 2"):
         tree = open_cube([first, last])
     assert tree["mix_k2"]["mixture"].values.tolist() == [1, 2, 4]
-    stdout = succeed("status", first, last)
-    assert "1 of 3 parts are missing: 2" in stdout
+    assert "1 of 3 parts are missing: 2" in succeed("status", first, last).stdout
 
 
 def test_commands_find_the_parts_of_a_sweep_file_and_read_them_as_one(folder: Path, tmp_path: Path) -> None:
     spec = folder / "parts" / write_spec(folder / "parts", SWEEP).name
-    stdout = succeed("status", spec, "--results", folder / "parts")
+    stdout = succeed("status", spec, "--results", folder / "parts").stdout
     total = next(line for line in stdout.splitlines() if line.startswith("total"))
     assert total.split() == ["total", "54", "54", "0", "0"]
     succeed("export", *parts(folder), "--out", tmp_path / "parts")
     succeed("export", folder / "whole" / "tiny.zarr", "--out", tmp_path / "whole")
     for name in ("labels-iris.csv", "labels-mix_k2.csv"):
         assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
-    stderr = fail("verify", spec, "--results", folder / "parts")
+    stderr = refuse("verify", spec, "--results", folder / "parts")
     assert "its parts are" in stderr
     succeed("submit", spec, "--results", folder / "parts", "--part", "2/3", "--workers", "0")
 
@@ -141,7 +126,7 @@ OTHERS = {
 def test_parts_of_another_sweep_are_refused(folder: Path, tmp_path: Path, case: str) -> None:
     text, problems = OTHERS[case]
     submit(tmp_path, "--part", "2/3", text=text)
-    stderr = fail("report", parts(folder)[0], *tmp_path.glob("*.zarr"), "--out", tmp_path / "report")
+    stderr = refuse("report", parts(folder)[0], *tmp_path.glob("*.zarr"), "--out", tmp_path / "report")
     for problem in problems:
         assert problem in stderr
     assert not (tmp_path / "report").exists()
@@ -153,7 +138,7 @@ def test_cells_that_two_have_are_refused(folder: Path) -> None:
         ([first, folder / "whole" / "tiny.zarr"], "data set iris: found there as well"),
         ([second, folder / "whole" / "tiny.zarr"], "data set mix_k2, mixtures 0, 3: found there as well"),
     ):
-        stderr = fail("status", *cubes)
+        stderr = refuse("status", *cubes)
         assert message in stderr
 
 
@@ -169,12 +154,12 @@ def test_another_version_is_refused(folder: Path, tmp_path: Path) -> None:
 
 
 def test_what_is_no_cube_is_refused_with_all_others(tmp_path: Path) -> None:
-    stderr = fail("report", tmp_path / "a.zarr", tmp_path / "b.zarr")
+    stderr = refuse("report", tmp_path / "a.zarr", tmp_path / "b.zarr")
     assert "a.zarr: found no such directory" in stderr
     assert "b.zarr: found no such directory" in stderr
     with pytest.raises(InputError, match="at least one"):
         open_cube([])
-    fail("export", tmp_path, tmp_path / "b", "--scores")
+    refuse("export", tmp_path, tmp_path / "b", "--scores")
 
 
 def with_mixtures(count: int) -> str:
@@ -228,7 +213,7 @@ def test_growth_that_one_part_has_no_room_for_is_refused_before_any_of_them_grow
     spec = write_spec(tmp_path, with_mixtures(7))
     before = files(tmp_path / "parts")
     for number in (1, 2):
-        stderr = fail(
+        stderr = refuse(
             "submit", spec, "--results", tmp_path / "parts", "--part", f"{number}/2", "--workers", 0
         )
         assert "tiny.part-2-of-2.zarr: data set mix_k2, mixtures: found 3" in stderr
@@ -252,7 +237,7 @@ def test_parts_of_an_earlier_release_go_on_and_are_refused_whole_if_mixtures_are
     before = files(tmp_path / "parts")
     spec = write_spec(tmp_path, with_mixtures(8))
     for number in (1, 2):
-        stderr = fail(
+        stderr = refuse(
             "submit", spec, "--results", tmp_path / "parts", "--part", f"{number}/2", "--workers", 0
         )
         for there in ("tiny.part-1-of-2: data set mix_k2", "tiny.part-2-of-2: data set mix_k2"):

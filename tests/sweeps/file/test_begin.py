@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from processes.commandline import sweep
+from processes.commandline import refuse, succeed, sweep
 
 from sweep_clustering.sweeps.errors import InputError
 from sweep_clustering.sweeps.file.begin import sweep_file_of
@@ -30,8 +30,7 @@ def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_clear_columns_are_described_and_the_file_passes_the_dry_run() -> None:
-    result = sweep("init", "my plants.csv")
-    assert result.exit_code == 0, result.output
+    result = succeed("init", "my plants.csv")
     text = Path("my plants.toml").read_text()
     assert text in result.stdout
     lines = text.splitlines()
@@ -43,19 +42,17 @@ def test_clear_columns_are_described_and_the_file_passes_the_dry_run() -> None:
     spec = load_sweep(Path("my plants.toml"))
     assert spec.name == "my-plants"
     assert [entry.name for entry in spec.grid.datasets] == ["my-plants"]
-    checked = sweep("submit", "my plants.toml", "--dry-run")
-    assert checked.exit_code == 0, checked.output
+    succeed("submit", "my plants.toml", "--dry-run")
 
 
 def test_a_file_that_is_there_stays_and_all_problems_come_at_once() -> None:
     Path("bare.toml").write_text("mine")
-    result = sweep("init", "bare.csv", "nothing.csv", "two.csv")
-    assert result.exit_code == 2
-    assert "4 problems, nothing was started" in result.stderr
-    assert "bare.toml, which is there already, expected a new file\n" in result.stderr
-    assert "nothing.csv: no such file" in result.stderr
-    assert "no column that is clearly the class, expected --label-column COLUMN" in result.stderr
-    assert "two.csv: found no column that is clearly the class ('colour', 'size' may be)" in result.stderr
+    problems = refuse("init", "bare.csv", "nothing.csv", "two.csv")
+    assert "4 problems, nothing was started" in problems
+    assert "bare.toml, which is there already, expected a new file\n" in problems
+    assert "nothing.csv: no such file" in problems
+    assert "no column that is clearly the class, expected --label-column COLUMN" in problems
+    assert "two.csv: found no column that is clearly the class ('colour', 'size' may be)" in problems
     assert Path("bare.toml").read_text() == "mine"
     assert sweep("init", "two.csv", "--out", "none/two.toml", "--label-column", "size").exit_code == 2
 
