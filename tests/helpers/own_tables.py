@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from sweep_clustering.sweeps.annotations.files import PairFile
@@ -15,6 +17,22 @@ from sweep_clustering.sweeps.errors import InputError
 def write(folder: Path, content: str | bytes, name: str = "own.csv") -> Path:
     path = folder / name
     path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def write_frame(frame: pd.DataFrame, path: Path) -> Path:
+    """Write a table of a user in the format that the suffix of the file names."""
+    if path.suffix in (".parquet", ".feather"):
+        getattr(frame, f"to_{path.suffix[1:]}")(path)
+    elif path.suffix == ".npz":
+        texts = [name for name in frame if frame[name].dtype.kind == "O"]
+        np.savez(path, **{name: frame[name].to_numpy(str if name in texts else None) for name in frame})
+    elif path.suffix == ".xlsx":
+        frame.replace({True: 1, False: 0}).to_excel(path, index=False)
+    else:
+        frame.replace({True: 1, False: 0}).to_csv(
+            path, index=False, sep="\t" if path.suffix == ".tsv" else ","
+        )
     return path
 
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from own_tables import write_frame
 
 from sweep_clustering.sweeps.annotations.files import PairFile
 from sweep_clustering.sweeps.annotations.numbering import Numbering, numbering_of, verdict
@@ -90,8 +91,7 @@ def test_wrong_rows_do_not_keep_the_others_from_saying_or_asking_it(tmp_path: Pa
     for name, parts in {"few": [few], "many": [many], "last": [last, few]}.items():
         path = tmp_path / f"{name}.{suffix}"
         pairs = pd.concat([*parts, wrong], ignore_index=True)
-        pairs.to_csv(path, index=False) if suffix == "csv" else pairs.to_parquet(path)
-        file, samples = PairFile.of(path), Samples(SampleRows(N))
+        file, samples = PairFile.of(write_frame(pairs, path)), Samples(SampleRows(N))
         numberings[name] = numbering_of([file], "auto", samples, X)
         with pytest.raises(InputError) as error:
             file.table(numberings[name].of(path, samples))
@@ -153,13 +153,7 @@ def test_other_texts_are_names_of_their_own(text: str) -> None:
 def test_the_same_pairs_whatever_the_file(tmp_path: Path, suffix: str, kind: str) -> None:
     pairs = pd.DataFrame({"i": [7, 17], "j": [3, 20]})
     pairs = pairs.astype(float).astype(str) if kind == "str" else pairs.astype(kind)
-    path = tmp_path / f"links.{suffix}"
-    if suffix in ("csv", "tsv"):
-        pairs.to_csv(path, index=False, sep="," if suffix == "csv" else "\t")
-    elif suffix == "npz":
-        np.savez(path, **{name: pairs[name].to_numpy(str if kind == "str" else None) for name in "ij"})
-    else:
-        getattr(pairs, f"to_{suffix}")(path)
+    path = write_frame(pairs, tmp_path / f"links.{suffix}")
     names = tuple(f"{n}.0" for n in np.random.default_rng(1).permutation(20) + 1)
     by_name = [[names.index(f"{n}.0") for n in row] for row in ([7, 3], [17, 20])]
     for rows, expected in ((SampleRows(20), [[6, 2], [16, 19]]), (SampleRows(20, None, names), by_name)):

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from own_tables import read_annotations
+from own_tables import read_annotations, write_frame
 
 from sweep_clustering.sweeps.annotations import files
 from sweep_clustering.sweeps.annotations.draw import CANNOT, MUST
@@ -153,28 +153,11 @@ FRAME = pd.DataFrame(
 )
 
 
-def write_links(folder: Path, frame: pd.DataFrame, suffix: str) -> Path:
-    path = folder / f"links.{suffix}"
-    if suffix == "npz":
-        arrays: dict[str, Any] = {
-            name: frame[name].to_numpy(dtype=str if frame[name].dtype.kind == "O" or name == "kind" else None)
-            for name in frame
-        }
-        np.savez(path, **arrays)
-    elif suffix == "parquet":
-        frame.to_parquet(path)
-    elif suffix == "feather":
-        frame.to_feather(path)
-    else:
-        frame.to_csv(path, index=False)
-    return path
-
-
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "feather", "npz"])
 def test_unsure_answers_are_counted_whatever_the_file_calls_them(suffix: str, tmp_path: Path) -> None:
     words = ["must", "unsure", "?", "NA", "" if suffix == "npz" else None, "Unsure", "cannot"]
     frame = pd.DataFrame({"i": range(1, 8), "j": range(2, 9), "kind": words, "annotator": list("aabbcca")})
-    rows = PairFile.of(write_links(tmp_path, frame, suffix)).table(Samples.of(8))
+    rows = PairFile.of(write_frame(frame, tmp_path / f"links.{suffix}")).table(Samples.of(8))
     assert [row.line for row in rows.answered if isinstance(row, Annotation)] == (
         [2, 8] if suffix == "csv" else [1, 7]
     )
@@ -190,12 +173,12 @@ def test_an_empty_answer_is_no_unsure_one(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", ["parquet", "feather", "npz"])
 def test_files_of_columns_say_what_a_text_says(suffix: str, tmp_path: Path) -> None:
-    text = read_annotations(write_links(tmp_path, FRAME, "csv"), 3)
-    rows = read_annotations(write_links(tmp_path, FRAME, suffix), 3)
+    text = read_annotations(write_frame(FRAME, tmp_path / "links.csv"), 3)
+    rows = read_annotations(write_frame(FRAME, tmp_path / f"links.{suffix}"), 3)
     plain = [(r.first, r.second, r.kind, r.count, r.annotator, r.accuracy) for r in text]
     assert [(r.first, r.second, r.kind, r.count, r.annotator, r.accuracy) for r in rows] == plain
     assert [row.line for row in rows] == [1, 2, 3]
-    links = write_links(tmp_path, FRAME[["i", "j"]], suffix)
+    links = write_frame(FRAME[["i", "j"]], tmp_path / f"links.{suffix}")
     assert [(link.first, link.second) for link in read_annotations(links, 3, MUST)] == [
         (0, 1),
         (1, 2),
@@ -207,7 +190,7 @@ def test_files_of_columns_say_what_a_text_says(suffix: str, tmp_path: Path) -> N
 def test_all_that_is_wrong_with_a_file_of_columns_is_named(suffix: str, tmp_path: Path) -> None:
     wrong = FRAME.assign(i=[1.5, 2.0, 9.0], kind=["must", "perhaps", "must"])
     with pytest.raises(InputError) as caught:
-        read_annotations(path := write_links(tmp_path, wrong, suffix), 3)
+        read_annotations(path := write_frame(wrong, tmp_path / f"links.{suffix}"), 3)
     problems = [(problem.where, problem.value) for problem in caught.value.problems]
     assert problems == [
         (f"{path}, row 1", "sample '1.5'"),
@@ -215,7 +198,7 @@ def test_all_that_is_wrong_with_a_file_of_columns_is_named(suffix: str, tmp_path
         (f"{path}, row 3", "sample 9"),
     ]
     with pytest.raises(InputError, match="no column 'j'"):
-        read_annotations(write_links(tmp_path, FRAME.drop(columns="j"), suffix), 3)
+        read_annotations(write_frame(FRAME.drop(columns="j"), tmp_path / f"links.{suffix}"), 3)
 
 
 @pytest.mark.parametrize(

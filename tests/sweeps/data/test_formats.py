@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from own_tables import problems, read, write
+from own_tables import problems, read, write, write_frame
 
 from sweep_clustering.sweeps.data import formats
 from sweep_clustering.sweeps.data import table as columns
@@ -167,39 +167,29 @@ FRAME["kind"] = RNG.choice(["one kind", "another"], 30)
 FRAME.loc[[3, 7], "a"] = np.nan
 
 
-def write_table(frame: pd.DataFrame, folder: Path, suffix: str) -> Path:
-    path = folder / f"own{suffix}"
-    text = frame.replace({True: 1, False: 0}) if suffix in (".xlsx", ".csv", ".csv.gz") else frame
-    if suffix in (".parquet", ".feather"):
-        getattr(frame, f"to_{suffix[1:]}")(path)
-    else:
-        text.to_excel(path, index=False) if suffix == ".xlsx" else text.to_csv(path, index=False)
-    return path
-
-
 def test_every_format_is_the_same_table(tmp_path: Path) -> None:
-    expected = read(write_table(FRAME, tmp_path, ".csv"), **NAMED)
+    expected = read(write_frame(FRAME, tmp_path / "own.csv"), **NAMED)
     assert expected.X.shape == (28, 5)
     assert expected.class_names == ("another", "one kind")
     assert expected.feature_names == ("a", "count", "is_new", "colour=blue", "colour=red")
     for suffix in (*SUFFIXES, ".csv.gz"):
-        table = read(write_table(FRAME, tmp_path, suffix), **NAMED)
+        table = read(write_frame(FRAME, tmp_path / f"own{suffix}"), **NAMED)
         assert table.checksum() == expected.checksum()
         for name in ("class_names", "notes", "sample_names", "feature_names"):
             assert getattr(table, name) == getattr(expected, name)
     # an index of texts names the samples
     options = TOLD | {"columns": ("a",)}
-    path = write_table(FRAME.set_index("name"), tmp_path, ".parquet")
+    path = write_frame(FRAME.set_index("name"), tmp_path / "own.parquet")
     for more in ({}, {"index_column": "name"}):
         assert read(path, **options, **more).sample_names[:4] == ("row 0", "row 1", "row 2", "row 4")
     again = FRAME.set_index(pd.Index(["same"] * 30))
-    assert read(write_table(again, tmp_path, ".feather"), **options).sample_names == ()
+    assert read(write_frame(again, tmp_path / "own.feather"), **options).sample_names == ()
     empty = 'found an empty cell, expected a finite number (missing = "drop" leaves out such rows)'
     for suffix, place, rows in (
         (".parquet", "row {}, column 2", (4, 8)),
         (".xlsx", "sheet 'Sheet1', cell B{}", (5, 9)),
     ):
-        messages = problems(write_table(FRAME, tmp_path, suffix), **options | {"missing": "error"})
+        messages = problems(write_frame(FRAME, tmp_path / f"own{suffix}"), **options | {"missing": "error"})
         assert messages == [f"FILE, {place.format(row)} (a): {empty}" for row in rows]
 
 
@@ -241,7 +231,7 @@ def test_files_none_or_too_large(suffix: str, tmp_path: Path, monkeypatch: pytes
     for content in ("", "a,b\n1,2\n", "PK\x03\x04 and no more"):
         (problem,) = problems(write(tmp_path, content, f"own{suffix}"))
         assert problem.startswith("FILE: found a broken file (")
-    path = write_table(FRAME, tmp_path, suffix)
+    path = write_frame(FRAME, tmp_path / f"own{suffix}")
     monkeypatch.setattr(columns, "MOST_CELLS", 20)
     monkeypatch.setattr(formats, "MOST_SHEET", 100)
     assert "cells, expected at most" in problems(path, columns=("count",))[0]
@@ -273,7 +263,7 @@ def test_what_unpacks_to_too_much_and_formats_that_are_not_read(
 @pytest.mark.parametrize("suffix", [*SUFFIXES, ".csv.gz"])
 def test_a_damaged_file_is_a_table_or_a_problem(suffix: str, tmp_path: Path) -> None:
     """Bytes changed anywhere, one in the offsets of texts among them: never another end than these two."""
-    good = write_table(FRAME, tmp_path, suffix).read_bytes()
+    good = write_frame(FRAME, tmp_path / f"own{suffix}").read_bytes()
     refused = 0
     for seed in range(100):
         rng = np.random.default_rng(seed)
