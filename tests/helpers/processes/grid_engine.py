@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from processes.slurm_site import end_daemons, free_ports, run_daemons
+from processes.slurm_site import end_daemons, free_ports, run, run_daemons
 
 ROOT = Path("/var/lib/gridengine")
 SHARED = Path("/usr/share/gridengine")
@@ -88,12 +88,6 @@ def grid_engine() -> Iterator[Path]:
 def queue() -> list[str]:
     """Return the names of the jobs in the queue."""
     return re.findall("<JB_name>(.*)</JB_name>", run("qstat", "-xml", "-u", "root"))
-
-
-def run(*command: str) -> str:
-    """Return the output of a command."""
-    process = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
-    return process.stdout
 
 
 def _start(home: Path) -> None:

@@ -119,13 +119,13 @@ def write_key(key: Path) -> None:
 
 def queue() -> list[str]:
     """Return the names of the jobs in the queue, without completing ones."""
-    lines = _run("squeue", "--noheader", "--format=%j %T").splitlines()
+    lines = run("squeue", "--noheader", "--format=%j %T").splitlines()
     return [line.split()[0] for line in lines if not line.endswith("COMPLETING")]
 
 
 def cancel(name: str) -> None:
     """End the job of that name."""
-    _run("scancel", f"--name={name}")
+    run("scancel", f"--name={name}")
 
 
 def _configure(home: Path, more: Mapping[str, object]) -> Path:
@@ -156,12 +156,12 @@ def _start(home: Path) -> None:
         folder.mkdir(mode=0o755)
         folder.chmod(0o755)
     write_key(munge / "key")
-    _run(*map(str, munged(munge, munge / "key")))
-    _run("slurmctld", "-f", str(home / "slurm.conf"))
+    run(*map(str, munged(munge, munge / "key")))
+    run("slurmctld", "-f", str(home / "slurm.conf"))
     for name in NODES:
-        _run("slurmd", "-f", str(home / "slurm.conf"), "-N", name)
+        run("slurmd", "-f", str(home / "slurm.conf"), "-N", name)
     deadline = time.monotonic() + 20
-    while _run("sinfo", "--noheader", "--partition=main", "--format=%D %T").split() != ["2", "idle"]:
+    while run("sinfo", "--noheader", "--partition=main", "--format=%D %T").split() != ["2", "idle"]:
         if time.monotonic() > deadline:
             raise TimeoutError("the nodes are not idle after 20 s")
         time.sleep(0.1)
@@ -195,6 +195,7 @@ def free_ports(count: int) -> list[int]:
         return [probe.getsockname()[1] for probe in probes]
 
 
-def _run(*command: str) -> str:
+def run(*command: str) -> str:
+    """Return the output of a command."""
     process = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
     return process.stdout

@@ -156,14 +156,16 @@ MakeSite = Callable[..., Site]
 
 @pytest.fixture
 def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> MakeSite:
-    """Make a site, which stands in for SLURM's commands."""
+    """Make a site, which stands in for SLURM's commands and has so many nodes."""
     caplog.set_level(logging.INFO, logger="sweep_clustering.pipeline.jobs")
     generation = GenerationFolder(RunFolder(tmp_path / "a.zarr"), 1)
     generation.run.make()
     generation.open()
     generation.run.job_logs.mkdir()
 
-    def make_site(**options: Any) -> Site:
+    def make_site(n_nodes: int = 5, **options: Any) -> Site:
+        slurm = dataclasses.replace(queues.SLURM, count_nodes=lambda name: n_nodes)
+        monkeypatch.setitem(queues.QUEUES, "slurm", slurm)
         site = Site(generation, **options)
         monkeypatch.setattr(queues.Queue, "live_jobs", site.live_jobs)
         monkeypatch.setattr(queues.Queue, "end_of", site.end_of)
@@ -337,7 +339,7 @@ def test_what_a_limit_leaves_is_kept_and_the_rest_is_tried_slowly(
 
 def test_a_limit_that_admits_no_job_ends_the_run_in_time(make: MakeSite) -> None:
     site = make(n_jobs=2, limit=0, failed_starts=1, start_timeout=3600.0)
-    site.wait(3590)
+    site.wait(3590, step=5)
     assert not site.failure
     assert len(site.dropped) == 13
     site.wait(15)
@@ -441,10 +443,7 @@ def test_nodes_are_looked_up_for_jobs_with_workers(make: MakeSite) -> None:
     assert site.job_list.lost[0].node == "n7"
 
 
-def test_a_node_on_which_jobs_die_is_excluded(
-    make: MakeSite, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(queues.QUEUES, "slurm", dataclasses.replace(queues.SLURM, count_nodes=lambda name: 5))
+def test_a_node_on_which_jobs_die_is_excluded(make: MakeSite, caplog: pytest.LogCaptureFixture) -> None:
     site = make(n_jobs=2, failed_starts=3)
     site.add_job("2", node="n2")
     site.settle(1)
@@ -459,14 +458,9 @@ def test_a_node_on_which_jobs_die_is_excluded(
     assert site.job_list.lost[0].node == "n1"
 
 
-def test_nodes_are_not_at_fault_where_everything_dies(
-    make: MakeSite, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nodes_are_not_at_fault_where_everything_dies(make: MakeSite) -> None:
     for n_nodes, n_ends, excluded in ((500, 6, ["n1"]), (1, 3, []), (0, 3, [])):
-        monkeypatch.setitem(
-            queues.QUEUES, "slurm", dataclasses.replace(queues.SLURM, count_nodes=lambda name, n=n_nodes: n)
-        )
-        site = make(failed_starts=3)
+        site = make(n_nodes, failed_starts=3)
         n_died = 0
         while not site.failure:
             site.node = f"n{1 + n_died // 3}"
@@ -476,8 +470,7 @@ def test_nodes_are_not_at_fault_where_everything_dies(
         assert site.failure.startswith("worker jobs die at once: 3 times in a row")
 
 
-def test_a_worker_that_stays_clears_its_node(make: MakeSite, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(queues.QUEUES, "slurm", dataclasses.replace(queues.SLURM, count_nodes=lambda name: 5))
+def test_a_worker_that_stays_clears_its_node(make: MakeSite) -> None:
     site = make(failed_starts=10)
     site.node = "n1"
     for _ in range(2):

@@ -185,12 +185,8 @@ def site(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_board([base, own_cube], folder / "first")
     page = write_board([base, own_cube], folder / "board")
     assert write_board([base, own_cube], folder / "board") == page
-    assert sorted(path.name for path in folder.iterdir()) == [
-        "board",
-        "first",
-        "own.verified.json",
-        "own.zarr",
-    ]
+    names = sorted(path.name for path in folder.iterdir())
+    assert names == ["board", "first", "own.verified.json", "own.zarr"]
     return page.parent
 
 
@@ -233,13 +229,8 @@ def test_the_same_cubes_give_the_same_files_whose_links_lead_somewhere(site: Pat
     assert "No verification of base is here." in files["index.html"].decode()
     with pytest.raises(InputError, match=r"board.json: format: found .sweep board."):
         write_board([site.parent / "own.zarr"], site, [before / "board.json"])
-    cells = pd.read_csv(site / "cells.csv")
-    assert cells.groupby("line").size().to_dict() == {
-        "likelihood": 24,
-        "own": 36,
-        "posterior": 24,
-        "unsupervised": 2,
-    }
+    counts = pd.read_csv(site / "cells.csv").groupby("line").size().to_dict()
+    assert counts == {"likelihood": 24, "own": 36, "posterior": 24, "unsupervised": 2}
     ranks = pd.read_csv(site / "ranks.csv")
     assert set(ranks["line"]) == {"likelihood", "own", "posterior", "unsupervised"}
     assert np.isfinite(ranks["mean_rank"]).all()

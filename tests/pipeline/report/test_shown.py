@@ -19,7 +19,7 @@ import zarr
 from contests import BASE, OFFSETS, cell, contest, table
 from cubes import toy
 from cubes.reported import content, make, tables
-from designed import designed_cells, written_m
+from designed import designed_cells, rising_curve, written_m
 from golden import figure_text, stable_text
 from matplotlib.figure import Figure
 from searched import SEARCHES, other_shapes, search_draws
@@ -165,10 +165,6 @@ def level(design: str, x: float, unit: int) -> float:
 
 def noisy(design: str, x: float, unit: int) -> float:
     return level(design, x, unit) + 0.02 * (unit - 1.5) * (design == "active")
-
-
-def rising_curve(design: str, x: float, unit: int) -> float:
-    return (0.4 + 0.01 * unit if design == "active" else 0.2) * x
 
 
 def search(cells: pd.DataFrame) -> Iterator[str]:

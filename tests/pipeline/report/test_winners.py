@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from contests import cell, table
-from designed import designed_cells, written_m
+from designed import designed_cells, rising_curve, written_m
 from matplotlib.font_manager import fontManager, get_font
 from matplotlib.text import Text
 from scipy.optimize import linprog
@@ -117,10 +117,6 @@ def test_no_name_is_cut_off_or_stands_on_another(n_models: int, n_datasets: int)
 
 
 MANY = tuple(f"d{number}" for number in range(30))
-
-
-def rising_curve(design: str, x: float, unit: int) -> float:
-    return (0.4 + 0.01 * unit if design == "active" else 0.2) * x
 
 
 def test_the_band_of_a_design_is_of_its_paired_difference() -> None:

@@ -17,7 +17,7 @@ import xarray as xr
 from contests import cell, table
 from cubes import toy
 from cubes.reported import content, make, tables
-from processes.commandline import sweep
+from processes.commandline import refuse, succeed
 
 from sweep_clustering.pipeline.report import cell as cell_room
 from sweep_clustering.pipeline.report import compare as compare_room
@@ -53,10 +53,9 @@ def test_every_bad_input_is_said_at_once_with_exit_code_2(tmp_path: Path) -> Non
     table = tmp_path / "theirs.csv"
     table.write_text("p,m\n")
     options = ["--against", table, "--cell", "irys/unsupervised", "--out", table]
-    result = sweep("report", cube, *options)
-    assert result.exit_code == 2
+    problems = refuse("report", cube, *options)
     for words in ("a folder to write to", "one column 'metric'", "did you mean 'iris'?"):
-        assert words in result.stderr
+        assert words in problems
     with pytest.raises(InputError, match="found a file, expected a folder"):
         write.write_report(cube, table / "below")
     with pytest.raises(InputError):
@@ -300,11 +299,6 @@ def test_names_with_hyphens_stay_whole_at_the_end_of_a_line(monkeypatch: pytest.
         assert " ".join(elements.paragraph_lines(sentence)) == sentence
 
 
-def compare(*arguments: object) -> tuple[int, str, str]:
-    result = sweep("compare", *arguments)
-    return result.exit_code, result.stdout, result.stderr
-
-
 def test_the_folder_of_a_table_is_no_difference() -> None:
     def differences(*paths: str) -> list[str]:
         grids = [{"datasets": [{"name": "own", "path": path}]} for path in paths]
@@ -324,11 +318,9 @@ def test_differences_are_of_the_cells_in_both(tmp_path: Path) -> None:
         entries = [{"name": plan.name, "scale": scale} for plan in plans]
         grid = {"datasets": entries, "m": ["12", "1N"]}
         toy.write(tmp_path / f"{name}.zarr", *plans, spec={"name": name, "seed": 7, "grid": grid})
-    code, text, _ = compare(
-        *(tmp_path / f"{name}.zarr" for name in ("first", "second")),
-        *("--score", "seconds", "--score", "nmi", "--out", tmp_path / "out"),
-    )
-    assert code == 0
+    cubes = [tmp_path / f"{name}.zarr" for name in ("first", "second")]
+    options = ("--score", "seconds", "--score", "nmi", "--out", tmp_path / "out")
+    text = succeed("compare", *cubes, *options).stdout
     assert {"  iris.scale: A none, B standard", "23 cells are done in both"} < set(text.splitlines())
     assert "  25 cells only in A: " in text
     assert " and 20 more." in text
@@ -347,8 +339,7 @@ def test_differences_are_of_the_cells_in_both(tmp_path: Path) -> None:
 def test_both_wrong_cubes_are_named_at_once(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
-    code, _, errors = compare(tmp_path / "a", tmp_path / "b", "--out", tmp_path / "out")
-    assert code == 2
+    errors = refuse("compare", tmp_path / "a", tmp_path / "b", "--out", tmp_path / "out")
     assert all(str(tmp_path / name) in errors for name in ("a", "b"))
     assert not (tmp_path / "out").exists()
 
@@ -357,8 +348,8 @@ def test_cubes_without_a_common_cell_are_compared_by_their_settings(tmp_path: Pa
     for name in ("iris", "wine"):
         spec = {"name": name, "seed": 7, "grid": {"datasets": [{"name": name, "scale": "none"}]}}
         toy.write(tmp_path / f"{name}.zarr", toy.plan(name, models=(), p=(), m=()), spec=spec)
-    code, text, _ = compare(tmp_path / "iris.zarr", tmp_path / "wine.zarr", "--out", tmp_path / "out")
-    assert code == 0
+    cubes = (tmp_path / "iris.zarr", tmp_path / "wine.zarr")
+    text = succeed("compare", *cubes, "--out", tmp_path / "out").stdout
     assert {"  data set wine: only in B", "0 cells are done in both"} < set(text.splitlines())
     assert (tmp_path / "out" / "compare.html").is_file()
 
@@ -424,14 +415,11 @@ def test_nothing_is_overwritten_unasked(cube: Path, tmp_path: Path) -> None:
         with pytest.raises(InputError, match=message):
             write.write_export(cube, folder, how)
     assert (out / "cells.csv").read_text() == file.read_text() == "mine"
-    result = sweep("export", cube, "--out", out, "--force")
-    assert result.exit_code == 0, result.output
-    assert str(out / "cells.csv") in result.stdout
+    assert str(out / "cells.csv") in succeed("export", cube, "--out", out, "--force").stdout
     assert (out / "cells.csv").read_text() != "mine"
     assert not list(tmp_path.glob(".*"))
-    result_both = sweep("export", cube, "--scores", "--force")
-    assert result_both.exit_code == 2
-    assert "--force: found --scores as well, expected one of them" in result_both.stderr
+    problems = refuse("export", cube, "--scores", "--force")
+    assert "--force: found --scores as well, expected one of them" in problems
 
 
 def test_parts_with_and_without_a_name_are_one_table(tmp_path: Path) -> None:

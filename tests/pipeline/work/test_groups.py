@@ -11,14 +11,13 @@ import pytest
 from cubes.small import make_plan
 from processes.commandline import sweep
 from processes.sweeping import assert_same_bits, run, write_spec
+from solving.direct import direct_fits
 from solving.same import assert_same_gaussians
 
 from sweep_clustering.kernels import structure as module
-from sweep_clustering.kernels.fits import Fit, Gaussians
+from sweep_clustering.kernels.fits import Gaussians
 from sweep_clustering.kernels.problem.problem import layers_from_annotations
 from sweep_clustering.kernels.settings import Settings
-from sweep_clustering.kernels.solver.contract import Model
-from sweep_clustering.kernels.solver.prepare import prepare
 from sweep_clustering.kernels.unions.table import Table
 from sweep_clustering.pipeline.check import verify
 from sweep_clustering.pipeline.scoring.scores import components, gaussians_of
@@ -27,7 +26,6 @@ from sweep_clustering.pipeline.work.records import Chosen, Science
 from sweep_clustering.storage.cube.growth import open_cube
 from sweep_clustering.storage.cube.manifest import read_manifest
 from sweep_clustering.storage.cube.schema import GROUPS_TEXT, STRUCTURE_TEXT, array_specs
-from sweep_clustering.sweeps import seeds
 from sweep_clustering.sweeps.file.search import Search, unions_of
 from sweep_clustering.sweeps.file.spec import Crowd
 from sweep_clustering.sweeps.inputs import RealSource, cell_annotations
@@ -89,31 +87,13 @@ def test_rows_of_merged_groups_give_back_the_same_bits(linkage: str, components:
 @pytest.mark.parametrize("space", [module.NONE, module.MOST_LEARNED])
 @pytest.mark.parametrize("first_space", [module.NONE, module.METRIC])
 def test_rows_of_linear_functions_give_back_the_same_bits(space: Any, first_space: Any) -> None:
-    X = np.random.default_rng(3).normal(
-        size=(90, module.MOST_LEARNED + 5 if space == module.MOST_LEARNED else 6)
-    )
-    first = space if first_space == module.NONE else first_space
-    structure = module.Structure(
-        space, 1, module.LINEAR, first=module.Structure(first, 8, module.LINKAGES[0])
-    )
+    n_features = module.MOST_LEARNED + 5 if space == module.MOST_LEARNED else 6
+    X = np.random.default_rng(3).normal(size=(90, n_features))
+    first = module.Structure(space if first_space == module.NONE else first_space, 8, module.LINKAGES[0])
+    structure = module.Structure(space, 1, module.LINEAR, first=first)
     gaussians = fit_groups(structure, X, 3)
     rows = to_rows(gaussians, room_for("groups", Settings(), *X.shape, 3))
     assert_same_gaussians(from_rows(rows, X.shape[1], 3), gaussians)
-
-
-def direct(X: Any, annotations: Any, cell: Any, seed: int, restarts: int) -> list[Fit]:
-    """Return fits of a cell without a sweep except its streams, which a fit would average."""
-    names = ("mixture", "p", "m", "replicate", "model")
-    where = {name: getattr(cell, name) for name in names}
-    solver = prepare(
-        Model("conditional", "any", Search(), has_groups=True),
-        X,
-        layers_from_annotations(annotations, cell.p),
-        N_CLASSES,
-        seeds.choice_seed(seed, cell.dataset, **where),
-    )
-    streams = [seeds.search_seed(seed, cell.dataset, **where, restart=restart) for restart in range(restarts)]
-    return list(solver.choose(streams).fits)
 
 
 def test_cell_of_a_sweep_is_a_direct_fit_and_can_be_fitted_again(tmp_path: Path, source: RealSource) -> None:
@@ -132,7 +112,8 @@ def test_cell_of_a_sweep_is_a_direct_fit_and_can_be_fitted_again(tmp_path: Path,
     place = node.isel(dict.fromkeys(node["status"].dims, 0))
     annotations = cell_annotations(5, cell, source, Crowd())
     assert place["annotations"].values.tolist() == annotations.tolist()
-    fits = direct(source.X, annotations, cell, 5, 2)
+    science = Science.of(manifest.spec, plan)
+    fits = direct_fits(cell, science, 2, source, has_groups=True)
     best = max(range(2), key=lambda number: fits[number].objective)
     assert place["log_likelihood"].values.tolist() == [fit.objective for fit in fits]
     assert place["labels"].values.tolist() == fits[best].labels.tolist()
@@ -144,13 +125,13 @@ def test_cell_of_a_sweep_is_a_direct_fit_and_can_be_fitted_again(tmp_path: Path,
     assert place["structure"].attrs["long_name"] == GROUPS_TEXT
     structure = tuple(place["structure"].values.tolist())
     solver = tasks.solver_of(
-        Science.of(manifest.spec, plan),
+        science,
         cell,
         place["X"].values.astype(float),
         place["annotations"].values.astype(np.int32),
         Chosen("spherical", (), (), structure=structure),
     )
-    again = solver.restart(tasks.stream_of(Science.of(manifest.spec, plan), cell, int(place["best_restart"])))
+    again = solver.restart(tasks.stream_of(science, cell, int(place["best_restart"])))
     assert again.labels.tolist() == place["labels"].values.tolist()
     assert_same_gaussians(again.bare.gaussians, stored)
     assert verify(cube, sample=1).good

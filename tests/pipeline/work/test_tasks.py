@@ -200,11 +200,8 @@ def test_too_few_pairs_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
     assert failed.span.stop == 24
     assert failed.cause == "ValueError: no more"
     assert "three_at_most" in failed.traceback
-    monkeypatch.setattr(
-        sweep_clustering.pipeline.asking.strategies,
-        "next_answers",
-        lambda *args, **options: records.NO_ANSWERS,
-    )
+    strategies = sweep_clustering.pipeline.asking.strategies
+    monkeypatch.setattr(strategies, "next_answers", lambda *args, **options: records.NO_ANSWERS)
     (failed,) = ask()
     assert "no pair to ask after 0 answers" in failed.cause
 
