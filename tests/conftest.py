@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest.mock import patch
 
 import pytest
 from checkout import SHARED
@@ -23,6 +24,9 @@ from sweep_clustering.sweeps.data.builtin import REGISTRY
 
 if TYPE_CHECKING:
     from golden import Everything
+    from matplotlib.figure import Figure
+
+    from sweep_clustering.pipeline.report.elements import Picture
 
 
 # Tests start hundreds of processes. Where the environment or the installer leaves no bytecode, each of them
@@ -121,3 +125,23 @@ def page_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     from matplotlib.figure import Figure
 
     monkeypatch.setattr(Figure, "savefig", svg_alone)
+
+
+def save_undrawn(figure: Figure, folder: Path, name: str, caption: str, formats: Sequence[str]) -> Picture:
+    """Write empty files in place of a figure, and return an empty picture, instead of `figures.save`."""
+    from sweep_clustering.pipeline.report.elements import Picture
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for suffix in formats:
+        (folder / f"{name}.{suffix}").touch()
+    return Picture(name, caption, "<svg></svg>", tuple(formats), folded=False)
+
+
+@pytest.fixture
+def undrawn() -> Iterator[None]:
+    """Write the reports of a test with empty figures, to save time.
+
+    `pipeline/report/test_page.py` looks at the figures in a page and at their files.
+    """
+    with patch("sweep_clustering.pipeline.report.write.save", save_undrawn):
+        yield

@@ -1,5 +1,6 @@
 """Cubes of every released format are opened, verified, reported and grown by this version."""
 
+import shutil
 import tarfile
 from pathlib import Path
 from typing import NamedTuple
@@ -9,8 +10,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from checkout import ROOT
-from cubes.small import read_whole, result_files
-from golden import label_figures
+from cubes.small import files, read_whole, result_files
 from processes.sweeping import run
 
 from sweep_clustering.pipeline.check import verify
@@ -116,6 +116,7 @@ def test_there_are_those_of_these_formats_and_all_are_small() -> None:
     assert sum(path.stat().st_size for path in ARCHIVES) < MOST_BYTES
 
 
+@pytest.mark.usefixtures("undrawn")
 @each_release
 def test_it_opens_is_whole_and_is_shown(name: str, release: Release, folder: Path) -> None:
     cube = folder / "release.zarr"
@@ -126,8 +127,7 @@ def test_it_opens_is_whole_and_is_shown(name: str, release: Release, folder: Pat
     assert np.isfinite(tree["points"].sel(p=0.9)["log_likelihood"].max("restart").values).all()
     assert read_whole(cube)["points"]["m"].values.tolist() == [7, 14]
     assert scan(cube).good
-    with label_figures({}):
-        report = write_report(cube, folder / "report")
+    report = write_report(cube, folder / "report")
     assert report.page.is_file()
     assert len(report.cells) == release.pending + release.done
     assert report.cells["nmi"].count() == release.done
@@ -185,7 +185,7 @@ def test_it_grows_keeps_what_it_held_and_does_not_compute_what_its_journal_holds
 
 
 @pytest.mark.parametrize("name", ["format-2-any"])
-def test_cells_of_another_solver_are_named_wherever_a_run_is_shown(
+def test_cells_of_another_solver_are_another_software(
     release: Release, folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     cube, spec = folder / "release.zarr", folder / "release.toml"
@@ -196,14 +196,8 @@ def test_cells_of_another_solver_are_named_wherever_a_run_is_shown(
     version = SOLVERS["union of Gaussians"]
     words = f"solver of conditional-any: 1 (runs 1 to 2), {version} (run 3)"
     assert words in caplog.text
-    assert words in RunFolder(cube).log.read_text()
-    assert words in "\n".join(read_status(cube).lines())
-    assert words in read_status(cube).to_dict()["software"]
+    assert words in read_manifest(cube).software
     assert words.replace("(run 3)", "(run 3, here)") in verify(cube, sample=1).software
-    with label_figures({}):
-        report = write_report(cube, folder / "report")
-    assert words in " ".join(report.text.split())
-    assert words in report.page.read_text()
     (path,) = write_export(cube, folder / "export", "raw")
     assert [software.get("solver of conditional-any") for software in read_raw(path).head.made_with] == [
         "1",
@@ -211,13 +205,9 @@ def test_cells_of_another_solver_are_named_wherever_a_run_is_shown(
     ]
 
 
-def contents(folder: Path) -> dict[Path, bytes]:
-    return {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
-
-
 @pytest.mark.parametrize("name", ["format-2"])  # its sweep file names no method of search
 def test_its_own_file_asks_for_another_search_now_and_is_refused(folder: Path) -> None:
-    before = contents(folder)
+    before = files(folder)
     with pytest.raises(InputError) as caught:
         run(folder / "release.toml", folder)
     (problem,) = caught.value.problems
@@ -226,7 +216,7 @@ def test_its_own_file_asks_for_another_search_now_and_is_refused(folder: Path) -
     assert problem.expected == "'published', as in the cube"
     lengths = "population = 3, offspring = 2, generations = 2"  # with a method, the file has these lengths
     assert f'write method = "published", {lengths} under [search]' in problem.hint
-    assert contents(folder) == before
+    assert files(folder) == before
 
 
 @pytest.mark.parametrize("name", ["format-2"])  # its sweep file names no method of search
@@ -261,12 +251,18 @@ def compare_winners(rerun: xr.Dataset, expected: xr.Dataset) -> None:
         np.testing.assert_allclose(*(np.sort(data.reshape(shape)) for data in values), rtol=1e-9)
 
 
-@each_release
-def test_a_new_run_finds_what_it_found(name: str, folder: Path) -> None:
+def copy_inputs(folder: Path) -> Path:
+    """Copy the table and the sweep file of a release, and return the folder of the copies."""
     elsewhere = folder / "again"
     elsewhere.mkdir()
     for file in ("points.csv", "release.toml"):
-        (elsewhere / file).write_bytes((folder / file).read_bytes())
+        shutil.copy(folder / file, elsewhere)
+    return elsewhere
+
+
+@each_release
+def test_a_new_run_finds_what_it_found(name: str, folder: Path) -> None:
+    elsewhere = copy_inputs(folder)
     spec = publish(elsewhere / "release.toml", name)
     spec.write_text(spec.read_text().replace("p = [0.9, 1.0]", "p = [0.9]"))
     assert run(spec, elsewhere) == 0
@@ -294,14 +290,11 @@ def test_a_new_run_finds_what_it_found(name: str, folder: Path) -> None:
 
 @pytest.mark.parametrize("name", ["format-2"])
 def test_it_grows_by_classes_of_any_shape_as_a_new_run_has_them(name: str, folder: Path) -> None:
-    elsewhere = folder / "again"
-    elsewhere.mkdir()
     spec = publish(folder / "release.toml", name)
     spec.write_text(
         spec.read_text().replace('"posterior"]', '"posterior", "conditional", "conditional-any"]')
     )
-    for file in ("points.csv", "release.toml"):
-        (elsewhere / file).write_bytes((folder / file).read_bytes())
+    elsewhere = copy_inputs(folder)
     before = result_files(folder / "release.zarr")
     assert run(spec, folder) == run(elsewhere / "release.toml", elsewhere) == 0
     cube = folder / "release.zarr"
