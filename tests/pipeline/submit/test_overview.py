@@ -373,7 +373,6 @@ VERSION_2 = {"proc/self/cgroup": "0::/job\n", "sys/fs/cgroup/job/cpu.max": "2500
     ("command", "groups", "cores"),
     [
         (("plan",), {}, 8),
-        (("submit", "--dry-run"), {}, 8),
         (("plan",), VERSION_2, 3),  # part of a core is one
         (("submit", "--dry-run"), VERSION_1, 2),
     ],
