@@ -115,18 +115,6 @@ def all_sweeps(tmp_path_factory: pytest.TempPathFactory) -> Everything:
         return run_everything(tmp_path_factory.mktemp("everything"))
 
 
-@pytest.fixture
-def page_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Write the figures of reports into the page alone, with empty PNG and PDF files, to save time.
-
-    For tests of what a page says; `pipeline/report/test_page.py` looks at all files.
-    """
-    from cubes.reported import svg_alone
-    from matplotlib.figure import Figure
-
-    monkeypatch.setattr(Figure, "savefig", svg_alone)
-
-
 def save_undrawn(figure: Figure, folder: Path, name: str, caption: str, formats: Sequence[str]) -> Picture:
     """Write empty files in place of a figure, and return an empty picture, instead of `figures.save`."""
     from sweep_clustering.pipeline.report.elements import Picture
@@ -143,5 +131,12 @@ def undrawn() -> Iterator[None]:
 
     `pipeline/report/test_page.py` looks at the figures in a page and at their files.
     """
+    with patch("sweep_clustering.pipeline.report.write.save", save_undrawn):
+        yield
+
+
+@pytest.fixture(scope="module")
+def undrawn_module() -> Iterator[None]:
+    """Write the reports of all tests and fixtures of a module with empty figures."""
     with patch("sweep_clustering.pipeline.report.write.save", save_undrawn):
         yield

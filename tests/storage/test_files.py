@@ -406,6 +406,7 @@ def test_one_request_for_the_root_and_one_for_each_array_that_is_used(tmp_path: 
         assert len(Quiet.requests) == 5
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_report_asks_for_no_file_twice(
     address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pandas as pd
 from cubes import toy
-from matplotlib.figure import Figure
 
 from sweep_clustering.pipeline.report.elements import Content
 from sweep_clustering.pipeline.scoring.tables import cell_table, summary_table
@@ -41,13 +40,3 @@ def content(cells: pd.DataFrame | None = None, **parts: object) -> Content:
     content_read = Content(cells=cells, **fields)  # type: ignore[arg-type]
     content_read.__dict__.update(cached)
     return content_read
-
-
-SAVE = Figure.savefig
-
-
-def svg_alone(figure: Figure, target: object, **options: object) -> None:
-    """Replace `Figure.savefig`, with empty PNG and PDF files, to save time."""
-    if not isinstance(target, Path):
-        return SAVE(figure, target, **options)
-    target.touch()

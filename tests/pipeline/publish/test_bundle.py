@@ -21,6 +21,8 @@ from sweep_clustering.storage.archive import Archive, write_zip
 from sweep_clustering.storage.cube.manifest import read_manifest
 from sweep_clustering.sweeps.errors import InputError, present
 
+pytestmark = pytest.mark.usefixtures("undrawn_module")
+
 SWEEP = """name = "small"
 seed = 5
 [grid]

@@ -13,7 +13,7 @@ import pytest
 from browser import Page, chromium
 from cubes import small as tiny
 from cubes import toy
-from cubes.reported import make, svg_alone
+from cubes.reported import make
 from cubes.writer import next_generation
 from matplotlib.figure import Figure
 
@@ -49,6 +49,16 @@ SORTED = ((words("b"), number(10.0)), (words("B10"), number(9.0)), (words("a"), 
 SORTED = (*SORTED, (words(""), number(-2.5, "g")))
 
 
+SAVE = Figure.savefig
+
+
+def save_svg_alone(figure: Figure, target: object, **options: object) -> None:
+    """Save a figure for the page, but leave its PNG and PDF files empty, to save time."""
+    if not isinstance(target, Path):
+        return SAVE(figure, target, **options)
+    target.touch()
+
+
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
     """Write a report of mixtures of the published K, an odd data set, a failure and published values."""
@@ -61,7 +71,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
     append_failure(next_generation(cube).failures, record)
     published, values = folder / "theirs.csv", "0.8,6,12,posterior,nmi,0.1\n0.8,2,0,unsupervised,kl,1\n"
     published.write_text(f"p,n_clusters,m,model,metric,value\n{values}")
-    with patch.object(Figure, "savefig", svg_alone):
+    with patch.object(Figure, "savefig", save_svg_alone):
         return write_report(cube, folder / "out", published=published)
 
 

@@ -33,7 +33,7 @@ from sweep_clustering.sweeps.errors import InputError
 from sweep_clustering.sweeps.plan import AskedPath
 
 
-@pytest.mark.usefixtures("page_alone")
+@pytest.mark.usefixtures("undrawn")
 def test_somebody_else_sees_a_page_without_true_labels_and_without_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

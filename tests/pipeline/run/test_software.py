@@ -42,6 +42,7 @@ def test_status_says_so(mixed: Path) -> None:
     assert json.loads(sweep("status", mixed, "--json").stdout)["software"] == WORDS
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_report_says_so(mixed: Path, tmp_path: Path) -> None:
     report = sweep("report", mixed, "--out", tmp_path).stdout
     assert WORDS in " ".join(report.split())

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 from cubes.small import result_files
 from processes.commandline import sweep
 from processes.sweeping import assert_same_bits, run, write_spec
@@ -91,6 +92,7 @@ def test_a_crowd_joins_the_designs_of_a_cube(tmp_path: Path) -> None:
     assert agreement == ((labels[i] == labels[j]) == (kind == MUST)).mean()
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_report_says_who_annotated_a_cell_and_a_plan_who_will(tmp_path: Path) -> None:
     spec = write_spec(tmp_path, PEOPLE.replace(', "conditional-any"', ""))
     lines = sweep("plan", spec, "--results", tmp_path).output.splitlines()

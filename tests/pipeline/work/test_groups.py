@@ -96,6 +96,7 @@ def test_rows_of_linear_functions_give_back_the_same_bits(space: Any, first_spac
     assert_same_gaussians(from_rows(rows, X.shape[1], 3), gaussians)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_cell_of_a_sweep_is_a_direct_fit_and_can_be_fitted_again(tmp_path: Path, source: RealSource) -> None:
     table = np.column_stack([source.X, source.labels_true])
     header = ",".join([*"abcdef", "class"])

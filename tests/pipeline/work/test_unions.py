@@ -124,6 +124,7 @@ def test_named_components_are_those_of_every_restart() -> None:
     assert len(plain.solution.weights) == 9
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_sweep_grows_by_classes_of_any_shape_and_is_verified_and_shown(tmp_path: Path) -> None:
     text = TINY.replace('["unsupervised", "likelihood", "posterior"]', '["posterior"]')
     for key, few in (

@@ -103,7 +103,7 @@ def test_commands_find_the_parts_of_a_sweep_file_and_read_them_as_one(folder: Pa
     succeed("submit", spec, "--results", folder / "parts", "--part", "2/3", "--workers", "0")
 
 
-@pytest.mark.usefixtures("page_alone")
+@pytest.mark.usefixtures("undrawn")
 def test_a_report_of_parts_is_that_of_the_whole(folder: Path, tmp_path: Path) -> None:
     succeed("report", *parts(folder), "--out", tmp_path / "parts", "--json")
     succeed("report", folder / "whole" / "tiny.zarr", "--out", tmp_path / "whole", "--json")
@@ -180,7 +180,7 @@ def mixtures_of(cube: Path) -> list[int]:
     return open_cube(cube)["mix_k2"]["mixture"].values.tolist()
 
 
-@pytest.mark.usefixtures("page_alone")
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("order", [(1, 2), (2, 1)])
 def test_parts_grow_in_mixtures_and_keep_what_they_have(
     halves: Path, tmp_path: Path, order: tuple[int, int]
