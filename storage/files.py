@@ -491,7 +491,7 @@ def remove(path: Path) -> None:
     while path.is_dir() and not path.is_symlink():
         try:
             shutil.rmtree(path)
-        except FileNotFoundError:  # of a file that was listed before another process removed it
+        except FileNotFoundError:  # a file was listed before another process removed it
             collisions += 1
             if collisions == MOST_COLLISIONS:
                 raise

@@ -196,11 +196,11 @@ MOST = {
     "docstring longer than body": 86,
     "tuples of three": 2,
     "statements with several constants": 1,
-    "calls with splats": 125,
-    "uses of Any": 641,
+    "calls with splats": 122,
+    "uses of Any": 584,
     "modules with code": 150,
-    "lines of code": 34_678,
-    "lines of imports": 3_180,
+    "lines of code": 34_366,
+    "lines of imports": 3_118,
     "lines of docstrings for 100 lines of code": 26,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""
