@@ -72,9 +72,7 @@ UNSEEN = {
     BIC: ("icl_of_features", "held_out_log_loss"),
 }
 OVERLAP = "BIC takes too few where classes overlap, and held-out answers would see more"
-RANDOM = (
-    "the answers are not about random pairs, so that these count as much, as their distance predicts them"
-)
+RANDOM = "random pairs count as much, as distance predicts them, because the answers are not about such pairs"
 
 OPTION = "-k"
 FIGURES = (".svg", ".png", ".pdf")
