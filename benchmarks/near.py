@@ -5,7 +5,6 @@ modules as classes. There are N or 4 N pairs of a row and one of its 20 nearest 
 answers are right, and this accuracy is given. The run takes half an hour on one quiet core.
 """
 
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import product
@@ -15,18 +14,11 @@ import numpy as np
 import sources
 from numpy.typing import NDArray
 from sklearn import datasets
-from sklearn.cluster import KMeans
 from sklearn.preprocessing import StandardScaler
-from suite import fit_any
 from tables import Table, show
-from texts import Data, Row, draw_layers, score_without_k
+from texts import COLUMNS, Data, Row, draw_layers, score_fits, score_k_means
 
-from sweep_clustering.kernels.scores import adjusted_rand
-
-RESULTS = Table(
-    "near",
-    ("table", "N", "K", "pairs", "k-means", "K told", "seconds", "K not told", "its K", "seconds"),
-)
+RESULTS = Table("near", COLUMNS)
 TABLES = (RESULTS,)
 
 
@@ -48,23 +40,10 @@ def rows() -> Iterator[Row]:
     """Fit each table with each set of pairs, with K and without."""
     for (name, read), factor in product(READ.items(), (1, 4)):
         X, labels = read()
-        n_classes = int(labels.max()) + 1
-        plain = KMeans(n_classes, n_init=10, random_state=0).fit(X).labels_.astype(np.int64)
         layers = draw_layers(X, labels, "near", factor * len(X))
-        fit_with = partial(fit_any, X, layers)
-        began = time.process_time()
-        result = fit_with(n_classes)
-        seconds = time.process_time() - began
-        row = (
-            name,
-            len(X),
-            n_classes,
-            "N" if factor == 1 else f"{factor} N",
-            f"{adjusted_rand(labels, plain):.3f}",
-            f"{adjusted_rand(labels, result.best.labels):.3f}",
-            f"{seconds:.0f}",
-            *score_without_k(X, labels, layers, fit_with),
-        )
+        pairs = "N" if factor == 1 else f"{factor} N"
+        scores = score_fits(X, labels, layers, has_open_k=True)
+        row = (name, len(X), int(labels.max()) + 1, pairs, score_k_means(X, labels), *scores)
         click.echo(f"{row}", err=True)
         yield row
 

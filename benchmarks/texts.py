@@ -32,10 +32,8 @@ ACCURACY = 0.9
 NEIGHBOURS = 20
 SEED = 7
 
-RESULTS = Table(
-    "texts",
-    ("table", "N", "K", "pairs", "k-means", "K told", "seconds", "K not told", "its K", "seconds"),
-)
+COLUMNS = ("table", "N", "K", "pairs", "k-means", "K told", "seconds", "K not told", "its K", "seconds")
+RESULTS = Table("texts", COLUMNS)
 TABLES = (RESULTS,)
 
 Row = tuple[object, ...]
@@ -68,25 +66,31 @@ def rows() -> Iterator[Row]:
     """Fit each table with each set of pairs, with K and without."""
     for name in (*NAMES, *MADE):
         X, labels = read(name)
-        n_classes = int(labels.max()) + 1
-        plain = KMeans(n_classes, n_init=10, random_state=0).fit(X).labels_.astype(np.int64)
+        plain = score_k_means(X, labels)
         for design, factor in product(("uniform", "near"), (1, 4)):
             layers = draw_layers(X, labels, design, factor * len(X))
-            fit_with = partial(fit_any, X, layers)
-            began = time.process_time()
-            result = fit_with(n_classes)
-            seconds = time.process_time() - began
             pairs = f"{'' if factor == 1 else f'{factor} '}N {design}"
-            yield (
-                name,
-                len(X),
-                n_classes,
-                pairs,
-                f"{adjusted_rand(labels, plain):.3f}",
-                f"{adjusted_rand(labels, result.best.labels):.3f}",
-                f"{seconds:.0f}",
-                *(score_without_k(X, labels, layers, fit_with) if n_classes > MANY else ("", "", "")),
-            )
+            n_classes = int(labels.max()) + 1
+            scores = score_fits(X, labels, layers, has_open_k=n_classes > MANY)
+            yield (name, len(X), n_classes, pairs, plain, *scores)
+
+
+def score_k_means(X: NDArray[np.float64], labels: NDArray[np.int64]) -> str:
+    """Return the score of k-means with K."""
+    plain = KMeans(int(labels.max()) + 1, n_init=10, random_state=0).fit(X).labels_
+    return f"{adjusted_rand(labels, plain.astype(np.int64)):.3f}"
+
+
+def score_fits(
+    X: NDArray[np.float64], labels: NDArray[np.int64], layers: list[Layer], *, has_open_k: bool
+) -> Row:
+    """Return the score of a fit with K and its seconds, and of one without K, if that is to be measured."""
+    fit_with = partial(fit_any, X, layers)
+    began = time.process_time()
+    result = fit_with(int(labels.max()) + 1)
+    seconds = time.process_time() - began
+    without = score_without_k(X, labels, layers, fit_with) if has_open_k else ("", "", "")
+    return (f"{adjusted_rand(labels, result.best.labels):.3f}", f"{seconds:.0f}", *without)
 
 
 def score_without_k(

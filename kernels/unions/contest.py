@@ -121,8 +121,12 @@ def are_random(X: Floats, annotations: choice.Annotations) -> bool:
 
 
 class RandomPairs(NamedTuple):
-    """Random pairs, and the probability that an answer about each would be a must-link, by its distance."""
+    """Random pairs, and the probability that an answer about each would be a must-link, by its distance.
 
+    They stand after the annotations beside which they count, if there are any.
+    """
+
+    annotations: choice.Annotations
     pairs: NDArray[np.int64]  # (n_pairs, 2)
     must: Floats  # (n_pairs,)
 
@@ -131,22 +135,31 @@ class RandomPairs(NamedTuple):
         """Fold whose fits predict each pair."""
         return np.arange(len(self.pairs)) % FOLDS
 
-    def overall(
-        self, together: Floats, distances: Floats, annotations: choice.Annotations, beside: choice.HeldOut
-    ) -> choice.HeldOut:
+    @property
+    def all_pairs(self) -> NDArray[np.int64]:
+        """Annotated and random pairs."""
+        return np.concatenate([self.annotations.pairs, self.pairs])
+
+    @property
+    def all_folds(self) -> NDArray[np.int64]:
+        """Fold whose fits predict each annotated and random pair."""
+        return np.append(self.annotations.folds, self.folds)
+
+    def overall(self, together: Floats, distances: Floats, beside: choice.HeldOut) -> choice.HeldOut:
         """Predict the answers and the random pairs together, and take what is lost on these off all answers.
 
         Answers about near rows say nothing against a class of many rows that are far apart. `together` and
         `distances` have the answers before the random pairs, and `beside` predicts the answers alone.
         """
-        must, count, total = self.must, len(annotations.folds), float(annotations.weights.sum())
+        must, answers = self.must, self.annotations
+        count, total = len(answers.folds), float(answers.weights.sum())
         if not len(must):
             return beside
         # a random pair stands once as a must-link and once as a cannot-link
         rows = np.concatenate([np.arange(count), *2 * [count + np.arange(len(must))]])
-        is_must = np.concatenate([annotations.is_must, np.repeat([True, False], len(must))])
+        is_must = np.concatenate([answers.is_must, np.repeat([True, False], len(must))])
         shares = RANDOM_WEIGHT * total / len(must) * np.concatenate([must, 1.0 - must])
-        weights = np.concatenate([annotations.weights, shares])
+        weights = np.concatenate([answers.weights, shares])
         logs, _ = calibrated(together[rows], distances[rows], is_must, weights)
         return replace(beside, log_probabilities=logs[:count] + float(shares @ logs[count:]) / total)
 
@@ -157,7 +170,7 @@ def random_pairs(table: Table, layers: Sequence[Layer], annotations: choice.Anno
     There are none if the answers are about random pairs.
     """
     if are_random(table.X, annotations):
-        return RandomPairs(np.empty((0, 2), np.int64), np.empty(0))
+        return RandomPairs(annotations, np.empty((0, 2), np.int64), np.empty(0))
     answers = answers_of(table.links(layers))
     answers = answers.some(_places(len(answers.pairs)))
     relation = logistic(pair_squares(table.X, answers.pairs), answers)
@@ -167,7 +180,7 @@ def random_pairs(table: Table, layers: Sequence[Layer], annotations: choice.Anno
     pairs = np.column_stack([first, second])
     together = expit(relation.intercept - relation.slope * pair_squares(table.X, pairs))
     accuracy = float(np.average(answers.accuracies, weights=answers.weights))
-    return RandomPairs(pairs, 1.0 - accuracy + (2.0 * accuracy - 1.0) * together)
+    return RandomPairs(annotations, pairs, 1.0 - accuracy + (2.0 * accuracy - 1.0) * together)
 
 
 def _places(count: int) -> NDArray[np.int64]:
@@ -194,20 +207,19 @@ class Contest:
         self,
         table: Table,
         layers: Sequence[Layer],
-        annotations: choice.Annotations,
         random: RandomPairs,
         run: Runner,
         rival: Floats | None = None,
     ) -> None:
-        self.table, self.annotations, self.random, self.rival = table, annotations, random, rival
+        self.table, self.random, self.rival = table, random, rival
+        self.annotations = annotations = random.annotations
         sizes = len(table.X), table.X.shape[1], table.n_classes
         self.structures = merged_structures(*sizes, annotations.n_pairs)
         self.left = [choice.without(layers, annotations, annotations.folds == fold) for fold in range(FOLDS)]
         self.together: dict[Structure, Floats] = {}
         self.skills: dict[Structure, choice.Skill] = {}
         self.spaces = list(dict.fromkeys(structure.subspace for structure in self.structures))
-        self.pairs = np.concatenate([annotations.pairs, self.random.pairs])
-        self.folds = np.append(annotations.folds, self.random.folds)
+        self.pairs, self.folds = random.all_pairs, random.all_folds
         self.distances = np.zeros((len(self.folds), len(self.spaces)))
         self.axes: dict[tuple[int, int | str], Floats | None] = {}
         self.labels: dict[tuple[int, Structure], NDArray[np.int16]] = {}
@@ -317,9 +329,8 @@ class Contest:
         has_distances: bool = True,
     ) -> choice.HeldOut:
         """Predict the answers, or some, by distances and by a candidate's probability for each pair."""
-        answers = self.annotations
-        rows = np.arange(len(answers.folds))  # random pairs follow the answers
-        rows = rows if tested is None else rows[tested[rows]]
+        answers, count = self.annotations, len(self.annotations.folds)  # random pairs follow the answers
+        rows = slice(count) if tested is None else np.flatnonzero(tested[:count])
         distances = self.distances[rows][:, : None if has_distances else 0]
         is_must, weights = answers.is_must[rows], answers.weights[rows]
         says = None if together is None else together[rows]
@@ -332,7 +343,7 @@ class Contest:
         """Return how well a candidate predicts the answers, and how well distance alone does."""
         alone = self.predict(together, has_distances=False)
         beside = self.predict(together)
-        overall = self.random.overall(together, self.distances, self.annotations, beside)
+        overall = self.random.overall(together, self.distances, beside)
         return choice.Skill(beside, alone, self.by_distance, overall)
 
     @cached_property
@@ -354,13 +365,13 @@ def with_groups(table: Table, layers: Sequence[Layer], ranking: Ranking, run: Ru
     def together_of(structure: Structure) -> Floats:
         score = ranking.candidates.get(structure)
         if score is None:
-            return alike(table.fit_features(structure), np.concatenate([annotations.pairs, random.pairs]))
+            return alike(table.fit_features(structure), random.all_pairs)
         labels = ranking.partitions.get(structure) or FOLDS * [table.fit_features(structure).labels]
         first, second = np.stack(labels)[random.folds[:, None], random.pairs].T
         return np.append(np.where(annotations.is_must, score.agreeing, 1.0 - score.agreeing), first == second)
 
     together = {simple: together_of(simple)}
-    contest = Contest(table, layers, annotations, random, run, together[simple])
+    contest = Contest(table, layers, random, run, together[simple])
     if annotations.of_unknown_accuracy.any():
         others = [odds for odds in ODDS if odds != UNKNOWN]
         contest.add([first._replace(odds=odds) for first in contest.best_annotated(TOP) for odds in others])
@@ -429,8 +440,8 @@ class Cut(NamedTuple):
 
     Pairs of near rows say little of classes that are far apart, so that too few classes predict as well.
     If `is_by_share`, no number predicts clearly better than few classes, and the share of must-links among
-    random pairs decides, which rules out fewer than `low`. Unless `is_clear`, random pairs alone are
-    predicted better than by few classes, so that fits of these are to be compared.
+    random pairs decides, which rules out fewer than `low`. If it is not `is_clear`, the answers alone are
+    predicted as well by few classes, so that fits of few classes are to be compared.
     """
 
     low: int
@@ -500,12 +511,13 @@ def choose_cut(
         best = _chosen(ratings.overall, few, is_possible)
         return None if best is None else best._replace(is_clear=clear is not None)
 
-    ratings = rate_cuts(table, layers, many, run)
+    random = random_pairs(table, layers, annotations)
+    ratings = rate_cuts(table, layers, random, many, run)
     chosen = first(ratings)
     is_coarse = chosen is None or chosen.n_clusters > NEARLY_ALL * many
     if is_coarse and many < len(X) <= MOST_ROWS:
         # single rows may be many classes, but few classes are found better by groups
-        by_rows = rate_cuts(table, layers, len(X), run)
+        by_rows = rate_cuts(table, layers, random, len(X), run)
         for fine, coarse in zip(by_rows, ratings, strict=True):
             fine |= {
                 key: score
@@ -523,12 +535,9 @@ def _cut_of_share(share: Share, few: int, most: int) -> Cut | None:
     return Cut(low, min(max(low, likely), most), is_by_share=True) if few < low <= most else None
 
 
-def rate_cuts(table: Table, layers: Sequence[Layer], many: int, run: Runner = map) -> Ratings:
-    """Predict held-out answers by each cut of a tree of so many groups."""
-    annotations = choice.list_annotations(layers, table.seed)
-    random = random_pairs(table, layers, annotations)
-    all_pairs = np.concatenate([annotations.pairs, random.pairs])
-    folds = np.append(annotations.folds, random.folds)
+def rate_cuts(table: Table, layers: Sequence[Layer], random: RandomPairs, many: int, run: Runner) -> Ratings:
+    """Predict held-out answers, and random pairs, by each cut of a tree of so many groups."""
+    annotations, all_pairs, folds = random.annotations, random.all_pairs, random.all_folds
     spaces = (NONE if table.X.shape[1] <= MOST_LEARNED else MOST_LEARNED, METRIC)
     counts = cut_counts(many - 1)
     together = np.zeros((len(spaces), len(counts), len(folds)), np.bool_)
@@ -561,7 +570,7 @@ def rate_cuts(table: Table, layers: Sequence[Layer], many: int, run: Runner = ma
             logs, right = calibrated(says[:count], columns[:count], annotations.is_must, annotations.weights)
             rating[key] = choice.HeldOut(logs, right, annotations.weights, agreeing, annotations.units)
         if len(random.pairs):
-            ratings.overall[key] = random.overall(says, distances[:, :0], annotations, ratings.alone[key])
+            ratings.overall[key] = random.overall(says, distances[:, :0], ratings.alone[key])
     return ratings
 
 

@@ -159,7 +159,7 @@ def _members(manifest: Manifest, folder: Path, progress: Progress) -> dict[str, 
     listings = {member: _listing(parts_of(content)) for member, content in members.items()}
     descriptions = {"croissant.json": description.croissant(public, listings, scores)}
     descriptions["ro-crate-metadata.json"] = description.ro_crate(public, listings)
-    members |= {member: _json(description) for member, description in descriptions.items()}
+    members |= {member: _json(document) for member, document in descriptions.items()}
     listings |= {member: _listing(parts_of(members[member])) for member in descriptions}
     contents = Contents(
         format=FORMAT, format_version=FORMAT_VERSION, sweep=name, software=version, files=listings

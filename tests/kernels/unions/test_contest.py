@@ -89,9 +89,13 @@ def draw_layers(labels: NDArray[Any], count: int, accuracy: float | None, right:
 
 
 def contest_of(table: Table, layers: Sequence[Layer], rival: Floats | None = None) -> module.Contest:
-    annotations = list_annotations(layers, table.seed)
-    random = module.random_pairs(table, layers, annotations)
-    return module.Contest(table, layers, annotations, random, map, rival)
+    random = module.random_pairs(table, layers, list_annotations(layers, table.seed))
+    return module.Contest(table, layers, random, map, rival)
+
+
+def rate_cuts(table: Table, layers: Sequence[Layer], many: int) -> module.Ratings:
+    random = module.random_pairs(table, layers, list_annotations(layers, table.seed))
+    return module.rate_cuts(table, layers, random, many, map)
 
 
 def test_predictions_are_those_of_a_logistic_regression() -> None:
@@ -306,9 +310,9 @@ def test_groups_of_one_variance_have_its_criteria(skewed_rows: Rows) -> None:
 def test_cuts_are_compared_on_random_pairs_if_answers_are_about_near_rows(skewed_rows: Rows) -> None:
     X, labels = skewed_rows
     table = Table(X, 2, SeedSequence(0))
-    assert module.rate_cuts(table, uniform_layers(labels, 900), 100).overall == {}
+    assert rate_cuts(table, uniform_layers(labels, 900), 100).overall == {}
     layers = near_layers(skewed_rows, 900)
-    ratings, annotations = module.rate_cuts(table, layers, 100), list_annotations(layers, table.seed)
+    ratings, annotations = rate_cuts(table, layers, 100), list_annotations(layers, table.seed)
     random, key = module.random_pairs(table, layers, annotations), (NONE, 37)
     together = np.zeros(len(annotations.folds) + len(random.pairs))
     folds, pairs = (
@@ -323,7 +327,7 @@ def test_cuts_are_compared_on_random_pairs_if_answers_are_about_near_rows(skewed
         classes = merging.cut(groups.tree_of(table.moved, small, answers, AVERAGE), 37)[small]
         first, second = pairs[folds == fold].T
         together[folds == fold] = classes[first] == classes[second]
-    overall = random.overall(together, np.zeros((len(together), 0)), annotations, ratings.alone[key])
+    overall = random.overall(together, np.zeros((len(together), 0)), ratings.alone[key])
     assert ratings.overall[key].log_loss == pytest.approx(overall.log_loss)
 
 
@@ -394,7 +398,7 @@ def test_few_classes_are_left_to_fits_of_each_number() -> None:
     X = 8.0 * rng.normal(size=(3, 4))[labels] + rng.normal(size=(200, 4))
     layers = draw_layers(labels, 300, 0.95)
     assert module.choose_cut(X, layers, SeedSequence(0), 10) is None
-    rated = module.rate_cuts(Table(X, 2, SeedSequence(0)), layers, 60).alone
+    rated = rate_cuts(Table(X, 2, SeedSequence(0)), layers, 60).alone
     assert min(rated, key=lambda key: rated[key].log_loss)[1] == 3
 
 
@@ -470,7 +474,7 @@ def test_random_pairs_have_answers_by_their_distance(
     X, labels = skewed_rows
     n_classes, layers = int(labels.max()) + 1, near_layers(skewed_rows, 900)
     annotations = list_annotations(layers, SeedSequence(0))
-    pairs, must = module.random_pairs(Table(X, n_classes, SeedSequence(0)), layers, annotations)
+    _, pairs, must = module.random_pairs(Table(X, n_classes, SeedSequence(0)), layers, annotations)
     assert (pairs[:, 0] != pairs[:, 1]).all()
     squares, asked = (np.square(X[p[:, 0]] - X[p[:, 1]]).sum(axis=1) for p in (pairs, annotations.pairs))
     signs = np.where(annotations.is_must, 1.0, -1.0)
