@@ -121,21 +121,28 @@ def nmi(labels_true: ArrayLike, labels: ArrayLike, normalizer: str = "min") -> f
 
 
 def adjusted_rand(labels_true: ArrayLike, labels: ArrayLike) -> float:
-    """Return the Rand index, adjusted for chance (Hubert and Arabie, J. Classification 2, 1985).
+    """Return the Rand index, adjusted for chance."""
+    return float(adjusted_rand_of(_contingency(labels_true, labels)))
 
-    It is 1 for equal partitions, 0 is expected by chance, and a value below 0 is worse than chance.
+
+def adjusted_rand_of(joint: NDArray[np.int64]) -> Floats:
+    """Return the adjusted Rand index of tables of counts (..., n_classes, n_clusters), as an array (...).
+
+    It is 1 for equal partitions, 0 is expected by chance, and a value below 0 is worse than chance (Hubert
+    and Arabie, J. Classification 2, 1985).
     """
-    joint = _contingency(labels_true, labels)
-    n_joint, n_pairs = _pairs(joint), _pairs(joint.sum())
-    n_true, n_pred = _pairs(joint.sum(axis=1)), _pairs(joint.sum(axis=0))
-    if n_true == n_pred and n_true in (0.0, n_pairs):
-        return 1.0  # both are one class, or both have single samples alone: the ratio would be 0 / 0
-    expected = n_true * n_pred / n_pairs
-    return (n_joint - expected) / (0.5 * (n_true + n_pred) - expected)
+    n_true, n_pred = (_pairs(joint.sum(axis=axis)).sum(axis=-1) for axis in (-1, -2))
+    n_joint, n_pairs = _pairs(joint).sum(axis=(-2, -1)), _pairs(joint.sum(axis=(-2, -1)))
+    expected = n_true * n_pred / np.maximum(n_pairs, 1.0)
+    most = 0.5 * (n_true + n_pred)
+    # If both are one class, or both have single samples alone, the ratio would be 0 / 0.
+    is_alike = (n_true == n_pred) & ((n_true == 0.0) | (n_true == n_pairs))
+    ones = np.ones_like(expected)
+    return np.asarray(np.divide(n_joint - expected, most - expected, out=ones, where=~is_alike))
 
 
-def _pairs(counts: NDArray[np.int64] | np.int64) -> float:
-    return float(np.sum(counts * (counts - 1)) / 2)
+def _pairs(counts: NDArray[np.int64]) -> Floats:
+    return np.asarray(counts * (counts - 1) / 2)
 
 
 def _contingency(labels_true: ArrayLike, labels: ArrayLike) -> NDArray[np.int64]:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr
 
+from sweep_clustering.kernels.scores import adjusted_rand_of
 from sweep_clustering.pipeline.monitor.status import STATES, DatasetStatus, count_states
 from sweep_clustering.storage.cube.schema import ANSWERED, PENDING
 from sweep_clustering.sweeps.plan import ACCURACY, VARIANTS, Block, Cell, DatasetPlan, Node
@@ -150,15 +151,13 @@ def scores_of_many(labels_true: NDArray[np.integer], labels: NDArray[np.integer]
 
     Parameters
     ----------
-    labels_true : array of int, shape (n_samples,)
-        True classes, from 0.
-    labels : array of int, shape (n_cells, n_samples)
-        Clusters, from 0.
+    labels_true, labels : array of int, shape (n_samples,) and (n_cells, n_samples)
+        True classes and clusters, from 0.
 
     Returns
     -------
     array of float64, shape (n_cells, 2)
-        NMI with "min" in [0, 1], docs/model.md, eq. (27); adjusted Rand index, at most 1.
+        NMI with "min", docs/model.md, eq. (27), and adjusted Rand index.
     """
     n_cells, n_samples = labels.shape
     shape = n_cells, int(labels_true.max()) + 1, int(labels.max()) + 1
@@ -171,20 +170,7 @@ def scores_of_many(labels_true: NDArray[np.integer], labels: NDArray[np.integer]
     least = np.minimum(h_true, h_labels)
     both_one = (h_true == h_labels).astype(np.float64)
     shares: NDArray[np.float64] = np.divide(information, least, out=both_one, where=least > 0)
-    # pairs of samples that are together, as `kernels.scores.adjusted_rand` counts them
-    together = _pairs(joint).sum(axis=(1, 2))
-    in_true, in_labels = (_pairs(joint.sum(axis=axis)).sum(axis=1) for axis in (2, 1))
-    pairs = float(_pairs(np.int64(n_samples)))
-    expected = in_true * in_labels / max(pairs, 1.0)
-    most = 0.5 * (in_true + in_labels)
-    # if both have one class, or all samples alone, there is nothing to adjust
-    is_alike = (in_true == in_labels) & ((in_true == 0.0) | (in_true == pairs))
-    rand = np.divide(together - expected, most - expected, out=np.ones(n_cells), where=~is_alike)
-    return np.stack([shares.clip(0.0, 1.0), rand], axis=1)
-
-
-def _pairs(counts: Any) -> Any:
-    return counts * (counts - 1) / 2
+    return np.stack([shares.clip(0.0, 1.0), adjusted_rand_of(joint)], axis=1)
 
 
 Statuses = NDArray[np.int8]
