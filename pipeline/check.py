@@ -48,7 +48,6 @@ from sweep_clustering.storage.provenance import (
 )
 from sweep_clustering.sweeps.data.lines import MOST_BYTES, shortened
 from sweep_clustering.sweeps.errors import (
-    InputError,
     Problem,
     cause_of,
     collected,
@@ -539,8 +538,7 @@ def verify_scores(
         answered = [line for line in here if line.status in ANSWERED_WORDS]
         if not answered:
             problems.append(Problem(str(scores.path), "no cell that is done", "at least one"))
-    if problems:
-        raise InputError(shortened(scores.path, problems))
+    raise_all(shortened(scores.path, problems))
     digest, sources = hashlib.sha256(read_file(scores.path, MOST_BYTES)).hexdigest(), inputs.sources
     by_name = {str(line.cell): line for line in answered}
     drawn = [by_name[name] for name in draw(by_name, sample, digest, seed)]

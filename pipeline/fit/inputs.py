@@ -51,7 +51,7 @@ from sweep_clustering.sweeps.data.table import (
     dropped_note,
     read_labels,
 )
-from sweep_clustering.sweeps.errors import InputError, Problem, collecting, did_you_mean, plural
+from sweep_clustering.sweeps.errors import InputError, Problem, collecting, did_you_mean, plural, rest_of
 
 if TYPE_CHECKING:
     from sweep_clustering.pipeline.fit.solve import FitResult
@@ -200,14 +200,12 @@ def read_inputs(options: FitOptions, also: Iterable[Problem] = ()) -> FitInputs:
         frozenset[str]() if options.index_column else frozenset().union(*(f.mentions.texts for f in files))
     )
     search = NameSearch(texts) if texts else None
-    table: LabelledTable | None = None
     labels: NDArray[np.int16] | None = None
-    is_whole = True
-    try:
-        table = read_table(options.features, replace(options, search=search))
-    except InputError as error:
-        problems += error.problems
-        table, is_whole = error.rest, False
+    problems_of_table = list[Problem]()
+    choice = replace(options, search=search)
+    table = rest_of(problems_of_table, lambda: read_table(options.features, choice))
+    problems += problems_of_table
+    is_whole = not problems_of_table
     problems += _table_problems(options, table) if table is not None else ()
     with collecting(problems):
         labels = _labels(options, table)

@@ -41,7 +41,7 @@ from sweep_clustering.sweeps.annotations.rows import LINKS, AnnotationRows, Samp
 from sweep_clustering.sweeps.annotations.rows import OUTSIDE as LEFT_OUT
 from sweep_clustering.sweeps.data.columns import ABSENT, frame_columns
 from sweep_clustering.sweeps.data.table import SampleRows, exact_below, identity, text_of
-from sweep_clustering.sweeps.errors import InputError, Problem, collecting, did_you_mean, refused
+from sweep_clustering.sweeps.errors import InputError, Problem, collecting, did_you_mean, raise_all, refused
 
 # Most rows and labels that get a problem of their own.
 SHOWN = 10
@@ -188,8 +188,7 @@ class Reader:
             expected = "a label of its own for each row, as links name rows by these labels"
             hint = "reset_index(drop=True) numbers the rows"
             problems.append(Problem("names of rows", f"labels that repeat: {labels[:SHOWN]}", expected, hint))
-        if problems:
-            raise InputError(problems)
+        raise_all(problems)
         annotators, accuracies = list(dict.fromkeys(name for name, _ in groups)), annotator_accuracy or {}
         layers = []
         for (number, name), kind in itertools.product(enumerate(annotators), (MUST, CANNOT)):
@@ -279,8 +278,7 @@ class Reader:
             labels = [list(map(plain, end.tolist())) for end in ends]
             cells = [(int(row), labels[end][row]) for row, end in np.argwhere(is_outside)]
             problems += self._unknown(where, cells)
-        if problems:
-            raise InputError(problems)
+        raise_all(problems)
         is_inside = ~is_outside.any(axis=1)
         return _Links(places[is_inside], weights[is_inside], dropped=int((~is_inside).sum()))
 

@@ -30,7 +30,7 @@ from sweep_clustering.storage.cube.store import open_cube
 from sweep_clustering.storage.files import LONGEST_ROOT, Place, building, sync_directory
 from sweep_clustering.storage.provenance import RunRecord, package_version
 from sweep_clustering.sweeps.data.lines import shortened
-from sweep_clustering.sweeps.errors import InputError, Problem, collecting, refused
+from sweep_clustering.sweeps.errors import Problem, collecting, raise_all, refused
 from sweep_clustering.sweeps.file.reading import as_toml
 from sweep_clustering.sweeps.file.spec import load
 from sweep_clustering.sweeps.plan import Name
@@ -89,8 +89,7 @@ def check_bundle(path: Path) -> None:
         with collecting(problems):
             if (actual := _listing(archive.parts(name))) != listing:
                 problems.append(Problem(place, str(actual), f"{listing}, as in the manifest"))
-    if problems:
-        raise InputError(shortened(path, problems))
+    raise_all(shortened(path, problems))
 
 
 def write_bundle(cube: Place, out: Path, *, overwrite: bool = False, progress: Progress = silent) -> Path:
@@ -114,8 +113,7 @@ def write_bundle(cube: Place, out: Path, *, overwrite: bool = False, progress: P
         problems.append(Problem("scores.parquet", "no pyarrow", "pyarrow", EXTRA))
     with collecting(problems):
         manifest = read_manifest(cube)
-    if problems:
-        raise InputError(problems)
+    raise_all(problems)
     with building(out) as folder:
         whole = folder / out.name
         write_zip(whole, _members(manifest, folder, progress).items())

@@ -24,7 +24,7 @@ from sweep_clustering.sweeps.data import lines
 from sweep_clustering.sweeps.data.columns import Columns, RowFile, read_content
 from sweep_clustering.sweeps.data.reading import BLANK, rows_of
 from sweep_clustering.sweeps.data.table import identity
-from sweep_clustering.sweeps.errors import InputError, Problem, plural, refused
+from sweep_clustering.sweeps.errors import InputError, Problem, plural, raise_all, refused
 
 # Cells of rows without a label, in small letters; scikit-learn has -1.
 NO_LABEL = ("", "?", "na", "n/a", "nan", "<na>", "-1")
@@ -128,8 +128,7 @@ class LabelFile(RowFile):
                 fault = f"label {text[:60]!r}, and {before}"
                 problems.append(Problem(where, fault, "one label for each row"))
             line_of.setdefault(position, line)
-        if problems:
-            raise InputError(lines.shortened(self.path, problems))
+        raise_all(lines.shortened(self.path, problems))
         if self.n_rows is None:
             return RowLabels(np.empty(0, np.int64))
         selection = samples.rows.selection
