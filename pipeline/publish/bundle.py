@@ -21,7 +21,7 @@ from pydantic import Field
 from sweep_clustering.pipeline.common import Progress, silent
 from sweep_clustering.pipeline.publish import description
 from sweep_clustering.pipeline.report.write import EXTRA, write_report, write_rows
-from sweep_clustering.pipeline.scoring.raw import BESIDE, SCORES, raw_table, raw_text
+from sweep_clustering.pipeline.scoring.raw import COLUMNS, SCORES, raw_text, scored_cells
 from sweep_clustering.storage.archive import CUBE_SUFFIX, ZIP_SUFFIX, Archive, parts_of, write_zip
 from sweep_clustering.storage.cube.chunks import ROOT_FILE
 from sweep_clustering.storage.cube.manifest import Manifest, Parts, group_entry, read_manifest
@@ -137,19 +137,18 @@ def _members(manifest: Manifest, folder: Path, progress: Progress) -> dict[str, 
     else:
         whole.rename(published)
         whole = published
-    scores = raw_table(open_cube(whole), plain.plans, [manifest.path])
-    text = raw_text(scores, plain)
-    whole.with_suffix(BESIDE).write_text(text, encoding="utf-8")  # for the report
+    cells = scored_cells(open_cube(whole), plain.plans, [manifest.path], progress)
+    scores = cells[list(COLUMNS)]
     write_rows(folder / "scores.parquet", [scores])
     parts = Parts((read_manifest(whole),), replace(public, path=published.relative_to(folder)))
-    report = write_report(parts, folder / "report", progress=progress)
+    report = write_report(parts, folder / "report", cells=cells, progress=progress)
     version = package_version()
     members: dict[str, bytes | Path] = {
         "README.md": description.readme(public, scores, version).encode(),
         "CITATION.bib": description.bibliography(public).encode(),
         "provenance.json": _json(provenance(public)),
         "report.html": report.page,
-        SCORES: text.encode(),
+        SCORES: raw_text(scores, plain).encode(),
         "scores.parquet": folder / "scores.parquet",
         "sweep.toml": as_toml(public.spec).encode(),
         published.name: published,

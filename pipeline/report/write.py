@@ -88,6 +88,7 @@ def write_report(
     cell: str | None = None,
     formats: Sequence[str] = figures.USUAL,
     for_paper: bool = False,
+    cells: pd.DataFrame | None = None,
     progress: Progress = silent,
 ) -> Report:
     """Score a cube; write its tables as text and CSV, its figures, and a page with all of it.
@@ -110,6 +111,8 @@ def write_report(
         Formats of figures for `pipeline.report.figures.save`.
     for_paper : bool
         Whether a folder `paper` has the tables in LaTeX and the figures in PDF, too.
+    cells : pandas.DataFrame, optional
+        `scored_cells` of the cube, if they are known.
     progress : callable
         Goes through the data sets, then through the sections of the page.
 
@@ -140,7 +143,8 @@ def write_report(
     if parts.missing:
         logger.warning(parts.missing)
     tree = open_parts(parts)
-    cells = scored_cells(tree, parts.manifest.plans, parts.paths, progress)
+    if cells is None:
+        cells = scored_cells(tree, parts.manifest.plans, parts.paths, progress)
     summary = scored.summary_table(cells)
     content = _content(parts, tree, cells, summary, table, request)
     tables = {"summary": summary, "cells": cells, **_tables(content)}
