@@ -183,7 +183,8 @@ def scored_tree(tree: xr.DataTree, plans: Mapping[str, DatasetPlan], places: Ite
     if missing.total():
         names = ", ".join(name for name, count in missing.items() if count)
         where = ", ".join(str(place if is_zip(place) else _beside(place)) for place in places)
-        text = "%s of %s: no scores that need data, which are left out, and none are stored in %s"
+        text = "%s of %s: no scores that need data, which are left out, and none are stored in %s;"
+        text += " sweep merge takes the data in if they are on this machine"
         logger.warning(text, plural(missing.total(), "cell"), names, where)
     return xr.DataTree.from_dict(nodes)
 

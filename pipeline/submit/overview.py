@@ -153,12 +153,15 @@ def sweep_notes(sweep: Sweep) -> dict[str, list[str]]:
     """Return notes on the data sets of a sweep by name; of mixtures the first one is checked."""
     inputs, is_bounded = sweep.inputs, all(search.variance_prior > 0 for search in sweep.spec.search)
     notes = {}
+    lack = "the cube lacks its features and classes, so that new cells get no scores that need them"
+    remedy = f"sweep merge {sweep.cube} --out NEW.zarr writes a cube with the data and all scores"
     for plan in inputs.plans:
         X, _ = inputs.sources[plan.name].arrays(plan.dims[0].values[0])
         models = (*plan.models, *plan.baselines)
         is_free = any(words.chooses(model) or words.shape_of(model) == words.SPHERICAL for model in models)
         notes[plan.name] = [
             *inputs.notes.get(plan.name, ()),
+            *([f"{lack}: {remedy}"] if plan.left_out else ()),
             *data_notes(X, plan.n_clusters, may_degenerate=is_free and not is_bounded),
         ]
     return {name: texts for name, texts in notes.items() if texts}

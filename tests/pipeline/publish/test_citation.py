@@ -243,7 +243,7 @@ def test_scores_of_data_that_are_left_out_are_in_grids_and_are_read_at_an_addres
     assert cells(address)["nmi"].notna().sum() == 12
     assert caplog.messages == [
         "6 cells of secret: no scores that need data, which are left out, and none are stored in"
-        " memory://people/merged.scores.csv"
+        " memory://people/merged.scores.csv; sweep merge takes the data in if they are on this machine"
     ]
 
 
@@ -254,6 +254,28 @@ def test_a_cube_merged_of_bundles_has_scores_of_data_that_are_on_this_machine(
     merged = succeed("merge", bundle, "--out", "with.zarr", "--data-dir", bundle.parent)
     assert "left out" not in merged.stdout
     pd.testing.assert_frame_equal(cells(Path("with.zarr"))[[*RAW]], cells(cube)[[*RAW]], check_exact=True)
+
+
+@pytest.mark.slow
+def test_a_cube_that_grows_without_its_data_says_once_which_scores_it_lacks(
+    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    succeed("merge", bundle, "--out", "cited.zarr")
+    (bundle.parent / "grown.toml").write_text(SWEEP.replace("replicates = 1", "replicates = 2"))
+    grown = succeed("submit", bundle.parent / "grown.toml", "--results", ".", "--workers", "0")
+    remedy = "sweep merge cited.zarr --out NEW.zarr writes a cube with the data and all scores"
+    lack = "the cube lacks its features and classes, so that new cells get no scores that need them"
+    assert f"NOTE data set secret: {lack}: {remedy}" in grown.output
+    assert "NOTE data set open_data: the cube lacks" not in grown.output
+    caplog.clear()
+    succeed("bundle", "cited.zarr")
+    assert [message.partition(",")[0] for message in caplog.messages] == [
+        "3 cells of secret: no scores that need data"
+    ]
+    monkeypatch.chdir(bundle.parent)
+    succeed("merge", tmp_path / "cited.zarr", "--out", tmp_path / "NEW.zarr")
+    assert cells(tmp_path / "NEW.zarr")["nmi"].notna().all()
 
 
 def test_no_path_of_the_machine_is_in_a_bundle(cube: Path, bundle: Path) -> None:
