@@ -127,7 +127,7 @@ class Question:
     together: float
     # The score by the measure of the strategy, in nats.
     information: float
-    # The clusters between which the answer decides, in words; clusters count from 1.
+    # The clusters between which the answer decides, in words; clusters count from 0.
     settles: str
 
 
@@ -188,5 +188,5 @@ def _clusters(belief: Belief, sample: int) -> list[str]:
     shares = (belief.draws[:, sample, None] == np.arange(belief.n_clusters)).mean(axis=0)
     order = np.argsort(-shares, kind="stable")[:MOST_CLUSTERS]
     if shares[order[0]] >= SURE:
-        return [str(order[0] + 1)]
-    return [f"{k + 1} ({shares[k]:.0%})" for k in order if shares[k] >= SLIGHT]
+        return [str(order[0])]
+    return [f"{k} ({shares[k]:.0%})" for k in order if shares[k] >= SLIGHT]

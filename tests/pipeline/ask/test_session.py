@@ -272,9 +272,9 @@ def test_words_say_what_the_answer_would_settle() -> None:
     rows: list[Row] = [annotation(0, 1, CANNOT), annotation(1, 0), annotation(0, 1, CANNOT)]
     questions = next_questions(belief, rows, strategy="again", count=9, seed=SEED, samples=SAMPLES)
     words = {(question.first, question.second): question.settles for question in questions}
-    assert words[0, 2] == "1 is in 1; 3 in 1 (60%) or 2 (40%)"
-    assert words[2, 3] == "3 in 1 (60%) or 2 (40%); 4 in 1 (60%) or 2 (25%) or 3 (15%)"
-    assert words[0, 1] == "a check: 1 is in 1; 2 is in 2; asked before: 1 yes, 2 no"
+    assert words[0, 2] == "1 is in 0; 3 in 0 (60%) or 1 (40%)"
+    assert words[2, 3] == "3 in 0 (60%) or 1 (40%); 4 in 0 (60%) or 1 (25%) or 2 (15%)"
+    assert words[0, 1] == "a check: 1 is in 0; 2 is in 1; asked before: 1 yes, 2 no"
     title, first, *_ = table_lines(questions, TABLE)
     assert first[title.index("what") :] == questions[0].settles
 
