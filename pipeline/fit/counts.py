@@ -202,7 +202,8 @@ class ClusterChoice:
             ]
             rows.append(["* " if candidate["n_clusters"] == n_clusters else "  ", *texts])
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [row[0] + "  ".join(map(str.rjust, row[1:], widths[1:])) for row in rows]
+        table = [row[0] + "  ".join(map(str.rjust, row[1:], widths[1:])) for row in rows]
+        lines = table if len(keys) > 1 else []  # K alone compares nothing
         if self.cut is not None:
             lines.append(f"           clusters of one row: {int((self.chosen.result.best.sizes == 1).sum())}")
         if (accuracy := document["accuracy_held_out"]) is not None:

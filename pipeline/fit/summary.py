@@ -90,8 +90,9 @@ class FitSummary:
             parts.append(result.confidence.words)
         if not result.foresight:
             objectives = result.restart_objectives
-            hits = int((objectives >= result.best.objective - SAME_OPTIMUM).sum())
-            parts.append(f"{hits} of {plural(len(objectives), 'restart')} found this solution")
+            if len(objectives) > 1:  # an average, and a restart alone, have none to agree with
+                hits = int((objectives >= result.best.objective - SAME_OPTIMUM).sum())
+                parts.append(f"{hits} of {len(objectives)} restarts found this solution")
             parts.append("no answers were held out to test it")
         return "; ".join(parts)
 

@@ -238,6 +238,13 @@ def test_a_share_of_must_links_says_which_numbers_it_rules_out() -> None:
     assert choice.reason.endswith("; fewer than 28 are unlikely")
 
 
+def test_a_number_that_was_fitted_alone_and_predicted_nothing_has_no_table() -> None:
+    row = candidate(40, -10.0)
+    row.result.best.sizes = np.array([1, 7, 1, 30])
+    choice = module.ClusterChoice((row,), module.SHARE, row, cut=Cut(28, 40, is_by_share=True))
+    assert choice.lines() == ["           clusters of one row: 2"]
+
+
 def test_numbers_that_answers_rule_out_are_not_fitted() -> None:
     rng = np.random.default_rng(0)
     labels, X = np.arange(400) % 40, rng.normal(size=(400, 4))

@@ -166,6 +166,12 @@ def test_hard_links_that_need_more_clusters_than_are_tried_set_their_number() ->
     assert "they need at least 12 clusters (-k, n_clusters)" in " ".join(result.output.split())
 
 
+@pytest.mark.parametrize(("restarts", "before"), [("1", ""), ("2", "2 of 2 restarts found this solution; ")])
+def test_restarts_are_compared_if_there_are_several(restarts: str, before: str) -> None:
+    lines = fit("--model", "unsupervised", "--restarts", restarts).stdout.splitlines()
+    assert f"certainty  {before}no answers were held out to test it" in lines
+
+
 def test_one_cluster_is_followed_by_no_questions() -> None:
     assert "next:" not in fit("-k", "1", "--restarts", "1").stderr
 
