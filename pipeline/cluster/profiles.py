@@ -236,13 +236,11 @@ def _is_loopback(host: str | None) -> bool:
         return False
 
 
-# JSON Schema of cluster.yaml, from which an editor completes and checks it; it stands beside this module.
-
-SCHEMA_NAME = "cluster.schema.json"
-
-
 def cluster_schema() -> str:
-    """Return the schema of cluster.yaml; queues have the keys of the installed dask-jobqueue."""
+    """Return the JSON Schema of cluster.yaml; queues have the keys of the installed dask-jobqueue.
+
+    An editor completes and checks the file by `cluster.schema.json`, which stands beside this module.
+    """
     kinds = (Local, Address, *map(keys.job_queue, keys.CLASSES))
     profile = Annotated[Union[kinds], Field(discriminator="kind")]  # type: ignore[valid-type]  # noqa: UP007
     schema = TypeAdapter(dict[str, profile]).json_schema(schema_generator=Terse)
