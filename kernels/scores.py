@@ -134,11 +134,10 @@ def adjusted_rand_of(joint: NDArray[np.int64]) -> Floats:
     n_true, n_pred = (_pairs(joint.sum(axis=axis)).sum(axis=-1) for axis in (-1, -2))
     n_joint, n_pairs = _pairs(joint).sum(axis=(-2, -1)), _pairs(joint.sum(axis=(-2, -1)))
     expected = n_true * n_pred / np.maximum(n_pairs, 1.0)
-    most = 0.5 * (n_true + n_pred)
     # If both are one class, or both have single samples alone, the ratio would be 0 / 0.
     is_alike = (n_true == n_pred) & ((n_true == 0.0) | (n_true == n_pairs))
-    ones = np.ones_like(expected)
-    return np.asarray(np.divide(n_joint - expected, most - expected, out=ones, where=~is_alike))
+    most = np.where(is_alike, 1.0, 0.5 * (n_true + n_pred) - expected)
+    return np.where(is_alike, 1.0, (n_joint - expected) / most)
 
 
 def _pairs(counts: NDArray[np.int64]) -> Floats:
