@@ -21,7 +21,7 @@ from typing import Any, cast
 import numpy as np
 
 from sweep_clustering.pipeline.methods.contract import Links, Method, Solution
-from sweep_clustering.sweeps.errors import InputError, Problem, did_you_mean, refused
+from sweep_clustering.sweeps.errors import InputError, Problem, did_you_mean, raise_all, refused
 from sweep_clustering.sweeps.words import FORMS, PER_CALL, SHIPPED, installed_version, read_code, text_of_code
 
 # Name of our distribution.
@@ -84,8 +84,8 @@ def load(call: MethodCall) -> Method:
         all problems. Errors of a file or a package while it is imported are passed on.
     """
     target, is_shipped = _target(call), call.call in SHIPPED
-    if problems := list(method_problems(target, call.options, is_shipped)):
-        raise InputError(Problem(f"method {call.name!r}", *problem) for problem in problems)
+    problems = method_problems(target, call.options, is_shipped)
+    raise_all(Problem(f"method {call.name!r}", *problem) for problem in problems)
     if isinstance(target, type):
         return method_of_class(target, call.options)
     if not is_shipped:
