@@ -143,8 +143,7 @@ def write_report(
     if parts.missing:
         logger.warning(parts.missing)
     tree = open_parts(parts)
-    if cells is None:
-        cells = scored_cells(tree, parts.manifest.plans, parts.paths, progress)
+    cells = scored_cells(tree, parts.manifest.plans, parts.paths, progress) if cells is None else cells
     summary = scored.summary_table(cells)
     content = _content(parts, tree, cells, summary, table, request)
     tables = {"summary": summary, "cells": cells, **_tables(content)}
