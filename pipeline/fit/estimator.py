@@ -428,7 +428,7 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         parts |= {CONFIDENCE: result.confidence} if result.confidence is not None else {}
         for names, part in parts.items():
             self.__dict__.update({f"{name}_": getattr(part, name) for name in names})
-        texts = [*data_notes(scaled, n_clusters), *result.alarms]
+        texts = [*data_notes(scaled, n_clusters), *inputs.label_notes(annotations.labels), *result.alarms]
         if annotations.dropped and annotations.dropped == annotations.total:
             texts.append(
                 f"all {annotations.total} links were left out: X has not both samples of any of them"

@@ -69,6 +69,9 @@ OWN_ACCURACY = "--annotator-accuracy"
 # Names in the output for people, at most; the JSON has them all.
 MOST_NAMES = 10
 
+# Rows that most names have where a name of a single row may be misspelt.
+HANDFUL = 5
+
 
 @dataclass(frozen=True, kw_only=True)
 class FitOptions(TableChoice):
@@ -269,6 +272,7 @@ def read_inputs(options: FitOptions, also: Iterable[Problem] = ()) -> FitInputs:
     if samples.first_row != 1 and table.rows is not None:  # the reader of the table assumed 1
         note = [*dropped_note(table.rows, options, samples.first_row)]
         table = table._replace(notes=(*note, *table.notes[len(note) :]))
+    table = table._replace(notes=(*table.notes, *label_notes(row_labels)))
     return FitInputs(X, labels, rows, layers, accuracies, table, samples, numbering, row_labels)
 
 
@@ -654,9 +658,7 @@ def label_problems(
     """
     count, problems = len(labels.names), list[Problem]()
     if count > n_clusters:
-        alone = [name for code, name in enumerate(labels.names) if (labels.codes == code).sum() == 1]
-        single = ", ".join(repr(name[:60]) for name in alone[:MOST_NAMES])
-        hint = f"labels of one row: {single}" if alone else "one cluster cannot have two names"
+        hint = f"labels of one row: {labels.alone}" if labels.alone else "one cluster cannot have two names"
         expected = f"at most {n_clusters}, the {'possible' if is_open else 'number of'} clusters"
         problems.append(Problem(where, plural(count, "distinct label"), expected, hint))
     chance = 1.0 / max(count, 2)
@@ -664,3 +666,9 @@ def label_problems(
         hint = "labels that are right no more often than by chance say nothing"
         problems.append(Problem(option, f"{accuracy:g}", f"more than {chance:.4g}, which is chance", hint))
     return problems
+
+
+def label_notes(labels: RowLabels | None) -> Iterator[str]:
+    """Say which labels of rows may be misspelt: those of a single row, if most others have a handful."""
+    if labels is not None and labels.alone and np.median(labels.counts) >= HANDFUL:
+        yield f"labels of one row: {labels.alone}. Each counts as a class of its own: is it misspelt?"

@@ -33,6 +33,9 @@ NO_LABEL = ("", "?", "na", "n/a", "nan", "<na>", "-1")
 ROW_COLUMNS = ("row", "i", "index", "sample", "id", "name")
 LABEL_COLUMNS = ("label", "class", "y", "target")
 
+# Names of single samples that are listed.
+MOST_NAMED = 10
+
 EXPECTED = "a label for each row, or two columns, row and label"
 
 
@@ -63,6 +66,17 @@ class RowLabels(NamedTuple):
     def rows(self) -> NDArray[np.int64]:
         """Samples with a label."""
         return np.flatnonzero(self.codes != UNLABELLED)
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """Number of samples of each name."""
+        return np.bincount(self.codes[self.rows], minlength=len(self.names))
+
+    @property
+    def alone(self) -> str:
+        """Names of a single sample, the first ones of many; empty if there are none."""
+        codes = np.flatnonzero(self.counts == 1)[:MOST_NAMED]
+        return ", ".join(repr(self.names[code][:60]) for code in codes.tolist())
 
 
 def _value(name: str) -> float:

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from click import Command
 from click.testing import CliRunner
 from numpy.typing import NDArray
 
 from sweep_clustering.kernels.scores import adjusted_rand
-from sweep_clustering.pipeline.commands.fit import fit_command
-from sweep_clustering.pipeline.fit.estimator import AnnotatedClustering
-from sweep_clustering.pipeline.fit.inputs import Naming
+from sweep_clustering.pipeline.commands.fit import ask, fit_command
+from sweep_clustering.pipeline.fit.estimator import AnnotatedClustering, AnnotatedClusteringWarning
+from sweep_clustering.pipeline.fit.inputs import Naming, label_notes
 from sweep_clustering.sweeps.annotations.labels import RowLabels
 from sweep_clustering.sweeps.errors import InputError
 
@@ -166,6 +167,25 @@ def test_impossible_hard_links_are_named_whatever_k(n_clusters: int | None) -> N
         fit_labels(None, n_clusters=n_clusters, X=X, must_link=must, cannot_link=pairs)
 
 
+MISSPELT = "labels of one row: 'gren'. Each counts as a class of its own: is it misspelt?"
+
+
+def test_a_label_of_one_row_is_named_if_most_have_a_handful() -> None:
+    labels = RowLabels.of([*("red", "green") * 5, "gren", ""])
+    assert list(label_notes(labels)) == [MISSPELT]
+    assert list(label_notes(RowLabels.of([*("red", "green") * 4, "gren", ""]))) == []
+    assert list(label_notes(RowLabels.of([*("red", "green") * 5]))) == []
+    assert list(label_notes(None)) == []
+
+
+@pytest.mark.filterwarnings("ignore:clusters of a handful of samples")
+def test_an_estimator_warns_of_a_label_that_may_be_misspelt() -> None:
+    labels = some_labels(blobs()[1])
+    labels[np.flatnonzero(labels == "green")[0]] = "gren"
+    with pytest.warns(AnnotatedClusteringWarning, match="labels of one row: 'gren'"):
+        fit_labels(labels, n_clusters=4)
+
+
 # The command.
 
 
@@ -203,6 +223,15 @@ def test_both_forms_of_files_give_the_same_json(tmp_path: Path) -> None:
 def test_command_says_that_names_bound_the_number(tmp_path: Path) -> None:
     result = run(tmp_path, "--row-labels", str(tmp_path / "rows.txt"))
     assert "there can be no fewer, as row labels have 3 names" in " ".join(result.stdout.split())
+
+
+@pytest.mark.parametrize("command", [fit_command, ask])
+def test_commands_name_a_label_that_may_be_misspelt(command: Command, tmp_path: Path) -> None:
+    run(tmp_path, "--help")
+    text = (tmp_path / "rows.txt").read_text()
+    (tmp_path / "rows.txt").write_text(text.replace("green", "gren", 1))
+    arguments = "-k", "4", "--restarts", "1", "--row-labels", str(tmp_path / "rows.txt")
+    assert MISSPELT in CliRunner().invoke(command, [str(tmp_path / "x.csv"), *arguments]).stderr
 
 
 def test_command_refuses_more_labels_than_clusters(tmp_path: Path) -> None:
