@@ -46,14 +46,20 @@ SIGNED = "signed graph"
 # Classes that linear functions of the features tell apart, which start from classes of merged groups.
 LINEAR = "linear"
 
-# Classes of single rows that were merged by average linkage, divided into small groups afterwards.
+# Classes of single rows that were merged, and divided into small groups afterwards: by average linkage, or by
+# Genie's linkage, with the Gini index of the sizes above which it merges one of the smallest classes.
 ROWS = "average linkage of rows"
-MERGED = (*LINKAGES, SIGNED, LINEAR, ROWS)
+GENIE = {f"Genie {gini}": gini for gini in (0.1, 0.5)}
+OF_ROWS = (ROWS, *GENIE)
+MERGED = (*LINKAGES, SIGNED, LINEAR, *OF_ROWS)
 
 # Merged groups, Gaussians by their shape, and coordinates, in words.
 ARE = "the classes are "
 GROUPED = {linkage: f"small groups of rows merged by {linkage}" for linkage in LINKAGES}
 GROUPED[ROWS] = "rows merged by average linkage"
+GROUPED |= {
+    name: f"rows merged by Genie's linkage with the Gini index {gini}" for name, gini in GENIE.items()
+}
 GROUPED[SIGNED] = "groups that the answers suggest, refined by the features"
 BODIES = {
     "spherical": ("ball", ""),
@@ -315,8 +321,12 @@ def merged_structures(
         Structure(space, count, kind, proportions="equal") for space in spaces for kind, count in kinds
     ]
     if n_samples <= MOST_ROWS:
-        of_rows = Structure(spaces[0], many, ROWS, proportions="equal")
-        structures += [of_rows, of_rows._replace(subspace=METRIC), of_rows._replace(annotated=False)]
+        of_rows = [Structure(METRIC, many, kind, proportions="equal") for kind in OF_ROWS]
+        structures += [
+            of_rows[0]._replace(subspace=spaces[0]),
+            *of_rows,
+            *(structure._replace(subspace=spaces[0], annotated=False) for structure in of_rows),
+        ]
     return tuple(sorted(structures, key=lambda structure: spaces.index(structure.subspace)))
 
 

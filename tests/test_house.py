@@ -199,8 +199,8 @@ MOST = {
     "calls with splats": 122,
     "uses of Any": 584,
     "modules with code": 150,
-    "lines of code": 34_366,
-    "lines of imports": 3_118,
+    "lines of code": 34_424,
+    "lines of imports": 3_121,
     "lines of docstrings for 100 lines of code": 26,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""

@@ -9,6 +9,7 @@ directions that distances do not show.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -44,7 +45,7 @@ from sweep_clustering.kernels.groups.metric import (
 )
 from sweep_clustering.kernels.groups.refinement import bound_of, normalised, refine, scatter_of, with_answers
 from sweep_clustering.kernels.problem.data import UNSURE, Floats, Links, row_numbers
-from sweep_clustering.kernels.structure import AVERAGE, METRIC, MOST_ROWS, ROWS, SIGNED, Structure, n_groups
+from sweep_clustering.kernels.structure import METRIC, MOST_ROWS, OF_ROWS, SIGNED, WARD, Structure, n_groups
 
 # Log odds, nats, for answers whose accuracy is not given, if the structure has none.
 UNKNOWN = 1.5
@@ -107,6 +108,7 @@ class Ground(NamedTuple):
     plain: NDArray[np.int64]  # (n_samples,)
     scatter: float  # mean squared distance to the mean of a class
     state: Any  # state of the stream that fits go on with
+    alone: dict[Structure, Gaussians]  # fits without answers, which are the same for all answers
 
 
 def ground_of(Z: Floats, n_classes: int, rng: Generator) -> Ground:
@@ -115,7 +117,7 @@ def ground_of(Z: Floats, n_classes: int, rng: Generator) -> Ground:
     if groups.max() + 1 < n_classes:  # many rows are equal
         groups = row_numbers(Z)
     plain = small_groups(Z, n_classes, rng)
-    return Ground(groups, plain, scatter_of(Z, plain), rng.bit_generator.state)
+    return Ground(groups, plain, scatter_of(Z, plain), rng.bit_generator.state, {})
 
 
 def fit_groups(
@@ -127,31 +129,38 @@ def fit_groups(
     ground: Ground | None = None,
 ) -> list[Gaussians]:
     """Fit structures of merged groups in one space, from the same small groups, which may be known."""
-    groups, plain, scatter, state = ground or ground_of(Z, n_classes, rng)
+    groups, plain, scatter, state, alone = ground or ground_of(Z, n_classes, rng)
     rng.bit_generator.state = state
 
     answers_by_odds = {odds: answers_of(links, odds) for odds in {structure.odds for structure in structures}}
 
     @cache
     def start(kind: str, odds: float, is_annotated: bool) -> Start:
-        answers = answers_by_odds[odds]
+        answers, stream = answers_by_odds[odds], rng
         if not is_annotated:
-            answers = answers.some(np.arange(0))
-        if kind == ROWS:
+            # a stream of its own, so that other fits are the same whether this one is known or not
+            answers, stream = answers.some(np.arange(0)), np.random.default_rng()
+            stream.bit_generator.state = state
+        if kind in OF_ROWS:
             rows = np.arange(len(Z)) if len(Z) <= MOST_ROWS else groups
-            merges = tree_of(Z, rows, answers, AVERAGE)
-            return _of_classes(Z, cut(merges, n_classes)[rows], answers, rng)
+            merges = tree_of(Z, rows, answers, kind)
+            return _of_classes(Z, cut(merges, n_classes)[rows], answers, stream)
         if kind == SIGNED:
-            return Start(signed_classes(Z, answers, plain, rng), np.arange(n_classes), answers)
+            return Start(signed_classes(Z, answers, plain, stream), np.arange(n_classes), answers)
         merges = tree_of(Z, groups, answers, kind, scatter)
         return Start(groups, cut(merges, n_classes), answers)
 
-    return [
-        _gaussians(
-            Z, links, start(structure.covariance, structure.odds, structure.annotated), scatter, structure
-        )
-        for structure in structures
-    ]
+    def fit(structure: Structure) -> Gaussians:
+        if structure in alone:
+            gaussians = alone[structure]
+            return replace(gaussians, accuracies=accuracies_of(links, gaussians.classes))
+        first = start(structure.covariance, structure.odds, structure.annotated)
+        gaussians = _gaussians(Z, links, first, scatter, structure)
+        if not structure.annotated:
+            alone[structure] = gaussians
+        return gaussians
+
+    return [fit(structure) for structure in structures]
 
 
 def _of_classes(Z: Floats, labels: NDArray[np.int64], answers: Answers, rng: Generator) -> Start:
@@ -173,7 +182,7 @@ def averaged(Z: Floats, partitions: Partitions, n_classes: int, rng: Generator) 
     if groups.max() + 1 < n_classes:
         groups = np.arange(len(Z))
     shares = shares_together(groups, partitions)
-    merges = merge(shares, np.zeros_like(shares), np.bincount(groups), False)
+    merges = merge(shares, np.zeros_like(shares), np.bincount(groups))
     labels = cut(merges, n_classes)[groups]
     shares = votes(labels, partitions)
     if len(np.unique(shares.argmax(axis=1))) < n_classes:
@@ -187,11 +196,11 @@ def tree_of(
     """Return the merges of small groups by distance and answers; Ward's linkage needs the scatter."""
     sizes = np.bincount(groups)
     centers, between = means_of(Z, groups, len(sizes)), answer_odds(groups, len(sizes), answers)
-    if linkage != AVERAGE:
-        return merge(ward_odds(centers, sizes, scatter), between, sizes, True)
+    if linkage == WARD:
+        return merge(ward_odds(centers, sizes, scatter), between, sizes, linkage)
     squares = pair_squares(Z, answers.pairs)
     relation = logistic(squares, answers) if len(squares) else Logistic(0.0, 1.0)
-    return merge(average_odds(centers, relation), between, sizes, False)
+    return merge(average_odds(centers, relation), between, sizes, linkage)
 
 
 def _gaussians(Z: Floats, links: Links, start: Start, scatter: float, structure: Structure) -> Gaussians:
@@ -199,7 +208,7 @@ def _gaussians(Z: Floats, links: Links, start: Start, scatter: float, structure:
     groups, class_of, answers = start
     if structure.components == 1:
         groups, class_of = class_of[groups], np.arange(int(class_of.max()) + 1)
-    is_of_groups = structure.components > 1 and structure.covariance != ROWS
+    is_of_groups = structure.components > 1 and structure.covariance not in OF_ROWS
     weight = GROUP_WEIGHT if is_of_groups else CLASS_WEIGHT
     variance = scatter / (SIGNED_WEIGHT if structure.covariance == SIGNED else weight)
     merged = refine(Z, groups, class_of, answers, variance)

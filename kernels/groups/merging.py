@@ -15,6 +15,7 @@ from scipy.sparse import csr_array, hstack
 from sweep_clustering.kernels.groups.metric import Answers, Logistic, logistic, pair_squares
 from sweep_clustering.kernels.jit import jit, jit_part
 from sweep_clustering.kernels.problem.data import Floats, row_numbers
+from sweep_clustering.kernels.structure import AVERAGE, GENIE, WARD
 
 # Partitions with their weights.
 Partitions = Sequence[tuple[NDArray[np.integer], float]]
@@ -55,8 +56,8 @@ def nearest(Z: Floats, centers: Floats) -> NDArray[np.int64]:
 
 def means_of(Z: Floats, labels: NDArray[np.int64], n_groups: int) -> Floats:
     """Return the mean row of each group, 0 where it is empty."""
-    sums = np.stack([np.bincount(labels, column, n_groups) for column in Z.T], axis=1)
-    return np.asarray(sums / np.maximum(np.bincount(labels, minlength=n_groups), 1)[:, None])
+    members = csr_array((np.ones(len(Z)), (labels, np.arange(len(Z)))), shape=(n_groups, len(Z)))
+    return np.asarray(members @ Z / np.maximum(np.bincount(labels, minlength=n_groups), 1)[:, None])
 
 
 def small_groups(Z: Floats, n_groups: int, rng: Generator) -> NDArray[np.int64]:
@@ -153,17 +154,22 @@ def ward_odds(centers: Floats, sizes: NDArray[np.int64], variance: float) -> Flo
     return np.asarray(-0.5 * harmonic * squared_distances(centers) / variance)
 
 
-def merge(features: Floats, answers: Floats, sizes: NDArray[np.int64], is_ward: bool) -> NDArray[np.int64]:
+def merge(
+    features: Floats, answers: Floats, sizes: NDArray[np.int64], linkage: str = AVERAGE
+) -> NDArray[np.int64]:
     """Merge the two groups of the largest sum of both odds, until one is left.
 
-    The odds of the distance of merged groups are the mean over rows, or follow Ward's recurrence. Those of
-    the answers add up. Both arrays are overwritten. Each row of the result is two groups; the first stands
-    for both from then on.
+    The odds of the distance of merged groups are the mean over rows, or follow Ward's recurrence, or are
+    those of the nearest parts. Genie's linkage merges one of the smallest groups where the Gini index of the
+    sizes is above its own (Gagolewski, Bartoszuk and Cena 2016; docs/model.md, eq. (86)). The odds of the
+    answers add up. Both arrays are overwritten. Each row of the result is two groups; the first stands for
+    both from then on.
     """
-    n_groups = len(sizes)
-    merges = np.zeros((n_groups - 1, 2), np.int64)
-    partners, best = np.zeros(n_groups, np.int64), np.zeros(n_groups)
-    _merge(features, answers, sizes.astype(np.float64), is_ward, partners, best, merges)
+    n_groups, is_ward, is_nearest = len(sizes), linkage == WARD, linkage in GENIE
+    merges, counts = np.zeros((n_groups - 1, 2), np.int64), sizes.astype(np.float64)
+    left, partners, best = np.arange(n_groups), np.zeros(n_groups, np.int64), np.zeros(n_groups)
+    gini = GENIE.get(linkage, 1.0)
+    _merge(features, answers, counts, is_ward, is_nearest, gini, left, partners, best, merges)
     return merges
 
 
@@ -173,60 +179,89 @@ def _merge(
     answers: Floats,
     sizes: Floats,
     is_ward: bool,
+    is_nearest: bool,
+    gini: float,
+    left: NDArray[np.int64],
     partners: NDArray[np.int64],
     best: Floats,
     merges: NDArray[np.int64],
 ) -> None:
-    n_groups = len(sizes)
-    for group in range(n_groups):
-        set_partner(features, answers, sizes, group, partners, best)
-    for step in range(n_groups - 1):
+    n_left = len(sizes)
+    differences = 0.0  # sum of the differences of the sizes of each two groups
+    for group in left:
+        set_partner(features, answers, left, group, partners, best)
+        for other in range(group):
+            differences += abs(sizes[group] - sizes[other])
+    limit = gini * sizes.sum()
+    for step in range(len(merges)):
+        largest = np.inf
+        if differences > limit * (n_left - 1):
+            for group in left[:n_left]:
+                largest = min(largest, sizes[group])
         first = -1
-        for group in range(n_groups):
-            if sizes[group] > 0.0 and (first < 0 or best[group] > best[first]):
+        for group in left[:n_left]:
+            if sizes[group] <= largest and (first < 0 or best[group] > best[first]):
                 first = group
         second = partners[first]
         merges[step, 0] = first
         merges[step, 1] = second
+        n_left -= 1
+        place = 0
+        for group in left[: n_left + 1]:
+            if group != second:
+                left[place] = group
+                place += 1
         joint = features[first, second]
-        for group in range(n_groups):
-            if sizes[group] <= 0.0 or group in (first, second):
+        size_of_first, size_of_second = sizes[first], sizes[second]
+        both_sizes = size_of_first + size_of_second
+        sizes[first] = both_sizes
+        differences -= abs(size_of_first - size_of_second)
+        for group in left[:n_left]:
+            if group == first:
                 continue
+            size = sizes[group]
+            differences += abs(both_sizes - size) - abs(size_of_first - size) - abs(size_of_second - size)
             if is_ward:
-                size = sizes[group]
-                value = (size + sizes[first]) * features[first, group]
-                value += (size + sizes[second]) * features[second, group] - size * joint
-                value /= size + sizes[first] + sizes[second]
+                value = (size + size_of_first) * features[first, group]
+                value += (size + size_of_second) * features[second, group] - size * joint
+                value /= size + size_of_first + size_of_second
+            elif is_nearest:
+                value = max(features[first, group], features[second, group])
             else:
-                value = sizes[first] * features[first, group] + sizes[second] * features[second, group]
-                value /= sizes[first] + sizes[second]
-            features[first, group] = value
-            features[group, first] = value
-            both = answers[first, group] + answers[second, group]
-            answers[first, group] = both
-            answers[group, first] = both
-        sizes[first] += sizes[second]
-        sizes[second] = 0.0
-        for group in range(n_groups):
-            if sizes[group] <= 0.0 or group == first:
+                value = size_of_first * features[first, group] + size_of_second * features[second, group]
+                value /= both_sizes
+            # a column is slow to write, and most pairs of groups have no answers
+            if value != features[first, group]:
+                features[first, group] = value
+                features[group, first] = value
+            if answers[second, group] != 0.0:
+                answers[first, group] += answers[second, group]
+                answers[group, first] = answers[first, group]
+        for group in left[:n_left]:
+            if group == first:
                 continue
-            odds = features[group, first] + answers[group, first]
+            odds = features[first, group] + answers[first, group]
             if odds >= best[group]:
                 best[group] = odds
                 partners[group] = first
             elif partners[group] in (first, second):
-                set_partner(features, answers, sizes, group, partners, best)
-        set_partner(features, answers, sizes, first, partners, best)
+                set_partner(features, answers, left[:n_left], group, partners, best)
+        set_partner(features, answers, left[:n_left], first, partners, best)
 
 
 @jit_part
 def set_partner(
-    features: Floats, answers: Floats, sizes: Floats, group: int, partners: NDArray[np.int64], best: Floats
+    features: Floats,
+    answers: Floats,
+    left: NDArray[np.int64],
+    group: int,
+    partners: NDArray[np.int64],
+    best: Floats,
 ) -> None:
     """Set the group that a group is merged with first, and the odds of that."""
     best[group] = -np.inf
-    for other in range(len(sizes)):
-        if other != group and sizes[other] > 0.0:
+    for other in left:
+        if other != group:
             odds = features[group, other] + answers[group, other]
             if odds > best[group]:
                 best[group] = odds

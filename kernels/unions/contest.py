@@ -29,6 +29,7 @@ from sweep_clustering.kernels.problem.data import Floats, Layer, link
 from sweep_clustering.kernels.settings import FOLDS
 from sweep_clustering.kernels.structure import (
     AVERAGE,
+    GENIE,
     LINEAR,
     MANY,
     METRIC,
@@ -423,8 +424,8 @@ EQUAL = 1.0
 NEARLY_ALL = 0.7
 
 
-# Predictions by the space of a tree and the number of classes of a cut.
-Rating = dict[tuple[int | str, int], choice.HeldOut]
+# Predictions by the space and the linkage of a tree, and the number of classes of a cut.
+Rating = dict[tuple[tuple[int | str, str], int], choice.HeldOut]
 
 
 class Ratings(NamedTuple):
@@ -441,13 +442,15 @@ class Cut(NamedTuple):
     Pairs of near rows say little of classes that are far apart, so that too few classes predict as well.
     If `is_by_share`, no number predicts clearly better than few classes, and the share of must-links among
     random pairs decides, which rules out fewer than `low`. If it is not `is_clear`, the answers alone are
-    predicted as well by few classes, so that fits of few classes are to be compared.
+    predicted as well by few classes, so that fits of few classes are to be compared. If it `is_of_rows`, a
+    tree of rows by their nearest ones has it.
     """
 
     low: int
     n_clusters: int
     is_by_share: bool = False
     is_clear: bool = True
+    is_of_rows: bool = False
 
 
 class Share(NamedTuple):
@@ -539,31 +542,37 @@ def rate_cuts(table: Table, layers: Sequence[Layer], random: RandomPairs, many: 
     """Predict held-out answers, and random pairs, by each cut of a tree of so many groups."""
     annotations, all_pairs, folds = random.annotations, random.all_pairs, random.all_folds
     spaces = (NONE if table.X.shape[1] <= MOST_LEARNED else MOST_LEARNED, METRIC)
+    trees = [(space, AVERAGE) for space in spaces] + [(METRIC, linkage) for linkage in GENIE]
     counts = cut_counts(many - 1)
-    together = np.zeros((len(spaces), len(counts), len(folds)), np.bool_)
+    together = np.zeros((len(trees), len(counts), len(folds)), np.bool_)
     distances = np.zeros((len(folds), len(spaces)))
 
-    def cuts(key: tuple[int, int]) -> tuple[NDArray[np.bool_], Floats]:
+    def cuts(key: tuple[int, int | str]) -> tuple[NDArray[np.bool_], Floats]:
         fold, space = key
         left = choice.without(layers, annotations, annotations.folds == fold)
         answers = answers_of(link(left, len(table.X)))
-        axes = table.learned(spaces[space], left, answers)
+        axes = table.learned(space, left, answers)
+        pairs = all_pairs[folds == fold]
+        i, j = pairs.T
         with one_thread():
             Z = table.place(axes)
             groups = small_groups(Z, many, np.random.default_rng(choice.below(table.seed, STREAM)))
-            merges = tree_of(Z, groups, answers, AVERAGE)
-        pairs = all_pairs[folds == fold]
-        i, j = pairs.T
-        classes = (cut(merges, count)[groups] for count in counts)
-        return np.stack([labels[i] == labels[j] for labels in classes]), pair_squares(Z, pairs)
+            joined = []
+            for linkage in (linkage for of, linkage in trees if of == space):
+                rows = np.arange(len(Z)) if linkage in GENIE and len(Z) <= MOST_ROWS else groups
+                merges = tree_of(Z, rows, answers, linkage)
+                classes = (cut(merges, count)[rows] for count in counts)
+                joined.append([labels[i] == labels[j] for labels in classes])
+        return np.array(joined), pair_squares(Z, pairs)
 
-    work = [(fold, space) for fold in range(FOLDS) for space in range(len(spaces))]
+    work = [(fold, space) for fold in range(FOLDS) for space in spaces]
     for (fold, space), (joined, squares) in zip(work, run(cuts, work), strict=True):
         tested = folds == fold
-        together[space, :, tested] = joined.T
-        distances[tested, space] = squares
+        of_space = [of == space for of, _ in trees]
+        together[np.ix_(of_space, range(len(counts)), tested)] = joined
+        distances[tested, spaces.index(space)] = squares
     ratings, count = Ratings({}, {}, {}), len(annotations.folds)
-    for key, joined in zip(product(spaces, counts), together.reshape(-1, len(folds)), strict=True):
+    for key, joined in zip(product(trees, counts), together.reshape(-1, len(folds)), strict=True):
         says, answers = joined.astype(np.float64), joined[:count]
         agreeing = 1.0 * (answers == annotations.is_must)
         for rating, columns in ((ratings.beside, distances), (ratings.alone, distances[:, :0])):
@@ -575,16 +584,24 @@ def rate_cuts(table: Table, layers: Sequence[Layer], random: RandomPairs, many: 
 
 
 def _chosen(rated: Rating, few: int, is_possible: Callable[[choice.HeldOut], bool]) -> Cut | None:
-    """Return the best cut, if it is clearly better than those into few classes."""
-    best = min(rated, key=lambda key: rated[key].log_loss)
-    space, n_clusters = best
-    small = min((key for key in rated if key[1] <= few), key=lambda key: rated[key].log_loss)
+    """Return the best cut, if it is clearly better than those into few classes.
+
+    A tree of rows by their nearest ones counts if it predicts clearly better with fewer classes: it does so
+    with hundreds of classes of a few rows, too, which teach nothing.
+    """
+    ranked = sorted(rated, key=lambda key: rated[key].log_loss)
+    best = next(key for key in ranked if key[0][1] == AVERAGE)
+    fewer = [key for key in ranked if key[0][1] != AVERAGE and (key[1] < best[1] or best[1] <= few)]
+    is_of_rows = bool(fewer) and rated[fewer[0]].is_ahead(rated[best], AHEAD)
+    best = fewer[0] if is_of_rows else best
+    tree, n_clusters = best
+    small = next(key for key in ranked if key[1] <= few and (is_of_rows or key[0][1] == AVERAGE))
     if n_clusters <= few or not rated[best].is_ahead(rated[small], AHEAD):
         return None
     equal = {
-        count: score
-        for (name, count), score in rated.items()
-        if name == space and not rated[best].is_ahead(score, EQUAL)
+        key[1]: rated[key]
+        for key in (fewer if is_of_rows else ranked)
+        if key[0] == tree and not rated[best].is_ahead(rated[key], EQUAL)
     }
     possible = [count for count, score in equal.items() if is_possible(score)]
-    return Cut(min(equal), max(possible, default=min(equal)))
+    return Cut(min(equal), max(possible, default=min(equal)), is_of_rows=is_of_rows)

@@ -252,8 +252,9 @@ def open_counts(
     bound = (
         f"row labels have {n_names} names" if n_names > n_apart else f"hard links keep {n_apart} rows apart"
     )
-    # so many classes need no comparison with fits of each small number, which take minutes
-    is_alone = cut is not None and (cut.is_by_share or (cut.is_clear and cut.n_clusters > MANY))
+    # many classes, and thin ones, need no comparison with fits of each small number, which take minutes
+    is_sure = cut is not None and cut.is_clear and (cut.n_clusters > MANY or cut.is_of_rows)
+    is_alone = is_sure or (cut is not None and cut.is_by_share)
     numbers = (() if is_alone else few) + (() if cut is None else (cut.n_clusters,))
     return OpenCounts(numbers, cut, bound if numbers[0] == least else "")
 

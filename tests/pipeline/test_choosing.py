@@ -88,17 +88,25 @@ def test_numbers_are_compared_on_random_pairs_if_the_answers_are_about_others() 
     assert "random pairs" in draw_choice(choice).axes[0].get_title()
 
 
-@pytest.mark.parametrize("is_clear", [True, False])
+@pytest.mark.parametrize(
+    ("cut", "is_alone"),
+    [
+        (Cut(60, 80), True),
+        (Cut(60, 80, is_clear=False), False),
+        (Cut(20, 25), False),
+        (Cut(20, 25, is_of_rows=True), True),
+        (Cut(20, 25, is_of_rows=True, is_clear=False), False),
+    ],
+)
 def test_a_cut_that_random_pairs_alone_ask_for_is_compared_with_few_numbers(
-    is_clear: bool, monkeypatch: pytest.MonkeyPatch
+    cut: Cut, is_alone: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cut = Cut(60, 80, is_clear=is_clear)
     monkeypatch.setattr("sweep_clustering.kernels.unions.contest.choose_cut", lambda *arguments: cut)
     layers = [Layer(MUST, np.array([[0, 1]]))]
     numbers, *_ = module.open_counts(
         np.random.default_rng(0).normal(size=(200, 2)), layers, covariance="any", seed=0, run=map
     )
-    assert numbers == ((80,) if is_clear else (*module.TRIED, 80))
+    assert numbers == ((cut.n_clusters,) if is_alone else (*module.TRIED, cut.n_clusters))
 
 
 def test_figure_needs_a_name_a_place_and_several_numbers(tmp_path: Path) -> None:

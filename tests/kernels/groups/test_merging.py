@@ -8,13 +8,17 @@ from numpy.typing import NDArray
 from scipy.cluster.hierarchy import fcluster, linkage
 
 from sweep_clustering.kernels.groups import merging
+from sweep_clustering.kernels.groups.fit import tree_of
 from sweep_clustering.kernels.groups.metric import Answers, Logistic, logistic
 from sweep_clustering.kernels.scores import adjusted_rand
+from sweep_clustering.kernels.structure import AVERAGE, GENIE, WARD
 
 Floats = NDArray[np.float64]
 
 
-def slow_merges(features: Floats, answers: Floats, sizes: list[float], is_ward: bool) -> list[list[set[int]]]:
+def slow_merges(
+    features: Floats, answers: Floats, sizes: list[float], linkage_name: str
+) -> list[list[set[int]]]:
     """Return the partition after each merge; all odds come from those of the groups at the start."""
     parts = [{group} for group in range(len(sizes))]
     partitions = []
@@ -23,7 +27,9 @@ def slow_merges(features: Floats, answers: Floats, sizes: list[float], is_ward: 
     def odds(one: set[int], other: set[int]) -> float:
         total = sum(answers[s, t] for s in one for t in other)
         weights = {(s, t): sizes[s] * sizes[t] for s in one for t in other}
-        if is_ward:
+        if linkage_name in GENIE:
+            return total + max(features[s, t] for s in one for t in other)
+        if linkage_name == WARD:
             # Ward's loss is twice the mean of half squared distances, less those within either part
             def mean(a: set[int], b: set[int]) -> float:
                 pairs = {(s, t): sizes[s] * sizes[t] for s in a for t in b}
@@ -38,7 +44,15 @@ def slow_merges(features: Floats, answers: Floats, sizes: list[float], is_ward: 
         return total + sum(w * features[s, t] for (s, t), w in weights.items()) / sum(weights.values())
 
     while len(parts) > 1:
-        _, a, b = max((odds(parts[a], parts[b]), -a, -b) for a in range(len(parts)) for b in range(a))
+        rows = [sum(sizes[s] for s in part) for part in parts]
+        gini = sum(abs(a - b) for a, b in combinations(rows, 2)) / ((len(rows) - 1) * sum(rows))
+        largest = min(rows) if gini > GENIE.get(linkage_name, 1.0) else max(rows)
+        _, a, b = max(
+            (odds(parts[a], parts[b]), -a, -b)
+            for a in range(len(parts))
+            for b in range(a)
+            if min(rows[a], rows[b]) <= largest
+        )
         parts = [part for place, part in enumerate(parts) if place not in (-a, -b)] + [parts[-a] | parts[-b]]
         partitions.append([set(part) for part in parts])
     return partitions
@@ -48,37 +62,50 @@ def as_sets(classes: NDArray[np.int64]) -> set[frozenset[int]]:
     return {frozenset(np.flatnonzero(classes == c).tolist()) for c in np.unique(classes)}
 
 
-@pytest.mark.parametrize("is_ward", [False, True])
+@pytest.mark.parametrize("linkage_name", [AVERAGE, WARD, *GENIE])
 @pytest.mark.parametrize("seed", range(4))
-def test_each_cut_is_that_of_merging_anew(is_ward: bool, seed: int) -> None:
+def test_each_cut_is_that_of_merging_anew(linkage_name: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
     centers, sizes = rng.normal(size=(9, 3)), rng.integers(1, 6, size=9)
     features = (
         merging.ward_odds(centers, sizes, 2.0)
-        if is_ward
+        if linkage_name == WARD
         else merging.average_odds(centers, Logistic(1.0, 0.7))
     )
-    answers = np.triu(rng.normal(size=(9, 9)), 1)
+    answers = np.triu(rng.normal(size=(9, 9)) * (rng.random((9, 9)) < 0.5), 1)
     answers += answers.T
-    merges = merging.merge(features.copy(), answers.copy(), sizes, is_ward)
-    partitions = slow_merges(features, answers, sizes.astype(float).tolist(), is_ward)
+    merges = merging.merge(features.copy(), answers.copy(), sizes, linkage_name)
+    partitions = slow_merges(features, answers, sizes.astype(float).tolist(), linkage_name)
     for n_classes, partition in zip(range(8, 0, -1), partitions, strict=True):
         assert as_sets(merging.cut(merges, n_classes)) == {frozenset(part) for part in partition}
 
 
-@pytest.mark.parametrize("method", ["average", "ward"])
-def test_without_answers_it_is_plain_linkage(method: str) -> None:
+@pytest.mark.parametrize("linkage_name", [AVERAGE, WARD])
+def test_without_answers_it_is_plain_linkage(linkage_name: str) -> None:
     rng = np.random.default_rng(5)
     centers, sizes = rng.normal(size=(40, 4)), np.ones(40, np.int64)
-    if method == "ward":
+    if linkage_name == WARD:
         features = merging.ward_odds(centers, sizes, 1.0)
         tree = linkage(centers, "ward")
     else:
         features = merging.average_odds(centers, Logistic(0.0, 1.0))
         tree = linkage(centers, "average", metric="sqeuclidean")
-    merges = merging.merge(features, np.zeros((40, 40)), sizes, method == "ward")
+    merges = merging.merge(features, np.zeros((40, 40)), sizes, linkage_name)
     for n_classes in (2, 5, 17):
         assert adjusted_rand(merging.cut(merges, n_classes), fcluster(tree, n_classes, "maxclust") - 1) == 1.0
+
+
+@pytest.mark.parametrize("linkage_name", list(GENIE))
+def test_without_answers_genie_is_that_of_its_package(linkage_name: str) -> None:
+    genieclust = pytest.importorskip("genieclust", reason="genieclust is not installed")
+    rng, no_answers = np.random.default_rng(8), Answers(np.empty((0, 2), np.int64), *3 * [np.empty(0)])
+    X = np.concatenate(
+        [rng.normal(place, 1.0, size=(count, 3)) for place, count in ((0, 150), (2, 60), (5, 9))]
+    )
+    merges = tree_of(X, np.arange(len(X)), no_answers, linkage_name)
+    for n_classes in (2, 5, 17):
+        model = genieclust.Genie(n_classes, gini_threshold=GENIE[linkage_name])
+        assert adjusted_rand(merging.cut(merges, n_classes), model.fit_predict(X).astype(np.int64)) == 1.0
 
 
 def test_answers_between_groups_add_up() -> None:
@@ -94,11 +121,11 @@ def test_must_links_join_and_cannot_links_part() -> None:
     features = merging.average_odds(centers, Logistic(1.0, 1.0))
     answers = np.array([[0.0, -30.0, 30.0], [-30.0, 0.0, 0.0], [30.0, 0.0, 0.0]])
     sizes = np.ones(3, np.int64)
-    assert as_sets(merging.cut(merging.merge(features.copy(), np.zeros((3, 3)), sizes, False), 2)) == {
+    assert as_sets(merging.cut(merging.merge(features.copy(), np.zeros((3, 3)), sizes), 2)) == {
         frozenset({0, 1}),
         frozenset({2}),
     }
-    assert as_sets(merging.cut(merging.merge(features, answers, sizes, False), 2)) == {
+    assert as_sets(merging.cut(merging.merge(features, answers, sizes), 2)) == {
         frozenset({0, 2}),
         frozenset({1}),
     }

@@ -25,6 +25,7 @@ from sweep_clustering.kernels.solver.contract import Model
 from sweep_clustering.kernels.solver.prepare import prepare
 from sweep_clustering.kernels.structure import (
     AVERAGE,
+    GENIE,
     KMEANS,
     LINKAGES,
     METRIC,
@@ -271,9 +272,10 @@ def test_threads_do_not_change_an_average(skewed_rows: Rows) -> None:
     assert many.fits[0].labels.tolist() == one.fits[0].labels.tolist()
 
 
-def test_answers_by_chance_leave_the_choice_as_it_is(skewed_rows: Rows) -> None:
+@pytest.mark.parametrize("seed", range(3))
+def test_answers_by_chance_leave_the_choice_as_it_is(skewed_rows: Rows, seed: int) -> None:
     X, labels = skewed_rows
-    layers = draw_layers(labels, 300, 0.9, right=0.5)
+    layers = uniform_layers(labels, 300, seed=seed, right=0.5)
     choice = module.with_groups(Table(X, 20, SeedSequence(0)), layers, FEATURES)
     assert choice.ranked == FEATURES.ranked
 
@@ -313,7 +315,7 @@ def test_cuts_are_compared_on_random_pairs_if_answers_are_about_near_rows(skewed
     assert rate_cuts(table, uniform_layers(labels, 900), 100).overall == {}
     layers = near_layers(skewed_rows, 900)
     ratings, annotations = rate_cuts(table, layers, 100), list_annotations(layers, table.seed)
-    random, key = module.random_pairs(table, layers, annotations), (NONE, 37)
+    random, key = module.random_pairs(table, layers, annotations), ((NONE, AVERAGE), 37)
     together = np.zeros(len(annotations.folds) + len(random.pairs))
     folds, pairs = (
         np.concatenate(both)
@@ -409,13 +411,13 @@ def near_layers(rows: Rows, count: int, accuracy: float | None = 0.9) -> list[La
 
 
 def uniform_layers(
-    labels: NDArray[Any], count: int, accuracy: float | None = 0.9, seed: int = 7
+    labels: NDArray[Any], count: int, accuracy: float | None = 0.9, seed: int = 7, right: float = 0.9
 ) -> list[Layer]:
-    """Draw answers about uniform pairs, nine of ten of them right."""
+    """Draw answers about uniform pairs, nine of ten of them right unless another share is named."""
     rng = np.random.default_rng(seed)
     first = rng.integers(len(labels), size=count)
     pairs = np.column_stack([first, (first + rng.integers(1, len(labels), size=count)) % len(labels)])
-    return answered(pairs, labels, rng, right=0.9, accuracy=accuracy)
+    return answered(pairs, labels, rng, right=right, accuracy=accuracy)
 
 
 @pytest.fixture(scope="module")
@@ -641,17 +643,39 @@ def test_rows_without_answers_are_plain_average_linkage() -> None:
     assert adjusted_rand(plain - 1, fit.labels) > 0.9  # few rows go to the nearest part of another class
 
 
-def test_thin_classes_are_merged_from_single_rows() -> None:
+@pytest.mark.parametrize(("skew", "linkage_of_rows"), [(1.0, ROWS), (0.0, "Genie 0.1"), (1.0, "Genie 0.5")])
+def test_thin_classes_are_merged_from_single_rows(skew: float, linkage_of_rows: str) -> None:
     sizes = {"n_clusters": 20, "n_samples": 300, "n_features": 100}
     X, labels = draw_mixture(
-        np.random.default_rng(3), **sizes, variance=(0.1, 0.3), kind="embeddings", skew=1.0
+        np.random.default_rng(3), **sizes, variance=(0.1, 0.3), kind="embeddings", skew=skew
     )
     layers, table = draw_layers(labels, 300, 0.9), Table(X, 20, SeedSequence(0))
     scores = {}
-    for kind in (ROWS, AVERAGE):
+    for kind in (linkage_of_rows, AVERAGE):
         (fit,) = table.merged([Structure(NONE, 5, kind, "equal")], layers, np.random.default_rng(0))
         scores[kind] = adjusted_rand(labels, fit.labels)
-    assert scores[ROWS] > scores[AVERAGE] + 0.1
+    assert scores[linkage_of_rows] > scores[AVERAGE] + 0.1
+
+
+def test_partitions_without_answers_are_found_once_and_change_no_other(skewed_rows: Rows) -> None:
+    X, labels = skewed_rows
+    table, layers = Table(X, 12, SeedSequence(0)), draw_layers(labels, 300, 0.9)
+    alone = [Structure(NONE, 9, kind, "equal", annotated=False) for kind in (ROWS, *GENIE)]
+    structures = [*alone, Structure(NONE, 9, ROWS, "equal"), Structure(NONE, 9, AVERAGE, "equal")]
+    first, second = (table.merged(structures, layers, np.random.default_rng(0)) for _ in range(2))
+    rest = Table(X, 12, SeedSequence(0)).merged(structures[3:], layers, np.random.default_rng(0))
+    for fit, again in zip([*first, *first[3:]], [*second, *rest], strict=True):
+        np.testing.assert_array_equal(fit.classes, again.classes)
+    assert all(fit.classes is again.classes for fit, again in zip(first[:3], second, strict=False))
+
+
+def test_the_number_of_thin_classes_is_found_by_trees_of_rows() -> None:
+    sizes = {"n_clusters": 30, "n_samples": 900, "n_features": 100}
+    X, labels = draw_mixture(np.random.default_rng(3), **sizes, variance=(0.1, 0.3), kind="embeddings")
+    cut = module.choose_cut(X, uniform_layers(labels, 900), SeedSequence(0), 10)
+    assert cut is not None
+    assert cut.is_of_rows
+    assert 20 < cut.n_clusters < 45
 
 
 def test_large_tables_have_no_trees_of_rows_and_starts_have_answers(skewed_rows: Rows) -> None:
