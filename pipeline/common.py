@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from sweep_clustering.sweeps.errors import InputError, Problem, plain_lines
+from sweep_clustering.sweeps.errors import Problem, plain_lines, raise_all
 from sweep_clustering.sweeps.errors import plural as plural  # it belongs with the other words below
 
 if TYPE_CHECKING:
@@ -196,9 +196,9 @@ HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?)(?::\d{1,
 def own_names() -> frozenset[str]:
     """Return all names, in small letters; a name in the variable that is no host is an `InputError`."""
     more = [name.strip().lower() for name in os.environ.get(VARIABLE, "").split(",") if name.strip()]
-    if problems := [name for name in more if (match := HOST.fullmatch(name)) is None or match[1] != name]:
-        expected = "names of hosts with commas, without port: hub.example.org"
-        raise InputError([Problem(VARIABLE, repr(name), expected) for name in problems])
+    wrong = [name for name in more if (match := HOST.fullmatch(name)) is None or match[1] != name]
+    expected = "names of hosts with commas, without port: hub.example.org"
+    raise_all(Problem(VARIABLE, repr(name), expected) for name in wrong)
     return frozenset((*NAMES, *more))
 
 

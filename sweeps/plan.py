@@ -19,7 +19,7 @@ from pydantic import ConfigDict, Strict
 
 from sweep_clustering.kernels.settings import SCALES
 from sweep_clustering.sweeps.annotations.draw import MOST_ANNOTATIONS
-from sweep_clustering.sweeps.errors import InputError, Problem, collected, did_you_mean, not_one_of, present
+from sweep_clustering.sweeps.errors import Problem, collected, did_you_mean, not_one_of, present, raise_all
 from sweep_clustering.sweeps.records import Choice, Each, Listed, Real, Text, Whole
 from sweep_clustering.sweeps.seeds import accuracy_code
 from sweep_clustering.sweeps.words import DEFAULT, DESIGNS, asks
@@ -525,10 +525,10 @@ def find_cell(name: str, plans: Iterable[DatasetPlan]) -> Cell:
     dataset, coordinates = "/".join(parts[:length]), parts[length:]
     where = f"cell {name!r}"
     if dataset not in by_name:
-        raise InputError([not_one_of(where, dataset, by_name)])
+        raise_all([not_one_of(where, dataset, by_name)])
     plan = by_name[dataset]
     if model not in plan.node_of:
-        raise InputError([not_one_of(where, model, (*plan.models, *plan.baselines))])
+        raise_all([not_one_of(where, model, (*plan.models, *plan.baselines))])
     node = plan.node_of[model]
     # those in the names of its cells, without the model
     dims = {dim.name: dim for dim in node.dims[:-1] if dim.values[0] is not None}
@@ -553,6 +553,5 @@ def find_cell(name: str, plans: Iterable[DatasetPlan]) -> Cell:
             problems.append(Problem(where, fault, f"{axis}={dim.words()}", hint))
         else:
             values[axis] = dim.values[index]
-    if problems:
-        raise InputError(problems)
+    raise_all(problems)
     return Cell(dataset, **values | {"model": model})

@@ -29,7 +29,7 @@ from sweep_clustering.pipeline.jobs import cluster as jobs
 from sweep_clustering.pipeline.jobs.keys import JobQueue
 from sweep_clustering.pipeline.jobs.queues import ComputeClusterError
 from sweep_clustering.storage.runfolder.lease import Lease
-from sweep_clustering.sweeps.errors import InputError, Problem
+from sweep_clustering.sweeps.errors import refused
 
 logger = logging.getLogger(__name__)
 
@@ -205,7 +205,7 @@ def _address(profile: Profile, options: Address, n_workers: int | None) -> Itera
     where = f"{profile.where} address"
     if n_workers is not None:
         expected = f"none: the scheduler of profile {profile.name!r} has its own workers"
-        raise InputError([Problem("--workers", str(n_workers), expected)])
+        raise refused("--workers", str(n_workers), expected)
     tls, security = options.tls, None
     if tls is None:
         logger.warning("%s: plain tcp: every user of this machine can run code as you through it", where)
@@ -221,7 +221,7 @@ def _address(profile: Profile, options: Address, n_workers: int | None) -> Itera
             expected = "at least one worker"
             client.wait_for_workers(1, timeout=PATIENCE)
         except OSError as error:  # a TimeoutError is one
-            raise InputError([Problem(where, f"{options.address}: {error}", expected)]) from error
+            raise refused(where, f"{options.address}: {error}", expected) from error
         yield client
 
 

@@ -18,7 +18,7 @@ from yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode
 
 from sweep_clustering.pipeline.common import core_count
 from sweep_clustering.pipeline.jobs import keys
-from sweep_clustering.sweeps.errors import InputError, Problem, did_you_mean, short_text
+from sweep_clustering.sweeps.errors import InputError, Problem, did_you_mean, refused, short_text
 from sweep_clustering.sweeps.files import read_file
 from sweep_clustering.sweeps.records import Checked, Choice, Given, Record, Terse, read, refusal
 
@@ -97,7 +97,7 @@ def read_entries(origin: Path) -> Any:
         raise
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         reason = f"a YAML error: {' '.join(str(error).split())}"
-        raise InputError([Problem(str(origin), reason, "a YAML file of profiles")]) from error
+        raise refused(origin, reason, "a YAML file of profiles") from error
 
 
 FILE_NAME = "cluster.yaml"
@@ -207,13 +207,13 @@ def load_profile(name: str = DEFAULT, file: Path | None = None) -> Profile:
     origin = file or find_file()
     entries = read_entries(origin) or {}
     if not isinstance(entries, dict):
-        raise InputError([Problem(str(origin), short_text(entries), "profiles by name")])
+        raise refused(origin, short_text(entries), "profiles by name")
     if name not in entries:
         if name == DEFAULT:
             return Profile(name, Local(), None)
         names = sorted({*entries, DEFAULT})
         hint = did_you_mean(name, names)
-        raise InputError([Problem(str(origin), f"no profile {name!r}", "one of " + ", ".join(names), hint)])
+        raise refused(origin, f"no profile {name!r}", "one of " + ", ".join(names), hint)
     where, entry = f"{origin} {name}:", entries[name]
     # With a wrong kind it is unknown which other keys are right.
     kind = read(Kind, entry, where).kind

@@ -16,7 +16,7 @@ import click
 from sweep_clustering.pipeline.commands import arguments as shared
 from sweep_clustering.pipeline.commands.output import next_step, progress_bar, reported, show
 from sweep_clustering.pipeline.common import COMPLETE, FAILED_CELLS, INTERNAL, plural
-from sweep_clustering.sweeps.errors import InputError, Problem, collecting, did_you_mean, raise_all, refused
+from sweep_clustering.sweeps.errors import Problem, collecting, did_you_mean, raise_all, refused
 from sweep_clustering.sweeps.words import SHIPPED
 
 if TYPE_CHECKING:
@@ -145,9 +145,8 @@ def _names_of(names: tuple[str, ...]) -> tuple[str, ...]:
     """Return the data sets of these names and patterns, each once, or all known ones."""
     from sweep_clustering.sweeps.data.builtin import BUILTIN, KNOWN, fitting
 
-    unknown = [name for name in names if not fitting(name)]
-    if unknown:
-        raise InputError(Problem("NAME", repr(name), KNOWN, did_you_mean(name, BUILTIN)) for name in unknown)
+    unknown = (name for name in names if not fitting(name))
+    raise_all(Problem("NAME", repr(name), KNOWN, did_you_mean(name, BUILTIN)) for name in unknown)
     return tuple(dict.fromkeys(match for name in names for match in fitting(name))) or BUILTIN
 
 

@@ -46,7 +46,7 @@ from sweep_clustering.pipeline.fit.links import (
 from sweep_clustering.pipeline.fit.running import fit_table, progress, runner
 from sweep_clustering.pipeline.fit.summary import fit_html
 from sweep_clustering.sweeps.data.reading import scaling_of
-from sweep_clustering.sweeps.errors import InputError, Problem, collecting, did_you_mean, not_one_of
+from sweep_clustering.sweeps.errors import Problem, collecting, did_you_mean, not_one_of, raise_all, refused
 from sweep_clustering.sweeps.words import STRATEGIES
 
 # Attributes by the part of a result that has them under the same names; the last only with `confidence`.
@@ -384,8 +384,7 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         scaled, layers = scaling.of(features), self._layers(annotations, int(seed))
 
         def check(n_clusters: int) -> None:
-            if problems := [*_hard_problems(annotations, n_clusters, names)]:
-                raise InputError(problems)
+            raise_all(_hard_problems(annotations, n_clusters, names))
 
         with progress(bool(self.verbose), has_lines=True) as state:
             result, n_clusters, _ = fit_table(
@@ -513,8 +512,7 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
             if annotations.has_accuracies and not inputs.reads_accuracies(choice.model):
                 expected, hint = f"none with the model {choice.model!r}", 'model="conditional" takes them'
                 problems.append(Problem("annotations", "accuracies of single rows", expected, hint))
-        if problems:
-            raise InputError(problems)
+        raise_all(problems)
         return annotations, names
 
     def _annotations(self) -> Annotations:
@@ -581,8 +579,7 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         with collecting(problems):
             annotations = self._annotations()
             problems += inputs.chance_problems("accuracy", self.accuracy)
-        if problems:
-            raise InputError(problems)
+        raise_all(problems)
         layers = [layer for layer in self._layers(annotations, self.seed_) if len(layer.pairs)]
         of_pairs = [layer for layer in layers if not layer.is_of_labels]
         tables = [np.column_stack([layer.pairs, np.full(len(layer.pairs), layer.kind)]) for layer in of_pairs]
@@ -644,7 +641,7 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         if not np.array_equal(features, self.X_fit_):
             table = f"a different table with shape {features.shape}"
             expected = f"the table of the fit, with shape {self.X_fit_.shape}"
-            raise InputError([Problem("X", table, expected, "fit takes new samples")])
+            raise refused("X", table, expected, "fit takes new samples")
         before = self._annotations()
         all_links, names = self._checked(
             must_link, cannot_link, features, X, samples, before, frames=annotations
@@ -655,7 +652,7 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         if not names.equals(names_of_fit):
             rows, expected = (f"rows named {index[:3].tolist()} ..." for index in (names, names_of_fit))
             hint = "links would name other samples"
-            raise InputError([Problem("X", rows, f"those of the fit: {expected}", hint)])
+            raise refused("X", rows, f"those of the fit: {expected}", hint)
         restarts = max(1, int(self.restarts) // LEAST_RESTARTS)
         self._fit(features, all_links, restarts, names, self.labels_.astype(np.int16))
         return self
@@ -749,7 +746,7 @@ def _finite(costs: Floats) -> Floats:
     rows = np.flatnonzero(~(costs.min(axis=1) < FARTHEST))
     if len(rows):
         values = "values whose squares overflow"
-        raise InputError([Problem(f"X, row {rows[0]}", values, "smaller values", "use another unit")])
+        raise refused(f"X, row {rows[0]}", values, "smaller values", "use another unit")
     return costs
 
 
@@ -811,7 +808,7 @@ def check_features(estimator: object, X: ArrayLike, *, reset: bool = False) -> F
             estimator, X, reset=reset, dtype=np.float64, order="C", ensure_min_samples=2 if reset else 1
         )
     if reset and (wrong := declared.spread_problem(features)):
-        raise InputError([Problem("X", *wrong)])
+        raise refused("X", *wrong)
     return features
 
 

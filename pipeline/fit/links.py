@@ -41,7 +41,7 @@ from sweep_clustering.sweeps.annotations.rows import LINKS, AnnotationRows, Samp
 from sweep_clustering.sweeps.annotations.rows import OUTSIDE as LEFT_OUT
 from sweep_clustering.sweeps.data.columns import ABSENT, frame_columns
 from sweep_clustering.sweeps.data.table import SampleRows, exact_below, identity, text_of
-from sweep_clustering.sweeps.errors import InputError, Problem, collecting, did_you_mean, raise_all, refused
+from sweep_clustering.sweeps.errors import Problem, collecting, did_you_mean, raise_all, refused
 
 # Most rows and labels that get a problem of their own.
 SHOWN = 10
@@ -79,9 +79,7 @@ def check_unmasked(where: str, values: object) -> None:
     arrays = values if isinstance(values, list | tuple) else [values]
     masks = (np.ma.getmaskarray(array) for array in arrays if isinstance(array, np.ma.MaskedArray))
     if count := sum(int(mask.sum()) for mask in masks):
-        raise InputError(
-            [Problem(where, plural(count, "masked value"), "none", "leave them out, or fill them")]
-        )
+        raise refused(where, plural(count, "masked value"), "none", "leave them out, or fill them")
 
 
 def names_of(X: object, samples: ArrayLike | None, n_samples: int) -> pd.Index | None:
@@ -93,7 +91,7 @@ def names_of(X: object, samples: ArrayLike | None, n_samples: int) -> pd.Index |
         if len(names := pd.Index(samples)) == n_samples:
             return names
     shape = f"shape {np.asarray(samples, dtype=object).shape}"
-    raise InputError([Problem("samples", shape, f"shape ({n_samples},), a name for each row of X")])
+    raise refused("samples", shape, f"shape ({n_samples},), a name for each row of X")
 
 
 def plain(label: Any) -> Any:
@@ -249,7 +247,7 @@ class Reader:
         if verdict(X, pairs, pairs - 1, is_must, usual=0).first_row == 1:
             links = "links whose answers fit rows that are counted from 1, and do not fit places from 0"
             hint = f"{FROM_1}; samples=range(len(X)) takes them as they are"
-            raise InputError([Problem("must_link, cannot_link, annotations", links, "places from 0", hint)])
+            raise refused("must_link, cannot_link, annotations", links, "places from 0", hint)
 
     def pairs(self, pairs: ArrayLike) -> NDArray[np.int64]:
         """Return pairs of samples as an array (n_pairs, 2) of places; anything else is an InputError."""
@@ -269,9 +267,7 @@ class Reader:
             str(name) for name, end in zip(table.columns, ends, strict=False) if _has_booleans(end)
         ]:
             columns = f"booleans in column {' and '.join(booleans)}"
-            raise InputError(
-                [Problem(where, columns, "labels of rows", "np.argwhere(mask) gives the places")]
-            )
+            raise refused(where, columns, "labels of rows", "np.argwhere(mask) gives the places")
         places = self.places(table)
         is_outside = places == OUTSIDE
         if is_outside.any() and not (self.drop and self.names is not None):
@@ -290,7 +286,7 @@ class Reader:
         places = self.places(pd.DataFrame({"i": column, "j": column}))[:, 0]
         outside = np.flatnonzero(places == OUTSIDE)
         if len(outside) and not (self.drop and self.names is not None):
-            raise InputError(self._unknown(where, [(row, plain(labels[row])) for row in outside.tolist()]))
+            raise_all(self._unknown(where, [(row, plain(labels[row])) for row in outside.tolist()]))
         return places
 
     def places(self, table: pd.DataFrame) -> NDArray[np.int64]:
@@ -368,12 +364,12 @@ def labels_of(values: ArrayLike | Mapping[Any, Any], reader: Reader) -> tuple[Ro
         check_unmasked(where, values)
         if np.ndim(values) != 1 or len(np.asarray(values, dtype=object)) != reader.n_samples:
             expected = f"shape ({reader.n_samples},), a label for each row of X"
-            raise InputError([Problem(where, f"shape {np.shape(values)}", expected)])
+            raise refused(where, f"shape {np.shape(values)}", expected)
         cells = np.asarray(pd.Series(values, dtype=object), dtype=object)
     texts = [text_of(value) if np.ndim(value) == 0 else str(value) for value in cells]
     labels = RowLabels.of(texts)
     if not labels.names:
-        raise InputError([Problem(where, "no labels", "a label of at least one row", "-1 and None are none")])
+        raise refused(where, "no labels", "a label of at least one row", "-1 and None are none")
     first = np.unique(labels.codes[labels.rows], return_index=True)[1]
     return labels, [cells[row] for row in labels.rows[first]]
 
@@ -457,18 +453,18 @@ def _frame(where: str, links: Any, widths: tuple[int, ...]) -> pd.DataFrame:
     for number, count in enumerate(cells):
         if count != cells[0]:
             row = f"{plural(count, 'cell')} after rows of {cells[0]}"
-            raise InputError([Problem(f"{where}, row {number}", row, expected)])
+            raise refused(f"{where}, row {number}", row, expected)
     try:
         table = links.to_pandas() if hasattr(links, "to_pandas") else pd.DataFrame(links)
         if not isinstance(table, pd.DataFrame):
             raise TypeError
     except (TypeError, ValueError, ImportError):
-        raise InputError([Problem(where, f"a {type(links).__name__}, no table", expected)]) from None
+        raise refused(where, f"a {type(links).__name__}, no table", expected) from None
     table = _by_name(where, table, widths)
     if table.shape == (0, 0):
         return pd.DataFrame(columns=range(2))
     if table.shape[1] not in widths:
-        raise InputError([Problem(where, f"shape {table.shape}", expected)])
+        raise refused(where, f"shape {table.shape}", expected)
     return table
 
 
@@ -481,8 +477,8 @@ def _by_name(where: str, table: pd.DataFrame, widths: tuple[int, ...]) -> pd.Dat
     if {name for name in columns if name} in ({*"01"}, {*"012"}):  # a file had columns without names
         columns = [PLACES.get(name, "") for name in columns]
     cells = LINK_CELLS[: max(widths)]
-    if problems := [*header_problems(where, words, columns, LINK_CELLS[:2], cells, False)]:
-        raise InputError([replace(problem, hint=problem.hint or RENAME) for problem in problems])
+    problems = header_problems(where, words, columns, LINK_CELLS[:2], cells, False)
+    raise_all(replace(problem, hint=problem.hint or RENAME) for problem in problems)
     order = [columns.index(name) for name in cells if name in columns]
     return table.iloc[:, order]
 
@@ -553,7 +549,7 @@ class LinkScorer:
         names, rows = getattr(last, "sample_names_in_", None), names_of(X, None, len(X))
         if names is None or rows is None:
             expected = "data frames, whose index names the rows; or a fit with samples"
-            raise InputError([Problem("the fit" if names is None else "X", "rows without names", expected)])
+            raise refused("the fit" if names is None else "X", "rows without names", expected)
         # Rows of the fit that are not in X come first, then those of X.
         is_outside = ~np.asarray(names.isin(rows))
         first = int(is_outside.sum())
@@ -569,5 +565,5 @@ class LinkScorer:
         if math.isnan(share):
             number = f"none of {links.total} with a sample in the {len(X)} rows of X"
             hint = "fewer, larger folds have more of them"
-            raise InputError([Problem("links", number, "one or more", hint)])
+            raise refused("links", number, "one or more", hint)
         return share

@@ -49,7 +49,7 @@ from sweep_clustering.storage.cube.schema import DONE, PENDING
 from sweep_clustering.storage.files import StorageError
 from sweep_clustering.storage.runfolder.folder import FailureRecord, Progress, RunFolder, read_failures
 from sweep_clustering.storage.runfolder.journal import JournalDamaged, replay
-from sweep_clustering.sweeps.errors import InputError, Problem, cause_of, present
+from sweep_clustering.sweeps.errors import InputError, cause_of, present, refused
 from sweep_clustering.sweeps.plan import Block, Cell
 from sweep_clustering.sweeps.words import is_model
 
@@ -530,7 +530,7 @@ def serving(cube: Path, port: int = 0) -> Iterator[ThreadingHTTPServer]:
         server = _Server(Site(cube, Follower(cube)), port)
     except OSError as error:
         expected = "a port that is free; without --port one is found"
-        raise InputError([Problem("--port", f"{port} ({error.strerror})", expected)]) from error
+        raise refused("--port", f"{port} ({error.strerror})", expected) from error
     with server:
         yield server
 

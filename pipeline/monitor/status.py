@@ -27,7 +27,7 @@ from sweep_clustering.storage.cube.schema import ANSWERED, DONE, FAILED, NO_SOLU
 from sweep_clustering.storage.files import storage_errors
 from sweep_clustering.storage.runfolder import folder
 from sweep_clustering.storage.runfolder.lease import Holder, LeaseState, read_lease
-from sweep_clustering.sweeps.errors import InputError, Problem, did_you_mean, plain_lines
+from sweep_clustering.sweeps.errors import did_you_mean, plain_lines, refused
 from sweep_clustering.sweeps.file.spec import SweepSpec, part_named
 from sweep_clustering.sweeps.plan import AskedPath, find_cell
 from sweep_clustering.sweeps.shapes import CODES
@@ -464,7 +464,7 @@ def find_logs(cube: Path, *, head: bool = False, job: str | None = None) -> list
     """
     run = folder.RunFolder(cube)
     if run.closed:
-        raise InputError([Problem(str(cube), run.closed, "a run of your own")])
+        raise refused(cube, run.closed, "a run of your own")
     if job is None:
         return [run.head_log if head else run.log]
     logs = _logs_of_jobs(run)
@@ -475,7 +475,7 @@ def find_logs(cube: Path, *, head: bool = False, job: str | None = None) -> list
         expected = (
             f"one of the worker jobs {', '.join(numbers)}" if numbers else "no worker job: there was none"
         )
-        raise InputError([Problem("--job", repr(job), expected, did_you_mean(job, numbers))])
+        raise refused("--job", repr(job), expected, did_you_mean(job, numbers))
     return [path for path in paths if path.stat().st_size] or paths[:1]
 
 
@@ -699,7 +699,7 @@ def job_lines(cube: Path) -> list[str]:
     """Return a line for each worker job of a cube: its number and node, how it is or ended, and its log."""
     run = folder.RunFolder(cube)
     if run.closed:
-        raise InputError([Problem(str(cube), run.closed, "a run of your own")])
+        raise refused(cube, run.closed, "a run of your own")
     jobs, is_over = folder.JobList.read(run.last_run.jobs), read_run_state(cube).over
     # the fullest one is last, and counts
     logs = {match["number"]: str(path) for path, match in reversed(_logs_of_jobs(run).items())}

@@ -34,7 +34,7 @@ from sweep_clustering.pipeline.report.elements import Content, Part, are, subset
 from sweep_clustering.pipeline.scoring.scores import gaussians_of
 from sweep_clustering.pipeline.scoring.tables import row_cell
 from sweep_clustering.pipeline.work.records import Chosen, Science
-from sweep_clustering.sweeps.errors import InputError, Problem, present
+from sweep_clustering.sweeps.errors import present, refused
 from sweep_clustering.sweeps.inputs import cell_accuracies
 from sweep_clustering.sweeps.plan import AXES, Cell, DatasetPlan, find_cell
 from sweep_clustering.sweeps.words import BASELINES, CROWD, baseline_of, is_any
@@ -160,7 +160,7 @@ def named_cell(plans: Mapping[str, DatasetPlan], name: str) -> Cell:
     cell = find_cell(name, plans.values())
     if cell.p is None or plans[cell.dataset].left_out:
         expected = "a cell with annotations" if cell.p is None else "a cell of data that were not left out"
-        raise InputError([Problem("--cell", repr(name), expected)])
+        raise refused("--cell", repr(name), expected)
     return cell
 
 
@@ -181,7 +181,7 @@ def choose_cell(cells: pd.DataFrame, request: Cell | None) -> Cell | None:
             if (value := getattr(request, key)) is not None:
                 is_same &= (cells[key] == value).fillna(False)
         if (status := cells.loc[is_same, "status"].iloc[0]) != "done":
-            raise InputError([Problem("--cell", f"{request}, which is {status}", "a cell that is done")])
+            raise refused("--cell", f"{request}, which is {status}", "a cell that is done")
         return request
     rows = cells[(cells["status"] == "done") & cells["p"].notna()]
     if rows.empty:

@@ -44,7 +44,7 @@ from sweep_clustering.storage.cube.manifest import Manifest
 from sweep_clustering.storage.provenance import package_version
 from sweep_clustering.storage.runfolder.folder import FailureRecord
 from sweep_clustering.sweeps.data.lines import as_cell
-from sweep_clustering.sweeps.errors import InputError, Problem
+from sweep_clustering.sweeps.errors import refused
 from sweep_clustering.sweeps.plan import Cell
 from sweep_clustering.sweeps.words import chooses
 
@@ -453,7 +453,7 @@ def check_folder(folder: Path) -> None:
     """Raise InputError, before anything is computed, if an output folder or a folder above it is a file."""
     for place in (folder, *folder.parents):
         if place.exists() and not place.is_dir():
-            raise InputError([Problem(str(place), "a file", "a folder to write to")])
+            raise refused(place, "a file", "a folder to write to")
 
 
 def by_score(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:

@@ -34,7 +34,7 @@ from sweep_clustering.storage.files import StorageError, building, storage_error
 from sweep_clustering.storage.runfolder.folder import FailureRecord, RunFolder, read_failures
 from sweep_clustering.storage.runfolder.lease import read_lease
 from sweep_clustering.sweeps import words
-from sweep_clustering.sweeps.errors import InputError, Problem, collecting, present
+from sweep_clustering.sweeps.errors import InputError, Problem, collecting, present, refused
 from sweep_clustering.sweeps.plan import Cell, DatasetPlan
 from sweep_clustering.sweeps.words import SHIPPED, chooses, has_groups, is_any, is_model, shape_of
 
@@ -465,9 +465,9 @@ def write_export(cube: Places, folder: Path, how: str, *, overwrite: bool = Fals
     elements.check_folder(folder)
     if folder.is_dir() and any(folder.iterdir()) and not overwrite:
         hint = "--force overwrites the files of these names in it"
-        raise InputError([Problem(str(folder), "files", "an empty folder, or none", hint)])
+        raise refused(folder, "files", "an empty folder, or none", hint)
     if how == "parquet" and find_spec("pyarrow") is None:
-        raise InputError([Problem("--format parquet", "no pyarrow", "pyarrow", EXTRA)])
+        raise refused("--format parquet", "no pyarrow", "pyarrow", EXTRA)
     parts = read_parts(cube)
     manifest, tree = parts.manifest, open_parts(parts)
     if parts.missing:

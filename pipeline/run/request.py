@@ -17,7 +17,7 @@ from sweep_clustering.storage.cube.manifest import read_manifest, size_problems
 from sweep_clustering.storage.cube.schema import ANSWERED, FAILED
 from sweep_clustering.storage.damage import changed_root
 from sweep_clustering.storage.runfolder.folder import CUBE_SUFFIX, RunFolder, cube_path
-from sweep_clustering.sweeps.errors import InputError, Problem, collecting, raise_all
+from sweep_clustering.sweeps.errors import InputError, Problem, collecting, raise_all, refused
 from sweep_clustering.sweeps.file.reading import load_sweep
 from sweep_clustering.sweeps.file.spec import Mixtures, SweepSpec, numbers_of, part_named, part_of
 from sweep_clustering.sweeps.inputs import Inputs, load_inputs, table_problems
@@ -130,7 +130,7 @@ def align_with_cube(sweep: Sweep) -> Sweep:
     if (damage := changed_root(sweep.cube)) is not None:
         where = sweep.cube / damage.key
         hint = f"sweep repair puts it back; if this is another cube, remove {sweep.run.path}"
-        raise InputError([Problem(str(where), f"a file that {damage.problem}", "as it was written", hint)])
+        raise refused(where, f"a file that {damage.problem}", "as it was written", hint)
     manifest = read_manifest(sweep.cube)
     raise_all(differences(manifest, sweep.spec, sweep.inputs.plans))
     plans = tuple(align(manifest, sweep.inputs.plans))

@@ -20,7 +20,7 @@ import tomli_w
 from sweep_clustering.sweeps.data.builtin import DataSet
 from sweep_clustering.sweeps.data.reading import load_table
 from sweep_clustering.sweeps.data.table import FEWEST, Frame, NameSearch, TableChoice, is_empty
-from sweep_clustering.sweeps.errors import InputError, Problem, collecting, plural, raise_all
+from sweep_clustering.sweeps.errors import InputError, Problem, collecting, plural, raise_all, refused
 
 # Names of columns that hold classes, in small letters.
 CLASSES = (
@@ -119,7 +119,7 @@ def sweep_file_of(
             if guess.choice.label_column is None:
                 among = f" ({', '.join(map(repr, guess.candidates))} may be)" if guess.candidates else ""
                 fault, expected = f"no column that is clearly the class{among}", "--label-column COLUMN"
-                raise InputError([Problem(str(path), fault, expected, "a sweep scores against true classes")])
+                raise refused(path, fault, expected, "a sweep scores against true classes")
             data = load_table(path, guess.choice, n_clusters=n_clusters)
             names.append(_name_of(path.name.partition(".")[0], ("suite", *names)))
             tables.append("\n".join(_table_lines(path, names[-1], out, guess, data, n_clusters)))

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, Discriminator, Field, PlainSerializer, Tag
 from pydantic_core import core_schema
 
 from sweep_clustering.kernels.settings import PARAMETERS
-from sweep_clustering.sweeps.errors import InputError, Problem, refused
+from sweep_clustering.sweeps.errors import Problem, raise_all, refused
 from sweep_clustering.sweeps.file.methods import Method, name_of
 from sweep_clustering.sweeps.file.search import KEPT, Search
 from sweep_clustering.sweeps.plan import Accuracy, Citation, Clusters, DataName, Name, Scale, range_words
@@ -520,7 +520,7 @@ def part_of(spec: SweepSpec, text: str, specs: Mapping[int, SweepSpec] | None = 
     if problems := [*_changes(specs, {at: dealt(spec, at, parts) for at in specs}, is_growing=True)]:
         ranges = {at: dealt_in_ranges(spec, at, parts) for at in specs}
         if any(_changes(specs, ranges, is_growing=False)):
-            raise InputError(problems)
+            raise_all(problems)
         chosen = dealt_in_ranges(spec, number, parts)
     grid = spec.grid.model_copy(update={"datasets": tuple(chosen)})
     return spec.model_copy(update={"name": name, "grid": grid})
