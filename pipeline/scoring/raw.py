@@ -279,16 +279,11 @@ def differences(
             for name in expected_part.keys() & part_of_file.keys():
                 for methods in (expected_part, part_of_file):
                     methods |= {f"{name} {key}": value for key, value in methods.pop(name).items()}
-        keys = (
-            expected_part.keys() & part_of_file.keys()
-            if part == "data"
-            else expected_part.keys() | part_of_file.keys()
-        )
-        for key in sorted(keys):
-            expected, value = (
-                short_text(side[key]) if key in side else "nothing" for side in (expected_part, part_of_file)
-            )
+        sides = expected_part, part_of_file
+        joined = set.intersection if part == "data" else set.union
+        for key in sorted(joined(*map(set, sides))):
             if part_of_file.get(key) != expected_part.get(key):
+                expected, value = (short_text(side[key]) if key in side else "nothing" for side in sides)
                 place = f"{scores.path}, head: {part} {key}"
                 problems.append(Problem(place, value, f"{expected}, as of {where}"))
     return problems
