@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
 NEXT_SWEEP = "submit", "sweeps/uci.toml"
 
-names_argument = click.argument(
-    "names", nargs=-1, metavar="[NAME]...", shell_complete=shared.complete_datasets
+takes_names = shared.stacked(
+    click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=shared.complete_datasets),
+    shared.data_dir_option,
 )
 
 
@@ -46,8 +47,7 @@ def datasets() -> None:
 
 
 @datasets.command("list")
-@names_argument
-@shared.data_dir_option
+@takes_names
 @shared.json_option
 def list_datasets(names: tuple[str, ...], data_dir: Path | None, as_json: bool) -> None:
     """Show sizes, licence, and where each data set would come from on this machine.
@@ -84,8 +84,7 @@ def list_datasets(names: tuple[str, ...], data_dir: Path | None, as_json: bool) 
 
 
 @datasets.command("fetch")
-@names_argument
-@shared.data_dir_option
+@takes_names
 def fetch_datasets(names: tuple[str, ...], data_dir: Path | None) -> None:
     """Download what is not on this machine yet, for nodes without a network; what is here stays.
 
@@ -117,8 +116,7 @@ def fetch_datasets(names: tuple[str, ...], data_dir: Path | None) -> None:
 
 
 @datasets.command("check")
-@names_argument
-@shared.data_dir_option
+@takes_names
 @shared.json_option
 def check_datasets(names: tuple[str, ...], data_dir: Path | None, as_json: bool) -> None:
     """Verify the checksums of what is on this machine; exit with 1 if something is missing or damaged.
