@@ -17,13 +17,12 @@ from numpy.typing import NDArray
 
 from sweep_clustering.kernels.structure import COVARIANCES
 from sweep_clustering.pipeline.ask.answers import check_answers_file
-from sweep_clustering.pipeline.common import plural
 from sweep_clustering.pipeline.fit import inputs as fit_inputs
 from sweep_clustering.pipeline.fit.inputs import FitInputs, FitOptions, annotator_layers, answered
 from sweep_clustering.sweeps.annotations.draw import MUST
 from sweep_clustering.sweeps.annotations.files import read_answers
 from sweep_clustering.sweeps.annotations.rows import ASKED, AnnotationRows, Row
-from sweep_clustering.sweeps.errors import InputError, Problem, not_one_of
+from sweep_clustering.sweeps.errors import InputError, Problem, not_one_of, plural
 from sweep_clustering.sweeps.words import STRATEGIES
 
 if TYPE_CHECKING:

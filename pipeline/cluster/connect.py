@@ -24,12 +24,11 @@ from distributed.utils import LoopRunner
 from sweep_clustering.installation import InstallationError, check_numpy
 from sweep_clustering.pipeline.cluster import pages
 from sweep_clustering.pipeline.cluster.profiles import Address, Local, Profile
-from sweep_clustering.pipeline.common import plural
 from sweep_clustering.pipeline.jobs import cluster as jobs
 from sweep_clustering.pipeline.jobs.keys import JobQueue
 from sweep_clustering.pipeline.jobs.queues import ComputeClusterError
 from sweep_clustering.storage.runfolder.lease import Lease
-from sweep_clustering.sweeps.errors import refused
+from sweep_clustering.sweeps.errors import plural, refused
 
 logger = logging.getLogger(__name__)
 

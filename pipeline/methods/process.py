@@ -16,23 +16,22 @@ import sys
 import tempfile
 import threading
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sweep_clustering.installation import same_arithmetic
-from sweep_clustering.pipeline.common import plural
 from sweep_clustering.pipeline.methods.child import FORKED, WARNING, Channel, Kind, Message, Spoilt
 from sweep_clustering.pipeline.methods.contract import Floats, MergedLinks, NoSolution, Solution, merged_links
 from sweep_clustering.pipeline.methods.keeper import LEFT
 from sweep_clustering.pipeline.methods.loading import MethodCall
 from sweep_clustering.sweeps.annotations.draw import CANNOT, MUST
-from sweep_clustering.sweeps.errors import InputError, Problem, one_line, plain_lines
+from sweep_clustering.sweeps.errors import InputError, Problem, one_line, plain_lines, plural
 from sweep_clustering.sweeps.words import SHIPPED
 
 # Seconds for a process to start and a method to be imported: a shared filesystem may be slow.
@@ -128,7 +127,7 @@ class Answer:
     cpu_seconds: float
 
 
-class MethodProcess:
+class MethodProcess(AbstractContextManager["MethodProcess"]):
     """Caller of methods in other processes, from any thread.
 
     The processes live as long as this object and no longer than the process that made it, however that ends;
@@ -226,9 +225,6 @@ class MethodProcess:
             del self._idle[: len(runners)]
         for runner in runners:
             runner.close()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self.close()

@@ -28,13 +28,12 @@ from sweep_clustering.kernels.fits import Gaussians
 from sweep_clustering.kernels.problem.data import estimate_accuracies
 from sweep_clustering.kernels.structure import DISCRIMINATIVE
 from sweep_clustering.pipeline import looks
-from sweep_clustering.pipeline.common import plural
 from sweep_clustering.pipeline.report import figures
 from sweep_clustering.pipeline.report.elements import Content, Part, are, subset
 from sweep_clustering.pipeline.scoring.scores import gaussians_of
 from sweep_clustering.pipeline.scoring.tables import row_cell
 from sweep_clustering.pipeline.work.records import Chosen, Science
-from sweep_clustering.sweeps.errors import present, refused
+from sweep_clustering.sweeps.errors import plural, present, refused
 from sweep_clustering.sweeps.inputs import cell_accuracies
 from sweep_clustering.sweeps.plan import AXES, Cell, DatasetPlan, find_cell
 from sweep_clustering.sweeps.words import BASELINES, CROWD, baseline_of, is_any

@@ -17,7 +17,6 @@ from matplotlib.figure import Figure
 
 from sweep_clustering.kernels.settings import LENGTHS, method_words
 from sweep_clustering.pipeline import looks
-from sweep_clustering.pipeline.common import plural
 from sweep_clustering.pipeline.report import elements, figures
 from sweep_clustering.pipeline.report.elements import EMPTY, Part, Section, Value, Written, with_error, words
 from sweep_clustering.pipeline.report.scores import PANEL
@@ -29,7 +28,7 @@ from sweep_clustering.pipeline.scoring.tables import titled, with_variants, writ
 from sweep_clustering.storage.cube.growth import open_cube
 from sweep_clustering.storage.cube.manifest import Manifest, read_manifest
 from sweep_clustering.storage.files import Place, storage_errors
-from sweep_clustering.sweeps.errors import Problem, collecting, raise_all
+from sweep_clustering.sweeps.errors import Problem, collecting, plural, raise_all
 from sweep_clustering.sweeps.file.search import BY_METHOD, HELD_OUT
 from sweep_clustering.sweeps.file.spec import SweepSpec
 

@@ -19,13 +19,12 @@ from numpy.typing import NDArray
 
 from sweep_clustering.kernels.fits import Gaussians
 from sweep_clustering.kernels.structure import STRUCTURE, Structure
-from sweep_clustering.pipeline.common import plural
 from sweep_clustering.pipeline.methods.loading import MethodCall
 from sweep_clustering.storage.cube.schema import VARIABLES, scored_shapes
 from sweep_clustering.storage.runfolder.folder import FailedWork, FailureRecord
 from sweep_clustering.sweeps import shapes
 from sweep_clustering.sweeps.annotations.draw import CANNOT, MUST
-from sweep_clustering.sweeps.errors import cause_of, one_line, plain_lines
+from sweep_clustering.sweeps.errors import cause_of, one_line, plain_lines, plural
 from sweep_clustering.sweeps.file.search import Search
 from sweep_clustering.sweeps.file.spec import Crowd, Stop, SweepSpec
 from sweep_clustering.sweeps.plan import AskedPath, Cell, DatasetPlan
