@@ -509,7 +509,8 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
                 is_needed=self.model == "posterior" and accuracy is None,
             )
             problems += _hard_problems(annotations, int(self.n_clusters or len(features)), names)
-            if annotations.has_accuracies and not inputs.reads_accuracies(choice.model):
+            has_accuracies = any(layer.accuracies is not None for layer in annotations.layers)
+            if has_accuracies and not inputs.reads_accuracies(choice.model):
                 expected, hint = f"none with the model {choice.model!r}", 'model="conditional" takes them'
                 problems.append(Problem("annotations", "accuracies of single rows", expected, hint))
         raise_all(problems)

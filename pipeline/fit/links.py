@@ -31,7 +31,6 @@ from sweep_clustering.kernels.problem.data import (
     layer_weights,
 )
 from sweep_clustering.kernels.settings import LARGEST_WEIGHT, LEAST_WEIGHT, WEIGHTS
-from sweep_clustering.pipeline.common import plural
 from sweep_clustering.pipeline.fit.inputs import annotator_layers
 from sweep_clustering.pipeline.fit.solve import weighted_agreement
 from sweep_clustering.sweeps.annotations.files import LINK_CELLS, PairFile, header_problems, usual_names
@@ -41,7 +40,7 @@ from sweep_clustering.sweeps.annotations.rows import LINKS, AnnotationRows, Samp
 from sweep_clustering.sweeps.annotations.rows import OUTSIDE as LEFT_OUT
 from sweep_clustering.sweeps.data.columns import ABSENT, frame_columns
 from sweep_clustering.sweeps.data.table import SampleRows, exact_below, identity, text_of
-from sweep_clustering.sweeps.errors import Problem, collecting, did_you_mean, raise_all, refused
+from sweep_clustering.sweeps.errors import Problem, collecting, did_you_mean, plural, raise_all, refused
 
 # Most rows and labels that get a problem of their own.
 SHOWN = 10
@@ -119,11 +118,6 @@ class Annotations:
         """Whether there are neither links nor labels."""
         return not self.layers and self.labels is None
 
-    @property
-    def has_accuracies(self) -> bool:
-        """Whether any annotation has an accuracy of its own."""
-        return any(layer.accuracies is not None for layer in self.layers)
-
     def all_layers(self, accuracy: float, seed: int) -> list[Layer]:
         """Return the layers of links and of labels, which have this accuracy."""
         if self.labels is None:
@@ -174,7 +168,8 @@ class Reader:
         layers_before += [([*part.annotators], annotator_layers(part, {}, None)) for part in parts]
         for names, some in layers_before:
             for layer in some:
-                links = _Links(np.asarray(layer.pairs, np.int64), _weights(layer), layer.accuracies)
+                of_rows = np.full(len(layer.pairs), np.nan) if layer.accuracies is None else layer.accuracies
+                links = _Links(np.asarray(layer.pairs, np.int64), _weights(layer), of_rows)
                 groups.setdefault((names[layer.annotator], layer.kind), []).append(links)
         for table in _tables(must_link, cannot_link, problems):
             with collecting(problems):
@@ -192,13 +187,7 @@ class Reader:
         for (number, name), kind in itertools.product(enumerate(annotators), (MUST, CANNOT)):
             if (name, kind) in groups:
                 group = groups[name, kind]
-                pairs, weights = (np.concatenate([links[n] for links in group]) for n in (0, 1))
-                of_rows = np.concatenate(
-                    [
-                        np.full(len(links.pairs), np.nan) if links.accuracies is None else links.accuracies
-                        for links in group
-                    ]
-                )
+                pairs, weights, of_rows = (np.concatenate([links[n] for links in group]) for n in range(3))
                 is_hard = np.isinf(weights)
                 if not is_hard.all() or not len(pairs):
                     single, p = of_rows[~is_hard], accuracies.get(name, accuracy)
@@ -276,7 +265,9 @@ class Reader:
             problems += self._unknown(where, cells)
         raise_all(problems)
         is_inside = ~is_outside.any(axis=1)
-        return _Links(places[is_inside], weights[is_inside], dropped=int((~is_inside).sum()))
+        n_inside = int(is_inside.sum())
+        none = np.full(n_inside, np.nan)
+        return _Links(places[is_inside], weights[is_inside], none, dropped=len(places) - n_inside)
 
     def single_places(self, where: str, labels: list[Any]) -> NDArray[np.int64]:
         """Return the places of rows named one by one; `OUTSIDE` for one that is left out."""
@@ -394,7 +385,7 @@ class _Links(NamedTuple):
 
     pairs: NDArray[np.int64]
     weights: NDArray[np.float64]
-    accuracies: NDArray[np.float64] | None = None  # single ones, NaN where a row has none
+    accuracies: NDArray[np.float64]  # single ones, NaN where a row has none
     dropped: int = 0  # rows that were left out
 
 
