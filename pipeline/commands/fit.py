@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import signal
 import sys
 from collections.abc import Mapping
 from contextlib import closing
@@ -20,9 +19,8 @@ from sweep_clustering.kernels.settings import ObjectiveSettings, SearchSettings,
 from sweep_clustering.kernels.structure import ANY, kind_of
 from sweep_clustering.pipeline.commands import arguments as shared
 from sweep_clustering.pipeline.commands.arguments import declared, flag, path_option, repeatable
-from sweep_clustering.pipeline.commands.output import INTERRUPTS, STDOUT, put_file, reported, show, typed
-from sweep_clustering.pipeline.common import plural
-from sweep_clustering.sweeps.errors import unstyled
+from sweep_clustering.pipeline.commands.output import STDOUT, put_file, reported, show, typed
+from sweep_clustering.sweeps.errors import plural, unstyled
 from sweep_clustering.sweeps.words import STRATEGIES
 
 if TYPE_CHECKING:
@@ -243,7 +241,8 @@ def fit_command(
         if baselines:
             document["unsupervised"] = {baseline.key: baseline.to_json() for baseline in baselines}
         click.echo(json.dumps(document, allow_nan=False))
-        _leave_if(is_interrupted)
+        if is_interrupted:
+            raise KeyboardInterrupt
         return
     summary = FitSummary(result, inputs, judgement, choice, naming, baselines, unsure_lines)
     lines = [*summary.result_lines(), *(f"warning    {alarm}" for alarm in result.alarms)]
@@ -262,16 +261,8 @@ def fit_command(
     if n_clusters > 1:  # the next pairs to annotate are chosen with the settings of sweep ask
         without = tuple(map(str, expanded(options.drop, ())))
         click.echo(f"next:\n{_for_this_table(ask, n_clusters=n_clusters, without=without)}", err=True)
-    _leave_if(is_interrupted)
-
-
-def _leave_if(is_interrupted: bool) -> None:
-    """End with the exit code of Ctrl-C, after the results so far were written."""
-    if is_interrupted:
-        from sweep_clustering.kernels.interrupt import leave
-
-        click.echo("\ninterrupted", err=True)
-        leave(INTERRUPTS + signal.SIGINT)
+    if is_interrupted:  # the results so far are there, and the command ends as after any Ctrl-C
+        raise KeyboardInterrupt
 
 
 def _for_this_table(command: click.Command, **values: Any) -> str:
