@@ -96,10 +96,11 @@ def _written(coordinates: Cell | AskedPath) -> Iterator[str]:
     for axis in AXES[:-1]:
         value = getattr(coordinates, axis, None)
         if value is not None:
-            yield f"{axis}={_text(value)}"
+            yield f"{axis}={axis_text(value)}"
 
 
-def _text(value: object) -> str:
+def axis_text(value: object) -> str:
+    """Return a value of an axis as text."""
     return f"{value:{ACCURACY}}" if isinstance(value, float) else str(value)
 
 
@@ -168,7 +169,7 @@ class Dim:
         """Return the values in words."""
         if isinstance(self.values, range):
             return range_words(self.values)
-        return " | ".join(map(_text, self.values))
+        return " | ".join(map(axis_text, self.values))
 
 
 def range_words(numbers: range) -> str:
@@ -326,7 +327,7 @@ class Block:
         for dim, part in list(self._parts())[:-1]:
             if dim.values[0] is not None:
                 span = f"s={part.start}:{part.stop}"
-                name = span if dim.ranged else f"={_text(dim.values[part.start])}"
+                name = span if dim.ranged else f"={axis_text(dim.values[part.start])}"
                 names[dim.ranged].append(f"{dim.name}{name}")
         return "/".join([self.node.path, *names[False], *names[True]])
 

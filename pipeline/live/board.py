@@ -21,7 +21,7 @@ from scipy.special import entr
 from sweep_clustering.kernels.scores import adjusted_rand_of
 from sweep_clustering.pipeline.monitor.status import STATES, DatasetStatus, count_states
 from sweep_clustering.storage.cube.schema import ANSWERED, PENDING
-from sweep_clustering.sweeps.plan import ACCURACY, VARIANTS, Block, Cell, DatasetPlan, Node
+from sweep_clustering.sweeps.plan import VARIANTS, Block, Cell, DatasetPlan, Node, axis_text
 
 # Tiles of all panels together. Neighbours of a larger grid share a tile, so that the map fits a screen.
 MOST_TILES = 3000
@@ -135,11 +135,7 @@ def _shared(values: Sequence[Any], n: int) -> tuple[dict[Any, int], tuple[str, .
     """Return the row or column of each value if n neighbours share one, and the labels of these ranges."""
     groups = [values[start : start + n] for start in range(0, len(values), n)]
     places = {value: place for place, group in enumerate(groups) for value in group}
-    return places, tuple("–".join(dict.fromkeys(map(_name, (group[0], group[-1])))) for group in groups)
-
-
-def _name(value: float) -> str:
-    return f"{value:{ACCURACY}}" if isinstance(value, float) else str(value)
+    return places, tuple("–".join(dict.fromkeys(map(axis_text, (group[0], group[-1])))) for group in groups)
 
 
 # Sums and number of the scores of each unit, which is a mixture or a redraw of the annotations.
@@ -345,7 +341,7 @@ class Board:
             self.tiles.put(tile, self.version, [tile, rows])
         for key in self._touched_curves:
             dataset, way, p, model = key
-            name = None if p is None else _name(p)
+            name = None if p is None else axis_text(p)
             row = [dataset, variant(way), name, model, self._points(key), way]
             self.series.put(key, self.version, row)
         self._touched.clear()
