@@ -197,10 +197,10 @@ MOST = {
     "tuples of three": 2,
     "statements with several constants": 1,
     "calls with splats": 122,
-    "uses of Any": 584,
+    "uses of Any": 582,
     "modules with code": 150,
-    "lines of code": 34_424,
-    "lines of imports": 3_121,
+    "lines of code": 34_397,
+    "lines of imports": 3_111,
     "lines of docstrings for 100 lines of code": 26,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""
