@@ -161,7 +161,7 @@ def merge(
 
     The odds of the distance of merged groups are the mean over rows, or follow Ward's recurrence, or are
     those of the nearest parts. Genie's linkage merges one of the smallest groups where the Gini index of the
-    sizes is above its own (Gagolewski, Bartoszuk and Cena 2016; docs/model.md, eq. (86)). The odds of the
+    sizes is above its own (Gagolewski, Bartoszuk and Cena 2016; docs/model.md, section 13). The odds of the
     answers add up. Both arrays are overwritten. Each row of the result is two groups; the first stands for
     both from then on.
     """
