@@ -141,18 +141,16 @@ def fit_groups(
             # a stream of its own, so that other fits are the same whether this one is known or not
             answers, stream = answers.some(np.arange(0)), np.random.default_rng()
             stream.bit_generator.state = state
-        if kind in OF_ROWS:
-            rows = np.arange(len(Z)) if len(Z) <= MOST_ROWS else groups
-            merges = tree_of(Z, rows, answers, kind)
-            return _of_classes(Z, cut(merges, n_classes)[rows], answers, stream)
         if kind == SIGNED:
             return Start(signed_classes(Z, answers, plain, stream), np.arange(n_classes), answers)
-        merges = tree_of(Z, groups, answers, kind, scatter)
-        return Start(groups, cut(merges, n_classes), answers)
+        leaves = leaves_of(groups, kind)
+        classes = cut(tree_of(Z, leaves, answers, kind, scatter), n_classes)
+        if kind in OF_ROWS:
+            return _of_classes(Z, classes[leaves], answers, stream)
+        return Start(groups, classes, answers)
 
     def fit(structure: Structure) -> Gaussians:
-        if structure in alone:
-            gaussians = alone[structure]
+        if (gaussians := alone.get(structure)) is not None:
             return replace(gaussians, accuracies=accuracies_of(links, gaussians.classes))
         first = start(structure.covariance, structure.odds, structure.annotated)
         gaussians = _gaussians(Z, links, first, scatter, structure)
@@ -188,6 +186,11 @@ def averaged(Z: Floats, partitions: Partitions, n_classes: int, rng: Generator) 
     if len(np.unique(shares.argmax(axis=1))) < n_classes:
         shares = 0.5 * (shares + np.eye(n_classes)[labels])
     return shares
+
+
+def leaves_of(groups: NDArray[np.int64], linkage: str) -> NDArray[np.int64]:
+    """Return what a linkage merges: rows, if it is one of rows and they are few, or else groups."""
+    return np.arange(len(groups)) if linkage in OF_ROWS and len(groups) <= MOST_ROWS else groups
 
 
 def tree_of(

@@ -21,7 +21,7 @@ from scipy.special import expit
 
 from sweep_clustering.kernels import choice
 from sweep_clustering.kernels.fits import Runner
-from sweep_clustering.kernels.groups.fit import UNKNOWN, answers_of, tree_of
+from sweep_clustering.kernels.groups.fit import UNKNOWN, answers_of, leaves_of, tree_of
 from sweep_clustering.kernels.groups.merging import cut, small_groups
 from sweep_clustering.kernels.groups.metric import logistic, pair_squares
 from sweep_clustering.kernels.groups.refinement import scatter_of
@@ -442,15 +442,15 @@ class Cut(NamedTuple):
     Pairs of near rows say little of classes that are far apart, so that too few classes predict as well.
     If `is_by_share`, no number predicts clearly better than few classes, and the share of must-links among
     random pairs decides, which rules out fewer than `low`. If it is not `is_clear`, the answers alone are
-    predicted as well by few classes, so that fits of few classes are to be compared. If it `is_of_rows`, a
-    tree of rows by their nearest ones has it.
+    predicted as well by few classes, so that fits of few classes are to be compared. If it
+    `is_by_nearest`, Genie's linkage made its tree.
     """
 
     low: int
     n_clusters: int
     is_by_share: bool = False
     is_clear: bool = True
-    is_of_rows: bool = False
+    is_by_nearest: bool = False
 
 
 class Share(NamedTuple):
@@ -559,9 +559,9 @@ def rate_cuts(table: Table, layers: Sequence[Layer], random: RandomPairs, many: 
             groups = small_groups(Z, many, np.random.default_rng(choice.below(table.seed, STREAM)))
             joined = []
             for linkage in (linkage for of, linkage in trees if of == space):
-                rows = np.arange(len(Z)) if linkage in GENIE and len(Z) <= MOST_ROWS else groups
-                merges = tree_of(Z, rows, answers, linkage)
-                classes = (cut(merges, count)[rows] for count in counts)
+                leaves = leaves_of(groups, linkage)
+                merges = tree_of(Z, leaves, answers, linkage)
+                classes = (cut(merges, count)[leaves] for count in counts)
                 joined.append([labels[i] == labels[j] for labels in classes])
         return np.array(joined), pair_squares(Z, pairs)
 
@@ -592,16 +592,16 @@ def _chosen(rated: Rating, few: int, is_possible: Callable[[choice.HeldOut], boo
     ranked = sorted(rated, key=lambda key: rated[key].log_loss)
     best = next(key for key in ranked if key[0][1] == AVERAGE)
     fewer = [key for key in ranked if key[0][1] != AVERAGE and (key[1] < best[1] or best[1] <= few)]
-    is_of_rows = bool(fewer) and rated[fewer[0]].is_ahead(rated[best], AHEAD)
-    best = fewer[0] if is_of_rows else best
+    is_by_nearest = bool(fewer) and rated[fewer[0]].is_ahead(rated[best], AHEAD)
+    best = fewer[0] if is_by_nearest else best
     tree, n_clusters = best
-    small = next(key for key in ranked if key[1] <= few and (is_of_rows or key[0][1] == AVERAGE))
+    small = next(key for key in ranked if key[1] <= few and (is_by_nearest or key[0][1] == AVERAGE))
     if n_clusters <= few or not rated[best].is_ahead(rated[small], AHEAD):
         return None
     equal = {
         key[1]: rated[key]
-        for key in (fewer if is_of_rows else ranked)
+        for key in (fewer if is_by_nearest else ranked)
         if key[0] == tree and not rated[best].is_ahead(rated[key], EQUAL)
     }
     possible = [count for count, score in equal.items() if is_possible(score)]
-    return Cut(min(equal), max(possible, default=min(equal)), is_of_rows=is_of_rows)
+    return Cut(min(equal), max(possible, default=min(equal)), is_by_nearest=is_by_nearest)

@@ -253,7 +253,7 @@ def open_counts(
         f"row labels have {n_names} names" if n_names > n_apart else f"hard links keep {n_apart} rows apart"
     )
     # many classes, and thin ones, need no comparison with fits of each small number, which take minutes
-    is_sure = cut is not None and cut.is_clear and (cut.n_clusters > MANY or cut.is_of_rows)
+    is_sure = cut is not None and cut.is_clear and (cut.n_clusters > MANY or cut.is_by_nearest)
     is_alone = is_sure or (cut is not None and cut.is_by_share)
     numbers = (() if is_alone else few) + (() if cut is None else (cut.n_clusters,))
     return OpenCounts(numbers, cut, bound if numbers[0] == least else "")

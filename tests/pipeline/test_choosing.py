@@ -94,8 +94,8 @@ def test_numbers_are_compared_on_random_pairs_if_the_answers_are_about_others() 
         (Cut(60, 80), True),
         (Cut(60, 80, is_clear=False), False),
         (Cut(20, 25), False),
-        (Cut(20, 25, is_of_rows=True), True),
-        (Cut(20, 25, is_of_rows=True, is_clear=False), False),
+        (Cut(20, 25, is_by_nearest=True), True),
+        (Cut(20, 25, is_by_nearest=True, is_clear=False), False),
     ],
 )
 def test_a_cut_that_random_pairs_alone_ask_for_is_compared_with_few_numbers(

@@ -80,13 +80,13 @@ def near_pairs(X: Floats, n_near: int, count: int, rng: np.random.Generator) -> 
     return np.column_stack([first, near[first, rng.integers(n_near, size=count)]])
 
 
-def draw_layers(labels: NDArray[Any], count: int, accuracy: float | None, right: float = 0.95) -> list[Layer]:
+def draw_layers(labels: NDArray[Any], count: int, accuracy: float | None) -> list[Layer]:
     rng = np.random.default_rng(1)
     pairs = rng.integers(len(labels), size=(count, 2))
     # half of the pairs are of one class
     for row in range(0, count, 2):
         pairs[row, 1] = rng.choice(np.flatnonzero(labels == labels[pairs[row, 0]]))
-    return answered(pairs, labels, rng, right=right, accuracy=accuracy)
+    return answered(pairs, labels, rng, right=0.95, accuracy=accuracy)
 
 
 def contest_of(table: Table, layers: Sequence[Layer], rival: Floats | None = None) -> module.Contest:
@@ -674,7 +674,7 @@ def test_the_number_of_thin_classes_is_found_by_trees_of_rows() -> None:
     X, labels = draw_mixture(np.random.default_rng(3), **sizes, variance=(0.1, 0.3), kind="embeddings")
     cut = module.choose_cut(X, uniform_layers(labels, 900), SeedSequence(0), 10)
     assert cut is not None
-    assert cut.is_of_rows
+    assert cut.is_by_nearest
     assert 20 < cut.n_clusters < 45
 
 
