@@ -69,8 +69,10 @@ BODIES = {
     "full": ("ellipsoid", ""),
 }
 
-# Log odds, nats, to try for answers whose accuracy is not given.
-ODDS = (0.7, 1.5, 3.0)
+# Log odds, nats, to try for answers whose accuracy is not given. Cubes of models without merged groups have
+# the bits of the first ones.
+ODDS = (0.7, 1.5, 3.0, 5.0)
+FIRST_ODDS = ODDS[:3]
 
 # Spaces that answers teach: any directions, or weights of the features alone.
 METRIC = "metric"

@@ -234,8 +234,9 @@ SOLVERS = {
     # 4 changes linked rows together, and chooses by no annotations that are all of one kind
     "union of Gaussians": 4,
     # 5 compares structures for more than 30 classes on random pairs, too, and asks by averages; 6 does so for
-    # any number of classes; 7 merges rows by Genie's linkage, too
-    "merged groups": 7,
+    # any number of classes; 7 merges rows by Genie's linkage, too; 8 also takes answers of unknown accuracy
+    # for nearly certain
+    "merged groups": 8,
     "method": 1,
     "questions": 1,
 }

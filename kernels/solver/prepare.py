@@ -38,10 +38,12 @@ from sweep_clustering.kernels.structure import (
     ANY,
     AUTO,
     CANDIDATES,
+    FIRST_ODDS,
     KMEANS,
     MANY,
     MERGED,
     NONE,
+    ODDS,
     ONE_GAUSSIAN,
     SIGNED,
     UNION,
@@ -291,7 +293,12 @@ class Unions(Solver):
             ranking = race.choose_by_features(on[0], self.run)
         else:
             ranking = race.choose_structure(
-                *on, run=self.run, components=components, subspace=subspace, covariance=shape
+                *on,
+                run=self.run,
+                components=components,
+                subspace=subspace,
+                covariance=shape,
+                odds=ODDS if has_groups else FIRST_ODDS,
             )
         table.too_costly = on[0].too_costly
         on[0].release()

@@ -19,9 +19,9 @@ from sweep_clustering.kernels.structure import (
     AUTO,
     CANDIDATES,
     DISCRIMINATIVE,
+    FIRST_ODDS,
     KMEANS,
     NONE,
-    ODDS,
     Structure,
     named_structure,
 )
@@ -286,6 +286,7 @@ class Choices(NamedTuple):
     components: int | str
     subspace: int | str
     covariance: str
+    odds: Sequence[float] = FIRST_ODDS
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -380,7 +381,7 @@ def _assumed_accuracies(choices: Choices, trials: Trials) -> None:
     starts, annotations = choices.table.close_look.starts, trials.annotations
     if len(np.unique(annotations.annotators[annotations.of_unknown_accuracy])) == 1:
         best = trials.ranked(starts)[:ASSUMED]
-        trials.add([structure._replace(odds=odds) for structure in best for odds in ODDS], starts)
+        trials.add([structure._replace(odds=odds) for structure in best for odds in choices.odds], starts)
 
 
 def _without_annotations(choices: Choices, trials: Trials) -> None:
@@ -400,6 +401,7 @@ def choose_structure(
     components: int | str = AUTO,
     subspace: int | str = AUTO,
     covariance: str = AUTO,
+    odds: Sequence[float] = FIRST_ODDS,
 ) -> Ranking:
     """Rank structures by how well they predict held-out annotations, coarse to fine.
 
@@ -416,13 +418,15 @@ def choose_structure(
         Function that works as `map` does; its calls may run at the same time.
     components, subspace, covariance : int or str
         Parts of the structures, or "auto".
+    odds : sequence of float
+        Log odds, nats, to try for answers whose accuracy is not given.
 
     Raises
     ------
     ValueError
         If there are more components than the samples allow.
     """
-    choices = Choices(table, components, subspace, covariance)
+    choices = Choices(table, components, subspace, covariance, odds)
     annotations = choice.list_annotations(layers, table.seed)
     if annotations.lack:
         alone = choices.plain

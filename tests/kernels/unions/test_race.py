@@ -552,12 +552,32 @@ def test_accuracies_of_answers_are_tried_if_none_is_given() -> None:
     for accuracy in (None, 0.9):
         layers, table = draw_layers(labels, 150, 0.9, accuracy), tables.Table(X, 3, SeedSequence(0))
         trials = race.Trials(table, layers, list_annotations(layers, table.seed), map)
-        choices = structures.Choices(table, 1, race.NONE, structure.AUTO)
+        choices = structures.Choices(table, 1, race.NONE, structure.AUTO, structure.ODDS)
         for add_candidates in structures.ROUNDS:
             add_candidates(choices, trials)
         odds[accuracy] = {candidate.odds for candidate, _ in trials.scores} - {0.0}
     assert odds[None]
+    assert odds[None] <= set(structure.ODDS)  # those that were clearly behind after two folds are not here
     assert not odds[0.9]
+
+
+@pytest.mark.parametrize(
+    ("has_groups", "odds"), [(False, structure.FIRST_ODDS), (True, structure.ODDS)], ids=["any", "groups"]
+)
+def test_merged_groups_stand_beside_answers_that_are_nearly_certain(
+    has_groups: bool, odds: tuple[float, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, labels = blobs(apart=3.0)
+    tried = dict[str, Any]()
+    choose = race.choose_structure
+    monkeypatch.setattr(
+        race,
+        "choose_structure",
+        lambda *args, **options: choose(*args, **tried.setdefault("options", options)),
+    )
+    model = replace(Model.from_name("conditional-any", "any", Settings()), has_groups=has_groups)
+    prepare(model, X, draw_layers(labels, 60, 1.0, None), 3, SeedSequence(0)).solve([SeedSequence(1)])
+    assert tried["options"]["odds"] == odds
 
 
 def test_an_assumed_accuracy_must_be_ahead_of_the_estimate() -> None:
