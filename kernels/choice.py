@@ -43,8 +43,8 @@ UNSURE = 1e-3
 HELD_OUT = 2**31
 
 
-def below(seed: np.random.SeedSequence, *key: int) -> np.random.SeedSequence:
-    """Return a stream below another one, whose count of children stays."""
+def child_seed(seed: np.random.SeedSequence, *key: int) -> np.random.SeedSequence:
+    """Return a child of a seed, whose count of children stays."""
     return np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, *key))
 
 
@@ -125,7 +125,7 @@ class HeldOut:
         Whether the annotation was the more probable answer.
     weights : ndarray of shape (n_annotations,)
         Annotations that each stands for.
-    agreeing : ndarray of shape (n_annotations,)
+    agreements : ndarray of shape (n_annotations,)
         Probability that the partition agrees with the annotation, whatever the annotator's accuracy.
     units : ndarray of shape (n_annotations, 2), or None
         Those of `Annotations`.
@@ -134,7 +134,7 @@ class HeldOut:
     log_probabilities: Floats
     right: NDArray[np.bool_]
     weights: Floats
-    agreeing: Floats
+    agreements: Floats
     units: NDArray[np.int64] | None = None
 
     @property
@@ -175,11 +175,11 @@ def error_of_sum(deviations: Floats, units: NDArray[np.int64] | None) -> float:
 class Skill(NamedTuple):
     """Predictions of a structure beside the distances of the pairs, without them, and of distances alone.
 
-    `overall` compares structures: it is `beside`, less what random pairs say against the structure.
+    `overall` compares structures: it is `with_distance`, less what random pairs say against the structure.
     """
 
-    beside: HeldOut
-    alone: HeldOut
+    with_distance: HeldOut
+    without_distance: HeldOut
     distance: HeldOut
     overall: HeldOut
 
@@ -201,7 +201,7 @@ def bar_of(base_rate: HeldOut) -> Bar:
     if base_rate.log_loss <= COIN:
         return Bar(base_rate, "how often they are must-links")
     logs = np.full(len(base_rate.weights), -COIN)
-    return Bar(replace(base_rate, log_probabilities=logs, agreeing=np.full(len(logs), 0.5)), "a coin")
+    return Bar(replace(base_rate, log_probabilities=logs, agreements=np.full(len(logs), 0.5)), "a coin")
 
 
 def list_annotations(layers: Sequence[Layer], seed: np.random.SeedSequence) -> Annotations:
@@ -218,7 +218,7 @@ def list_annotations(layers: Sequence[Layer], seed: np.random.SeedSequence) -> A
     columns: list[Any] = [np.concatenate(column) for column in zip(*parts, strict=True)]
     n_samples = int(columns[0].max(initial=0)) + 1
     different, names = np.unique(pair_numbers(columns[0], n_samples), return_inverse=True)
-    order = np.random.default_rng(below(seed, HELD_OUT)).permutation(len(different))
+    order = np.random.default_rng(child_seed(seed, HELD_OUT)).permutation(len(different))
     columns += [(order % FOLDS)[names], len(different), None]
     annotations = Annotations(*columns)
     is_of_labels = np.array([layer.is_of_labels for layer in layers], bool)[annotations.layers]
@@ -236,7 +236,9 @@ def _of_labelled_rows(
     pairs, n_samples = annotations.pairs, int(annotations.pairs.max()) + 1
     labelled = np.unique(pairs[is_of_labels])
     fold_of = np.zeros(n_samples, np.int64)
-    fold_of[labelled] = np.random.default_rng(below(seed, HELD_OUT, 1)).permutation(len(labelled)) % FOLDS
+    fold_of[labelled] = (
+        np.random.default_rng(child_seed(seed, HELD_OUT, 1)).permutation(len(labelled)) % FOLDS
+    )
     folds = np.where(is_of_labels, fold_of[pairs[:, 0]], annotations.folds)
     numbers = n_samples + np.arange(2 * len(pairs)).reshape(-1, 2)
     units = np.where(is_of_labels[:, None], pairs, numbers)
@@ -280,29 +282,30 @@ def held_out(
     -------
     HeldOut
     """
-    logs, agreeing = np.zeros((2, len(annotations.folds)))
+    logs, agreements = np.zeros((2, len(annotations.folds)))
     right = np.zeros(len(annotations.folds), dtype=bool)
     short = replace(settings, generations=min(settings.generations, FOLD_GENERATIONS))
     for fold in range(FOLDS):
-        tested = annotations.folds == fold
-        if not tested.any():
+        is_tested = annotations.folds == fold
+        if not is_tested.any():
             continue
-        training = without(layers, annotations, tested)
+        training = training_layers(layers, annotations, fold)
         problem = build_problem(
             X, training, n_clusters=n_clusters, model=model, covariance=covariance, settings=settings
         )
-        rng = np.random.default_rng(below(seed, HELD_OUT + 1 + fold))
+        rng = np.random.default_rng(child_seed(seed, HELD_OUT + 1 + fold))
         labels = run_restart(problem, short, rng).labels
         shares = label_probabilities(problem, labels)
-        i, j = annotations.pairs[tested].T
-        together = np.clip((shares[i] * shares[j]).sum(axis=1), UNSURE, 1.0 - UNSURE)
-        others = annotations.of_unknown_accuracy & ~tested
-        i, j = annotations.pairs[others].T
-        must = must_probabilities(annotations, tested, together, others, 1.0 * (labels[i] == labels[j]))
-        probabilities = np.where(annotations.is_must[tested], must, 1.0 - must)
-        logs[tested], right[tested] = np.log(probabilities), probabilities > 0.5
-        agreeing[tested] = np.where(annotations.is_must[tested], together, 1.0 - together)
-    return HeldOut(logs, right, annotations.weights, agreeing, annotations.units)
+        i, j = annotations.pairs[is_tested].T
+        joint_shares = np.clip((shares[i] * shares[j]).sum(axis=1), UNSURE, 1.0 - UNSURE)
+        is_training = annotations.of_unknown_accuracy & ~is_tested
+        i, j = annotations.pairs[is_training].T
+        is_joint, is_must = 1.0 * (labels[i] == labels[j]), annotations.is_must[is_tested]
+        must = must_probabilities(annotations, is_tested, joint_shares, is_training, is_joint)
+        probabilities = np.where(is_must, must, 1.0 - must)
+        logs[is_tested], right[is_tested] = np.log(probabilities), probabilities > 0.5
+        agreements[is_tested] = np.where(is_must, joint_shares, 1.0 - joint_shares)
+    return HeldOut(logs, right, annotations.weights, agreements, annotations.units)
 
 
 def label_probabilities(problem: Problem, labels: NDArray[np.integer]) -> Floats:
@@ -355,18 +358,18 @@ def warm_up() -> None:
     label_probabilities(build_problem(X, n_clusters=2, model="unsupervised"), np.repeat([0, 1], 3))
 
 
-def without(layers: Sequence[Layer], annotations: Annotations, tested: NDArray[np.bool_]) -> list[Layer]:
+def training_layers(layers: Sequence[Layer], annotations: Annotations, fold: int) -> list[Layer]:
     """Return the layers without the annotations of a fold, and without other pairs of its labelled rows."""
-    training = []
-    hidden = np.array([], np.int64)
+    training, is_tested = [], annotations.folds == fold
+    hidden_rows = np.array([], np.int64)
     if annotations.units is not None:
         is_of_labels = np.array([layer.is_of_labels for layer in layers], bool)[annotations.layers]
-        hidden = np.unique(annotations.pairs[tested & is_of_labels])
+        hidden_rows = np.unique(annotations.pairs[is_tested & is_of_labels])
     for number, layer in enumerate(layers):
-        is_training, is_own = np.ones(len(layer.pairs), dtype=bool), tested & (annotations.layers == number)
-        is_training[annotations.rows[is_own]] = False
+        is_training = np.ones(len(layer.pairs), dtype=bool)
+        is_training[annotations.rows[is_tested & (annotations.layers == number)]] = False
         if layer.is_of_labels:  # the label of a row stands in the pairs of others, too
-            is_training &= ~np.isin(layer.pairs, hidden).any(axis=1)
+            is_training &= ~np.isin(layer.pairs, hidden_rows).any(axis=1)
         training.append(_selected(layer, is_training))
     return training
 
@@ -382,27 +385,27 @@ def _selected(layer: Layer, rows: NDArray[np.bool_]) -> Layer:
 
 
 def some_rows(
-    X: Floats, layers: Sequence[Layer], most: int, rng: np.random.Generator
+    X: Floats, layers: Sequence[Layer], limit: int, rng: np.random.Generator
 ) -> tuple[Floats, list[Layer]]:
     """Return at most so many rows, those of random annotations first, and the annotations among them."""
-    if len(X) <= most:
+    if len(X) <= limit:
         return X, list(layers)
-    answered = rng.permutation(np.concatenate([np.empty((0, 2), int), *(layer.pairs for layer in layers)]))
+    pairs = rng.permutation(np.concatenate([np.empty((0, 2), int), *(layer.pairs for layer in layers)]))
     # Each answer adds two rows at most. Other rows fill up.
-    rows = np.concatenate([answered[: most // 2].ravel(), rng.permutation(len(X))])
-    chosen = np.sort(rows[np.sort(np.unique(rows, return_index=True)[1])][:most])
+    rows = np.concatenate([pairs[: limit // 2].ravel(), rng.permutation(len(X))])
+    kept_rows = np.sort(rows[np.sort(np.unique(rows, return_index=True)[1])][:limit])
     place = np.full(len(X), -1)
-    place[chosen] = np.arange(len(chosen))
+    place[kept_rows] = np.arange(len(kept_rows))
     placed = [replace(layer, pairs=place[layer.pairs].reshape(-1, 2)) for layer in layers]
-    return X[chosen], [_selected(layer, np.all(layer.pairs >= 0, axis=1)) for layer in placed]
+    return X[kept_rows], [_selected(layer, np.all(layer.pairs >= 0, axis=1)) for layer in placed]
 
 
 def must_probabilities(
     annotations: Annotations,
-    tested: NDArray[np.bool_],
-    together: Floats,
-    others: NDArray[np.bool_],
-    others_together: Floats,
+    is_tested: NDArray[np.bool_],
+    probabilities: Floats,
+    is_training: NDArray[np.bool_],
+    training_probabilities: Floats,
 ) -> Floats:
     """Return the probability that each tested annotation is a must-link, eq. (56).
 
@@ -410,23 +413,23 @@ def must_probabilities(
     ----------
     annotations : Annotations
         All annotations.
-    tested, others : ndarray of shape (n_annotations,), bool
+    is_tested, is_training : ndarray of shape (n_annotations,), bool
         Annotations that are predicted, and those that unknown accuracies are estimated from.
-    together, others_together : ndarray
+    probabilities, training_probabilities : ndarray
         Probability for each of them that the two samples belong together.
     """
-    accuracies = annotations.accuracies[tested][:, None].repeat(2, axis=1)
-    unknown = np.isnan(accuracies[:, 0])
-    if unknown.any():
+    accuracies = annotations.accuracies[is_tested][:, None].repeat(2, axis=1)
+    is_unknown = np.isnan(accuracies[:, 0])
+    if is_unknown.any():
         estimates = estimate_accuracies(
-            annotations.annotators[others],
-            annotations.is_must[others],
-            annotations.weights[others],
-            others_together,
+            annotations.annotators[is_training],
+            annotations.is_must[is_training],
+            annotations.weights[is_training],
+            training_probabilities,
         )
-        accuracies[unknown] = estimates.of(annotations.annotators[tested][unknown])
+        accuracies[is_unknown] = estimates.of(annotations.annotators[is_tested][is_unknown])
     right, wrong = np.clip(accuracies, UNSURE, 1.0 - UNSURE).T
-    return np.asarray(right * together + (1.0 - wrong) * (1.0 - together))
+    return np.asarray(right * probabilities + (1.0 - wrong) * (1.0 - probabilities))
 
 
 # The accuracy by held-out annotations (docs/model.md, section 11).
@@ -444,11 +447,11 @@ class Accuracy(NamedTuple):
 
 def estimated_accuracy(score: HeldOut) -> Accuracy:
     """Return the accuracy of the largest likelihood of held-out annotations, at least one half, eq. (71)."""
-    agreeing, low, high = score.agreeing, 0.5, 1.0 - UNSURE
+    agreements, low, high = score.agreements, 0.5, 1.0 - UNSURE
 
     def scores(p: float) -> Floats:
         """Return the derivative by p of the logarithm of p s + (1 - p) (1 - s), which is concave in p."""
-        return np.asarray((2.0 * agreeing - 1.0) / (p * agreeing + (1.0 - p) * (1.0 - agreeing)))
+        return np.asarray((2.0 * agreements - 1.0) / (p * agreements + (1.0 - p) * (1.0 - agreements)))
 
     def slope(p: float) -> float:
         return float((score.weights * scores(p)).sum())
@@ -528,8 +531,10 @@ def choose_covariance(
         return ShapeChoice(simplest, {}, f"the model sees no annotations: covariances are {simplest}")
     annotations = list_annotations(layers, seed)
     if annotations.n_pairs < LEAST_PAIRS:
-        few = f"{annotations.n_pairs} annotated pairs are too few to choose a shape, {LEAST_PAIRS} are needed"
-        return ShapeChoice(simplest, {}, f"{few}: covariances are {simplest}")
+        reason = (
+            f"{annotations.n_pairs} annotated pairs are too few to choose a shape, {LEAST_PAIRS} are needed"
+        )
+        return ShapeChoice(simplest, {}, f"{reason}: covariances are {simplest}")
     predict = functools.partial(
         held_out, X, layers, annotations, n_clusters=n_clusters, model=model, seed=seed
     )
@@ -623,13 +628,13 @@ def criteria(problem: Problem, layers: Sequence[Layer], labels: NDArray[np.integ
     penalty = 0.5 * weight * of_features * math.log(n_samples) + 0.5 * of_shares * math.log(n_samples)
     penalty += sum(0.5 * count * math.log(max(total, 1.0)) for count, total in of_annotations)
     shares = label_probabilities(problem, labels)
-    chosen = shares[np.arange(n_samples), labels]
+    label_shares = shares[np.arange(n_samples), labels]
     logs = np.log(np.where(shares > 0, shares, 1.0))
     return Criteria(
         classification=gmm + annotations - constants,
         parameters=of_features + of_shares + sum(count for count, _ in of_annotations),
         penalty=penalty,
-        surprise=-float(np.log(np.maximum(chosen, np.finfo(float).tiny)).sum()),
+        surprise=-float(np.log(np.maximum(label_shares, np.finfo(float).tiny)).sum()),
         entropy=-float((shares * logs).sum()),
     )
 
@@ -646,11 +651,11 @@ def annotation_parameters(problem: Problem, layers: Sequence[Layer]) -> list[tup
         return [(rates, float(layer_weights(layer).sum())) for layer in layers]
     if problem.model != "conditional":
         return []
-    unknown: dict[int, float] = {}
+    totals: dict[int, float] = {}
     for layer in layers:
         pairs = np.asarray(layer.pairs)
         free = np.isnan(pair_accuracies(layer)) & (pairs[:, 0] != pairs[:, 1])
         if free.any():
-            total = unknown.get(layer.annotator, 0.0)
-            unknown[layer.annotator] = total + float(layer_weights(layer)[free].sum())
-    return [(1, total) for total in unknown.values()]
+            total = totals.get(layer.annotator, 0.0)
+            totals[layer.annotator] = total + float(layer_weights(layer)[free].sum())
+    return [(1, total) for total in totals.values()]

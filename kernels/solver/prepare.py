@@ -19,7 +19,7 @@ from sweep_clustering.kernels.choice import (
     LEAST_PAIRS,
     Criteria,
     HeldOut,
-    below,
+    child_seed,
     choose_covariance,
     criteria,
     list_annotations,
@@ -141,7 +141,7 @@ class Clusters(Solver):
                 starts[chain % len(starts)].labels,
                 labels,
                 length,
-                default_rng(below(stream, chain)),
+                default_rng(child_seed(stream, chain)),
             )
             for chain in range(CHAINS)
         ]
@@ -233,7 +233,7 @@ class Unions(Solver):
         most = part_size(self.n_clusters)
         if not self.table.is_large or len(self.X) < 2 * most:
             return None
-        rng = default_rng(below(self.seed, HELD_OUT + 3 + FOLDS))
+        rng = default_rng(child_seed(self.seed, HELD_OUT + 3 + FOLDS))
         return self._part_of(some_rows(self.X, self.layers, most, rng))
 
     def _part_of(self, part: Part) -> tuple[Table, Sequence[Layer]]:
@@ -247,7 +247,7 @@ class Unions(Solver):
         With a part, structures predict even if nothing is open, because draws from several fits need that.
         """
         self.ranking = self._rank(predict, None if part is None else self._part_of(part))
-        self.structure = self.ranking.ranked[0]
+        self.structure = self.ranking.structures[0]
         notes = list(self._notes())
         fits, alarms = tuple[Fit, ...](), list[str]()
         if self.ranking.note and self.ranking.base_rate is not None:
@@ -256,7 +256,7 @@ class Unions(Solver):
         if self.part is not None:
             self.part[0].release()
         annotations = list_annotations(self.layers, self.seed)
-        for structure in self.ranking.ranked if streams else ():
+        for structure in self.ranking.structures if streams else ():
             fits = self._fits(structure, streams, notes)
             best = max(fits, key=lambda fit: fit.objective)
             expected, self.structure = self.ranking.candidates.get(structure), structure
@@ -334,7 +334,7 @@ class Unions(Solver):
 
     def refined(self, coarse: Gaussians, stream: SeedSequence) -> Fit:
         """Fit a structure to all rows, starting from its fit to some of them."""
-        rng, Z, table = default_rng(below(stream, 1)), self.table.place(coarse.axes), self.table
+        rng, Z, table = default_rng(child_seed(stream, 1)), self.table.place(coarse.axes), self.table
         if coarse.structure.first is None:
             labels = coarse.log_densities(Z).argmax(axis=1)
             fine = table.solve(coarse.structure, self.layers, rng, steps=FOLD_STEPS, labels=labels)
@@ -396,7 +396,7 @@ class Unions(Solver):
             others = [rival for rival in weights if rival != self.structure]
             refits = self.run(lambda rival: self._fit(rival, streams[0]).labels, others)
             weighted += [(labels, weights[rival]) for rival, labels in zip(others, refits, strict=True)]
-        shares = self.table.average(weighted, default_rng(below(streams[0], 2)))
+        shares = self.table.average(weighted, default_rng(child_seed(streams[0], 2)))
         from scipy.optimize import linear_sum_assignment  # slow to load, and not every fit is an average
 
         # the classes have the numbers that they have in the best restart, whose Gaussians predict other rows
@@ -417,7 +417,7 @@ class Unions(Solver):
         if effort.members > 1:
             return Draws(self._drawn_from_many(default_rng(stream), effort)[None], is_numbered=False)
         solution = _gaussians(fits[best])
-        labels = drawn(solution.classes, max(2, effort.n_draws), default_rng(below(stream, 0)))
+        labels = drawn(solution.classes, max(2, effort.n_draws), default_rng(child_seed(stream, 0)))
         return Draws(labels[None], membership=solution.classes)
 
     def _drawn_from_many(self, rng: Generator, effort: Effort) -> NDArray[np.int16]:
@@ -426,8 +426,8 @@ class Unions(Solver):
         A single fit is sure of things that another denies. Structures are drawn by how well they predicted
         held-out annotations.
         """
-        credible = self.ranking.credible
-        structures = list(credible) or list(self.ranking.ranked)
+        credible = self.ranking.credible_scores
+        structures = list(credible) or list(self.ranking.structures)
         logs = np.array([score.log_probabilities @ score.weights for score in credible.values()])
         odds = np.exp((logs - logs.max()) / SHARED) if credible else np.ones(len(structures))
         partitions = []
@@ -606,7 +606,7 @@ class Hard(Solver):
         most of its samples are.
         """
         draws, groups = self.inner.draws(fits, best, stream, effort), self.groups
-        rng, unit = default_rng(below(stream, STREAM)), np.eye(self.n_clusters)
+        rng, unit = default_rng(child_seed(stream, STREAM)), np.eye(self.n_clusters)
         evidence = self._evidence(fits[best])
         shares = np.exp(evidence - evidence.max(axis=1, keepdims=True))
         labels, membership = draws.labels.copy(), draws.membership

@@ -42,7 +42,13 @@ from sweep_clustering.kernels.structure import (
     merged_structures,
     n_groups,
 )
-from sweep_clustering.kernels.unions.race import CLEAR, RACE, Ranking, alike, without_weak_assumptions
+from sweep_clustering.kernels.unions.race import (
+    CLEAR,
+    RACE,
+    Ranking,
+    pair_probabilities,
+    without_weak_assumptions,
+)
 from sweep_clustering.kernels.unions.table import Table, one_thread
 
 # Standard errors that merged groups must be ahead of the structure that was chosen.
@@ -58,7 +64,7 @@ AS_GOOD = 0.5
 TOP = 3
 
 # Structures of merged groups, the best first, that linear functions start from; with many classes, one.
-FIRSTS = 2
+LINEAR_STARTS = 2
 
 # Stream of the fits of folds, beside those of the choice of structures.
 STREAM = choice.HELD_OUT + 4 + FOLDS
@@ -69,28 +75,28 @@ N_RANDOM = 5_000
 RANDOM_WEIGHT = 1.0
 
 # Standard errors up to which the mean distance of pairs is that of random ones.
-CERTAIN = 3.0
+CERTAINTY = 3.0
 
 # Pairs that are enough to look at their distances: of twice as many, every second one is looked at.
-ENOUGH = 20_000
+PAIRS_ENOUGH = 20_000
 
 # Steps of Newton's method, and the least change of a coefficient.
-NEWTON = 12
+NEWTON_STEPS = 12
 LEAST_STEP = 1e-6
 
 # Weight of half the squares of the coefficients, in nats.
 RIDGE = 1e-3
 
 
-def calibrated(
-    together: Floats | None, distances: Floats, is_must: NDArray[np.bool_], weights: Floats
+def predict_answers(
+    probabilities: Floats | None, distances: Floats, is_must: NDArray[np.bool_], weights: Floats
 ) -> tuple[Floats, NDArray[np.bool_]]:
     """Predict answers by a logistic function of distances and of a candidate's probability for each pair.
 
-    `together` has the probability that the rows of each pair are of one class, or is None for distances
+    `probabilities` has the probability that the rows of each pair are of one class, or is None for distances
     alone. The result is the log-probability of each answer, in nats, and whether it was the likelier one.
     """
-    columns = distances if together is None else np.column_stack([distances, together])
+    columns = distances if probabilities is None else np.column_stack([distances, probabilities])
     deviations = columns.std(axis=0)
     columns = (columns - columns.mean(axis=0)) / np.where(deviations > 0.0, deviations, 1.0)
     columns = np.column_stack([np.ones(len(columns)), columns])
@@ -99,7 +105,7 @@ def calibrated(
     def loss(x: Floats) -> float:
         return float(weights @ np.logaddexp(0.0, -signs * (columns @ x)) + 0.5 * RIDGE * x @ x)
 
-    for _ in range(NEWTON):
+    for _ in range(NEWTON_STEPS):
         shares = 0.5 * (1.0 + np.tanh(0.5 * columns @ x))
         slopes = columns.T @ (weights * (is_must - shares)) - RIDGE * x
         curvature = (columns * (weights * shares * (1.0 - shares))[:, None]).T @ columns
@@ -108,8 +114,8 @@ def calibrated(
         while loss(x + step) > loss(x) and np.abs(step).max() > LEAST_STEP:
             step *= 0.5
         x = x + step
-    if together is not None and x[-1] < 0.0:
-        return calibrated(None, distances, is_must, weights)
+    if probabilities is not None and x[-1] < 0.0:
+        return predict_answers(None, distances, is_must, weights)
     logs = -np.logaddexp(0.0, -signs * (columns @ x))
     return logs, logs > -np.log(2.0)
 
@@ -118,7 +124,7 @@ def are_random(X: Floats, annotations: choice.Annotations) -> bool:
     """Whether annotated pairs are about as far apart as random ones."""
     pairs = annotations.pairs[_places(len(annotations.pairs))]
     surprise = pair_squares(X, pairs) - 2.0 * X.var(axis=0, ddof=1).sum()
-    return bool(abs(surprise.sum()) <= CERTAIN * choice.error_of_sum(surprise - surprise.mean(), pairs))
+    return bool(abs(surprise.sum()) <= CERTAINTY * choice.error_of_sum(surprise - surprise.mean(), pairs))
 
 
 class RandomPairs(NamedTuple):
@@ -129,7 +135,7 @@ class RandomPairs(NamedTuple):
 
     annotations: choice.Annotations
     pairs: NDArray[np.int64]  # (n_pairs, 2)
-    must: Floats  # (n_pairs,)
+    must_probabilities: Floats  # (n_pairs,)
 
     @property
     def folds(self) -> NDArray[np.int64]:
@@ -146,23 +152,23 @@ class RandomPairs(NamedTuple):
         """Fold whose fits predict each annotated and random pair."""
         return np.append(self.annotations.folds, self.folds)
 
-    def overall(self, together: Floats, distances: Floats, beside: choice.HeldOut) -> choice.HeldOut:
+    def overall(self, probabilities: Floats, distances: Floats, score: choice.HeldOut) -> choice.HeldOut:
         """Predict the answers and the random pairs together, and take what is lost on these off all answers.
 
-        Answers about near rows say nothing against a class of many rows that are far apart. `together` and
-        `distances` have the answers before the random pairs, and `beside` predicts the answers alone.
+        Answers about near rows say nothing against a class of many rows that are far apart. `probabilities`
+        and `distances` have the answers before the random pairs, and `score` is that of the answers alone.
         """
-        must, answers = self.must, self.annotations
+        must, answers = self.must_probabilities, self.annotations
         count, total = len(answers.folds), float(answers.weights.sum())
         if not len(must):
-            return beside
+            return score
         # a random pair stands once as a must-link and once as a cannot-link
         rows = np.concatenate([np.arange(count), *2 * [count + np.arange(len(must))]])
         is_must = np.concatenate([answers.is_must, np.repeat([True, False], len(must))])
         shares = RANDOM_WEIGHT * total / len(must) * np.concatenate([must, 1.0 - must])
         weights = np.concatenate([answers.weights, shares])
-        logs, _ = calibrated(together[rows], distances[rows], is_must, weights)
-        return replace(beside, log_probabilities=logs[:count] + float(shares @ logs[count:]) / total)
+        logs, _ = predict_answers(probabilities[rows], distances[rows], is_must, weights)
+        return replace(score, log_probabilities=logs[:count] + float(shares @ logs[count:]) / total)
 
 
 def random_pairs(table: Table, layers: Sequence[Layer], annotations: choice.Annotations) -> RandomPairs:
@@ -175,18 +181,18 @@ def random_pairs(table: Table, layers: Sequence[Layer], annotations: choice.Anno
     answers = answers_of(table.links(layers))
     answers = answers.some(_places(len(answers.pairs)))
     relation = logistic(pair_squares(table.X, answers.pairs), answers)
-    rng = np.random.default_rng(choice.below(table.seed, STREAM, 1))
+    rng = np.random.default_rng(choice.child_seed(table.seed, STREAM, 1))
     first = rng.integers(len(table.X), size=N_RANDOM)
     second = (first + rng.integers(1, len(table.X), size=N_RANDOM)) % len(table.X)
     pairs = np.column_stack([first, second])
-    together = expit(relation.intercept - relation.slope * pair_squares(table.X, pairs))
+    probabilities = expit(relation.intercept - relation.slope * pair_squares(table.X, pairs))
     accuracy = float(np.average(answers.accuracies, weights=answers.weights))
-    return RandomPairs(annotations, pairs, 1.0 - accuracy + (2.0 * accuracy - 1.0) * together)
+    return RandomPairs(annotations, pairs, 1.0 - accuracy + (2.0 * accuracy - 1.0) * probabilities)
 
 
 def _places(count: int) -> NDArray[np.int64]:
     """Return the places of all of so many pairs, or of every so many of them."""
-    return np.arange(0, count, max(count // ENOUGH, 1))
+    return np.arange(0, count, max(count // PAIRS_ENOUGH, 1))
 
 
 class Prediction(NamedTuple):
@@ -194,7 +200,7 @@ class Prediction(NamedTuple):
 
     structure: Structure
     labels: NDArray[np.int16]  # (n_samples,)
-    together: Floats  # probability that the samples of each of these answers are of one class
+    probabilities: Floats  # probability that the samples of each of these answers are of one class
 
 
 class Contest:
@@ -216,8 +222,8 @@ class Contest:
         self.annotations = annotations = random.annotations
         sizes = len(table.X), table.X.shape[1], table.n_classes
         self.structures = merged_structures(*sizes, annotations.n_pairs)
-        self.left = [choice.without(layers, annotations, annotations.folds == fold) for fold in range(FOLDS)]
-        self.together: dict[Structure, Floats] = {}
+        self.training = [choice.training_layers(layers, annotations, fold) for fold in range(FOLDS)]
+        self.probabilities: dict[Structure, Floats] = {}
         self.skills: dict[Structure, choice.Skill] = {}
         self.spaces = list(dict.fromkeys(structure.subspace for structure in self.structures))
         self.pairs, self.folds = random.all_pairs, random.all_folds
@@ -225,32 +231,34 @@ class Contest:
         self.axes: dict[tuple[int, int | str], Floats | None] = {}
         self.labels: dict[tuple[int, Structure], NDArray[np.int16]] = {}
         self.run = run
-        self.add(self.structures, FIRSTS)
+        self.add(self.structures, LINEAR_STARTS)
 
-    def add(self, structures: Sequence[Structure], keep: int = 0) -> None:
+    def add(self, structures: Sequence[Structure], n_leaders: int = 0) -> None:
         """Predict the answers by further structures; so many of the best with annotations see all folds."""
         folds = self.folds
-        self.together |= {structure: np.zeros(len(folds)) for structure in structures}
+        self.probabilities |= {structure: np.zeros(len(folds)) for structure in structures}
         # an average of structures for many classes needs those that are behind
         races = RACE if self.table.n_classes <= MANY else (tuple(range(FOLDS)),)
-        tested = np.zeros(len(folds), bool)
-        for some in races:
-            self.predict_folds(structures, some)
-            tested |= np.isin(folds, some)
-            structures = self.left_after(structures, tested, keep)
-        self.skills |= {structure: self.skill(self.together[structure]) for structure in structures}
+        is_tested = np.zeros(len(folds), bool)
+        for race_folds in races:
+            self.predict_folds(structures, race_folds)
+            is_tested |= np.isin(folds, race_folds)
+            structures = self.remaining_structures(structures, is_tested, n_leaders)
+        self.skills |= {structure: self.skill(self.probabilities[structure]) for structure in structures}
 
-    def left_after(
-        self, structures: Sequence[Structure], tested: NDArray[np.bool_], keep: int
+    def remaining_structures(
+        self, structures: Sequence[Structure], is_tested: NDArray[np.bool_], n_leaders: int
     ) -> Sequence[Structure]:
         """Return structures that are not clearly behind, and so many of the best with annotations."""
-        if tested.all():
+        if is_tested.all():
             return structures
-        scores = {structure: self.predict(self.together[structure], tested) for structure in structures}
-        rivals = [*scores.values(), *([] if self.rival is None else [self.predict(self.rival, tested)])]
+        scores = {
+            structure: self.predict(self.probabilities[structure], is_tested) for structure in structures
+        }
+        rivals = [*scores.values(), *([] if self.rival is None else [self.predict(self.rival, is_tested)])]
         best = min(rivals, key=lambda score: score.log_loss)
-        annotated = [structure for structure in structures if structure.annotated]
-        leaders = sorted(annotated, key=lambda structure: scores[structure].log_loss)[:keep]
+        candidates = [structure for structure in structures if structure.annotated]
+        leaders = sorted(candidates, key=lambda structure: scores[structure].log_loss)[:n_leaders]
         return [
             structure
             for structure in structures
@@ -260,52 +268,54 @@ class Contest:
     def predict_folds(self, structures: Sequence[Structure], folds: Sequence[int]) -> None:
         """Predict the answers of some folds by structures, and compute the distances of their pairs."""
         table = self.table
-        used = {structure.subspace for structure in structures}
+        used_spaces = {structure.subspace for structure in structures}
         keys = ((fold, space) for fold in folds for space in self.spaces)
-        work = [key for key in keys if key[1] in used or key not in self.axes]
+        work = [key for key in keys if key[1] in used_spaces or key not in self.axes]
 
         def predictions_in(key: tuple[int, int | str]) -> tuple[Floats | None, list[Prediction]]:
-            (fold, space), layers = key, self.left[key[0]]
-            there = [structure for structure in structures if structure.subspace == space]
-            firsts = [
-                self.labels[fold, structure.first] for structure in there if structure.first is not None
+            (fold, space), layers = key, self.training[key[0]]
+            in_space = [structure for structure in structures if structure.subspace == space]
+            starts = [
+                self.labels[fold, structure.first] for structure in in_space if structure.first is not None
             ]
             if key in self.axes:
                 axes = self.axes[key]
             else:
                 axes = table.learned(space, layers, answers_of(table.links(layers)))
-            if firsts:
+            if starts:
                 fits = [
                     table.linear(structure, layers, labels, axes)
-                    for structure, labels in zip(there, firsts, strict=True)
+                    for structure, labels in zip(in_space, starts, strict=True)
                 ]
             else:
-                fits = table.merged(there, layers, self.stream(), axes) if there else []
+                fits = table.merged(in_space, layers, self.stream(), axes) if in_space else []
             pairs = self.pairs[self.folds == fold]
-            return axes, [Prediction(fit.structure, fit.labels, alike(fit, pairs)) for fit in fits]
+            return axes, [
+                Prediction(fit.structure, fit.labels, pair_probabilities(fit, pairs)) for fit in fits
+            ]
 
         for (fold, space), (axes, predictions) in zip(work, self.run(predictions_in, work), strict=True):
-            tested = self.folds == fold
+            is_tested = self.folds == fold
             if (fold, space) not in self.axes:
                 self.axes[fold, space] = axes
-                squares = pair_squares(table.place(axes), self.pairs[tested])
-                self.distances[tested, self.spaces.index(space)] = squares
-            for structure, labels, together in predictions:
-                self.together[structure][tested] = together
+                squares = pair_squares(table.place(axes), self.pairs[is_tested])
+                self.distances[is_tested, self.spaces.index(space)] = squares
+            for structure, labels, probabilities in predictions:
+                self.probabilities[structure][is_tested] = probabilities
                 self.labels[fold, structure._replace(proportions="free")] = labels
 
     def add_linear(self) -> None:
         """Predict the answers by linear functions that start from the best merged groups."""
-        n_firsts = FIRSTS if self.table.n_classes <= MANY else 1
-        firsts = [structure._replace(proportions="free") for structure in self.best_annotated(n_firsts)]
-        self.add([Structure(first.subspace, 1, LINEAR, first=first, odds=first.odds) for first in firsts])
+        n_starts = LINEAR_STARTS if self.table.n_classes <= MANY else 1
+        starts = [structure._replace(proportions="free") for structure in self.best_annotated(n_starts)]
+        self.add([Structure(start.subspace, 1, LINEAR, first=start, odds=start.odds) for start in starts])
 
     def stream(self) -> Generator:
         """Return the stream of the small groups, which all folds and spaces share."""
-        return np.random.default_rng(choice.below(self.table.seed, STREAM))
+        return np.random.default_rng(choice.child_seed(self.table.seed, STREAM))
 
     @property
-    def ranked(self) -> list[Structure]:
+    def ranked_structures(self) -> list[Structure]:
         """Merged groups, those that predict the answers best first."""
         return sorted(self.skills, key=lambda structure: self.skills[structure].overall.log_loss)
 
@@ -320,32 +330,33 @@ class Contest:
 
     def best_annotated(self, count: int) -> list[Structure]:
         """Return the best structures that answers take part in."""
-        return [structure for structure in self.ranked if structure.annotated][:count]
+        return [structure for structure in self.ranked_structures if structure.annotated][:count]
 
     def predict(
         self,
-        together: Floats | None,
-        tested: NDArray[np.bool_] | None = None,
+        probabilities: Floats | None,
+        is_tested: NDArray[np.bool_] | None = None,
         *,
         has_distances: bool = True,
     ) -> choice.HeldOut:
         """Predict the answers, or some, by distances and by a candidate's probability for each pair."""
         answers, count = self.annotations, len(self.annotations.folds)  # random pairs follow the answers
-        rows = slice(count) if tested is None else np.flatnonzero(tested[:count])
+        rows = slice(count) if is_tested is None else np.flatnonzero(is_tested[:count])
         distances = self.distances[rows][:, : None if has_distances else 0]
         is_must, weights = answers.is_must[rows], answers.weights[rows]
-        says = None if together is None else together[rows]
-        logs, right = calibrated(says, distances, is_must, weights)
-        says = np.full(len(logs), 0.5) if says is None else says
+        probabilities = None if probabilities is None else probabilities[rows]
+        logs, right = predict_answers(probabilities, distances, is_must, weights)
+        probabilities = np.full(len(logs), 0.5) if probabilities is None else probabilities
+        agreements = np.where(is_must, probabilities, 1.0 - probabilities)
         units = None if answers.units is None else answers.units[rows]
-        return choice.HeldOut(logs, right, weights, np.where(is_must, says, 1.0 - says), units)
+        return choice.HeldOut(logs, right, weights, agreements, units)
 
-    def skill(self, together: Floats) -> choice.Skill:
+    def skill(self, probabilities: Floats) -> choice.Skill:
         """Return how well a candidate predicts the answers, and how well distance alone does."""
-        alone = self.predict(together, has_distances=False)
-        beside = self.predict(together)
-        overall = self.random.overall(together, self.distances, beside)
-        return choice.Skill(beside, alone, self.by_distance, overall)
+        without_distance = self.predict(probabilities, has_distances=False)
+        with_distance = self.predict(probabilities)
+        overall = self.random.overall(probabilities, self.distances, with_distance)
+        return choice.Skill(with_distance, without_distance, self.by_distance, overall)
 
     @cached_property
     def by_distance(self) -> choice.HeldOut:
@@ -355,51 +366,54 @@ class Contest:
 
 def with_groups(table: Table, layers: Sequence[Layer], ranking: Ranking, run: Runner = map) -> Ranking:
     """Put merged groups before the chosen structure where they predict held-out answers clearly better."""
-    annotations, simple = choice.list_annotations(layers, table.seed), ranking.ranked[0]
+    annotations, simple = choice.list_annotations(layers, table.seed), ranking.structures[0]
     n_rows = len(table.X)
-    most = n_rows - 1 if n_rows <= MOST_ROWS else n_rows // 2
-    if annotations.lack or table.n_classes > most:
+    max_classes = n_rows - 1 if n_rows <= MOST_ROWS else n_rows // 2
+    if annotations.lack or table.n_classes > max_classes:
         return ranking
 
     random = random_pairs(table, layers, annotations)
 
-    def together_of(structure: Structure) -> Floats:
+    def probabilities_of(structure: Structure) -> Floats:
         score = ranking.candidates.get(structure)
         if score is None:
-            return alike(table.fit_features(structure), random.all_pairs)
+            return pair_probabilities(table.fit_features(structure), random.all_pairs)
         labels = ranking.partitions.get(structure) or FOLDS * [table.fit_features(structure).labels]
         first, second = np.stack(labels)[random.folds[:, None], random.pairs].T
-        return np.append(np.where(annotations.is_must, score.agreeing, 1.0 - score.agreeing), first == second)
+        return np.append(
+            np.where(annotations.is_must, score.agreements, 1.0 - score.agreements), first == second
+        )
 
-    together = {simple: together_of(simple)}
-    contest = Contest(table, layers, random, run, together[simple])
+    probabilities = {simple: probabilities_of(simple)}
+    contest = Contest(table, layers, random, run, probabilities[simple])
     if annotations.of_unknown_accuracy.any():
-        others = [odds for odds in ODDS if odds != UNKNOWN]
-        contest.add([first._replace(odds=odds) for first in contest.best_annotated(TOP) for odds in others])
+        best_structures, other_odds = contest.best_annotated(TOP), [odds for odds in ODDS if odds != UNKNOWN]
+        contest.add([structure._replace(odds=odds) for structure in best_structures for odds in other_odds])
     contest.add_linear()
-    together |= {structure: together_of(structure) for structure in ranking.partitions if structure != simple}
-    skills = contest.skills | {structure: contest.skill(says) for structure, says in together.items()}
+    rivals = [structure for structure in ranking.partitions if structure != simple]
+    probabilities |= {structure: probabilities_of(structure) for structure in rivals}
+    skills = contest.skills | {structure: contest.skill(value) for structure, value in probabilities.items()}
     partitions = {**ranking.partitions, **contest.partitions}
-    scores = without_weak_assumptions({merged: skills[merged].overall for merged in contest.ranked})
-    before = skills[simple].overall
-    ranked = [
-        merged
-        for merged, score in scores.items()
-        if merged.covariance != SIGNED or score.is_ahead(before, ALONE_AHEAD)
+    scores = {structure: skills[structure].overall for structure in contest.ranked_structures}
+    simple_score = skills[simple].overall
+    structures = [
+        structure
+        for structure, score in without_weak_assumptions(scores).items()
+        if structure.covariance != SIGNED or score.is_ahead(simple_score, ALONE_AHEAD)
     ]
-    best = skills[ranked[0]].overall if ranked else before
-    if not best.is_ahead(before, AHEAD):
+    best = skills[structures[0]].overall if structures else simple_score
+    if not best.is_ahead(simple_score, AHEAD):
         return replace(ranking, skills=skills, partitions=partitions)
-    as_good = [structure for structure in ranked if not best.is_ahead(skills[structure].overall, AS_GOOD)]
+    as_good = [structure for structure in structures if not best.is_ahead(skills[structure].overall, AS_GOOD)]
     if len(as_good) > 1:
         # all answers together teach more than four fifths of them, but not a fit without them
-        as_good.sort(key=lambda merged: (not merged.annotated, _scatter(table, merged, layers)))
-    ranked = [*as_good, *(structure for structure in ranked if structure not in as_good)]
-    merged = {structure: skills[structure].beside for structure in ranked}
+        as_good.sort(key=lambda structure: (not structure.annotated, _scatter(table, structure, layers)))
+    structures = [*as_good, *(structure for structure in structures if structure not in as_good)]
+    candidates = {structure: skills[structure].with_distance for structure in structures}
     return replace(
         ranking,
-        ranked=(*ranked, *ranking.ranked),
-        candidates={**merged, **ranking.candidates},
+        structures=(*structures, *ranking.structures),
+        candidates={**candidates, **ranking.candidates},
         skills=skills,
         partitions=partitions,
         note="",
@@ -408,7 +422,7 @@ def with_groups(table: Table, layers: Sequence[Layer], ranking: Ranking, run: Ru
 
 def _scatter(table: Table, structure: Structure, layers: Sequence[Layer]) -> float:
     """Return the scatter of the features about the means of the classes."""
-    fit = table.solve(structure, layers, np.random.default_rng(choice.below(table.seed, STREAM)))
+    fit = table.solve(structure, layers, np.random.default_rng(choice.child_seed(table.seed, STREAM)))
     return scatter_of(table.moved, np.unique(fit.labels, return_inverse=True)[1])
 
 
@@ -431,8 +445,8 @@ Rating = dict[tuple[tuple[int | str, str], int], choice.HeldOut]
 class Ratings(NamedTuple):
     """Predictions by cuts and distances, by cuts alone, and by cuts alone of random pairs, too."""
 
-    beside: Rating
-    alone: Rating
+    with_distance: Rating
+    without_distance: Rating
     overall: Rating
 
 
@@ -479,129 +493,133 @@ def share_together(X: Floats, annotations: choice.Annotations) -> Share | None:
     return None if value < -CLEAR * error else Share(value, error)
 
 
-def cut_counts(most: int) -> list[int]:
-    """Return the numbers of classes to try, up to `most`."""
+def cut_counts(max_classes: int) -> list[int]:
+    """Return the numbers of classes to try, up to `max_classes`."""
     counts, count = list[int](), 2
-    while count <= most:
+    while count <= max_classes:
         counts.append(count)
         count = max(count + 1, int(STEP * count))
     return counts
 
 
 def choose_cut(
-    X: Floats, layers: Sequence[Layer], seed: np.random.SeedSequence, few: int, run: Runner = map
+    X: Floats, layers: Sequence[Layer], seed: np.random.SeedSequence, n_few: int, run: Runner = map
 ) -> Cut | None:
     """Choose a number of classes by held-out answers.
 
-    None is returned if no cut is clearly better than those into at most `few` classes.
+    None is returned if no cut is clearly better than those into at most `n_few` classes.
     """
     annotations = choice.list_annotations(layers, seed)
     if annotations.lack:
         return None
-    table, many, share = Table(X, 2, seed), n_groups(len(X), 1), share_together(X, annotations)
-    least = 0.0 if share is None else share.value - CLEAR * share.error
+    table, n_leaves, share = Table(X, 2, seed), n_groups(len(X), 1), share_together(X, annotations)
+    min_share = 0.0 if share is None else share.value - CLEAR * share.error
 
     def is_possible(score: choice.HeldOut) -> bool:
         """Whether a cut does not put clearly fewer of the pairs together than the share says."""
-        together = np.where(annotations.is_must, score.agreeing, 1.0 - score.agreeing)
-        return bool(np.average(together, weights=annotations.weights) >= least)
+        probabilities = np.where(annotations.is_must, score.agreements, 1.0 - score.agreements)
+        return bool(np.average(probabilities, weights=annotations.weights) >= min_share)
 
-    def first(ratings: Ratings) -> Cut | None:
+    def cut_of(ratings: Ratings) -> Cut | None:
         # without distances if these predict so well that they leave the number open
-        clear = _chosen(ratings.beside, few, is_possible) or _chosen(ratings.alone, few, is_possible)
+        best = _best_cut(ratings.with_distance, n_few, is_possible)
+        best = best or _best_cut(ratings.without_distance, n_few, is_possible)
         if not ratings.overall:
-            return clear
-        best = _chosen(ratings.overall, few, is_possible)
-        return None if best is None else best._replace(is_clear=clear is not None)
+            return best
+        overall = _best_cut(ratings.overall, n_few, is_possible)
+        return None if overall is None else overall._replace(is_clear=best is not None)
 
     random = random_pairs(table, layers, annotations)
-    ratings = rate_cuts(table, layers, random, many, run)
-    chosen = first(ratings)
-    is_coarse = chosen is None or chosen.n_clusters > NEARLY_ALL * many
-    if is_coarse and many < len(X) <= MOST_ROWS:
+    ratings = rate_cuts(table, layers, random, n_leaves, run)
+    chosen_cut = cut_of(ratings)
+    is_coarse = chosen_cut is None or chosen_cut.n_clusters > NEARLY_ALL * n_leaves
+    if is_coarse and n_leaves < len(X) <= MOST_ROWS:
         # single rows may be many classes, but few classes are found better by groups
-        by_rows = rate_cuts(table, layers, random, len(X), run)
-        for fine, coarse in zip(by_rows, ratings, strict=True):
+        row_ratings = rate_cuts(table, layers, random, len(X), run)
+        for fine, coarse in zip(row_ratings, ratings, strict=True):
             fine |= {
                 key: score
                 for key, score in coarse.items()
-                if key[1] <= few and score.log_loss < fine[key].log_loss
+                if key[1] <= n_few and score.log_loss < fine[key].log_loss
             }
-        chosen = first(by_rows)
-    return chosen or (None if share is None else _cut_of_share(share, few, len(X) // 2))
+        chosen_cut = cut_of(row_ratings)
+    return chosen_cut or (None if share is None else _cut_of_share(share, n_few, len(X) // 2))
 
 
-def _cut_of_share(share: Share, few: int, most: int) -> Cut | None:
+def _cut_of_share(share: Share, n_few: int, limit: int) -> Cut | None:
     """Return the number of classes of equal size of which random pairs have a share, if it is not few."""
-    low = math.ceil(1.0 / (share.value + CERTAIN * share.error))
+    low = math.ceil(1.0 / (share.value + CERTAINTY * share.error))
     likely = round(1.0 / max(share.value, share.error))
-    return Cut(low, min(max(low, likely), most), is_by_share=True) if few < low <= most else None
+    return Cut(low, min(max(low, likely), limit), is_by_share=True) if n_few < low <= limit else None
 
 
-def rate_cuts(table: Table, layers: Sequence[Layer], random: RandomPairs, many: int, run: Runner) -> Ratings:
+def rate_cuts(
+    table: Table, layers: Sequence[Layer], random: RandomPairs, n_leaves: int, run: Runner
+) -> Ratings:
     """Predict held-out answers, and random pairs, by each cut of a tree of so many groups."""
     annotations, all_pairs, folds = random.annotations, random.all_pairs, random.all_folds
     spaces = (NONE if table.X.shape[1] <= MOST_LEARNED else MOST_LEARNED, METRIC)
     trees = [(space, AVERAGE) for space in spaces] + [(METRIC, linkage) for linkage in GENIE]
-    counts = cut_counts(many - 1)
-    together = np.zeros((len(trees), len(counts), len(folds)), np.bool_)
+    counts = cut_counts(n_leaves - 1)
+    is_joint = np.zeros((len(trees), len(counts), len(folds)), np.bool_)
     distances = np.zeros((len(folds), len(spaces)))
 
-    def cuts(key: tuple[int, int | str]) -> tuple[NDArray[np.bool_], Floats]:
+    def cut_fold(key: tuple[int, int | str]) -> tuple[NDArray[np.bool_], Floats]:
         fold, space = key
-        left = choice.without(layers, annotations, annotations.folds == fold)
-        answers = answers_of(link(left, len(table.X)))
-        axes = table.learned(space, left, answers)
+        training = choice.training_layers(layers, annotations, fold)
+        answers = answers_of(link(training, len(table.X)))
+        axes = table.learned(space, training, answers)
         pairs = all_pairs[folds == fold]
         i, j = pairs.T
         with one_thread():
             Z = table.place(axes)
-            groups = small_groups(Z, many, np.random.default_rng(choice.below(table.seed, STREAM)))
-            joined = []
-            for linkage in (linkage for of, linkage in trees if of == space):
+            groups = small_groups(Z, n_leaves, np.random.default_rng(choice.child_seed(table.seed, STREAM)))
+            pairs_of_trees = []
+            for linkage in (linkage for tree_space, linkage in trees if tree_space == space):
                 leaves = leaves_of(groups, linkage)
                 merges = tree_of(Z, leaves, answers, linkage)
                 classes = (cut(merges, count)[leaves] for count in counts)
-                joined.append([labels[i] == labels[j] for labels in classes])
-        return np.array(joined), pair_squares(Z, pairs)
+                pairs_of_trees.append([labels[i] == labels[j] for labels in classes])
+        return np.array(pairs_of_trees), pair_squares(Z, pairs)
 
     work = [(fold, space) for fold in range(FOLDS) for space in spaces]
-    for (fold, space), (joined, squares) in zip(work, run(cuts, work), strict=True):
-        tested = folds == fold
-        of_space = [of == space for of, _ in trees]
-        together[np.ix_(of_space, range(len(counts)), tested)] = joined
-        distances[tested, spaces.index(space)] = squares
+    for (fold, space), (is_joint_in_fold, squares) in zip(work, run(cut_fold, work), strict=True):
+        is_tested = folds == fold
+        is_of_space = [tree_space == space for tree_space, _ in trees]
+        is_joint[np.ix_(is_of_space, range(len(counts)), is_tested)] = is_joint_in_fold
+        distances[is_tested, spaces.index(space)] = squares
     ratings, count = Ratings({}, {}, {}), len(annotations.folds)
-    for key, joined in zip(product(trees, counts), together.reshape(-1, len(folds)), strict=True):
-        says, answers = joined.astype(np.float64), joined[:count]
-        agreeing = 1.0 * (answers == annotations.is_must)
-        for rating, columns in ((ratings.beside, distances), (ratings.alone, distances[:, :0])):
-            logs, right = calibrated(says[:count], columns[:count], annotations.is_must, annotations.weights)
-            rating[key] = choice.HeldOut(logs, right, annotations.weights, agreeing, annotations.units)
+    is_must, weights, no_distances = annotations.is_must, annotations.weights, distances[:, :0]
+    for key, is_joint_in_cut in zip(product(trees, counts), is_joint.reshape(-1, len(folds)), strict=True):
+        probabilities = is_joint_in_cut.astype(np.float64)
+        agreements = 1.0 * (is_joint_in_cut[:count] == is_must)
+        for rating, columns in ((ratings.with_distance, distances), (ratings.without_distance, no_distances)):
+            logs, right = predict_answers(probabilities[:count], columns[:count], is_must, weights)
+            rating[key] = choice.HeldOut(logs, right, weights, agreements, annotations.units)
         if len(random.pairs):
-            ratings.overall[key] = random.overall(says, distances[:, :0], ratings.alone[key])
+            ratings.overall[key] = random.overall(probabilities, no_distances, ratings.without_distance[key])
     return ratings
 
 
-def _chosen(rated: Rating, few: int, is_possible: Callable[[choice.HeldOut], bool]) -> Cut | None:
+def _best_cut(scores: Rating, n_few: int, is_possible: Callable[[choice.HeldOut], bool]) -> Cut | None:
     """Return the best cut, if it is clearly better than those into few classes.
 
     A tree of rows by their nearest ones counts if it predicts clearly better with fewer classes: it does so
     with hundreds of classes of a few rows, too, which teach nothing.
     """
-    ranked = sorted(rated, key=lambda key: rated[key].log_loss)
-    best = next(key for key in ranked if key[0][1] == AVERAGE)
-    fewer = [key for key in ranked if key[0][1] != AVERAGE and (key[1] < best[1] or best[1] <= few)]
-    is_by_nearest = bool(fewer) and rated[fewer[0]].is_ahead(rated[best], AHEAD)
+    keys = sorted(scores, key=lambda key: scores[key].log_loss)
+    best = next(key for key in keys if key[0][1] == AVERAGE)
+    fewer = [key for key in keys if key[0][1] != AVERAGE and (key[1] < best[1] or best[1] <= n_few)]
+    is_by_nearest = bool(fewer) and scores[fewer[0]].is_ahead(scores[best], AHEAD)
     best = fewer[0] if is_by_nearest else best
     tree, n_clusters = best
-    small = next(key for key in ranked if key[1] <= few and (is_by_nearest or key[0][1] == AVERAGE))
-    if n_clusters <= few or not rated[best].is_ahead(rated[small], AHEAD):
+    small = next(key for key in keys if key[1] <= n_few and (is_by_nearest or key[0][1] == AVERAGE))
+    if n_clusters <= n_few or not scores[best].is_ahead(scores[small], AHEAD):
         return None
-    equal = {
-        key[1]: rated[key]
-        for key in (fewer if is_by_nearest else ranked)
-        if key[0] == tree and not rated[best].is_ahead(rated[key], EQUAL)
+    equal_scores = {
+        key[1]: scores[key]
+        for key in (fewer if is_by_nearest else keys)
+        if key[0] == tree and not scores[best].is_ahead(scores[key], EQUAL)
     }
-    possible = [count for count, score in equal.items() if is_possible(score)]
-    return Cut(min(equal), max(possible, default=min(equal)), is_by_nearest=is_by_nearest)
+    low, counts = min(equal_scores), [count for count, score in equal_scores.items() if is_possible(score)]
+    return Cut(low, max(counts, default=low), is_by_nearest=is_by_nearest)

@@ -72,13 +72,13 @@ AT_ONCE = 2**16
 
 
 class FoldPrediction(NamedTuple):
-    """Probability that the samples of each held-out annotation are of one class, and that it says so.
+    """Probability that the samples of each held-out annotation are of one class, and that it is a must-link.
 
     `labels` are those of all samples in the fit that predicts.
     """
 
-    together: Floats
-    must: Floats
+    probabilities: Floats
+    must_probabilities: Floats
     labels: NDArray[np.int16]
 
 
@@ -97,7 +97,7 @@ class Trials:
         self, table: Table, layers: Sequence[Layer], annotations: choice.Annotations, run: Runner
     ) -> None:
         self.table, self.layers, self.annotations, self.run = table, layers, annotations, run
-        training = [choice.without(layers, annotations, annotations.folds == fold) for fold in range(FOLDS)]
+        training = [choice.training_layers(layers, annotations, fold) for fold in range(FOLDS)]
         self.links = [link(layers_of_fold, len(table.X)) for layers_of_fold in training]
         self.scores: dict[tuple[Structure, int], choice.HeldOut] = {}  # by number of starts
         # by number of starts and fold; the fits are those that others start from
@@ -115,7 +115,7 @@ class Trials:
         """Predictions by how often the annotations of the other folds are must-links."""
         return self._score(self.rates, self.rates, np.ones(len(self.rates), bool))
 
-    def ranked(self, starts: int) -> list[Structure]:
+    def ranked_structures(self, starts: int) -> list[Structure]:
         """Return the candidates that stayed to the end, the best first."""
         losses = {structure: score.log_loss for (structure, n), score in self.scores.items() if n == starts}
         return sorted(losses, key=lambda structure: losses[structure])
@@ -160,7 +160,7 @@ class Trials:
         """Return the best fit without the annotations of each fold; all folds share the first steps."""
         if not structure.annotated:
             return dict.fromkeys(range(FOLDS), self.table.fit_features(structure))
-        key = choice.below(self.table.seed, choice.HELD_OUT + 1 + FOLDS, starts)
+        key = choice.child_seed(self.table.seed, choice.HELD_OUT + 1 + FOLDS, starts)
         rngs, fits = {fold: np.random.default_rng(key) for fold in folds}, dict[int, Gaussians]()
         if structure.first is not None:
             for fold, rng in rngs.items():
@@ -182,7 +182,7 @@ class Trials:
         fits, predictions = self._fits(structure, folds, starts), dict[int, FoldPrediction]()
         for fold, fit in fits.items():
             tested = self.annotations.folds == fold
-            together = alike(fit, self.annotations.pairs[tested])
+            together = pair_probabilities(fit, self.annotations.pairs[tested])
             predictions[fold] = FoldPrediction(together, self._must(fit, tested, together), fit.labels)
         best = max(fits.values(), key=lambda fit: fit.bound)
         return Trial(CompactGaussians.of(best), fits if is_first else {}, predictions)
@@ -192,7 +192,10 @@ class Trials:
         together, must = np.zeros((2, len(folds)))
         for fold in np.unique(folds[tested]).tolist():
             prediction = self.predictions[structure, starts, fold]
-            together[folds == fold], must[folds == fold] = prediction.together, prediction.must
+            together[folds == fold], must[folds == fold] = (
+                prediction.probabilities,
+                prediction.must_probabilities,
+            )
         return self._score(must, together, tested)
 
     def _score(self, must: Floats, together: Floats, tested: NDArray[np.bool_]) -> choice.HeldOut:
@@ -212,11 +215,11 @@ class Trials:
 
     def _must(self, fit: Gaussians, tested: NDArray[np.bool_], together: Floats) -> Floats:
         others = self.annotations.of_unknown_accuracy & ~tested
-        others_together = alike(fit, self.annotations.pairs[others])
+        others_together = pair_probabilities(fit, self.annotations.pairs[others])
         return choice.must_probabilities(self.annotations, tested, together, others, others_together)
 
 
-def alike(fit: Gaussians, pairs: NDArray[np.integer]) -> Floats:
+def pair_probabilities(fit: Gaussians, pairs: NDArray[np.integer]) -> Floats:
     """Return the probability that the two samples of each pair are of one class."""
     together = np.empty(len(pairs))
     for start in range(0, len(pairs), AT_ONCE):
@@ -231,7 +234,7 @@ def _selected(score: choice.HeldOut, tested: NDArray[np.bool_]) -> choice.HeldOu
         log_probabilities=score.log_probabilities[tested],
         right=score.right[tested],
         weights=score.weights[tested],
-        agreeing=score.agreeing[tested],
+        agreements=score.agreements[tested],
         units=None if score.units is None else score.units[tested],
     )
 
@@ -246,7 +249,7 @@ class Ranking:
 
     Parameters
     ----------
-    ranked : tuple of Structure
+    structures : tuple of Structure
         Structures from the best on; if a fit of one falls short, the next is used.
     candidates : dict of Structure to HeldOut
         Predictions by each candidate.
@@ -261,7 +264,7 @@ class Ranking:
         those of the fit to the features, by candidates that do without answers, where classes are many.
     """
 
-    ranked: tuple[Structure, ...]
+    structures: tuple[Structure, ...]
     candidates: dict[Structure, choice.HeldOut]
     base_rate: choice.HeldOut | None
     note: str = ""
@@ -269,7 +272,7 @@ class Ranking:
     partitions: Mapping[Structure, Sequence[NDArray[np.int16]]] = field(default_factory=dict)
 
     @property
-    def credible(self) -> dict[Structure, choice.HeldOut]:
+    def credible_scores(self) -> dict[Structure, choice.HeldOut]:
         """Candidates that predict annotations no worse than a coin."""
         return {
             structure: score for structure, score in self.candidates.items() if score.log_loss <= choice.COIN
@@ -316,7 +319,7 @@ class Choices(NamedTuple):
     def firsts(self, trials: Trials) -> list[Structure]:
         """Return the best candidate of each of the best coordinates, which directions start from."""
         best = dict[int | str, Structure]()
-        for structure in trials.ranked(1):
+        for structure in trials.ranked_structures(1):
             best.setdefault(structure.subspace, structure)
         return list(best.values())[: self.table.close_look.firsts]
 
@@ -340,7 +343,7 @@ def _neighbours(choices: Choices, trials: Trials) -> None:
     for _ in range(TURNS if choices.components == AUTO else 0):
         near = (
             structure._replace(components=many)
-            for structure in trials.ranked(1)[:TOP]
+            for structure in trials.ranked_structures(1)[:TOP]
             for many in (structure.components // 2, structure.components * 2)
             if many >= 1
         )
@@ -350,7 +353,7 @@ def _neighbours(choices: Choices, trials: Trials) -> None:
 def _closely(choices: Choices, trials: Trials) -> None:
     """Try the best candidates, and those that directions start from, again from several starts."""
     look, firsts = choices.table.close_look, choices.firsts(trials)
-    trials.add([*trials.ranked(1)[: look.top], *firsts], look.starts, firsts)
+    trials.add([*trials.ranked_structures(1)[: look.top], *firsts], look.starts, firsts)
 
 
 def _along_directions(choices: Choices, trials: Trials) -> None:
@@ -380,7 +383,7 @@ def _assumed_accuracies(choices: Choices, trials: Trials) -> None:
     """
     starts, annotations = choices.table.close_look.starts, trials.annotations
     if len(np.unique(annotations.annotators[annotations.of_unknown_accuracy])) == 1:
-        best = trials.ranked(starts)[:ASSUMED]
+        best = trials.ranked_structures(starts)[:ASSUMED]
         trials.add([structure._replace(odds=odds) for structure in best for odds in choices.odds], starts)
 
 
@@ -443,7 +446,7 @@ def choose_structure(
 def _ranking(choices: Choices, trials: Trials) -> Ranking:
     """Rank the candidates of all rounds, by the features if the best does not beat the bar."""
     table, base, starts = choices.table, trials.base_rate, choices.table.close_look.starts
-    best = trials.ranked(starts)
+    best = trials.ranked_structures(starts)
     if choices.subspace == DISCRIMINATIVE:  # the first fits are no candidates
         best = [structure for structure in best if structure.subspace == DISCRIMINATIVE]
         if not best:
@@ -471,8 +474,8 @@ def _ranking(choices: Choices, trials: Trials) -> Ranking:
         if structure.annotated
     }
     ranking = Ranking((), candidates, base, partitions=partitions)
-    first = fewest_components(ranking.credible)
-    return replace(ranking, ranked=tuple(dict.fromkeys((first, *ranking.credible))))
+    first = fewest_components(ranking.credible_scores)
+    return replace(ranking, structures=tuple(dict.fromkeys((first, *ranking.credible_scores))))
 
 
 def without_weak_assumptions(candidates: dict[Structure, choice.HeldOut]) -> dict[Structure, choice.HeldOut]:
@@ -505,7 +508,7 @@ def choose_by_features(table: Table, run: Runner = map) -> Ranking:
     """Rank structures without annotations, for merged groups to be compared with."""
     why = f"each of {table.n_classes} classes has few annotations"
     ranking = _by_features(table, run, unsupervised(table, CANDIDATES), why, annotated=False)
-    partitions = {structure: (table.fit_features(structure).labels,) for structure in ranking.ranked}
+    partitions = {structure: (table.fit_features(structure).labels,) for structure in ranking.structures}
     return replace(ranking, partitions=partitions)
 
 
@@ -533,11 +536,11 @@ def falls_short(fit: Gaussians, annotations: choice.Annotations, expected: choic
 
     A good fit agrees with its annotations as well as fits to folds do with those that they have not seen.
     """
-    together = alike(fit, annotations.pairs)
+    together = pair_probabilities(fit, annotations.pairs)
     agreeing = np.where(annotations.is_must, together, 1.0 - together)
     share = float(np.average(agreeing, weights=annotations.weights))
-    mean = float(np.average(expected.agreeing, weights=expected.weights))
-    error = expected.error_of(expected.weights * (expected.agreeing - mean)) / expected.weights.sum()
+    mean = float(np.average(expected.agreements, weights=expected.weights))
+    error = expected.error_of(expected.weights * (expected.agreements - mean)) / expected.weights.sum()
     if share >= mean - CLEAR * error:
         return ""
     return f"agrees with {share:.3f} of the annotations, where its folds predicted {mean:.3f}"
@@ -578,7 +581,9 @@ def best_so_far(table: Table, layers: Sequence[Layer], done: Sequence[tuple[Any,
         fits.setdefault(structure, []).append(trial.compact)
         for fold, prediction in trial.predictions.items():
             tested = annotations.folds == fold
-            values = np.where(annotations.is_must[tested], prediction.together, 1.0 - prediction.together)
+            values = np.where(
+                annotations.is_must[tested], prediction.probabilities, 1.0 - prediction.probabilities
+            )
             agreeing.setdefault(structure, []).append((values, annotations.weights[tested]))
 
     def least(structure: Structure) -> float:

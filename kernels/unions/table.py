@@ -17,7 +17,7 @@ from numpy.random import Generator, SeedSequence
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from sweep_clustering.kernels.choice import HELD_OUT, UNSURE, Criteria, below
+from sweep_clustering.kernels.choice import HELD_OUT, UNSURE, Criteria, child_seed
 from sweep_clustering.kernels.fits import Fit, Gaussians, along, squared_norms
 from sweep_clustering.kernels.groups import fit as groups
 from sweep_clustering.kernels.groups.merging import Partitions, means_of
@@ -235,7 +235,7 @@ class Table:
         key = (subspace, n_components, number)
         if key not in self._starts:
             dims = 0 if isinstance(subspace, str) else subspace
-            rng = np.random.default_rng(below(self.seed, HELD_OUT, dims, n_components, number))
+            rng = np.random.default_rng(child_seed(self.seed, HELD_OUT, dims, n_components, number))
             Z = self.start_coordinates(subspace, number % 2 == 1)
             self._starts[key] = first_labels(Z, n_components, rng, FIRST_STEPS)
         return self._starts[key]
@@ -424,7 +424,7 @@ class Table:
         if structure not in self._feature_fits:
             first, alone = structure.first or structure, structure._replace(annotated=False)
             many, n_starts = first.components * self.n_classes, self.close_look.starts
-            rng = np.random.default_rng(below(self.seed, HELD_OUT + 2 + FOLDS))
+            rng = np.random.default_rng(child_seed(self.seed, HELD_OUT + 2 + FOLDS))
             starts = [self.start(first.subspace, many, number) for number in range(n_starts)]
             fits = [
                 self.solve(alone, (), rng, labels=labels, steps=FOLD_STEPS, rise=FOLD_RISE)

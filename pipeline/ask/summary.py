@@ -131,7 +131,7 @@ def assess(
     The number of the batch in a session is part of the random stream, and `start` has the labels (n_samples,)
     of the batch before. A problem without a solution is a `ValueError`.
     """
-    from sweep_clustering.kernels.choice import below
+    from sweep_clustering.kernels.choice import child_seed
     from sweep_clustering.kernels.interrupt import run_interruptibly
     from sweep_clustering.pipeline.ask.questions import next_questions, questions_left
     from sweep_clustering.pipeline.asking.belief import believe, shape_to_ask, share_at
@@ -167,10 +167,10 @@ def assess(
         )
     outlook = None
     if options.until is not None:
-        outlook = questions_left(belief, options.until, len(answers), below(seed, 5))
+        outlook = questions_left(belief, options.until, len(answers), child_seed(seed, 5))
     strategy = options.strategy or fitting(belief)
     questions = next_questions(
-        belief, rows, strategy=strategy, count=options.count, seed=below(seed, 4), samples=inputs.samples
+        belief, rows, strategy=strategy, count=options.count, seed=child_seed(seed, 4), samples=inputs.samples
     )
     n_yes = sum(answer.kind == MUST for answer in answers)
     n_no, n_skipped = len(answers) - n_yes, len(rows) - len(answers)

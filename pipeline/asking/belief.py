@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from sweep_clustering.kernels.choice import below, some_rows
+from sweep_clustering.kernels.choice import child_seed, some_rows
 from sweep_clustering.kernels.fits import Runner
 from sweep_clustering.kernels.problem.data import MUST, Layer
 from sweep_clustering.kernels.settings import Settings, settings_of
@@ -164,7 +164,7 @@ def believe(
     ValueError
         If the problem admits no solution.
     """
-    model, seeds = Model.from_name(model_for(layers), covariance, settings), partial(below, seed)
+    model, seeds = Model.from_name(model_for(layers), covariance, settings), partial(child_seed, seed)
     solver = prepare(model, X, layers, n_clusters, seeds(0), run=run)
     solver.warm_up()
     part = some_rows(X, layers, MOST_ROWS, np.random.default_rng(seeds(6)))

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sweep_clustering.kernels.choice import below
+from sweep_clustering.kernels.choice import child_seed
 from sweep_clustering.kernels.groups.fit import answers_of
 from sweep_clustering.kernels.groups.merging import unsure_pairs
 from sweep_clustering.kernels.problem.data import Floats, link
@@ -442,5 +442,5 @@ def next_answers(
         covariance=GROUPS if strategy == "merges" and covariance == AUTO else covariance,
         restarts=restarts,
     )
-    rng = np.random.default_rng(below(seed, 3))
+    rng = np.random.default_rng(child_seed(seed, 3))
     return answer_pairs(rng, labels_true, STRATEGIES[strategy](belief, path, count, rng).pairs, p=p)

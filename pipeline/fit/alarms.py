@@ -145,16 +145,16 @@ def distance_alarm(skill: Skill | None) -> Iterator[str]:
     """
     if skill is None:
         return
-    gain, error = skill.beside.gain_over(skill.distance)
-    loss, spread = skill.distance.gain_over(skill.alone)
-    is_better = skill.distance.share_right > skill.alone.share_right + MORE
-    is_better &= skill.beside.log_loss > PLAIN
+    gain, error = skill.with_distance.gain_over(skill.distance)
+    loss, spread = skill.distance.gain_over(skill.without_distance)
+    is_better = skill.distance.share_right > skill.without_distance.share_right + MORE
+    is_better &= skill.with_distance.log_loss > PLAIN
     if gain <= CLEAR * error and loss > CLEAR * spread and is_better:
         yield (
             "how far apart two rows are predicts held-out annotations (log loss"
             f" {skill.distance.log_loss:.3f}), and these clusters add nothing to that"
-            f" ({skill.beside.log_loss:.3f}): annotators may mean more clusters (-k, n_clusters), or annotate"
-            " more pairs"
+            f" ({skill.with_distance.log_loss:.3f}): annotators may mean more clusters (-k, n_clusters), or"
+            " annotate more pairs"
         )
 
 

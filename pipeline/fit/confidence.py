@@ -19,7 +19,7 @@ from sweep_clustering.kernels.fits import Fit, Floats
 from sweep_clustering.kernels.problem import data
 from sweep_clustering.kernels.solver.contract import Effort, Solver
 from sweep_clustering.kernels.solver.prepare import CHAINS
-from sweep_clustering.kernels.unions.race import alike
+from sweep_clustering.kernels.unions.race import pair_probabilities
 from sweep_clustering.pipeline.common import plural
 from sweep_clustering.sweeps.annotations.rows import AnnotationRows, Samples
 
@@ -176,7 +176,7 @@ def estimate(layers: Sequence[data.Layer], fit: Fit) -> data.Estimates:
         i, j = pairs[is_used].T
         together = 1.0 * (fit.labels[i] == fit.labels[j])
         if gaussians is not None and len(gaussians.classes):
-            together = alike(gaussians, pairs[is_used])
+            together = pair_probabilities(gaussians, pairs[is_used])
         is_must = np.full(len(i), layer.kind == data.MUST)
         columns.append(
             (np.full(len(i), layer.annotator), is_must, data.layer_weights(layer)[is_used], together)

@@ -312,12 +312,12 @@ def choose(candidates: Sequence[Candidate]) -> ClusterChoice:
     random pairs are predicted, too, all are compared by predictions beside distance.
     """
     skills = [row.result.skill for row in candidates]
-    has_random = all(skill is not None and skill.overall is not skill.beside for skill in skills)
+    has_random = all(skill is not None and skill.overall is not skill.with_distance for skill in skills)
     if has_random or any(candidate.result.covariance in MERGED for candidate in candidates):
         candidates = [
             row
             if skill is None
-            else replace(row, held_out=skill.beside, overall=skill.overall if has_random else None)
+            else replace(row, held_out=skill.with_distance, overall=skill.overall if has_random else None)
             for row, skill in zip(candidates, skills, strict=True)
         ]
     is_predicted = all(candidate.held_out is not None for candidate in candidates)

@@ -349,7 +349,7 @@ def foresight(
     if score is None and not no_skill:
         return ""
     if beside is not None and not no_skill:
-        score, bar = beside.beside, f"by distance alone it would be {beside.distance.share_right:.0%}"
+        score, bar = beside.with_distance, f"by distance alone it would be {beside.distance.share_right:.0%}"
     else:
         must = alarms.Annotated(layers).must_share
         always, share = ("together", must) if must > 0.5 else ("apart", 1.0 - must)

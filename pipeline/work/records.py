@@ -122,7 +122,7 @@ class Chosen:
         """Return the part of a choice that cubes keep, with scores of shapes that `every` model may have."""
         names, scores, base = SCORED if every else CANDIDATES, choice.by_shape, choice.base_rate
         if (skill := choice.skill) is not None and not choice.has_no_skill:
-            scores = {choice.shape: skill.beside}
+            scores = {choice.shape: skill.with_distance}
         return cls(
             covariance=choice.shape,
             held_out=tuple(scores[name].log_loss if name in scores else np.nan for name in names),

@@ -30,18 +30,18 @@ X = np.array([[0.0], [2.0], [10.0], [12.0]])
 LABELS = np.array([0, 0, 1, 1])
 
 
-def predictions(logs: object, right: object, weights: object = None, agreeing: object = 0.0) -> HeldOut:
+def predictions(logs: object, right: object, weights: object = None, agreements: object = 0.0) -> HeldOut:
     """Return predictions from one value for each annotation, or one for all."""
-    arrays = np.broadcast_arrays(logs, right, 1.0 if weights is None else weights, agreeing)
+    arrays = np.broadcast_arrays(logs, right, 1.0 if weights is None else weights, agreements)
     return HeldOut(*(np.array(array) for array in arrays))
 
 
 def test_the_accuracy_of_certain_pairs_is_the_share_that_agrees() -> None:
-    accuracy = estimated_accuracy(predictions(0.0, True, agreeing=[1.0] * 8 + [0.0] * 2))
+    accuracy = estimated_accuracy(predictions(0.0, True, agreements=[1.0] * 8 + [0.0] * 2))
     assert accuracy == pytest.approx((0.8, math.sqrt(0.8 * 0.2 / 10)))
     assert estimated_accuracy(predictions(0.0, True, [8.0, 2.0], [1.0, 0.0])) == pytest.approx(accuracy)
     for share, end in ((0.999, 0.999), (0.001, 0.5), (0.5, 0.5)):
-        value, error = estimated_accuracy(predictions(0.0, True, agreeing=[share] * 5))
+        value, error = estimated_accuracy(predictions(0.0, True, agreements=[share] * 5))
         assert value == end
         assert math.isnan(error)
 
@@ -221,7 +221,7 @@ def test_fits_to_other_folds_see_no_label_of_a_held_out_row() -> None:
         tested = annotations.folds == fold
         hidden = annotations.pairs[tested & (annotations.layers < 2)]
         assert len(hidden)
-        for layer in module.without(layers, annotations, tested)[:2]:
+        for layer in module.training_layers(layers, annotations, fold)[:2]:
             assert len(layer.pairs)
             assert not np.isin(layer.pairs, hidden).any()
 

@@ -15,7 +15,7 @@ from scipy.optimize import minimize
 from scipy.spatial.distance import pdist, squareform
 from scipy.stats import multivariate_normal
 
-from sweep_clustering.kernels.choice import below, list_annotations, some_rows, without
+from sweep_clustering.kernels.choice import child_seed, list_annotations, some_rows, training_layers
 from sweep_clustering.kernels.groups import fit as groups
 from sweep_clustering.kernels.groups import merging, metric
 from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer, link
@@ -116,7 +116,7 @@ def test_predictions_are_those_of_a_logistic_regression() -> None:
         return float(-weights @ np.log(probabilities) + 0.5 * module.RIDGE * x @ x)
 
     x = minimize(loss, np.zeros(4)).x
-    logs, right = module.calibrated(together, distances, is_must, weights)
+    logs, right = module.predict_answers(together, distances, is_must, weights)
     shares = 1.0 / (1.0 + np.exp(-columns @ x))
     assert np.exp(logs) == pytest.approx(np.where(is_must, shares, 1.0 - shares), abs=1e-3)
     assert right.tolist() == (np.exp(logs) > 0.5).tolist()
@@ -126,7 +126,7 @@ def test_one_surprise_among_sure_predictions_does_no_harm() -> None:
     is_must = np.arange(400) < 200
     together = is_must.astype(float)
     together[[0, 399]] = 1.0 - together[[0, 399]]
-    logs, right = module.calibrated(together, np.empty((400, 0)), is_must, np.ones(400))
+    logs, right = module.predict_answers(together, np.empty((400, 0)), is_must, np.ones(400))
     assert right.sum() == 398
     assert np.exp(logs[1:399]) == pytest.approx(199.0 / 200.0, abs=1e-3)
 
@@ -134,8 +134,8 @@ def test_one_surprise_among_sure_predictions_does_no_harm() -> None:
 def test_what_a_candidate_gets_wrong_is_no_skill() -> None:
     rng = np.random.default_rng(3)
     distances, is_must, weights = rng.random((200, 1)), rng.random(200) < 0.5, np.ones(200)
-    against, _ = module.calibrated(np.where(is_must, 0.2, 0.8), distances, is_must, weights)
-    alone, _ = module.calibrated(None, distances, is_must, weights)
+    against, _ = module.predict_answers(np.where(is_must, 0.2, 0.8), distances, is_must, weights)
+    alone, _ = module.predict_answers(None, distances, is_must, weights)
     assert against.tolist() == alone.tolist()
 
 
@@ -155,14 +155,14 @@ def test_folds_do_not_see_the_answers_that_they_predict(skewed_rows: Rows) -> No
     contest = contest_of(table, layers)
     structure = next(merged for merged in contest.structures if merged.subspace == METRIC)
     tested = annotations.folds == 2
-    training = without(layers, annotations, tested)
+    training = training_layers(layers, annotations, 2)
     fit = Table(X, table.n_classes, SeedSequence(0)).merged(
         [merged for merged in contest.structures if merged.subspace == METRIC], training, contest.stream()
     )[0]
     i, j = annotations.pairs[tested].T
     together = (fit.classes[i] * fit.classes[j]).sum(axis=1)
     count = len(tested)
-    assert contest.together[structure][:count][tested] == pytest.approx(together)
+    assert contest.probabilities[structure][:count][tested] == pytest.approx(together)
     Z = fit.place(X)
     assert contest.distances[:count][tested, 1] == pytest.approx(np.square(Z[i] - Z[j]).sum(axis=1))
 
@@ -197,11 +197,11 @@ def test_groups_win_where_classes_are_many_and_skewed(skewed_rows: Rows, accurac
     layers, n_classes = draw_layers(labels, 900, accuracy), int(labels.max()) + 1
     table = Table(X, n_classes, SeedSequence(0))
     choice = module.with_groups(table, layers, FEATURES)
-    winner = choice.ranked[0]
+    winner = choice.structures[0]
     assert winner.covariance in LINKAGES
-    assert choice.ranked[-1] == FEATURES.ranked[0]
+    assert choice.structures[-1] == FEATURES.structures[0]
     skill = choice.skills[winner]
-    assert skill.beside.log_loss < skill.distance.log_loss
+    assert skill.with_distance.log_loss < skill.distance.log_loss
     solver = prepare(ANY_SHAPE, X, layers, n_classes, SeedSequence(0))
     solved = solver.solve([SeedSequence(0, spawn_key=(restart,)) for restart in range(10)])
     assert solved.name in map(str, choice.skills)
@@ -210,7 +210,7 @@ def test_groups_win_where_classes_are_many_and_skewed(skewed_rows: Rows, accurac
     assert best.gaussians is not None
     assert str(best.gaussians.structure) == solved.name
     assert solved.n_averaged > FOLDS
-    simple = table.fit_features(FEATURES.ranked[0])
+    simple = table.fit_features(FEATURES.structures[0])
     assert adjusted_rand(labels, best.labels) > adjusted_rand(labels, simple.labels) + 0.05
     assert best.gaussians is not None
     assert best.gaussians.classes.sum(axis=1) == pytest.approx(1.0)
@@ -277,7 +277,7 @@ def test_answers_by_chance_leave_the_choice_as_it_is(skewed_rows: Rows, seed: in
     X, labels = skewed_rows
     layers = uniform_layers(labels, 300, seed=seed, right=0.5)
     choice = module.with_groups(Table(X, 20, SeedSequence(0)), layers, FEATURES)
-    assert choice.ranked == FEATURES.ranked
+    assert choice.structures == FEATURES.structures
 
 
 def test_few_answers_are_not_asked(skewed_rows: Rows) -> None:
@@ -322,14 +322,14 @@ def test_cuts_are_compared_on_random_pairs_if_answers_are_about_near_rows(skewed
         for both in zip((annotations.folds, annotations.pairs), (random.folds, random.pairs), strict=True)
     )
     for fold in range(FOLDS):
-        answers = groups.answers_of(link(without(layers, annotations, annotations.folds == fold), len(X)))
+        answers = groups.answers_of(link(training_layers(layers, annotations, fold), len(X)))
         small = merging.small_groups(
-            table.moved, 100, np.random.default_rng(below(table.seed, module.STREAM))
+            table.moved, 100, np.random.default_rng(child_seed(table.seed, module.STREAM))
         )
         classes = merging.cut(groups.tree_of(table.moved, small, answers, AVERAGE), 37)[small]
         first, second = pairs[folds == fold].T
         together[folds == fold] = classes[first] == classes[second]
-    overall = random.overall(together, np.zeros((len(together), 0)), ratings.alone[key])
+    overall = random.overall(together, np.zeros((len(together), 0)), ratings.without_distance[key])
     assert ratings.overall[key].log_loss == pytest.approx(overall.log_loss)
 
 
@@ -385,11 +385,11 @@ def test_hundreds_of_classes_of_one_or_two_rows_are_found_by_single_rows(n_class
 def test_more_classes_than_half_of_the_rows_are_merged() -> None:
     (X, labels), layers = records(200, 350, 0.6, 0.95)
     ranking = module.with_groups(Table(X, 170, SeedSequence(0)), layers, FEATURES)
-    assert ranking.ranked != FEATURES.ranked
+    assert ranking.structures != FEATURES.structures
     tables = Table(X, 170, SeedSequence(0)), Table(X, 170, SeedSequence(0))
     merged, plain = (
         table.solve(ranked, layers, np.random.default_rng(0))
-        for table, ranked in zip(tables, (ranking.ranked[0], FEATURES.ranked[0]), strict=True)
+        for table, ranked in zip(tables, (ranking.structures[0], FEATURES.structures[0]), strict=True)
     )
     assert adjusted_rand(labels, merged.labels) > adjusted_rand(labels, plain.labels) + 0.1
 
@@ -400,7 +400,7 @@ def test_few_classes_are_left_to_fits_of_each_number() -> None:
     X = 8.0 * rng.normal(size=(3, 4))[labels] + rng.normal(size=(200, 4))
     layers = draw_layers(labels, 300, 0.95)
     assert module.choose_cut(X, layers, SeedSequence(0), 10) is None
-    rated = rate_cuts(Table(X, 2, SeedSequence(0)), layers, 60).alone
+    rated = rate_cuts(Table(X, 2, SeedSequence(0)), layers, 60).without_distance
     assert min(rated, key=lambda key: rated[key].log_loss)[1] == 3
 
 
@@ -497,7 +497,7 @@ def test_no_random_pairs_stand_beside_answers_about_random_pairs(skewed_rows: Ro
     annotations = list_annotations(layers, SeedSequence(0))
     assert len(module.random_pairs(table, layers, annotations).pairs) == 0
     contest = contest_of(Table(X, 3, SeedSequence(0)), layers)
-    assert all(skill.overall is skill.beside for skill in contest.skills.values())
+    assert all(skill.overall is skill.with_distance for skill in contest.skills.values())
 
 
 def test_a_structure_predicts_random_pairs_by_the_classes_of_each_fold() -> None:
@@ -510,7 +510,7 @@ def test_a_structure_predicts_random_pairs_by_the_classes_of_each_fold() -> None
     structure = next(iter(ranking.partitions))
     skill = module.with_groups(table, layers, ranking).skills[structure]
     contest = contest_of(table, layers)
-    agreeing, parts = ranking.candidates[structure].agreeing, ranking.partitions[structure]
+    agreeing, parts = ranking.candidates[structure].agreements, ranking.partitions[structure]
     together = np.where(annotations.is_must, agreeing, 1.0 - agreeing)
     pairs = contest.random.pairs
     assert len(pairs) == module.N_RANDOM
@@ -520,7 +520,7 @@ def test_a_structure_predicts_random_pairs_by_the_classes_of_each_fold() -> None
     ]
     expected = contest.skill(np.append(together, same))
     assert skill.overall.log_loss == pytest.approx(expected.overall.log_loss)
-    assert skill.overall.log_loss > skill.beside.log_loss
+    assert skill.overall.log_loss > skill.with_distance.log_loss
 
 
 def test_structures_are_compared_on_random_pairs_too(skewed_rows: Rows) -> None:
@@ -528,8 +528,8 @@ def test_structures_are_compared_on_random_pairs_too(skewed_rows: Rows) -> None:
     layers, n_classes = near_layers(skewed_rows, 900), int(labels.max()) + 1
     annotations = list_annotations(layers, SeedSequence(0))
     contest = contest_of(Table(X, n_classes, SeedSequence(0)), layers)
-    structure, count = contest.ranked[0], len(annotations.folds)
-    together, must = contest.together[structure], contest.random.must
+    structure, count = contest.ranked_structures[0], len(annotations.folds)
+    together, must = contest.probabilities[structure], contest.random.must_probabilities
     columns = np.column_stack([contest.distances, together])
     targets = np.append(1.0 * annotations.is_must, must)
     weights = np.append(np.ones(count), np.full(len(must), module.RANDOM_WEIGHT * count / len(must)))
@@ -683,8 +683,8 @@ def test_large_tables_have_no_trees_of_rows_and_starts_have_answers(skewed_rows:
     X, labels = skewed_rows
     layers, table = draw_layers(labels, 300, 0.9), Table(X, 20, SeedSequence(0))
     contest = contest_of(table, layers)
-    assert any(not structure.annotated for structure in contest.ranked)
-    assert all(structure.annotated for structure in contest.best_annotated(len(contest.ranked)))
+    assert any(not structure.annotated for structure in contest.ranked_structures)
+    assert all(structure.annotated for structure in contest.best_annotated(len(contest.ranked_structures)))
 
 
 def test_groups_that_are_clearly_behind_a_rival_are_tried_on_two_folds_only() -> None:
@@ -695,12 +695,12 @@ def test_groups_that_are_clearly_behind_a_rival_are_tried_on_two_folds_only() ->
     truth = 1.0 * (labels[annotations.pairs[:, 0]] == labels[annotations.pairs[:, 1]])
     alone = contest_of(table, layers)
     rival = contest_of(table, layers, np.clip(truth, 0.1, 0.9))
-    assert len(rival.skills) == module.FIRSTS < len(alone.skills)
-    assert set(rival.best_annotated(module.FIRSTS)) == set(rival.skills)
+    assert len(rival.skills) == module.LINEAR_STARTS < len(alone.skills)
+    assert set(rival.best_annotated(module.LINEAR_STARTS)) == set(rival.skills)
     np.testing.assert_array_equal(rival.distances, alone.distances)  # over all folds and spaces
     for structure, skill in rival.skills.items():
         if structure in alone.skills:
-            assert skill.beside.log_loss == alone.skills[structure].beside.log_loss
+            assert skill.with_distance.log_loss == alone.skills[structure].with_distance.log_loss
 
 
 def test_many_classes_have_all_groups_for_their_average() -> None:
@@ -755,13 +755,13 @@ def test_candidates_are_averaged_by_how_well_they_predict(waves: Rows) -> None:
     skills, partitions = solver.ranking.skills, solver.ranking.partitions
     assert len(partitions) > 3
     assert all(len(parts) == FOLDS for parts in partitions.values())
-    losses = {structure: skills[structure].beside.log_loss for structure in partitions}
+    losses = {structure: skills[structure].with_distance.log_loss for structure in partitions}
     leaders = sorted(losses, key=lambda structure: losses[structure])[:8]
     best = sorted(chosen.fits, key=lambda one: -one.objective)[:3]
     weighted = [(one.labels, 1.0 / 3.0) for one in best]
     n_structures = 0
     for leader in leaders:
-        gain, error = skills[leaders[0]].beside.gain_over(skills[leader].beside)
+        gain, error = skills[leaders[0]].with_distance.gain_over(skills[leader].with_distance)
         share = math.exp(-0.5 * (gain / (2.0 * error)) ** 2) if error else 1.0
         n_structures += share > 0.02
         weighted += [(part, share / FOLDS) for part in partitions[leader] if share > 0.02]

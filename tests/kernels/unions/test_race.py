@@ -21,9 +21,9 @@ from sweep_clustering.kernels.choice import (
     HELD_OUT,
     HeldOut,
     bar_of,
-    below,
+    child_seed,
     list_annotations,
-    without,
+    training_layers,
 )
 from sweep_clustering.kernels.fits import CACHED, Gaussians, along, place, squared_norms, variances_of
 from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer, estimate_accuracies
@@ -189,7 +189,7 @@ def test_predictions_of_held_out_annotations_are_those_of_a_plain_loop(level: fl
     for candidate in [candidate for candidate in candidates if (candidate, 3) in trials.scores]:
         assert trials.scores[candidate, 3].log_loss == pytest.approx(slow_log_loss(trials, candidate, layers))
         assert trials.scores[candidate, 3].log_loss <= base + 1e-12
-    assert trials.ranked(3)[0] == candidates[0]
+    assert trials.ranked_structures(3)[0] == candidates[0]
     # a fold's fit has not seen its annotations
     for fold, links in enumerate(trials.links):
         training = {tuple(pair) for pair in links.pairs.tolist()}
@@ -207,10 +207,10 @@ def test_fits_that_share_their_first_steps_are_those_of_each_fold_alone(shape: s
     table, structure = table_of(X, 2), race.Structure(race.NONE, 1 if shape == "tied" else 4, shape)
     trials = race.Trials(table, layers, list_annotations(layers, table.seed), map)
     trials.add([structure], 2, [structure])
-    key = below(table.seed, HELD_OUT + 1 + FOLDS, 2)
+    key = child_seed(table.seed, HELD_OUT + 1 + FOLDS, 2)
     for fold in (0, 1):
-        rng, is_tested = np.random.default_rng(key), trials.annotations.folds == fold
-        training = without(layers, trials.annotations, is_tested)
+        rng = np.random.default_rng(key)
+        training = training_layers(layers, trials.annotations, fold)
         alone = [
             fit_components(
                 table.coordinates(race.NONE),
@@ -311,18 +311,18 @@ def test_rings_take_many_components_and_blobs_one() -> None:
     layers = draw_layers(labels, 240, 0.9, 0.9)
     table = table_of(X, 2)
     choice = race.choose_structure(table, layers)
-    assert choice.ranked[0].components >= 4
+    assert choice.structures[0].components >= 4
     assert not choice.note
-    union = solve_table(table, choice.ranked[0], layers)
+    union = solve_table(table, choice.structures[0], layers)
     assert adjusted_rand_score(labels, union.labels) > 0.95
     X, labels = blobs()
     layers = draw_layers(labels, 150, 0.9, 0.9)
     table = table_of(X, 3)
     choice = race.choose_structure(table, layers)
     assert choice.base_rate is not None
-    assert choice.candidates[choice.ranked[0]].log_loss < choice.base_rate.log_loss - 0.2
+    assert choice.candidates[choice.structures[0]].log_loss < choice.base_rate.log_loss - 0.2
     assert any(not structure.annotated for structure in choice.candidates)
-    assert adjusted_rand_score(labels, solve_table(table, choice.ranked[0], layers).labels) > 0.95
+    assert adjusted_rand_score(labels, solve_table(table, choice.structures[0], layers).labels) > 0.95
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -341,7 +341,7 @@ def test_no_structure_that_a_coin_beats_is_taken(seed: int) -> None:
         ]
         assert f"({'log loss {:.3f} against {:.3f}'.format(*losses)})" in choice.note
     else:
-        assert all(choice.candidates[structure].log_loss <= COIN for structure in choice.ranked)
+        assert all(choice.candidates[structure].log_loss <= COIN for structure in choice.structures)
 
 
 def answers_of(right: Sequence[float]) -> HeldOut:
@@ -362,7 +362,7 @@ def test_the_bar_is_the_better_of_the_base_rate_and_a_coin() -> None:
 def test_a_candidate_that_a_coin_beats_is_not_credible() -> None:
     good, bad = race.Structure(race.NONE, 4, "full"), race.Structure(race.NONE, 1, "full")
     choice = race.Ranking((), {good: answers_of([0.6]), bad: answers_of([0.4993])}, None)
-    assert list(choice.credible) == [good]
+    assert list(choice.credible_scores) == [good]
 
 
 def test_a_structure_between_the_base_rate_and_a_coin_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -378,7 +378,7 @@ def test_a_structure_between_the_base_rate_and_a_coin_is_not_taken(monkeypatch: 
     assert choice.note.startswith(
         "no structure predicts the annotations better than a coin (log loss 0.697 against 0.693)"
     )
-    assert not choice.credible
+    assert not choice.credible_scores
 
 
 def test_a_structure_barely_ahead_is_not_called_worse(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -404,7 +404,7 @@ def test_the_choice_is_the_same_in_any_number_of_threads() -> None:
             return list(pool.map(task, work))
 
         beside = race.choose_structure(table_of(X, 3), layers, run=run)
-    assert alone.ranked == beside.ranked
+    assert alone.structures == beside.structures
     for candidate, predictions in alone.candidates.items():
         assert (predictions.log_probabilities == beside.candidates[candidate].log_probabilities).all()
 
@@ -416,15 +416,15 @@ def test_annotations_that_say_nothing_leave_the_choice_to_the_features() -> None
     choice = race.choose_structure(table, layers)
     assert "no structure predicts the annotations clearly better" in choice.note
     assert "the features choose, by BIC" in choice.note
-    assert not any(structure.annotated for structure in choice.ranked)
-    assert adjusted_rand_score(labels, solve_table(table, choice.ranked[0], layers).labels) > 0.95
+    assert not any(structure.annotated for structure in choice.structures)
+    assert adjusted_rand_score(labels, solve_table(table, choice.structures[0], layers).labels) > 0.95
 
 
 def test_few_annotations_leave_the_choice_to_the_features_and_take_part() -> None:
     X, labels = blobs()
     choice = race.choose_structure(table_of(X, 3), draw_layers(labels, 12, 1.0, 0.95))
     assert "12 annotated pairs are too few" in choice.note
-    assert all(structure.annotated and structure.covariance != race.KMEANS for structure in choice.ranked)
+    assert all(structure.annotated and structure.covariance != race.KMEANS for structure in choice.structures)
     assert not choice.candidates
 
 
@@ -435,17 +435,19 @@ def test_where_everything_is_too_dear_spherical_gaussians_are_fitted(
     monkeypatch.setattr(tables, "DEAREST", 1.0)
     X, labels = blobs()
     choice = race.choose_structure(table_of(X, 3), draw_layers(labels, count, 1.0, 0.95))
-    assert {structure.covariance for structure in choice.ranked} <= {race.KMEANS, "spherical"}
-    assert any(structure.covariance == "spherical" for structure in choice.ranked)
+    assert {structure.covariance for structure in choice.structures} <= {race.KMEANS, "spherical"}
+    assert any(structure.covariance == "spherical" for structure in choice.structures)
 
 
 def test_what_is_named_is_what_is_fitted() -> None:
     X, labels = blobs()
     layers = draw_layers(labels, 150, 0.9, 0.9)
     choice = race.choose_structure(table_of(X, 3), layers, components=2, subspace=3, covariance="full")
-    assert choice.ranked == (race.Structure(3, 2, "full"),)
+    assert choice.structures == (race.Structure(3, 2, "full"),)
     choice = race.choose_structure(table_of(X, 3), layers, subspace=race.DISCRIMINATIVE)
-    assert all(structure.subspace == race.DISCRIMINATIVE and structure.first for structure in choice.ranked)
+    assert all(
+        structure.subspace == race.DISCRIMINATIVE and structure.first for structure in choice.structures
+    )
 
 
 def test_a_fit_that_agrees_less_than_its_folds_predicted_is_named() -> None:
@@ -454,7 +456,7 @@ def test_a_fit_that_agrees_less_than_its_folds_predicted_is_named() -> None:
     table = table_of(X, 3)
     annotations = list_annotations(layers, table.seed)
     good = solve_table(table, race.Structure(race.NONE, 1, "spherical"), layers)
-    together = structures.alike(good, annotations.pairs)
+    together = structures.pair_probabilities(good, annotations.pairs)
     agreeing = np.where(annotations.is_must, together, 1.0 - together)
     expected = HeldOut(np.log(np.full(len(agreeing), 0.9)), agreeing > 0.5, annotations.weights, agreeing)
     assert not structures.falls_short(good, annotations, expected)
@@ -487,9 +489,9 @@ def test_a_lucky_start_does_not_end_all_that_are_looked_at_closely() -> None:
     trials.add([one], 1)
     score = trials.scores[one, 1]
     sure = np.zeros_like(score.log_probabilities)
-    trials.scores[one, 1] = HeldOut(sure, score.right, score.weights, score.agreeing)
+    trials.scores[one, 1] = HeldOut(sure, score.right, score.weights, score.agreements)
     trials.add([one, other], 3)
-    assert trials.ranked(3)
+    assert trials.ranked_structures(3)
 
 
 def test_large_tables_are_compared_on_a_part_of_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
