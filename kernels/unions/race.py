@@ -43,7 +43,7 @@ TOP = 5
 TURNS = 2
 
 # Shapes and numbers of components along discriminative directions.
-ALONG = (("full", 1), ("spherical", 4), ("tied", 1))
+DIRECTION_SHAPES = (("full", 1), ("spherical", 4), ("tied", 1))
 
 # Rank above which discriminative directions are tried.
 LEAST_RANK = 3
@@ -56,7 +56,7 @@ CLEAR = 2.0
 TIMIDITY = 0.75
 
 # Most candidates that are tried on further folds.
-LEFT = 10
+LIMIT = 10
 
 # Candidates that are tried with each accuracy of answers if none is given.
 ASSUMED = 3
@@ -65,7 +65,7 @@ ASSUMED = 3
 RACE = ((0, 1), tuple(range(2, FOLDS)))
 
 # Shares of the fit in a prediction; the rest is the base rate, so that no prediction is worse than that.
-SURE = np.linspace(0.0, 1.0, 21)
+SHARES = np.linspace(0.0, 1.0, 21)
 
 # Pairs that are computed together, so few that millions of pairs take no memory.
 AT_ONCE = 2**16
@@ -105,10 +105,10 @@ class Trials:
         self.fits: dict[tuple[Structure, int, int], Gaussians] = {}
         self.rates = np.zeros(len(annotations.folds))
         for fold in range(FOLDS):
-            tested = annotations.folds == fold
-            weights = annotations.weights[~tested]
-            must = weights @ annotations.is_must[~tested]
-            self.rates[tested] = (must + 1.0) / (weights.sum() + 2.0)
+            is_tested = annotations.folds == fold
+            weights = annotations.weights[~is_tested]
+            must_weight = weights @ annotations.is_must[~is_tested]
+            self.rates[is_tested] = (must_weight + 1.0) / (weights.sum() + 2.0)
 
     @property
     def base_rate(self) -> choice.HeldOut:
@@ -120,41 +120,41 @@ class Trials:
         losses = {structure: score.log_loss for (structure, n), score in self.scores.items() if n == starts}
         return sorted(losses, key=lambda structure: losses[structure])
 
-    def add(self, candidates: Iterable[Structure], starts: int, firsts: Sequence[Structure] = ()) -> None:
+    def add(self, candidates: Iterable[Structure], starts: int, parents: Sequence[Structure] = ()) -> None:
         """Predict with candidates, each from the best of some starts, until they are clearly behind."""
-        running = [
+        entrants = [
             structure for structure in dict.fromkeys(candidates) if (structure, starts) not in self.scores
         ]
         keys = dict.fromkeys(  # without repetition, because candidates share starts
             (structure.subspace, structure.components * self.table.n_classes, number)
-            for structure in running
+            for structure in entrants
             for number in range(starts if structure.first is None else 0)
         )
         tuple(self.run(self.table.find_start, self.table.missing_starts(keys)))
-        tested = np.zeros(len(self.annotations.folds), bool)
+        is_tested = np.zeros(len(self.annotations.folds), bool)
         for folds in RACE:
             work = [
                 (structure, folds)
-                for structure in running
+                for structure in entrants
                 if (structure, starts, folds[0]) not in self.predictions
             ]
             # a fit takes as much memory as the table times K: only those that others start from stay
-            results = self.run(lambda pair: self._try(pair[0], pair[1], starts, pair[0] in firsts), work)
+            results = self.run(lambda pair: self._try(pair[0], pair[1], starts, pair[0] in parents), work)
             for (structure, _), trial in zip(work, results, strict=True):
                 for number, prediction in trial.predictions.items():
                     self.predictions[structure, starts, number] = prediction
                 for fold, fit in trial.gaussians.items():
                     self.fits[structure, starts, fold] = fit
-            tested |= np.isin(self.annotations.folds, folds)
-            scores = {structure: self._score_of(structure, starts, tested) for structure in running}
+            is_tested |= np.isin(self.annotations.folds, folds)
+            scores = {structure: self._score_of(structure, starts, is_tested) for structure in entrants}
             # rivals have as many starts: fits from fewer may be better by chance, and all others would end
-            earlier = [score for (_, number), score in self.scores.items() if number == starts]
-            rivals = [*scores.values(), *(_selected(score, tested) for score in earlier)]
+            earlier_scores = [score for (_, number), score in self.scores.items() if number == starts]
+            rivals = [*scores.values(), *(_selected(score, is_tested) for score in earlier_scores)]
             best = min(rivals, key=lambda score: score.log_loss, default=None)
             if best is not None:
-                running = [structure for structure in running if not _is_behind(scores[structure], best)]
-            running = sorted(running, key=lambda structure: scores[structure].log_loss)[:LEFT]
-        self.scores |= {(structure, starts): scores[structure] for structure in running}
+                entrants = [structure for structure in entrants if not _is_behind(scores[structure], best)]
+            entrants = sorted(entrants, key=lambda structure: scores[structure].log_loss)[:LIMIT]
+        self.scores |= {(structure, starts): scores[structure] for structure in entrants}
 
     def _fits(self, structure: Structure, folds: Sequence[int], starts: int) -> dict[int, Gaussians]:
         """Return the best fit without the annotations of each fold; all folds share the first steps."""
@@ -169,9 +169,11 @@ class Trials:
                     structure, links, rng, steps=FOLD_STEPS, rise=FOLD_RISE, first=first
                 )
             return fits
-        steps, many = FOLD_STEPS if starts > 1 else COARSE_STEPS, structure.components * self.table.n_classes
+        steps = FOLD_STEPS if starts > 1 else COARSE_STEPS
+        n_components = structure.components * self.table.n_classes
         for number in range(starts):
-            beginning = self.table.begin(structure, self.table.start(structure.subspace, many, number))
+            labels = self.table.start(structure.subspace, n_components, number)
+            beginning = self.table.begin(structure, labels)
             for fold, rng in rngs.items():
                 fit = self.table.finish(structure, beginning, self.links[fold], rng, steps, FOLD_RISE)
                 if fold not in fits or fit.bound > fits[fold].bound:
@@ -181,61 +183,64 @@ class Trials:
     def _try(self, structure: Structure, folds: Sequence[int], starts: int, is_first: bool) -> Trial:
         fits, predictions = self._fits(structure, folds, starts), dict[int, FoldPrediction]()
         for fold, fit in fits.items():
-            tested = self.annotations.folds == fold
-            together = pair_probabilities(fit, self.annotations.pairs[tested])
-            predictions[fold] = FoldPrediction(together, self._must(fit, tested, together), fit.labels)
+            is_tested = self.annotations.folds == fold
+            probabilities = pair_probabilities(fit, self.annotations.pairs[is_tested])
+            must_probabilities = self._must_probabilities(fit, is_tested, probabilities)
+            predictions[fold] = FoldPrediction(probabilities, must_probabilities, fit.labels)
         best = max(fits.values(), key=lambda fit: fit.bound)
         return Trial(CompactGaussians.of(best), fits if is_first else {}, predictions)
 
-    def _score_of(self, structure: Structure, starts: int, tested: NDArray[np.bool_]) -> choice.HeldOut:
+    def _score_of(self, structure: Structure, starts: int, is_tested: NDArray[np.bool_]) -> choice.HeldOut:
         folds = self.annotations.folds
-        together, must = np.zeros((2, len(folds)))
-        for fold in np.unique(folds[tested]).tolist():
+        joint_shares, must_shares = np.zeros((2, len(folds)))
+        for fold in np.unique(folds[is_tested]).tolist():
             prediction = self.predictions[structure, starts, fold]
-            together[folds == fold], must[folds == fold] = (
-                prediction.probabilities,
-                prediction.must_probabilities,
-            )
-        return self._score(must, together, tested)
+            joint_shares[folds == fold] = prediction.probabilities
+            must_shares[folds == fold] = prediction.must_probabilities
+        return self._score(must_shares, joint_shares, is_tested)
 
-    def _score(self, must: Floats, together: Floats, tested: NDArray[np.bool_]) -> choice.HeldOut:
+    def _score(
+        self, must_shares: Floats, joint_shares: Floats, is_tested: NDArray[np.bool_]
+    ) -> choice.HeldOut:
         """Return predictions that mix the fit and the base rate in the best shares for the annotations."""
-        whole, must = self.annotations, np.clip(must, choice.UNSURE, 1.0 - choice.UNSURE)[tested]
-        mixed = SURE[:, None] * must + (1.0 - SURE[:, None]) * self.rates[tested]
-        is_must, weights = whole.is_must[tested], whole.weights[tested]
-        probabilities = np.where(is_must, mixed, 1.0 - mixed)
+        must_shares = np.clip(must_shares, choice.UNSURE, 1.0 - choice.UNSURE)[is_tested]
+        mixtures = SHARES[:, None] * must_shares + (1.0 - SHARES[:, None]) * self.rates[is_tested]
+        is_must, weights = self.annotations.is_must[is_tested], self.annotations.weights[is_tested]
+        probabilities = np.where(is_must, mixtures, 1.0 - mixtures)
         sureness = int(np.argmax(np.log(probabilities) @ weights))
         best, right = probabilities[sureness], probabilities[sureness] > 0.5
-        if SURE[sureness] == 0.0:
+        if SHARES[sureness] == 0.0:
             # a single answer for all: rates of folds may lie on both sides of one half, each on the wrong one
             right = is_must == (weights @ is_must > 0.5 * weights.sum())
-        agreeing = np.where(is_must, together[tested], 1.0 - together[tested])
-        units = None if whole.units is None else whole.units[tested]
-        return choice.HeldOut(np.log(best), right, weights, agreeing, units)
+        agreements = np.where(is_must, joint_shares[is_tested], 1.0 - joint_shares[is_tested])
+        units = None if self.annotations.units is None else self.annotations.units[is_tested]
+        return choice.HeldOut(np.log(best), right, weights, agreements, units)
 
-    def _must(self, fit: Gaussians, tested: NDArray[np.bool_], together: Floats) -> Floats:
-        others = self.annotations.of_unknown_accuracy & ~tested
-        others_together = pair_probabilities(fit, self.annotations.pairs[others])
-        return choice.must_probabilities(self.annotations, tested, together, others, others_together)
+    def _must_probabilities(
+        self, fit: Gaussians, is_tested: NDArray[np.bool_], probabilities: Floats
+    ) -> Floats:
+        is_training = self.annotations.of_unknown_accuracy & ~is_tested
+        shares = pair_probabilities(fit, self.annotations.pairs[is_training])
+        return choice.must_probabilities(self.annotations, is_tested, probabilities, is_training, shares)
 
 
 def pair_probabilities(fit: Gaussians, pairs: NDArray[np.integer]) -> Floats:
     """Return the probability that the two samples of each pair are of one class."""
-    together = np.empty(len(pairs))
+    probabilities = np.empty(len(pairs))
     for start in range(0, len(pairs), AT_ONCE):
         i, j = pairs[start : start + AT_ONCE].T
-        together[start : start + AT_ONCE] = (fit.classes[i] * fit.classes[j]).sum(axis=1)
-    return together
+        probabilities[start : start + AT_ONCE] = (fit.classes[i] * fit.classes[j]).sum(axis=1)
+    return probabilities
 
 
-def _selected(score: choice.HeldOut, tested: NDArray[np.bool_]) -> choice.HeldOut:
+def _selected(score: choice.HeldOut, is_tested: NDArray[np.bool_]) -> choice.HeldOut:
     return replace(
         score,
-        log_probabilities=score.log_probabilities[tested],
-        right=score.right[tested],
-        weights=score.weights[tested],
-        agreements=score.agreements[tested],
-        units=None if score.units is None else score.units[tested],
+        log_probabilities=score.log_probabilities[is_tested],
+        right=score.right[is_tested],
+        weights=score.weights[is_tested],
+        agreements=score.agreements[is_tested],
+        units=None if score.units is None else score.units[is_tested],
     )
 
 
@@ -307,21 +312,21 @@ class Choices(NamedTuple):
         return CANDIDATES if self.covariance == AUTO else (self.covariance,)
 
     @property
-    def is_whole(self) -> bool:
+    def is_open(self) -> bool:
         """Whether everything is open."""
         return (self.components, self.subspace, self.covariance) == (AUTO, AUTO, AUTO)
 
     @property
-    def plain(self) -> list[Structure]:
+    def plain_structures(self) -> list[Structure]:
         """The structure of each shape with the parts that are named, and the simplest of the open ones."""
         return [named_structure(self.subspace, self.components, shape) for shape in self.shapes]
 
-    def firsts(self, trials: Trials) -> list[Structure]:
+    def parents(self, trials: Trials) -> list[Structure]:
         """Return the best candidate of each of the best coordinates, which directions start from."""
         best = dict[int | str, Structure]()
         for structure in trials.ranked_structures(1):
             best.setdefault(structure.subspace, structure)
-        return list(best.values())[: self.table.close_look.firsts]
+        return list(best.values())[: self.table.close_look.parents]
 
 
 def _coarse(choices: Choices, trials: Trials) -> None:
@@ -329,11 +334,11 @@ def _coarse(choices: Choices, trials: Trials) -> None:
     table = choices.table
     spaces = tuple(space for space in choices.spaces if space != DISCRIMINATIVE) or table.dims
     grid = [
-        Structure(space, many, shape)
+        Structure(space, count, shape)
         for space in spaces
         for shape in choices.shapes
-        for many in choices.counts
-        if choices.subspace != AUTO or not table.is_duplicate(Structure(space, many, shape))
+        for count in choices.counts
+        if choices.subspace != AUTO or not table.is_duplicate(Structure(space, count, shape))
     ]
     trials.add([structure for structure in grid if table.allows(structure)] or grid[:1], 1)
 
@@ -341,19 +346,19 @@ def _coarse(choices: Choices, trials: Trials) -> None:
 def _neighbours(choices: Choices, trials: Trials) -> None:
     """Try the best candidates with half and twice as many components."""
     for _ in range(TURNS if choices.components == AUTO else 0):
-        near = (
-            structure._replace(components=many)
+        neighbours = (
+            structure._replace(components=count)
             for structure in trials.ranked_structures(1)[:TOP]
-            for many in (structure.components // 2, structure.components * 2)
-            if many >= 1
+            for count in (structure.components // 2, structure.components * 2)
+            if count >= 1
         )
-        trials.add([structure for structure in near if choices.table.allows(structure)], 1)
+        trials.add([structure for structure in neighbours if choices.table.allows(structure)], 1)
 
 
 def _closely(choices: Choices, trials: Trials) -> None:
     """Try the best candidates, and those that directions start from, again from several starts."""
-    look, firsts = choices.table.close_look, choices.firsts(trials)
-    trials.add([*trials.ranked_structures(1)[: look.top], *firsts], look.starts, firsts)
+    look, parents = choices.table.close_look, choices.parents(trials)
+    trials.add([*trials.ranked_structures(1)[: look.top], *parents], look.starts, parents)
 
 
 def _along_directions(choices: Choices, trials: Trials) -> None:
@@ -363,14 +368,14 @@ def _along_directions(choices: Choices, trials: Trials) -> None:
         return
     if choices.subspace == AUTO and table.rank <= LEAST_RANK:
         return
-    along = [
-        (shape, many)
-        for shape, many in ALONG
-        if choices.covariance in (AUTO, shape) and choices.components in (AUTO, many)
-    ] or [(shape, many) for shape in choices.shapes for many in choices.counts]
-    firsts = [first for first in choices.firsts(trials) if (first, starts) in trials.scores]
+    shapes = [
+        (shape, count)
+        for shape, count in DIRECTION_SHAPES
+        if choices.covariance in (AUTO, shape) and choices.components in (AUTO, count)
+    ] or [(shape, count) for shape in choices.shapes for count in choices.counts]
+    parents = [parent for parent in choices.parents(trials) if (parent, starts) in trials.scores]
     candidates = [
-        Structure(DISCRIMINATIVE, many, shape, first=first) for first in firsts for shape, many in along
+        Structure(DISCRIMINATIVE, n, shape, first=parent) for parent in parents for shape, n in shapes
     ]
     is_named = choices.components != AUTO
     trials.add([structure for structure in candidates if is_named or table.allows(structure)], starts)
@@ -389,7 +394,7 @@ def _assumed_accuracies(choices: Choices, trials: Trials) -> None:
 
 def _without_annotations(choices: Choices, trials: Trials) -> None:
     """Try k-means and single Gaussians that do without annotations, if everything is open."""
-    if choices.is_whole:
+    if choices.is_open:
         trials.add(unsupervised(choices.table, choices.shapes), choices.table.close_look.starts)
 
 
@@ -432,11 +437,11 @@ def choose_structure(
     choices = Choices(table, components, subspace, covariance, odds)
     annotations = choice.list_annotations(layers, table.seed)
     if annotations.lack:
-        alone = choices.plain
-        if choices.is_whole:  # annotations then take part in the final fit
-            every = unsupervised(table, choices.shapes)
-            alone = [structure for structure in every if structure.covariance != KMEANS]
-        return _by_features(table, run, alone, annotations.lack, annotated=True)
+        structures = choices.plain_structures
+        if choices.is_open:  # annotations then take part in the final fit
+            structures = unsupervised(table, choices.shapes)
+            structures = [structure for structure in structures if structure.covariance != KMEANS]
+        return _by_features(table, run, structures, annotations.lack, annotated=True)
     trials = Trials(table, layers, annotations, run)
     for add_candidates in ROUNDS:
         add_candidates(choices, trials)
@@ -446,27 +451,27 @@ def choose_structure(
 def _ranking(choices: Choices, trials: Trials) -> Ranking:
     """Rank the candidates of all rounds, by the features if the best does not beat the bar."""
     table, base, starts = choices.table, trials.base_rate, choices.table.close_look.starts
-    best = trials.ranked_structures(starts)
+    structures = trials.ranked_structures(starts)
     if choices.subspace == DISCRIMINATIVE:  # the first fits are no candidates
-        best = [structure for structure in best if structure.subspace == DISCRIMINATIVE]
-        if not best:
+        structures = [structure for structure in structures if structure.subspace == DISCRIMINATIVE]
+        if not structures:
             note = "the annotations are predicted clearly worse along discriminative directions than without"
-            return Ranking(tuple(choices.plain), {}, base, note)
-    candidates = {structure: trials.scores[structure, starts] for structure in best}
+            return Ranking(tuple(choices.plain_structures), {}, base, note)
+    candidates = {structure: trials.scores[structure, starts] for structure in structures}
     candidates = without_weak_assumptions(candidates)
-    best = list(candidates)
-    leader, bar, is_labelled = candidates[best[0]], choice.bar_of(base), trials.annotations.are_of_labels
+    structures = list(candidates)
+    bar, is_labelled = choice.bar_of(base), trials.annotations.are_of_labels
+    leader, is_open = candidates[structures[0]], choices.is_open
     # few labels leave a wide margin, but they cannot be of other rows as pairs can be
-    least = 0.0 if is_labelled else CLEAR
-    if not leader.is_ahead(bar.predictions, least):
+    margin = 0.0 if is_labelled else CLEAR
+    if not leader.is_ahead(bar.predictions, margin):
         losses = f"log loss {leader.log_loss:.3f} against {bar.predictions.log_loss:.3f}"
         better = "clearly better" if leader.is_ahead(bar.predictions, 0.0) else "better"
-        why = f"no structure predicts the annotations {better} than {bar.words} ({losses})"
-        is_whole = choices.is_whole
-        every = unsupervised(table, choices.shapes) if is_whole else choices.plain
-        if is_labelled:  # which take part in the final fit
-            every = [structure for structure in every if structure.covariance != KMEANS]
-        ranking = _by_features(table, trials.run, every, why, annotated=is_labelled or not is_whole)
+        reason = f"no structure predicts the annotations {better} than {bar.words} ({losses})"
+        structures = unsupervised(table, choices.shapes) if is_open else choices.plain_structures
+        if is_labelled:  # labels take part in the final fit
+            structures = [structure for structure in structures if structure.covariance != KMEANS]
+        ranking = _by_features(table, trials.run, structures, reason, annotated=is_labelled or not is_open)
         return replace(ranking, candidates=candidates, base_rate=base)
     partitions = {
         structure: [trials.predictions[structure, starts, fold].labels for fold in range(FOLDS)]
@@ -498,34 +503,34 @@ def fewest_components(candidates: dict[Structure, choice.HeldOut]) -> Structure:
 
 def unsupervised(table: Table, shapes: Sequence[str]) -> list[Structure]:
     """Return structures of one component a class that do without annotations."""
-    every = [Structure(NONE, 1, shape, annotated=False) for shape in (KMEANS, *shapes)]
-    whole = [structure for structure in every if table.allows(structure)] or every[:2]
-    equal = [structure._replace(proportions="equal") for structure in whole if structure.covariance != KMEANS]
-    return whole + equal
+    structures = [Structure(NONE, 1, shape, annotated=False) for shape in (KMEANS, *shapes)]
+    affordable = [structure for structure in structures if table.allows(structure)] or structures[:2]
+    gaussians = [structure for structure in affordable if structure.covariance != KMEANS]
+    return affordable + [structure._replace(proportions="equal") for structure in gaussians]
 
 
 def choose_by_features(table: Table, run: Runner = map) -> Ranking:
     """Rank structures without annotations, for merged groups to be compared with."""
-    why = f"each of {table.n_classes} classes has few annotations"
-    ranking = _by_features(table, run, unsupervised(table, CANDIDATES), why, annotated=False)
+    reason = f"each of {table.n_classes} classes has few annotations"
+    ranking = _by_features(table, run, unsupervised(table, CANDIDATES), reason, annotated=False)
     partitions = {structure: (table.fit_features(structure).labels,) for structure in ranking.structures}
     return replace(ranking, partitions=partitions)
 
 
 def _by_features(
-    table: Table, run: Runner, every: Sequence[Structure], why: str, *, annotated: bool
+    table: Table, run: Runner, candidates: Sequence[Structure], reason: str, *, annotated: bool
 ) -> Ranking:
     """Rank structures by BIC of fits without annotations, which may take part in the final fit."""
-    ranked, note = list(every), why
-    if len(every) > 1:
-        for structure in every:  # one after the other, because fits share starts
+    structures, note = list(candidates), reason
+    if len(candidates) > 1:
+        for structure in candidates:  # one after the other, because fits share starts
             for number in range(table.close_look.starts if structure.first is None else 0):
                 table.start(structure.subspace, structure.components * table.n_classes, number)
-        fits = run(table.fit_features, every)
-        bic = {structure: table.criteria(fit).bic for structure, fit in zip(every, fits, strict=True)}
-        ranked.sort(key=lambda structure: -bic[structure])
-        note = f"{why}: the features choose, by BIC: {ranked[0]}"
-    return Ranking(tuple(structure._replace(annotated=annotated) for structure in ranked), {}, None, note)
+        fits = run(table.fit_features, candidates)
+        bic = {structure: table.criteria(fit).bic for structure, fit in zip(candidates, fits, strict=True)}
+        structures.sort(key=lambda structure: -bic[structure])
+        note = f"{reason}: the features choose, by BIC: {structures[0]}"
+    return Ranking(tuple(structure._replace(annotated=annotated) for structure in structures), {}, None, note)
 
 
 # Fits to all annotations, compared with the predictions of folds.
@@ -536,9 +541,9 @@ def falls_short(fit: Gaussians, annotations: choice.Annotations, expected: choic
 
     A good fit agrees with its annotations as well as fits to folds do with those that they have not seen.
     """
-    together = pair_probabilities(fit, annotations.pairs)
-    agreeing = np.where(annotations.is_must, together, 1.0 - together)
-    share = float(np.average(agreeing, weights=annotations.weights))
+    probabilities = pair_probabilities(fit, annotations.pairs)
+    agreements = np.where(annotations.is_must, probabilities, 1.0 - probabilities)
+    share = float(np.average(agreements, weights=annotations.weights))
     mean = float(np.average(expected.agreements, weights=expected.weights))
     error = expected.error_of(expected.weights * (expected.agreements - mean)) / expected.weights.sum()
     if share >= mean - CLEAR * error:
@@ -552,7 +557,7 @@ def _mean(values: Floats, weights: Floats) -> tuple[float, float]:
     return mean, float(np.sqrt(np.square(weights * (values - mean)).sum()) / weights.sum())
 
 
-def best_so_far(table: Table, layers: Sequence[Layer], done: Sequence[tuple[Any, Any]]) -> Gaussians:
+def best_so_far(table: Table, layers: Sequence[Layer], calls: Sequence[tuple[Any, Any]]) -> Gaussians:
     """Return the best fit of a race that was interrupted.
 
     Parameters
@@ -561,7 +566,7 @@ def best_so_far(table: Table, layers: Sequence[Layer], done: Sequence[tuple[Any,
         Features of the race.
     layers : sequence of Layer
         Annotations of the race.
-    done : sequence of tuple
+    calls : sequence of tuple
         Arguments and results of calls: a structure and a fold with a `Trial`, or a structure with its
         `Gaussians` if the features choose.
 
@@ -571,24 +576,23 @@ def best_so_far(table: Table, layers: Sequence[Layer], done: Sequence[tuple[Any,
         Best fit by BIC if the features choose. Otherwise a fit of the structure whose fits agree most, less
         two standard errors, with annotations that they have not seen.
     """
-    alone = [fit for _, fit in done if isinstance(fit, Gaussians)]
-    if alone:
-        return max(alone, key=lambda fit: table.criteria(fit).bic)
+    feature_fits = [fit for _, fit in calls if isinstance(fit, Gaussians)]
+    if feature_fits:
+        return max(feature_fits, key=lambda fit: table.criteria(fit).bic)
     annotations = choice.list_annotations(layers, table.seed)
     fits: dict[Structure, list[CompactGaussians]] = {}
-    agreeing: dict[Structure, list[tuple[Floats, Floats]]] = {}
-    for (structure, _), trial in done:
+    agreements: dict[Structure, list[tuple[Floats, Floats]]] = {}
+    for (structure, _), trial in calls:
         fits.setdefault(structure, []).append(trial.compact)
         for fold, prediction in trial.predictions.items():
-            tested = annotations.folds == fold
-            values = np.where(
-                annotations.is_must[tested], prediction.probabilities, 1.0 - prediction.probabilities
-            )
-            agreeing.setdefault(structure, []).append((values, annotations.weights[tested]))
+            is_tested = annotations.folds == fold
+            shares = prediction.probabilities
+            values = np.where(annotations.is_must[is_tested], shares, 1.0 - shares)
+            agreements.setdefault(structure, []).append((values, annotations.weights[is_tested]))
 
-    def least(structure: Structure) -> float:
-        values, weights = map(np.concatenate, zip(*agreeing[structure], strict=True))
+    def lower_bound(structure: Structure) -> float:
+        values, weights = map(np.concatenate, zip(*agreements[structure], strict=True))
         mean, error = _mean(values, weights)
         return mean - CLEAR * error
 
-    return max(fits[max(agreeing, key=least)], key=lambda fit: fit.gaussians.bound).whole()
+    return max(fits[max(agreements, key=lower_bound)], key=lambda fit: fit.gaussians.bound).whole()

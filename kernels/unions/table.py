@@ -51,17 +51,17 @@ StartKey = tuple[int | str, int, int]
 
 
 class CloseLook(NamedTuple):
-    """Numbers of candidates to try again, fits that give directions, and starts of each fit."""
+    """Numbers of candidates to try again, fits that others start from, and starts of each fit."""
 
     top: int
-    firsts: int
+    parents: int
     starts: int
 
 
-CLOSE_LOOK = CloseLook(top=5, firsts=2, starts=3)
+CLOSE_LOOK = CloseLook(top=5, parents=2, starts=3)
 
 # A close look at large tables, for which people would not wait for `CLOSE_LOOK`.
-LARGE_CLOSE_LOOK = CloseLook(top=3, firsts=1, starts=2)
+LARGE_CLOSE_LOOK = CloseLook(top=3, parents=1, starts=2)
 
 # Product of samples, classes and rank above which a table is large.
 LARGE = 5e5
