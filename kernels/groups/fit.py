@@ -25,7 +25,7 @@ from sweep_clustering.kernels.groups.merging import (
     answer_odds,
     average_odds,
     cut,
-    divided,
+    divide_classes,
     means_of,
     merge,
     nearest,
@@ -48,7 +48,7 @@ from sweep_clustering.kernels.problem.data import UNSURE, Floats, Links, row_num
 from sweep_clustering.kernels.structure import METRIC, MOST_ROWS, OF_ROWS, SIGNED, WARD, Structure, n_groups
 
 # Log odds, nats, for answers whose accuracy is not given, if the structure has none.
-UNKNOWN = 1.5
+DEFAULT_ODDS = 1.5
 
 # Weight of squared distances, in units of the scatter about K means, where a class has several centers.
 GROUP_WEIGHT = 3.0
@@ -69,7 +69,7 @@ STIFFNESS = 0.3
 FACTORS = 2.0 ** np.arange(-6.0, 3.25, 0.5)
 
 # Least size of a class, and least probability of an answer.
-LEAST = 1e-3
+LEAST_SIZE = 1e-3
 UNLIKELY = 1e-12
 
 # Rows up to which all eigenvectors are computed: quicker than some of them by iteration.
@@ -81,7 +81,7 @@ TRIES = 10
 
 def answers_of(links: Links, odds: float = 0.0) -> Answers:
     """Lay annotations out as answers; those of unknown accuracy have these log odds, or the usual ones."""
-    accuracies = np.clip(1.0 / (1.0 + np.exp(-links.assume(odds or UNKNOWN).odds)), UNSURE, 1.0 - UNSURE)
+    accuracies = np.clip(1.0 / (1.0 + np.exp(-links.assume(odds or DEFAULT_ODDS).odds)), UNSURE, 1.0 - UNSURE)
     pairs = links.pairs.astype(np.int64)
     return Answers(pairs, np.sign(links.signed), np.abs(links.signed), accuracies)
 
@@ -105,10 +105,10 @@ class Ground(NamedTuple):
     """Small groups and classes by the features of a space alone, which fits to all answers share."""
 
     groups: NDArray[np.int64]  # (n_samples,)
-    plain: NDArray[np.int64]  # (n_samples,)
+    classes: NDArray[np.int64]  # (n_samples,)
     scatter: float  # mean squared distance to the mean of a class
     state: Any  # state of the stream that fits go on with
-    alone: dict[Structure, Gaussians]  # fits without answers, which are the same for all answers
+    feature_fits: dict[Structure, Gaussians]  # fits without answers, which are the same for all answers
 
 
 def ground_of(Z: Floats, n_classes: int, rng: Generator) -> Ground:
@@ -116,8 +116,8 @@ def ground_of(Z: Floats, n_classes: int, rng: Generator) -> Ground:
     groups = small_groups(Z, n_groups(len(Z), n_classes), rng)
     if groups.max() + 1 < n_classes:  # many rows are equal
         groups = row_numbers(Z)
-    plain = small_groups(Z, n_classes, rng)
-    return Ground(groups, plain, scatter_of(Z, plain), rng.bit_generator.state, {})
+    classes = small_groups(Z, n_classes, rng)
+    return Ground(groups, classes, scatter_of(Z, classes), rng.bit_generator.state, {})
 
 
 def fit_groups(
@@ -129,7 +129,7 @@ def fit_groups(
     ground: Ground | None = None,
 ) -> list[Gaussians]:
     """Fit structures of merged groups in one space, from the same small groups, which may be known."""
-    groups, plain, scatter, state, alone = ground or ground_of(Z, n_classes, rng)
+    groups, first_classes, scatter, state, feature_fits = ground or ground_of(Z, n_classes, rng)
     rng.bit_generator.state = state
 
     answers_by_odds = {odds: answers_of(links, odds) for odds in {structure.odds for structure in structures}}
@@ -139,10 +139,10 @@ def fit_groups(
         answers, stream = answers_by_odds[odds], rng
         if not is_annotated:
             # a stream of its own, so that other fits are the same whether this one is known or not
-            answers, stream = answers.some(np.arange(0)), np.random.default_rng()
+            answers, stream = answers.select(np.arange(0)), np.random.default_rng()
             stream.bit_generator.state = state
         if kind == SIGNED:
-            return Start(signed_classes(Z, answers, plain, stream), np.arange(n_classes), answers)
+            return Start(signed_classes(Z, answers, first_classes, stream), np.arange(n_classes), answers)
         leaves = leaves_of(groups, kind)
         classes = cut(tree_of(Z, leaves, answers, kind, scatter), n_classes)
         if kind in OF_ROWS:
@@ -150,12 +150,12 @@ def fit_groups(
         return Start(groups, classes, answers)
 
     def fit(structure: Structure) -> Gaussians:
-        if (gaussians := alone.get(structure)) is not None:
+        if (gaussians := feature_fits.get(structure)) is not None:
             return replace(gaussians, accuracies=accuracies_of(links, gaussians.classes))
         first = start(structure.covariance, structure.odds, structure.annotated)
         gaussians = _gaussians(Z, links, first, scatter, structure)
         if not structure.annotated:
-            alone[structure] = gaussians
+            feature_fits[structure] = gaussians
         return gaussians
 
     return [fit(structure) for structure in structures]
@@ -163,11 +163,11 @@ def fit_groups(
 
 def _of_classes(Z: Floats, labels: NDArray[np.int64], answers: Answers, rng: Generator) -> Start:
     """Divide classes into small groups."""
-    parts = divided(Z, labels, n_groups(len(Z), int(labels.max()) + 1), rng)
+    parts = divide_classes(Z, labels, n_groups(len(Z), int(labels.max()) + 1), rng)
     return Start(parts, labels[np.unique(parts, return_index=True)[1]], answers)
 
 
-def averaged(Z: Floats, partitions: Partitions, n_classes: int, rng: Generator) -> Floats:
+def average_votes(Z: Floats, partitions: Partitions, n_classes: int, rng: Generator) -> Floats:
     """Return the share of each class in each row, by the votes of weighted partitions.
 
     Average linkage merges rows by the share of partitions that have them together. Rows that all partitions
@@ -198,12 +198,12 @@ def tree_of(
 ) -> NDArray[np.int64]:
     """Return the merges of small groups by distance and answers; Ward's linkage needs the scatter."""
     sizes = np.bincount(groups)
-    centers, between = means_of(Z, groups, len(sizes)), answer_odds(groups, len(sizes), answers)
+    centers, odds = means_of(Z, groups, len(sizes)), answer_odds(groups, len(sizes), answers)
     if linkage == WARD:
-        return merge(ward_odds(centers, sizes, scatter), between, sizes, linkage)
+        return merge(ward_odds(centers, sizes, scatter), odds, sizes, linkage)
     squares = pair_squares(Z, answers.pairs)
     relation = logistic(squares, answers) if len(squares) else Logistic(0.0, 1.0)
-    return merge(average_odds(centers, relation), between, sizes, linkage)
+    return merge(average_odds(centers, relation), odds, sizes, linkage)
 
 
 def _gaussians(Z: Floats, links: Links, start: Start, scatter: float, structure: Structure) -> Gaussians:
@@ -214,18 +214,18 @@ def _gaussians(Z: Floats, links: Links, start: Start, scatter: float, structure:
     is_of_groups = structure.components > 1 and structure.covariance not in OF_ROWS
     weight = GROUP_WEIGHT if is_of_groups else CLASS_WEIGHT
     variance = scatter / (SIGNED_WEIGHT if structure.covariance == SIGNED else weight)
-    merged = refine(Z, groups, class_of, answers, variance)
-    many = len(class_of)
+    partition = refine(Z, groups, class_of, answers, variance)
+    n_components = len(class_of)
     return Gaussians(
         structure=structure,
         center=np.zeros(Z.shape[1]),
         class_of=class_of,
-        classes=merged.classes,
-        weights=np.full(many, 1.0 / many),
-        means=merged.centers,
-        covariances=np.full(merged.centers.shape, variance),
-        accuracies=accuracies_of(links, merged.classes),
-        terms=(merged.features, merged.annotations, 0.0),
+        classes=partition.classes,
+        weights=np.full(n_components, 1.0 / n_components),
+        means=partition.centers,
+        covariances=np.full(partition.centers.shape, variance),
+        accuracies=accuracies_of(links, partition.classes),
+        terms=(partition.features, partition.annotations, 0.0),
         steps=1,
     )
 
@@ -239,7 +239,7 @@ def fit_linear(
     """
     answers = answers_of(links, structure.odds)
     functions = linear_classes(Z, labels, answers, n_classes)
-    logs = functions.of(Z)
+    logs = functions.log_shares(Z)
     classes = np.exp(logs)
     with_answers(logs, answers, classes)
     slopes = functions.slopes.T - functions.slopes.mean(axis=1)
@@ -261,8 +261,8 @@ def fit_linear(
 
 def accuracies_of(links: Links, classes: Floats) -> dict[int, tuple[float, float]]:
     """Return the share of agreeing annotations for each annotator whose accuracy is not given."""
-    together = (classes[links.pairs[:, 0]] * classes[links.pairs[:, 1]]).sum(axis=1)
-    right = np.where(links.signed > 0.0, together, 1.0 - together) * np.abs(links.signed)
+    shares = (classes[links.pairs[:, 0]] * classes[links.pairs[:, 1]]).sum(axis=1)
+    right = np.where(links.signed > 0.0, shares, 1.0 - shares) * np.abs(links.signed)
     totals = {}
     for number, annotator in enumerate(links.annotators):
         answers = links.sources == number
@@ -279,7 +279,7 @@ class Functions(NamedTuple):
     intercepts: Floats  # (n_classes,)
     deviation: float  # prior on the deviation from the first functions, nats
 
-    def of(self, Z: Floats) -> Floats:
+    def log_shares(self, Z: Floats) -> Floats:
         """Return the logarithm of the share of each class in each row, nats."""
         logs = Z @ self.slopes + self.intercepts
         logs -= logs.max(axis=1, keepdims=True)
@@ -291,13 +291,14 @@ def discriminant(Z: Floats, labels: NDArray[np.integer], n_classes: int) -> Func
     members = np.eye(n_classes)[labels]
     sizes = members.sum(axis=0)
     means = members.T @ Z / np.maximum(sizes, 1.0)[:, None]
-    within = (Z.T @ Z - (means * sizes[:, None]).T @ means) / len(Z)
-    spread = max(float(np.trace(within)) / len(within), np.finfo(float).tiny)
-    slopes = np.linalg.solve((1.0 - SPREAD) * within + SPREAD * spread * np.eye(len(within)), means.T)
-    shares = np.log(np.maximum(sizes, LEAST) / len(Z))
+    scatter = (Z.T @ Z - (means * sizes[:, None]).T @ means) / len(Z)
+    spread = max(float(np.trace(scatter)) / len(scatter), np.finfo(float).tiny)
+    slopes = np.linalg.solve((1.0 - SPREAD) * scatter + SPREAD * spread * np.eye(len(scatter)), means.T)
+    shares = np.log(np.maximum(sizes, LEAST_SIZE) / len(Z))
     first = Functions(slopes, shares - 0.5 * (means * slopes.T).sum(axis=1), 0.0)
-    scaled = [Functions(factor * slopes, factor * first.intercepts, 0.0) for factor in FACTORS.tolist()]
-    return max(scaled, key=lambda functions: float(functions.of(Z)[np.arange(len(Z)), labels].sum()))
+    functions = [Functions(factor * slopes, factor * first.intercepts, 0.0) for factor in FACTORS.tolist()]
+    rows = np.arange(len(Z))
+    return max(functions, key=lambda candidate: float(candidate.log_shares(Z)[rows, labels].sum()))
 
 
 def linear_classes(Z: Floats, labels: NDArray[np.integer], answers: Answers, n_classes: int) -> Functions:
@@ -319,15 +320,15 @@ def linear_classes(Z: Floats, labels: NDArray[np.integer], answers: Answers, n_c
     first = discriminant(rows[:, :-1], labels, n_classes)
     start = np.vstack([first.slopes, first.intercepts])
     i, j = answers.pairs.T
-    sure = 2.0 * answers.accuracies - 1.0
+    certainties = 2.0 * answers.accuracies - 1.0
 
     def loss(x: Floats) -> tuple[float, Floats]:
         shares, excess = normalised(rows @ x.reshape(start.shape)), x - start.ravel()
-        together = (shares[i] * shares[j]).sum(axis=1)
-        agreeing = np.where(answers.signs > 0.0, together, 1.0 - together)
-        likelihoods = np.maximum(1.0 - answers.accuracies + sure * agreeing, UNLIKELY)
+        joint_shares = (shares[i] * shares[j]).sum(axis=1)
+        agreements = np.where(answers.signs > 0.0, joint_shares, 1.0 - joint_shares)
+        likelihoods = np.maximum(1.0 - answers.accuracies + certainties * agreements, UNLIKELY)
         slopes = csr_array(
-            (-answers.weights * answers.signs * sure / likelihoods, (i, j)), shape=(len(Z), len(Z))
+            (-answers.weights * answers.signs * certainties / likelihoods, (i, j)), shape=(len(Z), len(Z))
         )
         by_share = slopes @ shares + slopes.T @ shares
         by_log = shares * (by_share - (by_share * shares).sum(axis=1, keepdims=True))
@@ -341,18 +342,18 @@ def linear_classes(Z: Floats, labels: NDArray[np.integer], answers: Answers, n_c
 
 
 def signed_classes(
-    Z: Floats, answers: Answers, plain: NDArray[np.int64], rng: Generator
+    Z: Floats, answers: Answers, feature_classes: NDArray[np.int64], rng: Generator
 ) -> NDArray[np.int64]:
     """Return the class of each row: rows of answers by their signed graph, and others by the nearest mean.
 
-    `plain` is a partition by features, which is returned if the answers say nothing or are about few rows.
+    `feature_classes` is returned if the answers say nothing or are about few rows.
     """
-    rows, n_classes = np.unique(answers.pairs), int(plain.max()) + 1
+    rows, n_classes = np.unique(answers.pairs), int(feature_classes.max()) + 1
     if len(rows) <= n_classes:
-        return plain
+        return feature_classes
     axes = signed_axes(np.searchsorted(rows, answers.pairs), answers.odds, len(rows), n_classes)
     if not axes.any():
-        return plain
+        return feature_classes
     tries = (small_groups(axes, n_classes, rng) for _ in range(TRIES))
     classes = min(tries, key=lambda labels: scatter_of(axes, labels))
     labels = nearest(Z, means_of(Z[rows], classes, int(classes.max()) + 1))

@@ -64,32 +64,32 @@ def small_groups(Z: Floats, n_groups: int, rng: Generator) -> NDArray[np.int64]:
     """Return the group of each row by some steps of k-means; no group is empty."""
     if n_groups >= len(Z):
         return np.arange(len(Z))
-    some = Z if len(Z) <= MOST_ROWS else Z[np.sort(rng.choice(len(Z), MOST_ROWS, replace=False))]
-    distinct = np.unique(row_numbers(some), return_index=True)[1]
-    centers = some[np.sort(rng.permutation(distinct)[:n_groups])]
+    sample = Z if len(Z) <= MOST_ROWS else Z[np.sort(rng.choice(len(Z), MOST_ROWS, replace=False))]
+    distinct = np.unique(row_numbers(sample), return_index=True)[1]
+    centers = sample[np.sort(rng.permutation(distinct)[:n_groups])]
     for _ in range(LLOYD):
-        labels = np.unique(nearest(some, centers), return_inverse=True)[1]
-        centers = means_of(some, labels, int(labels.max()) + 1)
+        labels = np.unique(nearest(sample, centers), return_inverse=True)[1]
+        centers = means_of(sample, labels, int(labels.max()) + 1)
     return np.asarray(np.unique(nearest(Z, centers), return_inverse=True)[1], np.int64)
 
 
-def divided(Z: Floats, labels: NDArray[np.int64], n_groups: int, rng: Generator) -> NDArray[np.int64]:
+def divide_classes(Z: Floats, labels: NDArray[np.int64], n_groups: int, rng: Generator) -> NDArray[np.int64]:
     """Divide every class into small groups by its size, at most so many in all or one for each class."""
     sizes = np.bincount(labels)
     return split(Z, labels, 1 + sizes * max(n_groups - len(sizes), 0) // len(Z), rng)
 
 
-def split(Z: Floats, labels: NDArray[np.int64], most: NDArray[np.int64], rng: Generator) -> NDArray[np.int64]:
+def split(Z: Floats, labels: NDArray[np.int64], caps: NDArray[np.int64], rng: Generator) -> NDArray[np.int64]:
     """Return the group of each row by k-means within each class, into so many groups at most; none is empty.
 
     Classes are numbered from 0, and each has a row.
     """
     groups, n_groups = np.empty(len(Z), np.int64), 0
-    for label, count in enumerate(most.tolist()):
+    for label, count in enumerate(caps.tolist()):
         rows = np.flatnonzero(labels == label)
-        within = small_groups(Z[rows], count, rng)
-        groups[rows] = n_groups + within
-        n_groups += int(within.max()) + 1
+        parts = small_groups(Z[rows], count, rng)
+        groups[rows] = n_groups + parts
+        n_groups += int(parts.max()) + 1
     return groups
 
 
@@ -100,8 +100,8 @@ def answer_odds(labels: NDArray[np.int64], n_groups: int, answers: Answers) -> F
     np.add.at(total, (first, second), answers.odds)
     for start in range(0, n_groups, MATRIX_ROWS):
         rows = slice(start, start + MATRIX_ROWS)
-        both = total[rows, start:] + total[start:, rows].T
-        total[rows, start:], total[start:, rows] = both, both.T
+        sums = total[rows, start:] + total[start:, rows].T
+        total[rows, start:], total[start:, rows] = sums, sums.T
     np.fill_diagonal(total, 0.0)
     total *= PURITY
     return total
@@ -141,10 +141,10 @@ def votes(labels: NDArray[np.int64], partitions: Partitions) -> Floats:
     """
     n_classes, total = int(labels.max()) + 1, sum(weight for _, weight in partitions)
     shares = np.zeros((len(labels), n_classes))
-    for others, weight in partitions:
-        counts = np.zeros((int(others.max()) + 1, n_classes))
-        np.add.at(counts, (others, labels), 1.0)
-        shares += weight / total * (counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0))[others]
+    for classes, weight in partitions:
+        counts = np.zeros((int(classes.max()) + 1, n_classes))
+        np.add.at(counts, (classes, labels), 1.0)
+        shares += weight / total * (counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0))[classes]
     return shares
 
 
@@ -163,13 +163,13 @@ def merge(
     those of the nearest parts. Genie's linkage merges one of the smallest groups where the Gini index of the
     sizes is above its own (Gagolewski, Bartoszuk and Cena 2016; docs/model.md, section 13). The odds of the
     answers add up. Both arrays are overwritten. Each row of the result is two groups; the first stands for
-    both from then on.
+    both from then on. The roots are the groups that are left.
     """
     n_groups, is_ward, is_nearest = len(sizes), linkage == WARD, linkage in GENIE
     merges, counts = np.zeros((n_groups - 1, 2), np.int64), sizes.astype(np.float64)
-    left, partners, best = np.arange(n_groups), np.zeros(n_groups, np.int64), np.zeros(n_groups)
+    roots, partners, best = np.arange(n_groups), np.zeros(n_groups, np.int64), np.zeros(n_groups)
     gini = GENIE.get(linkage, 1.0)
-    _merge(features, answers, counts, is_ward, is_nearest, gini, left, partners, best, merges)
+    _merge(features, answers, counts, is_ward, is_nearest, gini, roots, partners, best, merges)
     return merges
 
 
@@ -181,42 +181,42 @@ def _merge(
     is_ward: bool,
     is_nearest: bool,
     gini: float,
-    left: NDArray[np.int64],
+    roots: NDArray[np.int64],
     partners: NDArray[np.int64],
     best: Floats,
     merges: NDArray[np.int64],
 ) -> None:
-    n_left = len(sizes)
+    n_roots = len(sizes)
     differences = 0.0  # sum of the differences of the sizes of each two groups
-    for group in left:
-        set_partner(features, answers, left, group, partners, best)
+    for group in roots:
+        set_partner(features, answers, roots, group, partners, best)
         for other in range(group):
             differences += abs(sizes[group] - sizes[other])
     limit = gini * sizes.sum()
     for step in range(len(merges)):
         largest = np.inf
-        if differences > limit * (n_left - 1):
-            for group in left[:n_left]:
+        if differences > limit * (n_roots - 1):
+            for group in roots[:n_roots]:
                 largest = min(largest, sizes[group])
         first = -1
-        for group in left[:n_left]:
+        for group in roots[:n_roots]:
             if sizes[group] <= largest and (first < 0 or best[group] > best[first]):
                 first = group
         second = partners[first]
         merges[step, 0] = first
         merges[step, 1] = second
-        n_left -= 1
+        n_roots -= 1
         place = 0
-        for group in left[: n_left + 1]:
+        for group in roots[: n_roots + 1]:
             if group != second:
-                left[place] = group
+                roots[place] = group
                 place += 1
         joint = features[first, second]
         size_of_first, size_of_second = sizes[first], sizes[second]
         both_sizes = size_of_first + size_of_second
         sizes[first] = both_sizes
         differences -= abs(size_of_first - size_of_second)
-        for group in left[:n_left]:
+        for group in roots[:n_roots]:
             if group == first:
                 continue
             size = sizes[group]
@@ -237,7 +237,7 @@ def _merge(
             if answers[second, group] != 0.0:
                 answers[first, group] += answers[second, group]
                 answers[group, first] = answers[first, group]
-        for group in left[:n_left]:
+        for group in roots[:n_roots]:
             if group == first:
                 continue
             odds = features[first, group] + answers[first, group]
@@ -245,22 +245,22 @@ def _merge(
                 best[group] = odds
                 partners[group] = first
             elif partners[group] in (first, second):
-                set_partner(features, answers, left[:n_left], group, partners, best)
-        set_partner(features, answers, left[:n_left], first, partners, best)
+                set_partner(features, answers, roots[:n_roots], group, partners, best)
+        set_partner(features, answers, roots[:n_roots], first, partners, best)
 
 
 @jit_part
 def set_partner(
     features: Floats,
     answers: Floats,
-    left: NDArray[np.int64],
+    roots: NDArray[np.int64],
     group: int,
     partners: NDArray[np.int64],
     best: Floats,
 ) -> None:
     """Set the group that a group is merged with first, and the odds of that."""
     best[group] = -np.inf
-    for other in left:
+    for other in roots:
         if other != group:
             odds = features[group, other] + answers[group, other]
             if odds > best[group]:
@@ -279,8 +279,8 @@ def cut(merges: NDArray[np.int64], n_classes: int) -> NDArray[np.int64]:
 def cut_clusters(Z: Floats, labels: NDArray[np.integer], rng: Generator) -> NDArray[np.int64]:
     """Return the part of each row by k-means within each cluster; no part is empty."""
     _, clusters, sizes = np.unique(labels, return_inverse=True, return_counts=True)
-    most = min(PARTS, max(MOST_PARTS // len(sizes), 1))
-    return split(Z, clusters, np.minimum(most, -(-sizes // PART_ROWS)), rng)
+    limit = min(PARTS, max(MOST_PARTS // len(sizes), 1))
+    return split(Z, clusters, np.minimum(limit, -(-sizes // PART_ROWS)), rng)
 
 
 def part_odds(Z: Floats, parts: NDArray[np.int64], answers: Answers) -> Floats:

@@ -54,7 +54,7 @@ class Answers(NamedTuple):
         """Log odds, nats, that the rows of each pair belong together, by its answer alone."""
         return self.weights * self.signs * np.log(self.accuracies / (1.0 - self.accuracies))
 
-    def some(self, places: NDArray[np.int64]) -> Answers:
+    def select(self, places: NDArray[np.int64]) -> Answers:
         """Return some of the answers."""
         return Answers(self.pairs[places], self.signs[places], self.weights[places], self.accuracies[places])
 
@@ -105,11 +105,11 @@ def _inverse_hessian(gradient: Floats, moves: list[Floats], turns: list[Floats])
 
 def _loss(answers: Answers, log_odds: Floats) -> tuple[float, Floats]:
     """Minus the log-likelihood of answers, and its gradient by the log odds of the pairs, eq. (74)."""
-    together = 0.5 * (1.0 + np.tanh(0.5 * log_odds))
-    sure = 2.0 * answers.accuracies - 1.0
-    share = np.where(answers.signs > 0.0, together, 1.0 - together)
-    likelihoods = np.maximum(1.0 - answers.accuracies + sure * share, 1e-12)
-    slopes = -answers.weights * answers.signs * sure * together * (1.0 - together) / likelihoods
+    shares = 0.5 * (1.0 + np.tanh(0.5 * log_odds))
+    certainties = 2.0 * answers.accuracies - 1.0
+    agreements = np.where(answers.signs > 0.0, shares, 1.0 - shares)
+    likelihoods = np.maximum(1.0 - answers.accuracies + certainties * agreements, 1e-12)
+    slopes = -answers.weights * answers.signs * certainties * shares * (1.0 - shares) / likelihoods
     return -float(answers.weights @ np.log(likelihoods)), slopes
 
 
@@ -150,17 +150,17 @@ def full_metric(X: Floats, answers: Answers) -> Floats:
     -------
     ndarray of shape (n_features, n_features)
     """
-    n_features, answers = X.shape[1], _some(answers)
+    n_features, answers = X.shape[1], _sample(answers)
     differences = _differences(X, answers)
     start = logistic(np.square(differences).sum(axis=1), answers)
 
     def loss(x: Floats) -> tuple[float, Floats]:
         axes = x[1:].reshape(n_features, n_features)
-        moved = differences @ axes
-        squares = np.einsum("nd,nd->n", moved, moved)
+        rows = differences @ axes
+        squares = np.einsum("nd,nd->n", rows, rows)
         value, by_odds = _loss(answers, x[0] - start.slope * squares)
         excess = axes - np.eye(n_features)
-        by_axes = differences.T @ (moved * (-2.0 * start.slope * by_odds)[:, None]) + 2.0 * SHRINKAGE * excess
+        by_axes = differences.T @ (rows * (-2.0 * start.slope * by_odds)[:, None]) + 2.0 * SHRINKAGE * excess
         gradient = np.append(by_odds.sum(), by_axes)
         return value + SHRINKAGE * float(np.square(excess).sum()), gradient
 
@@ -170,7 +170,7 @@ def full_metric(X: Floats, answers: Answers) -> Floats:
 
 def diagonal_metric(X: Floats, answers: Answers) -> Floats:
     """Return axes as `full_metric` does, from weights of the features alone, shrunk to their mean."""
-    answers = _some(answers)
+    answers = _sample(answers)
     squared = _differences(X, answers)
     squared *= squared
     start = logistic(squared.sum(axis=1), answers)
@@ -187,9 +187,9 @@ def diagonal_metric(X: Floats, answers: Answers) -> Floats:
     return np.diag(np.exp(0.5 * (logs - logs.mean())))
 
 
-def _some(answers: Answers) -> Answers:
+def _sample(answers: Answers) -> Answers:
     """Return every so many of the answers, `MOST_PAIRS` at most."""
-    return answers.some(np.arange(len(answers.signs))[:: max(1, -(-len(answers.signs) // MOST_PAIRS))])
+    return answers.select(np.arange(len(answers.signs))[:: max(1, -(-len(answers.signs) // MOST_PAIRS))])
 
 
 def _differences(X: Floats, answers: Answers) -> Floats:

@@ -22,7 +22,7 @@ ROUNDS = 2
 AT_ONCE = 4096
 
 
-class Merged(NamedTuple):
+class SoftPartition(NamedTuple):
     """A soft partition whose classes are unions of groups of one variance."""
 
     centers: Floats  # (n_groups, n_dims)
@@ -34,19 +34,19 @@ class Merged(NamedTuple):
 def scatter_of(Z: Floats, labels: NDArray[np.int64]) -> float:
     """Return the mean squared distance of rows to the mean of their cluster."""
     means = means_of(Z, labels, int(labels.max()) + 1)[labels]
-    moved = np.subtract(Z, means, out=means)
-    return max(float(squared_norms(moved).mean()), np.finfo(float).tiny)
+    differences = np.subtract(Z, means, out=means)
+    return max(float(squared_norms(differences).mean()), np.finfo(float).tiny)
 
 
 def class_logs(Z: Floats, centers: Floats, class_of: NDArray[np.int64], variance: float) -> Floats:
     """Return the log of the mean over all groups of exp(-d² / 2 variance), summed within each class."""
     order = np.argsort(class_of, kind="stable")
     starts = np.searchsorted(class_of[order], np.arange(int(class_of.max()) + 1))
-    ordered, logs = centers[order] / variance, np.empty((len(Z), len(starts)))
-    offsets = 0.5 * (centers[order] * ordered).sum(axis=1)
+    scaled_centers, logs = centers[order] / variance, np.empty((len(Z), len(starts)))
+    offsets = 0.5 * (centers[order] * scaled_centers).sum(axis=1)
     for start in range(0, len(Z), AT_ONCE):
-        some = Z[start : start + AT_ONCE]
-        exponents = some @ ordered.T
+        rows = Z[start : start + AT_ONCE]
+        exponents = rows @ scaled_centers.T
         exponents -= offsets
         largest = np.maximum.reduceat(exponents, starts, axis=1)
         top = largest.max(axis=1, keepdims=True)
@@ -56,7 +56,7 @@ def class_logs(Z: Floats, centers: Floats, class_of: NDArray[np.int64], variance
         sums = np.where(
             shares > np.finfo(float).tiny, np.log(np.maximum(shares, np.finfo(float).tiny)) + top, largest
         )
-        logs[start : start + AT_ONCE] = sums - 0.5 * squared_norms(some)[:, None] / variance
+        logs[start : start + AT_ONCE] = sums - 0.5 * squared_norms(rows)[:, None] / variance
     return logs - math.log(len(centers))
 
 
@@ -74,15 +74,15 @@ def nearest_in_class(
 
 def refine(
     Z: Floats, groups: NDArray[np.int64], class_of: NDArray[np.int64], answers: Answers, variance: float
-) -> Merged:
+) -> SoftPartition:
     """Move rows between classes until distances and answers agree, and groups to their rows."""
-    annotated = np.unique(answers.pairs)
+    answered_rows = np.unique(answers.pairs)
     centers, classes = means_of(Z, groups, len(class_of)), class_of[groups]
     n_classes = int(class_of.max()) + 1
     for _ in range(ROUNDS):
         logs = class_logs(Z, centers, class_of, variance)
         shares = normalised(logs)
-        shares[annotated] = np.eye(n_classes)[classes[annotated]]
+        shares[answered_rows] = np.eye(n_classes)[classes[answered_rows]]
         with_answers(logs, answers, shares)
         classes = shares.argmax(axis=1)
         groups = nearest_in_class(Z, centers, class_of, classes)
@@ -90,15 +90,15 @@ def refine(
         centers = np.where(empty[:, None], centers, means_of(Z, groups, len(class_of)))
     constant = 0.5 * Z.shape[1] * math.log(2.0 * math.pi * variance)
     features, annotations = bound_of(logs, answers, shares)
-    return Merged(centers, shares, features - constant * len(Z), annotations)
+    return SoftPartition(centers, shares, features - constant * len(Z), annotations)
 
 
 def bound_of(logs: Floats, answers: Answers, shares: Floats) -> tuple[float, float]:
     """Return the bound of a soft partition, nats: of features with the entropy, and of answers."""
     entropy = -float((shares * np.log(np.maximum(shares, np.finfo(float).tiny))).sum())
-    together = (shares[answers.pairs[:, 0]] * shares[answers.pairs[:, 1]]).sum(axis=1)
-    agreeing = np.where(answers.signs > 0.0, together, 1.0 - together)
-    likelihoods = agreeing * np.log(answers.accuracies) + (1.0 - agreeing) * np.log1p(-answers.accuracies)
+    joint_shares = (shares[answers.pairs[:, 0]] * shares[answers.pairs[:, 1]]).sum(axis=1)
+    agreements = np.where(answers.signs > 0.0, joint_shares, 1.0 - joint_shares)
+    likelihoods = agreements * np.log(answers.accuracies) + (1.0 - agreements) * np.log1p(-answers.accuracies)
     return float((shares * logs).sum()) + entropy, float(answers.weights @ likelihoods)
 
 

@@ -225,7 +225,7 @@ class Unions(Solver):
         if self.model.has_groups:
             tiny = Table(np.arange(6.0)[:, None], 2, self.seed)
             structures = [structure for structure in merged_structures(6, 1, 2) if structure.subspace == NONE]
-            tiny.merged(structures, [Layer(MUST, np.array([[0, 1]]))], default_rng(0))
+            tiny.fit_groups(structures, [Layer(MUST, np.array([[0, 1]]))], default_rng(0))
 
     @cached_property
     def part(self) -> tuple[Table, Sequence[Layer]] | None:
@@ -330,7 +330,7 @@ class Unions(Solver):
         return fits
 
     def _fit(self, structure: Structure, stream: SeedSequence) -> Fit:
-        return as_fit(self.table.moved, self.table.solve(structure, self.layers, default_rng(stream)))
+        return as_fit(self.table.centered_X, self.table.solve(structure, self.layers, default_rng(stream)))
 
     def refined(self, coarse: Gaussians, stream: SeedSequence) -> Fit:
         """Fit a structure to all rows, starting from its fit to some of them."""
@@ -341,7 +341,7 @@ class Unions(Solver):
         else:
             first = replace(coarse, classes=coarse.predict(Z))
             fine = table.solve(coarse.structure, self.layers, rng, steps=FOLD_STEPS, first=first)
-        return as_fit(self.table.moved, fine)
+        return as_fit(self.table.centered_X, fine)
 
     def _choice(
         self, fits: tuple[Fit, ...], notes: tuple[str, ...], alarms: tuple[str, ...], *, is_cut: bool = False
@@ -464,7 +464,7 @@ class Unions(Solver):
         together, was = ((part[first] * part[second]).sum(axis=1) for part in (classes, before.classes))
         features, annotations, prior = before.terms
         terms = features + float(gain), annotations + float(pulls @ (together - was)), prior
-        return as_fit(self.table.moved, replace(before, classes=classes, terms=terms))
+        return as_fit(self.table.centered_X, replace(before, classes=classes, terms=terms))
 
     def criteria(self, fit: Fit) -> Criteria:
         """Return the criteria of a fit, by the likelihood of the features in its coordinates."""
@@ -486,7 +486,7 @@ class Unions(Solver):
         alarms = list[str]()
         if not fits:  # restarts on a part come before those on all rows
             coarse = [result for argument, result in results if isinstance(argument, SeedSequence)]
-            fits = [as_fit(self.table.moved, gaussians.at(self.X)) for gaussians in coarse]
+            fits = [as_fit(self.table.centered_X, gaussians.at(self.X)) for gaussians in coarse]
         if fits:
             self.structure = _gaussians(fits[-1]).structure
             fits = [fit for fit in fits if _gaussians(fit).structure == self.structure]
@@ -496,7 +496,7 @@ class Unions(Solver):
             # a fit to a part has no shares of the other rows
             best = best if len(best.classes) == len(self.X) else best.at(self.X)
             self.ranking, self.structure = race.Ranking((), {}, None), best.structure
-            fits = [as_fit(self.table.moved, best)]
+            fits = [as_fit(self.table.centered_X, best)]
             folds = [len(result.predictions) for _, result in results if isinstance(result, race.Trial)]
             n_fits = sum(folds) + len(results) - len(folds)
             count = f"{n_fits:,} fit{'' if n_fits == 1 else 's'}"

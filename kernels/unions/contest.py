@@ -21,7 +21,7 @@ from scipy.special import expit
 
 from sweep_clustering.kernels import choice
 from sweep_clustering.kernels.fits import Runner
-from sweep_clustering.kernels.groups.fit import UNKNOWN, answers_of, leaves_of, tree_of
+from sweep_clustering.kernels.groups.fit import DEFAULT_ODDS, answers_of, leaves_of, tree_of
 from sweep_clustering.kernels.groups.merging import cut, small_groups
 from sweep_clustering.kernels.groups.metric import logistic, pair_squares
 from sweep_clustering.kernels.groups.refinement import scatter_of
@@ -179,7 +179,7 @@ def random_pairs(table: Table, layers: Sequence[Layer], annotations: choice.Anno
     if are_random(table.X, annotations):
         return RandomPairs(annotations, np.empty((0, 2), np.int64), np.empty(0))
     answers = answers_of(table.links(layers))
-    answers = answers.some(_places(len(answers.pairs)))
+    answers = answers.select(_places(len(answers.pairs)))
     relation = logistic(pair_squares(table.X, answers.pairs), answers)
     rng = np.random.default_rng(choice.child_seed(table.seed, STREAM, 1))
     first = rng.integers(len(table.X), size=N_RANDOM)
@@ -281,14 +281,14 @@ class Contest:
             if key in self.axes:
                 axes = self.axes[key]
             else:
-                axes = table.learned(space, layers, answers_of(table.links(layers)))
+                axes = table.axes_in(space, layers, answers_of(table.links(layers)))
             if starts:
                 fits = [
-                    table.linear(structure, layers, labels, axes)
+                    table.fit_linear(structure, layers, labels, axes)
                     for structure, labels in zip(in_space, starts, strict=True)
                 ]
             else:
-                fits = table.merged(in_space, layers, self.stream(), axes) if in_space else []
+                fits = table.fit_groups(in_space, layers, self.stream(), axes) if in_space else []
             pairs = self.pairs[self.folds == fold]
             return axes, [
                 Prediction(fit.structure, fit.labels, pair_probabilities(fit, pairs)) for fit in fits
@@ -387,7 +387,10 @@ def with_groups(table: Table, layers: Sequence[Layer], ranking: Ranking, run: Ru
     probabilities = {simple: probabilities_of(simple)}
     contest = Contest(table, layers, random, run, probabilities[simple])
     if annotations.of_unknown_accuracy.any():
-        best_structures, other_odds = contest.best_annotated(TOP), [odds for odds in ODDS if odds != UNKNOWN]
+        best_structures, other_odds = (
+            contest.best_annotated(TOP),
+            [odds for odds in ODDS if odds != DEFAULT_ODDS],
+        )
         contest.add([structure._replace(odds=odds) for structure in best_structures for odds in other_odds])
     contest.add_linear()
     rivals = [structure for structure in ranking.partitions if structure != simple]
@@ -423,7 +426,7 @@ def with_groups(table: Table, layers: Sequence[Layer], ranking: Ranking, run: Ru
 def _scatter(table: Table, structure: Structure, layers: Sequence[Layer]) -> float:
     """Return the scatter of the features about the means of the classes."""
     fit = table.solve(structure, layers, np.random.default_rng(choice.child_seed(table.seed, STREAM)))
-    return scatter_of(table.moved, np.unique(fit.labels, return_inverse=True)[1])
+    return scatter_of(table.centered_X, np.unique(fit.labels, return_inverse=True)[1])
 
 
 # Cuts of one tree of merged groups.
@@ -568,7 +571,7 @@ def rate_cuts(
         fold, space = key
         training = choice.training_layers(layers, annotations, fold)
         answers = answers_of(link(training, len(table.X)))
-        axes = table.learned(space, training, answers)
+        axes = table.axes_in(space, training, answers)
         pairs = all_pairs[folds == fold]
         i, j = pairs.T
         with one_thread():

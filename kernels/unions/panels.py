@@ -83,8 +83,8 @@ class Fields(NamedTuple):
     whites: Annotated[Floats, "wide panel"]  # one if not tied
     logs: Annotated[Floats, "sources 4"]  # log a and log(1 - a) of both accuracies
     accuracies: Annotated[Floats, "sources 2"]  # on pairs that belong together, and on others
-    agreed: Annotated[Floats, "sources 2"]
-    annotated: Annotated[Floats, "sources 2"]
+    agreements: Annotated[Floats, "sources 2"]
+    totals: Annotated[Floats, "sources 2"]
     levels: Annotated[Floats, "sources"]  # mean of the two accuracies
     group: Annotated[Floats, "2"]
     links: Annotated[Floats, "components components"]  # r_gᵀ Θ r_h, over pairs both ways
@@ -154,11 +154,11 @@ def annotated_fields(links: Links) -> dict[str, Any]:
 
 def _panels(Z: Floats) -> Floats:
     n_samples, n_dims = Z.shape
-    n_whole, left = divmod(n_samples, PANEL)
-    panels = np.zeros((n_whole + (left > 0), n_dims + -n_dims % WIDE, PANEL))
-    panels[:n_whole, :n_dims] = Z[: n_samples - left].reshape(-1, PANEL, n_dims).transpose(0, 2, 1)
-    if left:
-        panels[-1, :n_dims, :left] = Z[-left:].T
+    n_full, remainder = divmod(n_samples, PANEL)
+    panels = np.zeros((n_full + (remainder > 0), n_dims + -n_dims % WIDE, PANEL))
+    panels[:n_full, :n_dims] = Z[: n_samples - remainder].reshape(-1, PANEL, n_dims).transpose(0, 2, 1)
+    if remainder:
+        panels[-1, :n_dims, :remainder] = Z[-remainder:].T
     return panels
 
 

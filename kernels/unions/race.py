@@ -188,7 +188,7 @@ class Trials:
             must_probabilities = self._must_probabilities(fit, is_tested, probabilities)
             predictions[fold] = FoldPrediction(probabilities, must_probabilities, fit.labels)
         best = max(fits.values(), key=lambda fit: fit.bound)
-        return Trial(CompactGaussians.of(best), fits if is_first else {}, predictions)
+        return Trial(CompactGaussians.from_gaussians(best), fits if is_first else {}, predictions)
 
     def _score_of(self, structure: Structure, starts: int, is_tested: NDArray[np.bool_]) -> choice.HeldOut:
         folds = self.annotations.folds
@@ -441,7 +441,7 @@ def choose_structure(
         if choices.is_open:  # annotations then take part in the final fit
             structures = unsupervised(table, choices.shapes)
             structures = [structure for structure in structures if structure.covariance != KMEANS]
-        return _by_features(table, run, structures, annotations.lack, annotated=True)
+        return _by_features(table, run, structures, annotations.lack, is_annotated=True)
     trials = Trials(table, layers, annotations, run)
     for add_candidates in ROUNDS:
         add_candidates(choices, trials)
@@ -471,7 +471,7 @@ def _ranking(choices: Choices, trials: Trials) -> Ranking:
         structures = unsupervised(table, choices.shapes) if is_open else choices.plain_structures
         if is_labelled:  # labels take part in the final fit
             structures = [structure for structure in structures if structure.covariance != KMEANS]
-        ranking = _by_features(table, trials.run, structures, reason, annotated=is_labelled or not is_open)
+        ranking = _by_features(table, trials.run, structures, reason, is_annotated=is_labelled or not is_open)
         return replace(ranking, candidates=candidates, base_rate=base)
     partitions = {
         structure: [trials.predictions[structure, starts, fold].labels for fold in range(FOLDS)]
@@ -512,13 +512,13 @@ def unsupervised(table: Table, shapes: Sequence[str]) -> list[Structure]:
 def choose_by_features(table: Table, run: Runner = map) -> Ranking:
     """Rank structures without annotations, for merged groups to be compared with."""
     reason = f"each of {table.n_classes} classes has few annotations"
-    ranking = _by_features(table, run, unsupervised(table, CANDIDATES), reason, annotated=False)
+    ranking = _by_features(table, run, unsupervised(table, CANDIDATES), reason, is_annotated=False)
     partitions = {structure: (table.fit_features(structure).labels,) for structure in ranking.structures}
     return replace(ranking, partitions=partitions)
 
 
 def _by_features(
-    table: Table, run: Runner, candidates: Sequence[Structure], reason: str, *, annotated: bool
+    table: Table, run: Runner, candidates: Sequence[Structure], reason: str, *, is_annotated: bool
 ) -> Ranking:
     """Rank structures by BIC of fits without annotations, which may take part in the final fit."""
     structures, note = list(candidates), reason
@@ -530,7 +530,9 @@ def _by_features(
         bic = {structure: table.criteria(fit).bic for structure, fit in zip(candidates, fits, strict=True)}
         structures.sort(key=lambda structure: -bic[structure])
         note = f"{reason}: the features choose, by BIC: {structures[0]}"
-    return Ranking(tuple(structure._replace(annotated=annotated) for structure in structures), {}, None, note)
+    return Ranking(
+        tuple(structure._replace(annotated=is_annotated) for structure in structures), {}, None, note
+    )
 
 
 # Fits to all annotations, compared with the predictions of folds.
@@ -595,4 +597,4 @@ def best_so_far(table: Table, layers: Sequence[Layer], calls: Sequence[tuple[Any
         mean, error = _mean(values, weights)
         return mean - CLEAR * error
 
-    return max(fits[max(agreements, key=lower_bound)], key=lambda fit: fit.gaussians.bound).whole()
+    return max(fits[max(agreements, key=lower_bound)], key=lambda fit: fit.gaussians.bound).to_gaussians()

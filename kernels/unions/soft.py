@@ -227,8 +227,8 @@ def first_labels(
     ValueError
         If there are fewer distinct rows than components.
     """
-    least = ObjectiveSettings(min_cluster_size=1)
-    data = build_problem(Z, n_clusters=n_components, model="unsupervised", settings=least).data
+    settings = ObjectiveSettings(min_cluster_size=1)
+    data = build_problem(Z, n_clusters=n_components, model="unsupervised", settings=settings).data
     state = new_state(data)
     best = np.zeros((Z.shape[1], len(state.distances)))
     _start(data, state, best, np.zeros_like(best), rng, DRAWS + int(math.log(n_components)), first_steps)
@@ -245,15 +245,15 @@ def _start(
     trials: int,
     first_steps: int,
 ) -> None:
-    least = np.inf
+    min_inertia = np.inf
     for _ in range(TRIES):
         seed_centroids(data, state, rng, centroids, trials)
         kmeans(data, state, centroids, first_steps)
         inertia = 0.0
         for distance in state.own_distances:
             inertia += distance
-        if inertia < least:
-            least = inertia
+        if inertia < min_inertia:
+            min_inertia = inertia
             for d in range(best.shape[0]):
                 for k in range(best.shape[1]):
                     best[d, k] = centroids[d, k]
@@ -287,7 +287,7 @@ def _fit(
         choose_classes(observed, fields, rng)
     else:
         set_shares(observed, fields, ROUNDS)
-    before = -np.inf
+    old_bound = -np.inf
     # A start knows too little of each annotator: one accuracy for all comes first, half of the steps at most.
     is_common = is_new and len(fields.accuracies) > 1
     are_classes = len(fields.sizes) == observed.n_classes
@@ -302,12 +302,12 @@ def _fit(
             if climb(fields) > 0:
                 set_classes(fields)
         set_bound(observed, fields)
-        now = fields.bound.sum()
-        is_still = now < before + enough and (are_classes or step > CLASS_STEPS)
+        new_bound = fields.bound.sum()
+        is_still = new_bound < old_bound + enough and (are_classes or step > CLASS_STEPS)
         if is_still and not is_common:
             return step + 1
         is_common = is_common and not is_still and 2 * (step + 1) < steps
-        before = now
+        old_bound = new_bound
     return steps
 
 
@@ -437,10 +437,10 @@ def factorise(observed: panels.Observed, fields: panels.Fields, shape: int) -> f
             trace += observed.scale[a] / matrix[a, 0]
             continue
         for b in range(a + 1):
-            left = matrix[a, b]
+            remainder = matrix[a, b]
             for c in range(b):
-                left -= factor[a, c] * factor[b, c]
-            factor[a, b] = math.sqrt(left) if a == b else left / factor[b, b]
+                remainder -= factor[a, c] * factor[b, c]
+            factor[a, b] = math.sqrt(remainder) if a == b else remainder / factor[b, b]
         logdet += 2.0 * math.log(factor[a, a])
     if width > 1:
         for a in range(n_dims):  # row by row, each from those above it
@@ -642,29 +642,29 @@ def set_accuracies(observed: panels.Observed, fields: panels.Fields, is_common: 
 
     An annotator alone has one: answers that nobody else gives are judged by the clusters that they made.
     """
-    accuracies, agreed, annotated = fields.accuracies, fields.agreed, fields.annotated
-    agreed[:] = HALF_AN_ANSWER
-    annotated[:] = 2.0 * HALF_AN_ANSWER
+    accuracies, agreements, totals = fields.accuracies, fields.agreements, fields.totals
+    agreements[:] = HALF_AN_ANSWER
+    totals[:] = 2.0 * HALF_AN_ANSWER
     for pair in range(len(observed.signed)):
         source, weight = observed.sources[pair], abs(observed.signed[pair])
         if source >= 0:
-            alike = together(observed, fields, pair)
-            annotated[source, 0] += weight * alike
-            annotated[source, 1] += weight * (1.0 - alike)
+            share = joint_share(observed, fields, pair)
+            totals[source, 0] += weight * share
+            totals[source, 1] += weight * (1.0 - share)
             if observed.signed[pair] > 0:
-                agreed[source, 0] += weight * alike
+                agreements[source, 0] += weight * share
             else:
-                agreed[source, 1] += weight * (1.0 - alike)
+                agreements[source, 1] += weight * (1.0 - share)
     is_one = is_common or len(accuracies) == 1
     if is_one and len(accuracies) > 0:
-        accuracies[:] = min(max(agreed.sum() / annotated.sum(), 0.5 + UNSURE), 1.0 - UNSURE)
+        accuracies[:] = min(max(agreements.sum() / totals.sum(), 0.5 + UNSURE), 1.0 - UNSURE)
     set_levels(fields)
     for _ in range(0 if is_one else SHRINKING_STEPS):
         for source in range(len(accuracies)):
             for side in range(2):
                 prior = OWN_PRIOR * fields.levels[source] + GROUP_PRIOR * fields.group[side]
-                answers = annotated[source, side] + OWN_PRIOR + GROUP_PRIOR
-                accuracy = (agreed[source, side] + prior) / answers
+                answers = totals[source, side] + OWN_PRIOR + GROUP_PRIOR
+                accuracy = (agreements[source, side] + prior) / answers
                 accuracies[source, side] = min(max(accuracy, UNSURE), 1.0 - UNSURE)
         set_levels(fields)
     set_pulls(observed, fields)
@@ -711,7 +711,7 @@ def set_pulls(observed: panels.Observed, fields: panels.Fields) -> None:
 
 
 @jit_part
-def together(observed: panels.Observed, fields: panels.Fields, pair: int) -> float:
+def joint_share(observed: panels.Observed, fields: panels.Fields, pair: int) -> float:
     """Return the probability that the two samples of a pair are of one class."""
     first, second, total = observed.pairs[pair, 0], observed.pairs[pair, 1], 0.0
     for c in range(observed.n_classes):
@@ -757,14 +757,14 @@ def set_links(observed: panels.Observed, fields: panels.Fields) -> None:
         first, second, pull = observed.pairs[pair, 0], observed.pairs[pair, 1], fields.pulls[pair]
         for g in range(n_components):
             if fields.shares[first, g] > NEGLIGIBLE:
-                ahead = pull * fields.shares[first, g]
+                weight = pull * fields.shares[first, g]
                 for h in range(n_components):
-                    fields.links[g, h] += ahead * fields.shares[second, h]
+                    fields.links[g, h] += weight * fields.shares[second, h]
     for g in range(n_components):
         for h in range(g + 1):
-            both = fields.links[g, h] + fields.links[h, g]
-            fields.links[g, h] = both
-            fields.links[h, g] = both
+            gain = fields.links[g, h] + fields.links[h, g]
+            fields.links[g, h] = gain
+            fields.links[h, g] = gain
 
 
 @jit_inner
@@ -774,9 +774,9 @@ def climb(fields: panels.Fields) -> int:
     fields.n_components[:] = 0
     for g in range(n_components):
         fields.n_components[fields.class_of[g]] += 1
-    moved = True
-    while moved and moves < n_components * n_components:
-        moved = False
+    has_moved = True
+    while has_moved and moves < n_components * n_components:
+        has_moved = False
         for g in range(n_components):
             source = fields.class_of[g]
             if fields.n_components[source] == 1:
@@ -793,7 +793,7 @@ def climb(fields: panels.Fields) -> int:
                 fields.class_of[g] = target
                 fields.n_components[source] -= 1
                 fields.n_components[target] += 1
-                moves, moved = moves + 1, True
+                moves, has_moved = moves + 1, True
     return moves
 
 
@@ -811,15 +811,15 @@ def set_bound(observed: panels.Observed, fields: panels.Fields) -> None:
     """Set the term of the annotations in the lower bound; the others are set where they are changed."""
     annotations = observed.sureness
     for pair in range(len(observed.signed)):
-        alike, weight = together(observed, fields, pair), abs(observed.signed[pair])
-        agrees = alike if observed.signed[pair] > 0 else 1.0 - alike
+        share, weight = joint_share(observed, fields, pair), abs(observed.signed[pair])
+        agreement = share if observed.signed[pair] > 0 else 1.0 - share
         source = observed.sources[pair]
         if source < 0:
-            annotations += weight * agrees * observed.odds[pair]
+            annotations += weight * agreement * observed.odds[pair]
             continue
         side = 0 if observed.signed[pair] > 0 else 1
         logs = fields.logs[source]
-        annotations += weight * (agrees * logs[side] + (1.0 - agrees) * logs[3 - side])
+        annotations += weight * (agreement * logs[side] + (1.0 - agreement) * logs[3 - side])
     for source in range(len(fields.accuracies)):
         for side in range(2):
             accuracy = fields.accuracies[source, side]

@@ -103,7 +103,7 @@ class CompactGaussians(NamedTuple):
     shares: NDArray[np.float32]  # (n_shares,)
 
     @classmethod
-    def of(cls, gaussians: Gaussians) -> CompactGaussians:
+    def from_gaussians(cls, gaussians: Gaussians) -> CompactGaussians:
         """Return a compact copy of Gaussians."""
         classes = gaussians.classes
         places = np.flatnonzero(classes >= NEGLIGIBLE)
@@ -111,7 +111,7 @@ class CompactGaussians(NamedTuple):
         bare = replace(gaussians, classes=classes[:0].copy())
         return cls(bare, classes.shape, places, shares)
 
-    def whole(self) -> Gaussians:
+    def to_gaussians(self) -> Gaussians:
         """Return the Gaussians with rounded shares."""
         classes = np.zeros(self.shape)
         classes.flat[self.places] = self.shares
@@ -150,21 +150,21 @@ class Table:
         Number of classes.
     seed : numpy.random.SeedSequence
         Seed of the starts that candidates share.
-    whole : Table, optional
+    parent : Table, optional
         Table that this one is a part of. Its principal components are used, because it has more rows.
     """
 
-    def __init__(self, X: Floats, n_classes: int, seed: SeedSequence, whole: Table | None = None) -> None:
+    def __init__(self, X: Floats, n_classes: int, seed: SeedSequence, parent: Table | None = None) -> None:
         self.X, self.n_classes, self.seed = np.asarray(X, np.float64), n_classes, seed
-        self._moved: Floats | None = None
+        self._centered_X: Floats | None = None
         self._computing = threading.RLock()
-        self.center: Floats = self.X.mean(axis=0) if whole is None else whole.center
-        if whole is None:
+        self.center: Floats = self.X.mean(axis=0) if parent is None else parent.center
+        if parent is None:
             with one_thread():
-                values, vectors = np.linalg.eigh(self.moved.T @ self.moved)
+                values, vectors = np.linalg.eigh(self.centered_X.T @ self.centered_X)
             self.rank, self.vectors = int((values > RANK * values[-1]).sum()), vectors[:, ::-1]
         else:
-            self.rank, self.vectors = whole.rank, whole.vectors
+            self.rank, self.vectors = parent.rank, parent.vectors
         self.is_large = len(self.X) * n_classes * self.rank > LARGE
         self.close_look = LARGE_CLOSE_LOOK if self.is_large else CLOSE_LOOK
         self._coordinates: dict[int | str, Floats] = {}
@@ -172,23 +172,23 @@ class Table:
         self._starts: dict[tuple[Any, ...], NDArray[np.int64]] = {}
         self._feature_fits: dict[Structure, Gaussians] = {}
         self._distinct: dict[int | str, int] = {}
-        self._learned: dict[int | str, tuple[Sequence[Layer] | Links | None, Floats | None]] = {}
+        self._last_axes: dict[int | str, tuple[Sequence[Layer] | Links | None, Floats | None]] = {}
         self._grounds: dict[tuple[int | str, bytes, str], groups.Ground] = {}
         self._links: tuple[Sequence[Layer] | None, Links | None] = None, None
         self.too_costly: dict[Structure, float] = {}  # seconds of candidates that are left out
 
     @property
-    def moved(self) -> Floats:
+    def centered_X(self) -> Floats:
         """The features from their means, an array of shape (n_samples, n_features)."""
         with self._computing:
-            if self._moved is None:
-                self._moved = self.X - self.center
-            return self._moved
+            if self._centered_X is None:
+                self._centered_X = self.X - self.center
+            return self._centered_X
 
     def release(self) -> None:
         """Free the arrays of the size of the table, which are computed again where they are needed."""
         with self._computing:
-            self._moved = None
+            self._centered_X = None
             self._coordinates.clear()
             self._samples.clear()
         _give_back()
@@ -196,8 +196,8 @@ class Table:
     @property
     def dims(self) -> tuple[int | str, ...]:
         """Coordinates of candidates, the features as they are last."""
-        least = [*(q for q in DIMS if q < self.rank), *wide_dims(self.rank, self.n_classes)]
-        return (*least, *([self.rank] if self.rank <= MOST_DIMS else []), NONE)
+        dims = [*(q for q in DIMS if q < self.rank), *wide_dims(self.rank, self.n_classes)]
+        return (*dims, *([self.rank] if self.rank <= MOST_DIMS else []), NONE)
 
     def axes(self, subspace: int | str) -> Floats | None:
         """Return the directions of the principal components; None for the features as they are."""
@@ -211,7 +211,7 @@ class Table:
 
     def place(self, axes: Floats | None) -> Floats:
         """Return the coordinates of all samples along axes; no bit of a row depends on the other rows."""
-        return along(self.moved, axes)
+        return along(self.centered_X, axes)
 
     def criteria(self, gaussians: Gaussians) -> Criteria:
         """Return the criteria of a fit by the likelihood of the features in its coordinates."""
@@ -246,10 +246,10 @@ class Table:
 
     def missing_starts(self, starts: Iterable[StartKey]) -> list[StartKey]:
         """Return those of some starts that are not computed yet, after computing their coordinates."""
-        missing = [key for key in starts if key not in self._starts]
-        for subspace, _, _ in missing:
+        missing_keys = [key for key in starts if key not in self._starts]
+        for subspace, _, _ in missing_keys:
             self.coordinates(subspace)
-        return missing
+        return missing_keys
 
     def start_coordinates(self, subspace: int | str, is_white: bool) -> Floats:
         """Return the coordinates for the k-means of a start, with equal variances along all axes if asked.
@@ -259,9 +259,9 @@ class Table:
         the first principal components are used in place of the features.
         """
         if isinstance(subspace, str):
-            few = max(MOST_DIMS, self.n_classes)
-            if few < self.rank and len(self.X) < self.n_classes * self.rank:
-                subspace = few
+            n_axes = max(MOST_DIMS, self.n_classes)
+            if n_axes < self.rank and len(self.X) < self.n_classes * self.rank:
+                subspace = n_axes
             elif is_white:
                 subspace = self.rank
         Z = self.coordinates(subspace)
@@ -272,14 +272,14 @@ class Table:
 
     def allows(self, structure: Structure) -> bool:
         """Return whether there are enough samples for a candidate, and its cost is acceptable."""
-        many, covariance = structure.components, structure.covariance
-        if many > 1 and many * self.n_classes > self.distinct(structure.subspace):
+        n_components, covariance = structure.components, structure.covariance
+        if n_components > 1 and n_components * self.n_classes > self.distinct(structure.subspace):
             return False
         n_samples, n_dims = self.coordinates(structure.subspace).shape
-        if many > most_supported(covariance, n_samples, self.n_classes):
+        if n_components > most_supported(covariance, n_samples, self.n_classes):
             return False
-        cost = many * operations(covariance, n_samples, n_dims, self.n_classes)
-        if many == 1 and covariance not in ("tied", "full"):
+        cost = n_components * operations(covariance, n_samples, n_dims, self.n_classes)
+        if n_components == 1 and covariance not in ("tied", "full"):
             cost = single_operations(n_samples, n_dims, self.n_classes)
         if cost > DEAREST:
             self.too_costly[structure] = cost * SECONDS * FOLD_STEPS * FOLDS * self.close_look.starts
@@ -288,8 +288,8 @@ class Table:
     def cost_notes(self) -> Iterator[str]:
         """Yield a note on the candidates that were left out for their cost, if there are any."""
         if seconds := self.too_costly:
-            least, most = min(seconds.values()) / 60.0, max(seconds.values()) / 60.0
-            cost = f"{least:.2g} min" if len(seconds) == 1 else f"{least:.2g} to {most:.2g} min each"
+            low, high = min(seconds.values()) / 60.0, max(seconds.values()) / 60.0
+            cost = f"{low:.2g} min" if len(seconds) == 1 else f"{low:.2g} to {high:.2g} min each"
             costliest = max(seconds, key=lambda structure: seconds[structure])
             example = f"{costliest}" if len(seconds) == 1 else f"{len(seconds)} structures, as {costliest}"
             yield f"left out for their cost (about {cost} of a core): {example}"
@@ -331,43 +331,44 @@ class Table:
             First fit of discriminative directions.
         """
         if structure.covariance == LINEAR and structure.first is not None:
-            return self.linear(structure, layers, self.merged([structure.first], layers, rng)[0].labels)
+            start = self.fit_groups([structure.first], layers, rng)[0]
+            return self.fit_linear(structure, layers, start.labels)
         if structure.covariance in MERGED:
-            return self.merged([structure], layers, rng)[0]
-        used = layers if structure.annotated else ()
+            return self.fit_groups([structure], layers, rng)[0]
+        annotations = layers if structure.annotated else ()
         if structure.first is not None:
             fit = first or self.solve(structure.first, layers, rng, steps=steps, rise=rise, labels=labels)
             for turn in range(1, ROUNDS + 1):
-                along = discriminative(self.moved, fit.classes)
-                at_most = steps if turn == ROUNDS else min(steps, COARSE_STEPS)
-                Z = self.place(along)
+                axes = discriminative(self.centered_X, fit.classes)
+                max_steps = steps if turn == ROUNDS else min(steps, COARSE_STEPS)
+                Z = self.place(axes)
                 labels = fit.classes.argmax(axis=1)
                 if structure.components > 1:  # different rows may be equal along few directions
-                    many = min(structure.components * self.n_classes, count_distinct(Z))
-                    labels = first_labels(Z, many, rng, FIRST_STEPS if rise else MAX_KMEANS_ITERATIONS)
+                    count = min(structure.components * self.n_classes, count_distinct(Z))
+                    labels = first_labels(Z, count, rng, FIRST_STEPS if rise else MAX_KMEANS_ITERATIONS)
                 beginning = self._begin(structure, samples_of(Z), labels)
-                fit = self.finish(structure, beginning, used, rng, at_most, rise, axes=along)
+                fit = self.finish(structure, beginning, annotations, rng, max_steps, rise, axes=axes)
             return fit
         if labels is None:
-            many, is_white = structure.components * self.n_classes, bool(rng.random() < 0.5)
-            labels = first_labels(self.start_coordinates(structure.subspace, is_white), many, rng)
+            n_components, is_white = structure.components * self.n_classes, bool(rng.random() < 0.5)
+            labels = first_labels(self.start_coordinates(structure.subspace, is_white), n_components, rng)
         if structure.covariance == KMEANS:
             return self._hard(structure, labels)
-        return self.finish(structure, self.begin(structure, labels), used, rng, steps, rise)
+        return self.finish(structure, self.begin(structure, labels), annotations, rng, steps, rise)
 
-    def learned(self, space: int | str, layers: Sequence[Layer] | Links, answers: Answers) -> Floats | None:
+    def axes_in(self, space: int | str, layers: Sequence[Layer] | Links, answers: Answers) -> Floats | None:
         """Return the axes of a space that answers teach; those of the last layers are kept."""
         if space not in LEARNED:
             return self.axes(space)
-        last_layers, axes = self._learned.get(space, (None, None))
+        last_layers, axes = self._last_axes.get(space, (None, None))
         if last_layers is not layers:
             with one_thread():
                 main_axes = self.vectors[:, : min(self.rank, MOST_LEARNED)]
-                axes = groups.directions(self.moved, space, answers, main_axes)
-            self._learned[space] = layers, axes
+                axes = groups.directions(self.centered_X, space, answers, main_axes)
+            self._last_axes[space] = layers, axes
         return axes
 
-    def merged(
+    def fit_groups(
         self,
         structures: Sequence[Structure],
         layers: Sequence[Layer] | Links,
@@ -377,7 +378,7 @@ class Table:
         """Fit structures of merged groups in one space, whose axes may be known, from the same groups."""
         links = self.links(layers)
         if axes is None:
-            axes = self.learned(structures[0].subspace, layers, groups.answers_of(links))
+            axes = self.axes_in(structures[0].subspace, layers, groups.answers_of(links))
         with one_thread():
             Z = self.place(axes)
             # all folds and accuracies have the same groups in a space that answers do not change
@@ -391,9 +392,9 @@ class Table:
     def average(self, partitions: Partitions, rng: Generator) -> Floats:
         """Return the share of each class in each row, by the votes of weighted partitions."""
         with one_thread():
-            return groups.averaged(self.moved, partitions, self.n_classes, rng)
+            return groups.average_votes(self.centered_X, partitions, self.n_classes, rng)
 
-    def linear(
+    def fit_linear(
         self,
         structure: Structure,
         layers: Sequence[Layer] | Links,
@@ -403,7 +404,7 @@ class Table:
         """Fit classes that linear functions tell apart, starting from a partition; axes may be known."""
         links = self.links(layers)
         if axes is None:
-            axes = self.learned(structure.subspace, layers, groups.answers_of(links))
+            axes = self.axes_in(structure.subspace, layers, groups.answers_of(links))
         with one_thread():
             fit = groups.fit_linear(self.place(axes), links, structure, labels, self.n_classes)
         return replace(fit, center=self.center, axes=axes)
@@ -422,12 +423,12 @@ class Table:
     def fit_features(self, structure: Structure) -> Gaussians:
         """Return the best fit of a structure without annotations, from the shared starts."""
         if structure not in self._feature_fits:
-            first, alone = structure.first or structure, structure._replace(annotated=False)
-            many, n_starts = first.components * self.n_classes, self.close_look.starts
+            first, plain = structure.first or structure, structure._replace(annotated=False)
+            n_components, n_starts = first.components * self.n_classes, self.close_look.starts
             rng = np.random.default_rng(child_seed(self.seed, HELD_OUT + 2 + FOLDS))
-            starts = [self.start(first.subspace, many, number) for number in range(n_starts)]
+            starts = [self.start(first.subspace, n_components, number) for number in range(n_starts)]
             fits = [
-                self.solve(alone, (), rng, labels=labels, steps=FOLD_STEPS, rise=FOLD_RISE)
+                self.solve(plain, (), rng, labels=labels, steps=FOLD_STEPS, rise=FOLD_RISE)
                 for labels in starts
             ]
             self._feature_fits[structure] = max(fits, key=lambda fit: fit.bound)
@@ -479,7 +480,8 @@ def hard_classes(Z: Floats, labels: NDArray[np.int64], n_classes: int) -> Gaussi
     shares[np.arange(len(Z)), labels] = 1.0
     squares = means[labels]
     np.square(np.subtract(Z, squares, out=squares), out=squares)
-    least = np.finfo(float).eps * float(np.vdot(Z, Z)) / Z.size  # as many classes as rows have no scatter
+    # as many classes as rows have no scatter
+    min_variance = np.finfo(float).eps * float(np.vdot(Z, Z)) / Z.size
     return Gaussians(
         structure=Structure(NONE, 1, KMEANS),
         center=np.zeros(Z.shape[1]),
@@ -487,17 +489,17 @@ def hard_classes(Z: Floats, labels: NDArray[np.int64], n_classes: int) -> Gaussi
         classes=shares,
         weights=np.full(n_classes, 1.0 / n_classes),
         means=means,
-        covariances=np.full(means.shape, max(squares.mean(), least)),
+        covariances=np.full(means.shape, max(squares.mean(), min_variance)),
         terms=(-float(squares.sum()), 0.0, 0.0),
     )
 
 
-def discriminative(moved: Floats, classes: Floats) -> Floats:
+def discriminative(centered_X: Floats, classes: Floats) -> Floats:
     """Return the directions along which classes differ most, relative to the scatter within them.
 
     Parameters
     ----------
-    moved : ndarray of shape (n_samples, n_features)
+    centered_X : ndarray of shape (n_samples, n_features)
         Features from their means.
     classes : ndarray of shape (n_samples, n_classes)
         Share of each class in each sample.
@@ -509,47 +511,48 @@ def discriminative(moved: Floats, classes: Floats) -> Floats:
     """
     with one_thread():
         sizes = classes.sum(axis=0) + UNSURE
-        means = (classes.T @ moved) / sizes[:, None]
-        between, total = (means.T * sizes) @ means, moved.T @ moved
-        scatter = max(float(np.trace(total - between)), np.finfo(float).tiny)
-        within = (1.0 - RIDGE) * (total - between)
-        within += RIDGE * scatter / len(total) * np.eye(len(total))
-        n_dims = min(classes.shape[1] - 1, moved.shape[1]) or 1
-        whiten = np.linalg.inv(np.linalg.cholesky(within))  # the general problem as an ordinary one
-        _, vectors = np.linalg.eigh(whiten @ between @ whiten.T)
+        means = (classes.T @ centered_X) / sizes[:, None]
+        scatter_between, total = (means.T * sizes) @ means, centered_X.T @ centered_X
+        scatter = max(float(np.trace(total - scatter_between)), np.finfo(float).tiny)
+        scatter_within = (1.0 - RIDGE) * (total - scatter_between)
+        scatter_within += RIDGE * scatter / len(total) * np.eye(len(total))
+        n_dims = min(classes.shape[1] - 1, centered_X.shape[1]) or 1
+        whiten = np.linalg.inv(np.linalg.cholesky(scatter_within))  # the general problem as an ordinary one
+        _, vectors = np.linalg.eigh(whiten @ scatter_between @ whiten.T)
         axes = whiten.T @ vectors[:, ::-1][:, :n_dims]
-        return np.ascontiguousarray(axes / np.sqrt(np.einsum("fd,fg,gd->d", axes, total, axes) / len(moved)))
+        deviations = np.sqrt(np.einsum("fd,fg,gd->d", axes, total, axes) / len(centered_X))
+        return np.ascontiguousarray(axes / deviations)
 
 
 def union_criteria(gaussians: Gaussians, Z: Floats) -> Criteria:
     """Return the criteria of a soft fit to features, by their likelihood in its coordinates."""
     n_samples, n_dims = Z.shape
-    many, shape = len(gaussians.weights), gaussians.structure.covariance
+    n_components, shape = len(gaussians.weights), gaussians.structure.covariance
     matrix = n_dims * (n_dims + 1) // 2
     of_shape = {
         **dict.fromkeys((KMEANS, *MERGED), 1),
-        "spherical": many,
-        "diagonal": many * n_dims,
+        "spherical": n_components,
+        "diagonal": n_components * n_dims,
         "tied": matrix,
-        "full": many * matrix,
+        "full": n_components * matrix,
     }
-    shares = 0 if gaussians.structure.proportions == "equal" or shape == KMEANS else many - 1
-    n_free = many * n_dims + of_shape[shape] + shares
+    n_shares = 0 if gaussians.structure.proportions == "equal" or shape == KMEANS else n_components - 1
+    n_free = n_components * n_dims + of_shape[shape] + n_shares
     logs = gaussians.class_densities(Z)
-    whole = np.logaddexp.reduce(logs, axis=1)
-    sure = np.exp(logs - whole[:, None])
+    log_sums = np.logaddexp.reduce(logs, axis=1)
+    shares = np.exp(logs - log_sums[:, None])
     classification = float(logs[np.arange(n_samples), gaussians.labels].sum())
-    entropy = -float((sure * np.log(np.maximum(sure, np.finfo(float).tiny))).sum())
+    entropy = -float((shares * np.log(np.maximum(shares, np.finfo(float).tiny))).sum())
     penalty = 0.5 * float(n_free) * math.log(n_samples)
-    return Criteria(classification, n_free, penalty, float(whole.sum()) - classification, entropy)
+    return Criteria(classification, n_free, penalty, float(log_sums.sum()) - classification, entropy)
 
 
-def as_fit(moved: Floats, gaussians: Gaussians) -> Fit:
+def as_fit(centered_X: Floats, gaussians: Gaussians) -> Fit:
     """Return a soft fit to features from their means as a `Fit`, with spherical Gaussians of the classes."""
     sizes = np.bincount(gaussians.labels, minlength=gaussians.classes.shape[1])
     total = np.maximum(gaussians.classes.sum(axis=0), np.finfo(float).tiny)
-    means = np.einsum("nc,nf->cf", gaussians.classes, moved) / total[:, None]
-    squares = gaussians.classes.T @ squared_norms(moved) / total - np.square(means).sum(axis=1)
+    means = np.einsum("nc,nf->cf", gaussians.classes, centered_X) / total[:, None]
+    squares = gaussians.classes.T @ squared_norms(centered_X) / total - np.square(means).sum(axis=1)
     features, annotations, prior = gaussians.terms
     return Fit(
         labels=gaussians.labels,
@@ -559,7 +562,7 @@ def as_fit(moved: Floats, gaussians: Gaussians) -> Fit:
         prior=prior,
         sizes=sizes,
         centroids=means + gaussians.center,
-        covariances=np.maximum(squares / moved.shape[1], 0.0),
+        covariances=np.maximum(squares / centered_X.shape[1], 0.0),
         local_searches=1,
         evaluations=gaussians.steps,
         caps_reached=int(gaussians.steps >= STEPS),

@@ -148,7 +148,7 @@ def test_parts_lie_in_one_class_and_are_at_most_so_many() -> None:
     rng = np.random.default_rng(4)
     Z, labels = rng.normal(size=(90, 3)), np.repeat(np.arange(4), [60, 25, 4, 1])
     for most in (4, 20, 90):
-        parts = merging.divided(Z, labels, most, np.random.default_rng(5))
+        parts = merging.divide_classes(Z, labels, most, np.random.default_rng(5))
         numbers = np.unique(parts)
         assert numbers.tolist() == list(range(len(numbers)))
         assert 4 <= len(numbers) <= most

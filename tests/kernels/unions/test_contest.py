@@ -143,8 +143,8 @@ def test_answers_have_the_accuracy_that_is_given_or_a_guess() -> None:
     layers = [Layer(MUST, np.array([[0, 1]]), accuracy=0.9), Layer(CANNOT, np.array([[2, 1], [3, 3]]))]
     answers = groups.answers_of(link(layers, 4))
     assert answers.pairs.tolist() == [[0, 1], [1, 2]]
-    assert answers.accuracies == pytest.approx([0.9, 1.0 / (1.0 + math.exp(-groups.UNKNOWN))])
-    assert answers.odds == pytest.approx([math.log(9.0), -groups.UNKNOWN])
+    assert answers.accuracies == pytest.approx([0.9, 1.0 / (1.0 + math.exp(-groups.DEFAULT_ODDS))])
+    assert answers.odds == pytest.approx([math.log(9.0), -groups.DEFAULT_ODDS])
 
 
 def test_folds_do_not_see_the_answers_that_they_predict(skewed_rows: Rows) -> None:
@@ -156,7 +156,7 @@ def test_folds_do_not_see_the_answers_that_they_predict(skewed_rows: Rows) -> No
     structure = next(merged for merged in contest.structures if merged.subspace == METRIC)
     tested = annotations.folds == 2
     training = training_layers(layers, annotations, 2)
-    fit = Table(X, table.n_classes, SeedSequence(0)).merged(
+    fit = Table(X, table.n_classes, SeedSequence(0)).fit_groups(
         [merged for merged in contest.structures if merged.subspace == METRIC], training, contest.stream()
     )[0]
     i, j = annotations.pairs[tested].T
@@ -182,10 +182,10 @@ def test_groups_that_are_known_give_the_fits_of_a_new_table(
     first, second = draw_layers(labels, 300, 0.95), draw_layers(labels, 200, 0.8)
     table, seed = Table(X, int(labels.max()) + 1, SeedSequence(0)), SeedSequence(0)
     structures = [merged for merged in merged_structures(*X.shape, 40, 10_000) if merged.subspace == space]
-    table.merged(structures, first, np.random.default_rng(3))
-    again = table.merged(structures, second, np.random.default_rng(3))
+    table.fit_groups(structures, first, np.random.default_rng(3))
+    again = table.fit_groups(structures, second, np.random.default_rng(3))
     assert len(n_rows) == (1 if space == NONE else 2)
-    new = Table(X, table.n_classes, seed).merged(structures, second, np.random.default_rng(3))
+    new = Table(X, table.n_classes, seed).fit_groups(structures, second, np.random.default_rng(3))
     for fit, other in zip(again, new, strict=True):
         assert np.array_equal(fit.classes, other.classes)
         assert fit.terms == other.terms
@@ -324,9 +324,9 @@ def test_cuts_are_compared_on_random_pairs_if_answers_are_about_near_rows(skewed
     for fold in range(FOLDS):
         answers = groups.answers_of(link(training_layers(layers, annotations, fold), len(X)))
         small = merging.small_groups(
-            table.moved, 100, np.random.default_rng(child_seed(table.seed, module.STREAM))
+            table.centered_X, 100, np.random.default_rng(child_seed(table.seed, module.STREAM))
         )
-        classes = merging.cut(groups.tree_of(table.moved, small, answers, AVERAGE), 37)[small]
+        classes = merging.cut(groups.tree_of(table.centered_X, small, answers, AVERAGE), 37)[small]
         first, second = pairs[folds == fold].T
         together[folds == fold] = classes[first] == classes[second]
     overall = random.overall(together, np.zeros((len(together), 0)), ratings.without_distance[key])
@@ -630,13 +630,13 @@ def test_accuracies_are_tried_only_if_none_is_given(skewed_rows: Rows) -> None:
         for accuracy in (0.9, None)
     }
     assert odds[0.9] == {0.0}
-    assert odds[None] == {0.0, *ODDS} - {groups.UNKNOWN}
+    assert odds[None] == {0.0, *ODDS} - {groups.DEFAULT_ODDS}
 
 
 def test_rows_without_answers_are_plain_average_linkage() -> None:
     X = np.random.default_rng(3).normal(size=(150, 4))
     table, rng = Table(X, 7, SeedSequence(0)), np.random.default_rng(0)
-    fit = table.merged(
+    fit = table.fit_groups(
         [Structure(NONE, 7, ROWS, "equal", annotated=False)], draw_layers(X[:, 0] > 0, 40, 0.9), rng
     )[0]
     plain = fcluster(linkage(pdist(X, "sqeuclidean"), "average"), 7, "maxclust")
@@ -652,7 +652,7 @@ def test_thin_classes_are_merged_from_single_rows(skew: float, linkage_of_rows: 
     layers, table = draw_layers(labels, 300, 0.9), Table(X, 20, SeedSequence(0))
     scores = {}
     for kind in (linkage_of_rows, AVERAGE):
-        (fit,) = table.merged([Structure(NONE, 5, kind, "equal")], layers, np.random.default_rng(0))
+        (fit,) = table.fit_groups([Structure(NONE, 5, kind, "equal")], layers, np.random.default_rng(0))
         scores[kind] = adjusted_rand(labels, fit.labels)
     assert scores[linkage_of_rows] > scores[AVERAGE] + 0.1
 
@@ -662,8 +662,8 @@ def test_partitions_without_answers_are_found_once_and_change_no_other(skewed_ro
     table, layers = Table(X, 12, SeedSequence(0)), draw_layers(labels, 300, 0.9)
     alone = [Structure(NONE, 9, kind, "equal", annotated=False) for kind in (ROWS, *GENIE)]
     structures = [*alone, Structure(NONE, 9, ROWS, "equal"), Structure(NONE, 9, AVERAGE, "equal")]
-    first, second = (table.merged(structures, layers, np.random.default_rng(0)) for _ in range(2))
-    rest = Table(X, 12, SeedSequence(0)).merged(structures[3:], layers, np.random.default_rng(0))
+    first, second = (table.fit_groups(structures, layers, np.random.default_rng(0)) for _ in range(2))
+    rest = Table(X, 12, SeedSequence(0)).fit_groups(structures[3:], layers, np.random.default_rng(0))
     for fit, again in zip([*first, *first[3:]], [*second, *rest], strict=True):
         np.testing.assert_array_equal(fit.classes, again.classes)
     assert all(fit.classes is again.classes for fit, again in zip(first[:3], second, strict=False))
@@ -719,7 +719,7 @@ def test_rows_are_averaged_as_by_average_linkage_of_all_of_them() -> None:
     apart = np.average([part[:, None] != part for part in partitions], axis=0, weights=weights)
     merged = fcluster(linkage(squareform(apart, checks=False), "average"), 4, "maxclust") - 1
     weighted = list(zip(partitions, weights.tolist(), strict=True))
-    classes = groups.averaged(rng.normal(size=(60, 2)), weighted, 4, rng)
+    classes = groups.average_votes(rng.normal(size=(60, 2)), weighted, 4, rng)
     expected = merging.votes(merged, weighted)
     assert adjusted_rand(classes.argmax(axis=1), expected.argmax(axis=1)) == 1.0
     assert classes.max(axis=1) == pytest.approx(expected.max(axis=1))
@@ -728,7 +728,9 @@ def test_rows_are_averaged_as_by_average_linkage_of_all_of_them() -> None:
 def test_no_class_of_an_average_is_empty() -> None:
     # the pairs of rows of the small classes are together in one of three partitions alone
     parts = [np.repeat([0, 1], 6), np.repeat([0, 1], 6), np.array([0] * 5 + [2] + [1] * 5 + [3])]
-    classes = groups.averaged(np.zeros((12, 1)), [(part, 1.0) for part in parts], 4, np.random.default_rng(0))
+    classes = groups.average_votes(
+        np.zeros((12, 1)), [(part, 1.0) for part in parts], 4, np.random.default_rng(0)
+    )
     assert np.unique(classes.argmax(axis=1)).tolist() == [0, 1, 2, 3]
     assert classes.sum(axis=1) == pytest.approx(1.0)
     assert classes.max() < 1.0
@@ -765,7 +767,7 @@ def test_candidates_are_averaged_by_how_well_they_predict(waves: Rows) -> None:
         share = math.exp(-0.5 * (gain / (2.0 * error)) ** 2) if error else 1.0
         n_structures += share > 0.02
         weighted += [(part, share / FOLDS) for part in partitions[leader] if share > 0.02]
-    expected = groups.averaged(X - X.mean(axis=0), weighted, 4, np.random.default_rng(0))
+    expected = groups.average_votes(X - X.mean(axis=0), weighted, 4, np.random.default_rng(0))
     assert adjusted_rand(fit.labels, expected.argmax(axis=1)) == 1.0
     # rows change, and neither the Gaussians nor the numbers of their classes
     assert fit.gaussians.means is best[0].gaussians.means

@@ -541,11 +541,11 @@ def test_a_fit_that_is_kept_has_its_classes_but_for_rounding() -> None:
     fit = table_of(X, 3).solve(
         race.Structure(race.NONE, 1, "diagonal"), draw_layers(y, 100, 0.9, 0.9), np.random.default_rng(0)
     )
-    compact = tables.CompactGaussians.of(fit)
+    compact = tables.CompactGaussians.from_gaussians(fit)
     assert len(compact.gaussians.classes) == 0
     assert compact.gaussians.bound == fit.bound
-    assert np.abs(compact.whole().classes - fit.classes).max() < 2e-6
-    assert np.array_equal(compact.whole().labels, fit.labels)
+    assert np.abs(compact.to_gaussians().classes - fit.classes).max() < 2e-6
+    assert np.array_equal(compact.to_gaussians().labels, fit.labels)
 
 
 def test_accuracies_of_answers_are_tried_if_none_is_given() -> None:
