@@ -30,7 +30,7 @@ from sweep_clustering.kernels.problem.data import LARGEST_ACCURACY, LIKELIHOOD, 
 
 # First index of `State.logs[layer]`, for the pair of clusters r and c. The first four hold the logarithms of
 # the denominators at these exposures, and the last holds u for a move from r to c.
-NOW = 0  # n_r n_c; on the diagonal n_r²
+STAY = 0  # n_r n_c; on the diagonal n_r²
 JOIN = 1  # n_r (n_c + 1); on the diagonal (n_r + 1)²
 LEAVE = 2  # (n_r - 1) n_c; on the diagonal (n_r - 1)²
 SWAP = 3  # (n_r - 1) (n_c + 1); nothing on the diagonal
@@ -47,8 +47,8 @@ def refresh_size_terms(data: Data, state: State) -> None:
         source = float(s)
         for k in range(0, len(state.lanes), LANES):
             lanes = load(state.lanes, k)
-            allowed = choose(lanes == source, -np.inf, 0.0)
-            store(state.base[s], k, choose(lanes < n_clusters, allowed, -np.inf))
+            offsets = choose(lanes == source, -np.inf, 0.0)
+            store(state.base[s], k, choose(lanes < n_clusters, offsets, -np.inf))
         for t in range(data.n_clusters if data.proportions else 0):
             state.base[s, t] += statistics.proportions_gain(data, state.sizes[s], state.sizes[t])
     for layer in range(data.totals.shape[0]):
@@ -96,13 +96,13 @@ def set_logs(data: Data, state: State, layer: int, rate: float) -> None:
         n_r = float(state.sizes[r])
         for k in range(0, n_lanes, LANES):
             n_c = load(state.amounts, k)
-            store(values[NOW, r], k, n_r * n_c + outer)
+            store(values[STAY, r], k, n_r * n_c + outer)
             store(values[JOIN, r], k, n_r * n_c + n_r + outer)
             store(values[LEAVE, r], k, n_r * n_c - n_c + outer)
             store(values[SWAP, r], k, (n_r - 1.0) * (n_c + 1.0) + outer)
             store(values[RATE, r], k, 1.0 + (n_c - n_r + 1.0) * slope)
         # On the diagonal (1 + delta) lambda is 2 lambda_in. No sample moves from r to r: 1, with logarithm 0.
-        values[NOW, r, r] = n_r * n_r + inner
+        values[STAY, r, r] = n_r * n_r + inner
         values[JOIN, r, r] = (n_r + 1.0) * (n_r + 1.0) + inner
         values[LEAVE, r, r] = (n_r - 1.0) * (n_r - 1.0) + inner
         values[SWAP, r, r] = 1.0
@@ -141,26 +141,26 @@ def add_posterior_base(data: Data, state: State, layer: int, rate: float) -> Non
             growth = choose(size < 1.7, 1.0 + size + size * size, np.inf)
             store(remainder, k, load(remainder, k) + u * u * growth * curvature)
             # The annotations carried along are counted over all layers: the largest factor bounds them.
-            most = load(steepness, k)
-            store(steepness, k, choose(most < size * largest, size * largest, most))
+            bound = load(steepness, k)
+            store(steepness, k, choose(bound < size * largest, size * largest, bound))
 
 
 @jit_part
 def share_bounds(data: Data, state: State, layer: int, rate: float) -> tuple[float, float]:
     """Return bounds on the shares q and on q (1 - q) in all tables, from the extreme sizes."""
-    least = np.inf
+    smallest = np.inf
     second = np.inf
-    most = 0.0
+    largest = 0.0
     for k in range(data.n_clusters):
         size = float(state.sizes[k])
-        second = min(second, max(size, least))
-        least = min(least, size)
-        most = max(most, size)
+        second = min(second, max(size, smallest))
+        smallest = min(smallest, size)
+        largest = max(largest, size)
     inner = 2.0 * rate
     outer = 0.5 * inner / data.spread[layer]
-    upper = (most + 1.0) * (most + 1.0)
-    inner_high = inner / ((least - 1.0) * (least - 1.0) + inner)
-    outer_high = outer / ((least - 1.0) * second + outer)
+    upper = (largest + 1.0) * (largest + 1.0)
+    inner_high = inner / ((smallest - 1.0) * (smallest - 1.0) + inner)
+    outer_high = outer / ((smallest - 1.0) * second + outer)
     curvature = max(
         largest_curvature(inner / (upper + inner), inner_high),
         largest_curvature(outer / (upper + outer), outer_high),
@@ -179,63 +179,63 @@ def largest_curvature(low: float, high: float) -> float:
 
 
 @jit_part
-def side_changes(counts: Floats, table: Floats, leaving: Floats, joining: Floats) -> float:
+def side_changes(counts: Floats, table: Floats, leave_changes: Floats, join_changes: Floats) -> float:
     """Set the change of half the sum of m_rs times a table when a sample leaves r, and when one joins r.
 
     Returns the sum before the change. `corner_changes` corrects it for the pair of source and target.
     """
     n_clusters = len(counts)
-    before = 0.0
-    joining[:] = 0.0
+    total = 0.0
+    join_changes[:] = 0.0
     for r in range(n_clusters):
-        now = 0.0
-        without = 0.0
+        old_sum = 0.0
+        new_sum = 0.0
         for c in range(n_clusters):
             count = counts[r, c] if c != r else 0.5 * counts[r, r]
-            now += count * table[NOW, r, c]
-            without += count * table[LEAVE, r, c]
-            joining[c] += count * table[JOIN, r, c]
-        leaving[r] = without - now
-        joining[r] -= now
-        before += 0.5 * (now + 0.5 * counts[r, r] * table[NOW, r, r])
-    return before
+            old_sum += count * table[STAY, r, c]
+            new_sum += count * table[LEAVE, r, c]
+            join_changes[c] += count * table[JOIN, r, c]
+        leave_changes[r] = new_sum - old_sum
+        join_changes[r] -= old_sum
+        total += 0.5 * (old_sum + 0.5 * counts[r, r] * table[STAY, r, r])
+    return total
 
 
 @jit_part
 def corner_changes(counts: Floats, table: Floats, s: int, k: int) -> Vector:
     """Return what the two one-sided changes lack for the pair of clusters whose sizes both change."""
     change = load(table[SWAP, s], k) - load(table[JOIN, s], k) - load(table[LEAVE, s], k)
-    return load(counts[s], k) * (change + load(table[NOW, s], k))
+    return load(counts[s], k) * (change + load(table[STAY, s], k))
 
 
 # The model "conditional": each annotated pair is right with its accuracy (equations (36) to (38)).
 #
-# Only the pairs that share a cluster matter. `State.agreed` holds the value in nats of the layer of known
+# Only the pairs that share a cluster matter. `State.agreements` holds the value in nats of the layer of known
 # accuracy, and the agreeing weight of each layer of unknown accuracy; a pair that comes to share a cluster
 # adds its weight. A candidate costs O(1) for each layer once the links are set.
 
 
 @jit_part
-def fitted_accuracy(data: Data, layer: int, agreed: float) -> float:
+def fitted_accuracy(data: Data, layer: int, agreement: float) -> float:
     """Return the most likely accuracy of a layer of unknown accuracy, at least one half."""
-    return float(min(max(agreed / data.totals[layer], 0.5), LARGEST_ACCURACY))
+    return float(min(max(agreement / data.totals[layer], 0.5), LARGEST_ACCURACY))
 
 
 @jit_part
-def agreement_value(data: Data, layer: int, agreed: float) -> float:
+def agreement_value(data: Data, layer: int, agreement: float) -> float:
     """Return the value of a layer in nats."""
     if layer < data.n_known:
-        return agreed
-    p = fitted_accuracy(data, layer, agreed)
-    return float(agreed * math.log(p) + (data.totals[layer] - agreed) * math.log(1.0 - p))
+        return agreement
+    p = fitted_accuracy(data, layer, agreement)
+    return float(agreement * math.log(p) + (data.totals[layer] - agreement) * math.log(1.0 - p))
 
 
 @jit_part
 def add_agreement_gains(data: Data, state: State, source: int) -> None:
     """Add the change of all layers to the gains.
 
-    If an unknown accuracy changes from p to q with `after` agreeing, the gain is after log(q/p) + (total -
-    after) log((1-q)/(1-p)) + change log(p/(1-p)). It rounds less than a difference of the two values would.
+    If an unknown accuracy changes from p to q, and the agreeing weight to a, the gain is a log(q/p) + (total
+    - a) log((1-q)/(1-p)) + change log(p/(1-p)). It rounds less than a difference of the two values would.
     """
     for layer in range(data.totals.shape[0]):
         if state.n_touched[layer] == 0:
@@ -247,13 +247,13 @@ def add_agreement_gains(data: Data, state: State, source: int) -> None:
                 state.gains[target] += links[target] - source_links
             continue
         total = data.totals[layer]
-        agreed = state.agreed[layer]
-        p = fitted_accuracy(data, layer, agreed)
+        agreement = state.agreements[layer]
+        p = fitted_accuracy(data, layer, agreement)
         odds = math.log(p / (1.0 - p))
         for target in range(data.n_clusters):
             change = links[target] - source_links
             if change != 0.0:
-                after = agreed + change
-                rise = fitted_accuracy(data, layer, after) - p
-                gain = after * math.log1p(rise / p) + (total - after) * math.log1p(-rise / (1.0 - p))
+                a = agreement + change
+                rise = fitted_accuracy(data, layer, a) - p
+                gain = a * math.log1p(rise / p) + (total - a) * math.log1p(-rise / (1.0 - p))
                 state.gains[target] += gain + change * odds

@@ -42,10 +42,10 @@ def exact_gain(data: Data, state: State, sample: int, target: int) -> float:
         if data.model != codes.CONDITIONAL:
             gain += exact_layer_gain(data, state, layer, sample, source, target)
         elif state.n_touched[layer] > 0:
-            agreed = state.agreed[layer]
-            after = agreed + state.links[layer, target] - state.links[layer, source]
-            value = blockmodel.agreement_value(data, layer, after)
-            gain += value - blockmodel.agreement_value(data, layer, agreed)
+            agreement = state.agreements[layer]
+            new_agreement = agreement + state.links[layer, target] - state.links[layer, source]
+            value = blockmodel.agreement_value(data, layer, new_agreement)
+            gain += value - blockmodel.agreement_value(data, layer, agreement)
     return gain
 
 
@@ -56,13 +56,13 @@ def exact_spherical_gain(data: Data, state: State, sample: int, source: int, tar
     size = state.sizes[target]
     target_error = state.errors[target] + size / (size + 1.0) * state.distances[target]
     if data.shape == codes.COMMON:
-        before = statistics.pooled_error(data, state)
-        after = source_error + target_error
+        old_error = statistics.pooled_error(data, state)
+        new_error = source_error + target_error
         for k in range(data.n_clusters):
             if k != source and k != target:
-                after += state.errors[k]
+                new_error += state.errors[k]
         n_samples = data.X.shape[0]
-        return cluster_term(data, n_samples, after) - cluster_term(data, n_samples, before)
+        return cluster_term(data, n_samples, new_error) - cluster_term(data, n_samples, old_error)
     n_source = state.sizes[source]
     gain = cluster_term(data, n_source - 1, source_error) - cluster_term(data, n_source, state.errors[source])
     term = cluster_term(data, size, state.errors[target])
@@ -76,12 +76,12 @@ def exact_layer_gain(data: Data, state: State, layer: int, sample: int, source: 
     sizes, counts, links = state.sizes, state.edge_counts[layer], state.links[layer]
     self_weight = data.self_weights[sample, layer]
     squares = statistics.sum_of_squares(sizes)
-    before = after = gain = 0.0
+    old_rate = new_rate = gain = 0.0
     if data.model == codes.POSTERIOR:
-        before = statistics.prior_rate(data, layer, squares)
+        old_rate = statistics.prior_rate(data, layer, squares)
         squares += 2.0 * (float(sizes[target]) - float(sizes[source]) + 1.0)
-        after = statistics.prior_rate(data, layer, squares)
-        gain = 0.5 * n_clusters * (n_clusters + 1) * math.log(after / before)
+        new_rate = statistics.prior_rate(data, layer, squares)
+        gain = 0.5 * n_clusters * (n_clusters + 1) * math.log(new_rate / old_rate)
     for r in range(n_clusters):
         for c in range(r, n_clusters):
             weight = 0.5 if r == c else 1.0
@@ -92,10 +92,10 @@ def exact_layer_gain(data: Data, state: State, layer: int, sample: int, source: 
             change = at_r * links[c] + at_c * links[r]
             new = old + (at_r * (2.0 * links[r] + self_weight) if r == c else change)
             if old > 0.0:
-                gain -= weight * old * math.log(old / (float(sizes[r]) * float(sizes[c]) + scale * before))
+                gain -= weight * old * math.log(old / (float(sizes[r]) * float(sizes[c]) + scale * old_rate))
             if new > 0.0:
                 exposure = (float(sizes[r]) + at_r) * (float(sizes[c]) + at_c)
-                gain += weight * new * math.log(new / (exposure + scale * after))
+                gain += weight * new * math.log(new / (exposure + scale * new_rate))
     return gain
 
 
@@ -183,7 +183,7 @@ def set_gains(data: Data, state: State, sample: int, degree: float, floor: float
     most `floor` may be replaced by an upper bound of at most `floor`; -inf rules that out.
     """
     source = int(np.int64(np.uint16(state.labels[sample])))
-    doubt = shared = 0.0
+    doubt = common_gain = 0.0
     if data.shape != codes.DIAGONAL:
         set_distances(data, state, sample)
     if data.shape == codes.SPHERICAL:
@@ -206,11 +206,11 @@ def set_gains(data: Data, state: State, sample: int, degree: float, floor: float
                 change = common - degree * load(state.next_logs, k)
                 store(state.gains, k, load(state.gains, k) + change)
         for layer in range(data.totals.shape[0]):
-            shared += add_count_gains(data, state, layer, sample, source)
+            common_gain += add_count_gains(data, state, layer, sample, source)
     gains, slacks, are_settled = state.gains, state.work, True
     base, slack_base, slack_rate = state.base[source], state.slack[0, source], state.slack[1, source]
     for k in range(0, len(gains), LANES):
-        gain = load(gains, k) + load(base, k) + shared
+        gain = load(gains, k) + load(base, k) + common_gain
         slack = load(slack_base, k) + degree * load(slack_rate, k)
         slack += doubt + load(state.doubt, k)
         store(gains, k, gain)
@@ -248,8 +248,8 @@ def set_gaussian_gains(data: Data, state: State, sample: int, source: int, floor
     has_bounds = floor > -np.inf
     for k in range(0, len(state.gains), LANES):
         x = load(state.join[statistics.SCALE], k) * load(state.distances, k)
-        joining = load(state.join[statistics.LEVEL], k) + load(state.join[HALF], k) * (2.0 * x / (2.0 + x))
-        gain = removal + joining
+        addition = load(state.join[statistics.LEVEL], k) + load(state.join[HALF], k) * (2.0 * x / (2.0 + x))
+        gain = removal + addition
         store(state.gains, k, gain)
         has_bounds &= are_all(gain < np.inf)
     if not has_bounds:
@@ -296,14 +296,14 @@ def joining_gain(data: Data, state: State, target: int) -> float:
 @jit_inner
 def excess(data: Data, state: State, sample: int, source: int, target: int) -> float:
     """Return by how much the bound of `set_gaussian_gains` exceeds the change of gmm."""
-    above = 0.0
+    surplus = 0.0
     bound = leaving_bound(data, state, source)
     if bound < np.inf:
-        above += bound - leaving_gain(data, state, sample, source)
+        surplus += bound - leaving_gain(data, state, sample, source)
     bound = joining_bound(state, target)
     if bound < np.inf:
-        above += bound - joining_gain(data, state, target)
-    return above
+        surplus += bound - joining_gain(data, state, target)
+    return surplus
 
 
 @jit_part
@@ -317,17 +317,17 @@ def set_pooled_gains(data: Data, state: State, sample: int, source: int) -> None
     half = -0.5 * data.feature_weight * n_features * (n_samples + data.kappa)
     error = error_after_removal(data, state, sample, source)
     removal = error - state.errors[source]
-    rest = error
+    total = error
     for k in range(data.n_clusters):
         if k != source:
-            rest += state.errors[k]
-    before = rest - removal
+            total += state.errors[k]
+    old_error = total - removal
     for target in range(data.n_clusters):
-        joining = state.join[FACTOR, target] * state.distances[target]
-        ratio = (removal + joining) / (before + prior)
+        addition = state.join[FACTOR, target] * state.distances[target]
+        ratio = (removal + addition) / (old_error + prior)
         # Near -1, 1 + ratio has lost the digits that the remaining error still has.
-        if ratio < -0.5 or statistics.is_degenerate(data, n_samples, min(before, rest + joining)):
-            state.gains[target] = cluster_term(data, n_samples, rest + joining) - state.terms[0]
+        if ratio < -0.5 or statistics.is_degenerate(data, n_samples, min(old_error, total + addition)):
+            state.gains[target] = cluster_term(data, n_samples, total + addition) - state.terms[0]
         else:
             state.gains[target] = half * math.log1p(ratio)
 
@@ -341,40 +341,40 @@ def add_count_gains(data: Data, state: State, layer: int, sample: int, source: i
     """
     n_clusters = data.n_clusters
     table, gains = data.x_log_x, state.gains
-    counts, before = state.edge_counts[layer], state.count_terms[layer]
+    counts, old_terms = state.edge_counts[layer], state.count_terms[layer]
     links, touched, logs = state.links[layer], state.touched[layer], state.logs[layer]
     self_weight = data.self_weights[sample, layer]
     source_links = links[source]
-    rest = counts[source, source] - 2.0 * source_links - self_weight
-    common = 0.5 * (x_log_x(table, rest) - before[source, source])
+    count = counts[source, source] - 2.0 * source_links - self_weight
+    common = 0.5 * (x_log_x(table, count) - old_terms[source, source])
     common += (source_links + 0.5 * self_weight) * logs[blockmodel.LEAVE, source, source]
     for place in range(state.n_touched[layer]):
         r = int(np.int64(touched[place]))
         if r != source:
             link = links[r]
-            removal = x_log_x(table, counts[source, r] - link) - before[source, r]
+            removal = x_log_x(table, counts[source, r] - link) - old_terms[source, r]
             common += removal + link * logs[blockmodel.LEAVE, source, r]
             # The pair of source and r, and r with itself, change differently if r is the target.
-            between = x_log_x(table, counts[source, r] + source_links - link) - before[source, r]
-            between -= (source_links - link) * logs[blockmodel.SWAP, source, r]
-            within = x_log_x(table, counts[r, r] + 2.0 * link + self_weight) - before[r, r]
-            within = 0.5 * within - (link + 0.5 * self_weight) * logs[blockmodel.JOIN, r, r]
-            gain = gains[r] - (removal + link * logs[blockmodel.LEAVE, source, r]) + (between + within)
+            outer = x_log_x(table, counts[source, r] + source_links - link) - old_terms[source, r]
+            outer -= (source_links - link) * logs[blockmodel.SWAP, source, r]
+            inner = x_log_x(table, counts[r, r] + 2.0 * link + self_weight) - old_terms[r, r]
+            inner = 0.5 * inner - (link + 0.5 * self_weight) * logs[blockmodel.JOIN, r, r]
+            gain = gains[r] - (removal + link * logs[blockmodel.LEAVE, source, r]) + (outer + inner)
             row = float(r)
             for k in range(0, len(gains), LANES):
-                change = x_log_x_lanes(table, load(counts[r], k) + link, state.work) - load(before[r], k)
+                change = x_log_x_lanes(table, load(counts[r], k) + link, state.work) - load(old_terms[r], k)
                 change = load(gains, k) + (change - link * load(logs[blockmodel.JOIN, r], k))
                 store(gains, k, choose(load(state.lanes, k) == row, gain, change))
     if source_links > 0.0:
         for k in range(0, len(gains), LANES):
-            between = x_log_x_lanes(table, load(counts[source], k) + source_links, state.work)
-            between -= load(before[source], k)
-            between -= source_links * load(logs[blockmodel.SWAP, source], k)
-            present = load(gains, k)
-            store(gains, k, choose(load(links, k) == 0.0, present + between, present))
+            outer = x_log_x_lanes(table, load(counts[source], k) + source_links, state.work)
+            outer -= load(old_terms[source], k)
+            outer -= source_links * load(logs[blockmodel.SWAP, source], k)
+            old_gains = load(gains, k)
+            store(gains, k, choose(load(links, k) == 0.0, old_gains + outer, old_gains))
     if self_weight > 0.0:
         for t in range(n_clusters):
             if links[t] == 0.0:
-                within = x_log_x(table, counts[t, t] + self_weight) - before[t, t]
-                gains[t] += 0.5 * within - 0.5 * self_weight * logs[blockmodel.JOIN, t, t]
+                inner = x_log_x(table, counts[t, t] + self_weight) - old_terms[t, t]
+                gains[t] += 0.5 * inner - 0.5 * self_weight * logs[blockmodel.JOIN, t, t]
     return float(common)

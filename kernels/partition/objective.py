@@ -53,7 +53,7 @@ def collect(data: Data, state: State) -> None:
         elif data.shape > codes.DIAGONAL:
             shaped.collect_scatter(data, state)
         # Sums of whole weights are exact, and phase 2 moves no sample with annotations.
-        if state.counters[STALE] == statistics.REPLACED or len(data.x_log_x) == 0:
+        if state.counters[STALE] == statistics.REPLACEMENT or len(data.x_log_x) == 0:
             statistics.collect_annotations(data, state)
         refresh(data, state)
         state.counters[STALE] = 0
@@ -120,10 +120,10 @@ def refresh_gaussian(data: Data, state: State, k: int) -> None:
         join[statistics.SCALE, k] = join[FACTOR, k] / error
         join[statistics.LEVEL, k] = half * log + offset + margin
         if size > 2:
-            leaving = half + data.feature_weight * n_features
+            leave_half = half + data.feature_weight * n_features
             join[statistics.LEAVING_SCALE, k] = size / (size - 1.0) / error
             join[statistics.LEAVING_LEVEL, k] = (
-                leaving * (1.0 + log - data.log_freedom[size - 1]) - term + margin
+                leave_half * (1.0 + log - data.log_freedom[size - 1]) - term + margin
             )
 
 
@@ -209,7 +209,7 @@ def terms(data: Data, state: State) -> Terms:
     sbm = prior = 0.0
     for layer in range(data.totals.shape[0]):
         if data.model == codes.CONDITIONAL:
-            sbm += blockmodel.agreement_value(data, layer, state.agreed[layer])
+            sbm += blockmodel.agreement_value(data, layer, state.agreements[layer])
         else:
             block, density = layer_terms(data, state, layer)
             sbm += block
@@ -302,8 +302,8 @@ def relocate(data: Data, state: State, sample: int, target: int) -> None:
             self_weight = data.self_weights[sample, layer]
             move_edges(state.edge_counts[layer], links, links[source], self_weight, source, target)
         elif state.n_touched[layer] > 0:
-            state.agreed[layer] += links[target] - links[source]
-    state.counters[STALE] = max(state.counters[STALE], statistics.MOVED)
+            state.agreements[layer] += links[target] - links[source]
+    state.counters[STALE] = max(state.counters[STALE], statistics.SINGLE_MOVES)
     state.counters[statistics.RELOCATIONS] += 1
     refresh_moved(data, state, source, target)
 
@@ -323,8 +323,8 @@ def move_edges(
             counts[r, source] -= links[r]
             counts[target, r] += links[r]
             counts[r, target] += links[r]
-    between = source_links - links[target]
-    counts[source, target] += between
-    counts[target, source] += between
+    change = source_links - links[target]
+    counts[source, target] += change
+    counts[target, source] += change
     counts[source, source] -= 2.0 * source_links + inner_links
     counts[target, target] += 2.0 * links[target] + inner_links

@@ -35,7 +35,7 @@ from sweep_clustering.kernels.problem.data import FULL, TIED, Data, Floats
 
 # Place of the one matrix of "tied", or of a single column. It has the type of other places: for a literal
 # a function would be compiled once more.
-ONLY = cast(int, np.int64(0))
+FIRST_PLACE = cast(int, np.int64(0))
 
 # Stands for no sample, with the type of a sample.
 NOBODY = cast(int, np.int64(-1))
@@ -100,30 +100,30 @@ def set_diagonal_gains(data: Data, state: State, sample: int, source: int) -> fl
     n_dims = len(state.squares)
     size = state.sizes[source]
     logdet = n_dims * math.log(data.ridge)
-    least = 1.0
+    min_factor = 1.0
     if size > 2:
-        up = (size + 1.0) / (size - 1.0)
+        ratio = (size + 1.0) / (size - 1.0)
         shrink = 0.0
         product = 1.0
         for d in range(n_dims):
             difference = data.Z[sample, d] - state.means[d, source]
-            factor = 1.0 - difference * difference * state.ratios[d, source] * up
-            least = min(least, factor)
+            factor = 1.0 - difference * difference * state.ratios[d, source] * ratio
+            min_factor = min(min_factor, factor)
             product *= factor
             if product < 1.0 / LARGE:
                 shrink += math.log(product)
                 product = 1.0
-        if least < CANCELLATION:
+        if min_factor < CANCELLATION:
             logdet = logdet_after_removal(data, state, sample, source)
-            least = 1.0
+            min_factor = 1.0
         else:
             logdet = state.logdets[source] + (shrink + math.log(product))
     removal = shaped_term(data, size - 1, logdet) - state.terms[source]
     set_joins(data.Z[sample], state)
     for target in range(data.n_clusters):
-        joining = state.gains[target] + math.log(state.distances[target])
-        state.gains[target] = removal + (state.join[HALF, target] * joining + state.join[OFFSET, target])
-    return float(state.doubt[source] / least)
+        rise = state.gains[target] + math.log(state.distances[target])
+        state.gains[target] = removal + (state.join[HALF, target] * rise + state.join[OFFSET, target])
+    return float(state.doubt[source] / min_factor)
 
 
 @jit_inner
@@ -141,9 +141,9 @@ def set_joins(z: Floats, state: State) -> None:
             second = z[d + 1] - means[d + 1, k]
             third = z[d + 2] - means[d + 2, k]
             fourth = z[d + 3] - means[d + 3, k]
-            two = (1.0 + first * first * ratios[d, k]) * (1.0 + second * second * ratios[d + 1, k])
-            more = (1.0 + third * third * ratios[d + 2, k]) * (1.0 + fourth * fourth * ratios[d + 3, k])
-            products[k] *= two * more
+            front = (1.0 + first * first * ratios[d, k]) * (1.0 + second * second * ratios[d + 1, k])
+            back = (1.0 + third * third * ratios[d + 2, k]) * (1.0 + fourth * fourth * ratios[d + 3, k])
+            products[k] *= front * back
         if block % 2 == 1:
             for k in range(n_clusters):
                 if products[k] > LARGE:
@@ -160,7 +160,7 @@ def logdet_after_removal(data: Data, state: State, sample: int, source: int) -> 
     """Return the log-determinant of the source without the sample."""
     for d in range(len(state.squares)):
         state.column[d, 0] = square_after_removal(data, state, sample, source, d)
-    return logdet_of(data, state.column, state.sizes[source] - 1, ONLY)
+    return logdet_of(data, state.column, state.sizes[source] - 1, FIRST_PLACE)
 
 
 @jit_inner
@@ -187,7 +187,7 @@ def exact_diagonal_gain(data: Data, state: State, sample: int, source: int, targ
     for d in range(len(state.squares)):
         difference = data.Z[sample, d] - state.means[d, target]
         state.column[d, 0] = state.squares[d, target] + share * difference * difference
-    term = shaped_term(data, size + 1, logdet_of(data, state.column, size + 1, ONLY))
+    term = shaped_term(data, size + 1, logdet_of(data, state.column, size + 1, FIRST_PLACE))
     return float(removal + (term - state.terms[target]))
 
 
@@ -196,14 +196,14 @@ def relocate_squares(data: Data, state: State, sample: int, source: int, target:
     """Move the sample in the squares alone; means and sizes are those before."""
     n_target = state.sizes[target]
     grain = 4.0 * EPSILON * (1.0 + data.reach)
-    least = 1.0
+    min_share = 1.0
     for d in range(len(state.squares)):
         square = square_after_removal(data, state, sample, source, d)
-        least = min(least, max(square / state.squares[d, source], CANCELLATION))
+        min_share = min(min_share, max(square / state.squares[d, source], CANCELLATION))
         state.squares[d, source] = square
         difference = data.Z[sample, d] - state.means[d, target]
         state.squares[d, target] += n_target / (n_target + 1.0) * difference * difference
-    state.drift[source] = (state.drift[source] + grain) / least
+    state.drift[source] = (state.drift[source] + grain) / min_share
     state.drift[target] += grain
 
 
@@ -314,16 +314,16 @@ def set_tied_distances(data: Data, state: State, sample: int) -> None:
 def set_full_gains(data: Data, state: State, sample: int, source: int) -> float:
     """Set the gains to the change of gmm; return a bound on the error of leaving the source, in nats."""
     size = state.sizes[source]
-    least = 1.0
+    share = 1.0
     logdet = data.Z.shape[1] * math.log(data.ridge)
     if size > 2:
-        least = max(1.0 - size / (size - 1.0) * state.distances[source], LEAST_SHARE)
-        logdet = state.logdets[source] + math.log(least)
+        share = max(1.0 - size / (size - 1.0) * state.distances[source], LEAST_SHARE)
+        logdet = state.logdets[source] + math.log(share)
     removal = shaped_term(data, size - 1, logdet) - state.terms[source]
     for target in range(data.n_clusters):
         rise = math.log(1.0 + state.join[FACTOR, target] * state.distances[target])
         state.gains[target] = removal + (state.join[HALF, target] * rise + state.join[OFFSET, target])
-    return float(state.doubt[source] / least)
+    return float(state.doubt[source] / share)
 
 
 @jit_inner
@@ -332,19 +332,19 @@ def set_tied_gains(data: Data, state: State, sample: int, source: int) -> float:
     size = state.sizes[source]
     half = -0.5 * data.feature_weight * (data.Z.shape[0] + data.freedom)
     share = size / (size - 1.0) if size > 1 else 0.0
-    leaving = 1.0 - share * state.distances[source]
+    drop = 1.0 - share * state.distances[source]
     product = state.vectors[data.n_clusters + 1]
-    least = 1.0
+    min_ratio = 1.0
     for target in range(data.n_clusters):
-        joining = state.join[FACTOR, target]
+        factor = state.join[FACTOR, target]
         cross = 0.0  # a' A^-1 b of the differences to the two means
         for d in range(data.Z.shape[1]):
             cross += (product[d] - state.vectors[source, d]) * (data.Z[sample, d] - state.means[d, target])
-        ratio = leaving * (1.0 + joining * state.distances[target]) + share * joining * cross * cross
+        ratio = drop * (1.0 + factor * state.distances[target]) + share * factor * cross * cross
         ratio = max(ratio, LEAST_SHARE)
-        least = min(least, ratio)
+        min_ratio = min(min_ratio, ratio)
         state.gains[target] = half * math.log(ratio)
-    return float(state.doubt[source] / min(least, max(leaving, LEAST_SHARE)))
+    return float(state.doubt[source] / min(min_ratio, max(drop, LEAST_SHARE)))
 
 
 @jit_inner
@@ -352,12 +352,12 @@ def exact_full_gain(data: Data, state: State, sample: int, source: int, target: 
     """Return the change of gmm from members: of two scatters, or of one that the sample joins in two ways."""
     size = state.sizes[target]
     if data.shape == TIED:
-        _, before = factorise_without(data, state, sample, source, ONLY)
+        _, old_rise = factorise_without(data, state, sample, source, FIRST_PLACE)
         vector = state.vectors[data.n_clusters]
         for d in range(data.Z.shape[1]):
             vector[d] = data.Z[sample, d] - state.means[d, target]
-        after = math.log1p(size / (size + 1.0) * solved_square(state.matrix, vector))
-        return float(0.5 * data.feature_weight * (data.Z.shape[0] + data.freedom) * (before - after))
+        new_rise = math.log1p(size / (size + 1.0) * solved_square(state.matrix, vector))
+        return float(0.5 * data.feature_weight * (data.Z.shape[0] + data.freedom) * (old_rise - new_rise))
     n_source = state.sizes[source]
     logdet, rise = factorise_without(data, state, sample, source, source)
     gain = shaped_term(data, n_source - 1, logdet) - shaped_term(data, n_source, logdet + rise)
@@ -411,7 +411,7 @@ def relocate_scatter(data: Data, state: State, sample: int, source: int, target:
 def update(data: Data, state: State, sample: int, cluster: int, scale: float) -> None:
     """Add c v v' to a scatter matrix, v the difference from the mean of a cluster to the sample."""
     n_dims = data.Z.shape[1]
-    place = ONLY if data.shape == TIED else cluster
+    place = FIRST_PLACE if data.shape == TIED else cluster
     vector = state.vectors[data.n_clusters]
     product = state.vectors[data.n_clusters + 1]
     for d in range(n_dims):
@@ -434,7 +434,7 @@ def update(data: Data, state: State, sample: int, cluster: int, scale: float) ->
 def renew_drifted(data: Data, state: State, source: int, target: int) -> None:
     """Compute matrices that have drifted too far from members, after a relocation."""
     for cluster in (source, target):
-        place = ONLY if data.shape == TIED else cluster
+        place = FIRST_PLACE if data.shape == TIED else cluster
         if state.drift[place] > LARGEST_DRIFT:
             collect_matrix(data, state, place)
     if data.shape == TIED:

@@ -29,11 +29,11 @@ EVALUATIONS = 0
 RELOCATIONS = 1
 LOCAL_SEARCHES = 2
 CAPS = 3  # loops that a limit on their length ended
-STALE = 4  # `MOVED` or `REPLACED` until the statistics are recomputed from members
+STALE = 4  # `SINGLE_MOVES` or `REPLACEMENT` until the statistics are recomputed from members
 
 # How labels have changed since the statistics were recomputed: by relocations, or in any other way.
-MOVED = 1
-REPLACED = 2
+SINGLE_MOVES = 1
+REPLACEMENT = 2
 
 # Rows of `State.join`; see objective.refresh_gaussians and objective.refresh_shaped.
 FACTOR = 0
@@ -121,7 +121,7 @@ class State(NamedTuple):
     logdets: Annotated[Floats, "clusters"]  # log-determinants of scatter or squares; one for "tied"
     drift: Annotated[Floats, "clusters"]  # bound on the relative error of scatter and inverse, see shaped
     edge_counts: Annotated[Floats, "blocks clusters lanes"]  # m_rs; none in the model "conditional"
-    agreed: Annotated[Floats, "layers"]  # for "conditional", see blockmodel
+    agreements: Annotated[Floats, "layers"]  # for "conditional", see blockmodel
 
     # Values derived from them whenever they change.
     terms: Annotated[Floats, "clusters"]  # part in gmm; the first has the sum if they share a variance
@@ -134,7 +134,7 @@ class State(NamedTuple):
     sides: Annotated[Floats, "4 lanes"]
     amounts: Annotated[Floats, "lanes"]  # sizes
     next_logs: Annotated[Floats, "lanes"]  # log(n + 1) of the sizes
-    logs: Annotated[Floats, "blocks 5 clusters lanes"]  # see blockmodel.NOW; 0 without a prior on rates
+    logs: Annotated[Floats, "blocks 5 clusters lanes"]  # see blockmodel.STAY; 0 without a prior on rates
     base: Annotated[Floats, "clusters lanes"]  # see blockmodel; -inf where no sample moves
     slack: Annotated[Floats, "2 clusters lanes"]  # see blockmodel
 
@@ -179,7 +179,7 @@ def new_state(data: Data) -> State:
         State, sizes, order=data.annotated.copy(), cluster_order=clusters, lanes=lanes, stop=new_flag()
     )
     state.denominators[:] = 1.0
-    state.counters[STALE] = REPLACED
+    state.counters[STALE] = REPLACEMENT
     return state
 
 
@@ -240,10 +240,10 @@ def cluster_term(data: Data, size: int, error: float) -> float:
     if is_degenerate(data, size, error):
         return 0.0
     n_features = data.X.shape[1]
-    scaled = error + data.kappa * n_features * data.total_variance
+    total_error = error + data.kappa * n_features * data.total_variance
     freedom = n_features * (size + data.kappa)
     scale = -0.5 * data.feature_weight * freedom
-    return float(scale * (1.0 + math.log(scaled) - data.log_freedom[size]))
+    return float(scale * (1.0 + math.log(total_error) - data.log_freedom[size]))
 
 
 @jit_part
@@ -284,9 +284,9 @@ def proportions_gain(data: Data, n_source: int, n_target: int) -> float:
 def prior_rate(data: Data, layer: int, squares: float) -> float:
     """Return the rate lambda_in of a layer if the squared sizes sum to `squares`."""
     n_samples = float(data.X.shape[0])
-    inside = 0.5 * (squares + n_samples)
-    outside = 0.5 * (n_samples * n_samples - squares)
-    return float((inside + data.spread[layer] * outside) / data.totals[layer])
+    inner_pairs = 0.5 * (squares + n_samples)
+    outer_pairs = 0.5 * (n_samples * n_samples - squares)
+    return float((inner_pairs + data.spread[layer] * outer_pairs) / data.totals[layer])
 
 
 @jit_part
@@ -345,7 +345,7 @@ def collect_annotations(data: Data, state: State) -> None:
     n_layers = data.totals.shape[0]
     labels = state.labels
     state.edge_counts[:] = 0.0
-    state.agreed[:] = 0.0
+    state.agreements[:] = 0.0
     for place in range(len(data.annotated)):
         i = data.annotated[place]
         label = labels[i]
@@ -354,7 +354,7 @@ def collect_annotations(data: Data, state: State) -> None:
             if data.model == CONDITIONAL:
                 for entry in range(data.row_start[start], data.row_start[start + 1]):
                     if labels[data.partners[entry]] == label:
-                        state.agreed[layer] += data.weights[entry]
+                        state.agreements[layer] += data.weights[entry]
             else:
                 row = state.edge_counts[layer, label]
                 row[label] += data.self_weights[i, layer]
@@ -362,7 +362,7 @@ def collect_annotations(data: Data, state: State) -> None:
                     row[labels[data.partners[entry]]] += data.weights[entry]
     for layer in range(n_layers):
         # Every pair was counted from both of its ends.
-        state.agreed[layer] = data.apart[layer] + 0.5 * state.agreed[layer]
+        state.agreements[layer] = data.apart[layer] + 0.5 * state.agreements[layer]
 
 
 @jit_inner

@@ -110,7 +110,7 @@ class Data(NamedTuple):
     spread: Floats  # (n_layers,): lambda_in = (S_in + spread S_out) / m_layer = spread lambda_out
     attracts: NDArray[np.bool_]  # (n_layers,): whether weights above 0 draw two samples together
     n_known: int  # for "conditional": leading layers of known accuracy, 0 or 1
-    apart: Floats  # (n_layers,), for "conditional": `State.agreed` if no pair shares a cluster
+    apart: Floats  # (n_layers,), for "conditional": `State.agreements` if no pair shares a cluster
     annotated: NDArray[np.int32]  # samples of phase 1
     unannotated: NDArray[np.int32]  # samples of phase 2
     log_size: Floats  # (n_samples + 2,): log n, 0 for n = 0

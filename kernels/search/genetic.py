@@ -139,8 +139,8 @@ def _best_partition(
     labels = population.labels[run_search(search, rng, start)].copy()
     if has_prior:
         # Clusters are numbered by their first samples: one order, and so one objective, in all units.
-        _, firsts, inverse = np.unique(labels, return_index=True, return_inverse=True)
-        labels = np.argsort(np.argsort(firsts))[inverse].astype(np.int16)
+        _, first_rows, inverse = np.unique(labels, return_index=True, return_inverse=True)
+        labels = np.argsort(np.argsort(first_rows))[inverse].astype(np.int16)
     return labels, state.counters
 
 
@@ -255,7 +255,7 @@ def seed_centroids(data: Data, state: State, rng: Generator, centroids: Floats, 
     for k in range(data.n_clusters):
         if state.stop[0] != 0:
             break
-        total, least = 0.0, np.inf
+        total, min_potential = 0.0, np.inf
         for i in range(n_samples):
             total += weights[i]
             sums[i] = total
@@ -266,8 +266,8 @@ def seed_centroids(data: Data, state: State, rng: Generator, centroids: Floats, 
                 candidate = drawn_place(sums, threshold)
             if trials > 1:
                 potential = lower_weights(data.X, candidate, weights, NO)
-            if potential < least:
-                best, least = candidate, potential
+            if potential < min_potential:
+                best, min_potential = candidate, potential
         for d in range(n_features):
             centroids[d, k] = data.X[best, d]
         lower_weights(data.X, best, weights, YES)

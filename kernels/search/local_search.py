@@ -15,7 +15,7 @@ from sweep_clustering.kernels.jit import by_pointer, jit_inner, jit_part
 from sweep_clustering.kernels.partition import statistics
 from sweep_clustering.kernels.partition.gains import set_distances, set_gains, set_links, squared_distances
 from sweep_clustering.kernels.partition.objective import collect, move_edges, objective_of, relocate
-from sweep_clustering.kernels.partition.shaped import ONLY, factorise, logdet_of
+from sweep_clustering.kernels.partition.shaped import FIRST_PLACE, factorise, logdet_of
 from sweep_clustering.kernels.partition.statistics import State
 from sweep_clustering.kernels.problem import data as codes
 from sweep_clustering.kernels.problem.data import Data, Floats
@@ -37,7 +37,7 @@ def local_search(data: Data, state: State, rng: Generator) -> float:
     sample, phase 1 is still at its end, and without annotated samples phase 2 is.
     """
     state.counters[statistics.LOCAL_SEARCHES] += 1
-    state.counters[statistics.STALE] = statistics.REPLACED
+    state.counters[statistics.STALE] = statistics.REPLACEMENT
     best = -np.inf
     value = -np.inf
     is_settled = False
@@ -62,7 +62,7 @@ def local_search(data: Data, state: State, rng: Generator) -> float:
     # A later round may end lower, as phase 2 does not see the annotation term and the prior.
     if value < best:
         copy_labels(state.best, state.labels)
-        state.counters[statistics.STALE] = statistics.REPLACED
+        state.counters[statistics.STALE] = statistics.REPLACEMENT
         collect(data, state)
     return best
 
@@ -81,7 +81,7 @@ def run_phase(data: Data, state: State, rng: Generator, phase: int) -> int:
         total += n_moves
         if n_moves == 0 or state.stop[0] != 0:
             return total
-        state.counters[statistics.STALE] = statistics.MOVED
+        state.counters[statistics.STALE] = statistics.SINGLE_MOVES
     state.counters[statistics.CAPS] += 1
     return total
 
@@ -222,17 +222,17 @@ class Component(NamedTuple):
     mean: Annotated[Floats, "dims"]
     scatter: Annotated[Floats, "dims width"]  # scatter about the mean; the squares alone without matrices
     links: Annotated[Floats, "layers clusters"]  # annotations with each cluster, those within the set twice
-    within: Annotated[Floats, "layers"]  # annotations within the set, twice, self pairs apart
+    inner_weights: Annotated[Floats, "layers"]  # annotations within the set, twice, self pairs apart
     selves: Annotated[Floats, "layers"]  # sum of A_ii
-    after: State  # shares all arrays but sizes, errors, log-determinants, edge counts and agreement
+    trial: State  # shares all arrays but sizes, errors, log-determinants, edge counts and agreement
 
 
 def new_component(data: Data, state: State) -> Component:
     """Return memory for the components of one search."""
-    names = ("sizes", "errors", "logdets", "edge_counts", "agreed")
-    after = state._replace(**{name: getattr(state, name).copy() for name in names})
+    names = ("sizes", "errors", "logdets", "edge_counts", "agreements")
+    trial = state._replace(**{name: getattr(state, name).copy() for name in names})
     return statistics.allocate(
-        Component, statistics.sizes_of(data) | {"width": max(1, state.matrix.shape[1])}, after=after
+        Component, statistics.sizes_of(data) | {"width": max(1, state.matrix.shape[1])}, trial=trial
     )
 
 
@@ -283,36 +283,36 @@ def relocate_component(data: Data, state: State, component: Component, size: int
     source = int(np.int64(state.labels[component.members[0]]))
     n_source = state.sizes[source]
     error = set_members(data, state, component, size)
-    rest = 0.0  # error or log-determinant of the samples that remain in the source
+    value = 0.0  # error or log-determinant of the samples that remain in the source
     if data.shape <= codes.COMMON:
         squared_distances(component.mean, state.means, state.distances)
         # As `error_after_removal`, but not recomputed where digits cancel: the component then stays.
-        rest = state.errors[source] - error - size * n_source / (n_source - size) * state.distances[source]
-        if rest < statistics.CANCELLATION * state.errors[source]:
+        value = state.errors[source] - error - size * n_source / (n_source - size) * state.distances[source]
+        if value < statistics.CANCELLATION * state.errors[source]:
             return 0
     elif data.shape != codes.TIED:
-        rest = logdet_after(data, state, component, source, -size)
-        if math.isnan(rest):
+        value = logdet_after(data, state, component, source, -size)
+        if math.isnan(value):
             return 0
     for target in range(data.n_clusters):
         if target == source:
             state.gains[target] = objective_of(data, state)
             continue
-        set_after(data, state, component, size, source, target)
+        set_trial(data, state, component, size, source, target)
         n_target = state.sizes[target]
-        joining = size * n_target / (n_target + size)
+        join_factor = size * n_target / (n_target + size)
         if data.shape <= codes.COMMON:
-            component.after.errors[source] = rest
-            component.after.errors[target] += error + joining * state.distances[target]
+            component.trial.errors[source] = value
+            component.trial.errors[target] += error + join_factor * state.distances[target]
         elif data.shape == codes.TIED:
-            leaving = -size * n_source / (n_source - size)
-            set_matrix(data, state, component, source, 0.0, leaving)
-            add_difference(data, state, component, target, joining)
-            component.after.logdets[0] = factorise(state.matrix)
+            leave_factor = -size * n_source / (n_source - size)
+            set_matrix(data, state, component, source, 0.0, leave_factor)
+            add_difference(data, state, component, target, join_factor)
+            component.trial.logdets[0] = factorise(state.matrix)
         else:
-            component.after.logdets[source] = rest
-            component.after.logdets[target] = logdet_after(data, state, component, target, size)
-        state.gains[target] = objective_of(data, component.after)
+            component.trial.logdets[source] = value
+            component.trial.logdets[target] = logdet_after(data, state, component, target, size)
+        state.gains[target] = objective_of(data, component.trial)
     state.counters[statistics.EVALUATIONS] += data.n_clusters - 1
     best = int(np.int64(source))  # has the type of `target`, or `relocate` would be compiled twice
     for target in range(data.n_clusters):
@@ -337,7 +337,7 @@ def set_members(data: Data, state: State, component: Component, size: int) -> fl
     mean[:] = 0.0
     scatter[:] = 0.0
     component.links[:] = 0.0
-    component.within[:] = 0.0
+    component.inner_weights[:] = 0.0
     component.selves[:] = 0.0
     for place in range(size):
         member = component.members[place]
@@ -350,7 +350,7 @@ def set_members(data: Data, state: State, component: Component, size: int) -> fl
                 partner = data.partners[entry]
                 component.links[layer, state.labels[partner]] += data.weights[entry]
                 if component.root[partner] == component.root[member]:
-                    component.within[layer] += data.weights[entry]
+                    component.inner_weights[layer] += data.weights[entry]
     for d in range(n_dims):
         mean[d] /= size
     error = 0.0
@@ -373,31 +373,31 @@ def logdet_after(data: Data, state: State, component: Component, cluster: int, c
     It is NaN where digits cancel.
     """
     size = state.sizes[cluster]
-    within = 1.0 if change > 0 else -1.0
-    between = change * size / (size + change)
+    sign = 1.0 if change > 0 else -1.0
+    factor = change * size / (size + change)
     if data.shape == codes.FULL:
-        set_matrix(data, state, component, cluster, within, between)
+        set_matrix(data, state, component, cluster, sign, factor)
         return factorise(state.matrix)
     for d in range(data.Z.shape[1]):
         difference = component.mean[d] - state.means[d, cluster]
-        square = state.squares[d, cluster] + within * component.scatter[d, 0]
-        square += between * difference * difference
+        square = state.squares[d, cluster] + sign * component.scatter[d, 0]
+        square += factor * difference * difference
         if square < statistics.CANCELLATION * state.squares[d, cluster]:
             return np.nan
         state.column[d, 0] = square
-    return logdet_of(data, state.column, size + change, ONLY)
+    return logdet_of(data, state.column, size + change, FIRST_PLACE)
 
 
 @jit_inner
 def set_matrix(
-    data: Data, state: State, component: Component, cluster: int, within: float, between: float
+    data: Data, state: State, component: Component, cluster: int, sign: float, factor: float
 ) -> None:
     """Set the scratch matrix to the scatter of a cluster, plus that of the members and that of the means."""
-    place = ONLY if data.shape == codes.TIED else cluster
+    place = FIRST_PLACE if data.shape == codes.TIED else cluster
     for d in range(data.Z.shape[1]):
         for e in range(d + 1):
-            state.matrix[d, e] = state.scatter[place, d, e] + within * component.scatter[d, e]
-    add_difference(data, state, component, cluster, between)
+            state.matrix[d, e] = state.scatter[place, d, e] + sign * component.scatter[d, e]
+    add_difference(data, state, component, cluster, factor)
 
 
 @jit_inner
@@ -410,26 +410,26 @@ def add_difference(data: Data, state: State, component: Component, cluster: int,
 
 
 @jit_inner
-def set_after(data: Data, state: State, component: Component, size: int, source: int, target: int) -> None:
-    """Set the statistics in `after`, except squared errors and log-determinants of the two clusters."""
-    after = component.after
+def set_trial(data: Data, state: State, component: Component, size: int, source: int, target: int) -> None:
+    """Set the statistics in `trial`, except squared errors and log-determinants of the two clusters."""
+    trial = component.trial
     for k in range(data.n_clusters):
-        after.sizes[k] = state.sizes[k]
-        after.errors[k] = state.errors[k]
-        after.logdets[k] = state.logdets[k]
-    after.sizes[source] -= size
-    after.sizes[target] += size
+        trial.sizes[k] = state.sizes[k]
+        trial.errors[k] = state.errors[k]
+        trial.logdets[k] = state.logdets[k]
+    trial.sizes[source] -= size
+    trial.sizes[target] += size
     for layer in range(data.totals.shape[0]):
         links = component.links[layer]
-        source_links = links[source] - component.within[layer]
+        source_links = links[source] - component.inner_weights[layer]
         if data.model == codes.CONDITIONAL:
-            after.agreed[layer] = state.agreed[layer] + (links[target] - source_links)
+            trial.agreements[layer] = state.agreements[layer] + (links[target] - source_links)
             continue
         for r in range(data.n_clusters):
             for c in range(data.n_clusters):
-                after.edge_counts[layer, r, c] = state.edge_counts[layer, r, c]
-        inner_links = component.within[layer] + component.selves[layer]
-        move_edges(after.edge_counts[layer], links, source_links, inner_links, source, target)
+                trial.edge_counts[layer, r, c] = state.edge_counts[layer, r, c]
+        inner_links = component.inner_weights[layer] + component.selves[layer]
+        move_edges(trial.edge_counts[layer], links, source_links, inner_links, source, target)
 
 
 # Draws that give the same numbers compiled and in plain Python.

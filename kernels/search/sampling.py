@@ -166,7 +166,7 @@ class Matching(NamedTuple):
     column_price: Annotated[Floats, "clusters"]
     reach: Annotated[Floats, "clusters"]
     via: Annotated[NDArray[np.int64], "clusters"]
-    done: Annotated[NDArray[np.bool_], "clusters"]
+    is_final: Annotated[NDArray[np.bool_], "clusters"]
     stop: NDArray[np.int64]  # (1,): as of `State`
 
 
@@ -180,7 +180,7 @@ def match(matching: Matching) -> None:
     """Set `column_of` to the assignment of least cost by shortest augmenting paths, in O(K³)."""
     cost, column_of, row_of = matching.cost, matching.column_of, matching.row_of
     row_price, column_price = matching.row_price, matching.column_price
-    reach, via, done = matching.reach, matching.via, matching.done
+    reach, via, is_final = matching.reach, matching.via, matching.is_final
     size = cost.shape[0]
     row_price[:] = 0.0
     column_price[:] = 0.0
@@ -191,14 +191,14 @@ def match(matching: Matching) -> None:
             break
         reach[:] = np.inf
         via[:] = start  # so that the way back ends here even if costs are NaN
-        done[:] = False
+        is_final[:] = False
         row = start
         length = 0.0
         end = -1
         while end < 0:
             nearest = -1
             for column in range(size):
-                if not done[column]:
+                if not is_final[column]:
                     through = length + cost[row, column] - row_price[row] - column_price[column]
                     if through < reach[column]:
                         reach[column] = through
@@ -206,7 +206,7 @@ def match(matching: Matching) -> None:
                     if nearest < 0 or reach[column] < reach[nearest]:
                         nearest = column
             # Prices keep all reduced costs at 0 or more, so no later path to this column is shorter.
-            done[nearest] = True
+            is_final[nearest] = True
             length = reach[nearest]
             if row_of[nearest] < 0:
                 end = nearest
@@ -214,7 +214,7 @@ def match(matching: Matching) -> None:
                 row = row_of[nearest]
         row_price[start] += length
         for column in range(size):
-            if done[column] and column != end:
+            if is_final[column] and column != end:
                 row_price[row_of[column]] += length - reach[column]
                 column_price[column] -= length - reach[column]
         column = end
@@ -295,7 +295,9 @@ def exchange_pair(data: Data, state: State, rng: Generator, scratch: Scratch, sa
     if first != second and min(state.sizes[first], state.sizes[second]) <= data.min_size:
         scratch.members[0] = sample
         scratch.members[1] = partner
-        exchange(data, state, rng, scratch, int(np.int64(2)), first, second)  # no literal: see `shaped.ONLY`
+        exchange(
+            data, state, rng, scratch, int(np.int64(2)), first, second
+        )  # no literal: see `shaped.FIRST_PLACE`
 
 
 @jit_inner
@@ -303,21 +305,21 @@ def exchange(
     data: Data, state: State, rng: Generator, scratch: Scratch, size: int, first: int, second: int
 ) -> None:
     """Exchange two labels within the first `size` members, with the Metropolis probability."""
-    firsts = 0
-    seconds = 0
+    n_first = 0
+    n_second = 0
     for place in range(size):
         label = state.labels[scratch.members[place]]
-        firsts += label == first
-        seconds += label == second
+        n_first += label == first
+        n_second += label == second
     # A sample of each cluster stays outside, so that none is empty on the way there or back.
-    if state.sizes[first] <= firsts or state.sizes[second] <= seconds:
+    if state.sizes[first] <= n_first or state.sizes[second] <= n_second:
         return
-    change = seconds - firsts
+    change = n_second - n_first
     if min(state.sizes[first] + change, state.sizes[second] - change) < data.min_size:
         return
-    before = objective_of(data, state)
+    old_objective = objective_of(data, state)
     relabel(data, state, scratch, size, first, second)
-    gain = objective_of(data, state) - before
+    gain = objective_of(data, state) - old_objective
     if gain < 0.0 and rng.random() >= math.exp(gain):
         relabel(data, state, scratch, size, first, second)
 

@@ -17,7 +17,7 @@ from sweep_clustering.kernels.problem.problem import CANNOT, MUST, Layer, build_
 
 STEPS = 5
 DERIVED = (
-    "sizes", "means", "errors", "squares", "scatter", "inverse", "logdets", "edge_counts", "agreed",
+    "sizes", "means", "errors", "squares", "scatter", "inverse", "logdets", "edge_counts", "agreements",
     "terms", "join", "ratios", "count_terms", "logs", "base", "slack",
 )  # fmt: skip
 
