@@ -78,7 +78,7 @@ def measure(folder: Path, task: tuple[str, float]) -> Outcome:
     streams = [SeedSequence(0, spawn_key=(number,)) for number in range(RESTARTS)]
     solver = prepare(MODEL, X, draw_pairs(labels, p), int(labels.max()) + 1, SeedSequence(0))
     choice = solver.choose(streams)
-    average = solver.averaged(choice, streams)
+    average = solver.average(choice, streams)
     best = max(choice.fits, key=lambda fit: fit.objective)
     is_averaged = average is not choice
     fits = (best, average.fits[0] if is_averaged else best)

@@ -427,7 +427,7 @@ def must_probabilities(
             annotations.weights[is_training],
             training_probabilities,
         )
-        accuracies[is_unknown] = estimates.of(annotations.annotators[is_tested][is_unknown])
+        accuracies[is_unknown] = estimates.accuracies_of(annotations.annotators[is_tested][is_unknown])
     right, wrong = np.clip(accuracies, UNSURE, 1.0 - UNSURE).T
     return np.asarray(right * probabilities + (1.0 - wrong) * (1.0 - probabilities))
 

@@ -362,7 +362,7 @@ def collect_annotations(data: Data, state: State) -> None:
                     row[labels[data.partners[entry]]] += data.weights[entry]
     for layer in range(n_layers):
         # Every pair was counted from both of its ends.
-        state.agreements[layer] = data.apart[layer] + 0.5 * state.agreements[layer]
+        state.agreements[layer] = data.base_agreements[layer] + 0.5 * state.agreements[layer]
 
 
 @jit_inner

@@ -42,7 +42,7 @@ LARGEST_ACCURACY = 1 - 1e-6
 DEGENERATE = 1e-10
 
 # Number of columns by which rows are compared first. Most rows differ in them, and sorting by all is slow.
-FEW = 8
+FIRST_COLUMNS = 8
 
 # A gain counts only above this, in nats. It is far above rounding, so that no sample moves to and fro.
 IMPROVEMENT = 1e-9
@@ -110,7 +110,7 @@ class Data(NamedTuple):
     spread: Floats  # (n_layers,): lambda_in = (S_in + spread S_out) / m_layer = spread lambda_out
     attracts: NDArray[np.bool_]  # (n_layers,): whether weights above 0 draw two samples together
     n_known: int  # for "conditional": leading layers of known accuracy, 0 or 1
-    apart: Floats  # (n_layers,), for "conditional": `State.agreements` if no pair shares a cluster
+    base_agreements: Floats  # (n_layers,), for "conditional": `State.agreements` if no pair shares a cluster
     annotated: NDArray[np.int32]  # samples of phase 1
     unannotated: NDArray[np.int32]  # samples of phase 2
     log_size: Floats  # (n_samples + 2,): log n, 0 for n = 0
@@ -200,7 +200,7 @@ def pair_numbers(pairs: NDArray[np.integer], n_samples: int) -> NDArray[np.int64
 
 def row_numbers(values: NDArray[Any]) -> NDArray[np.int64]:
     """Return numbers of the rows of a table from 0 on; equal rows have the same number."""
-    for columns in (values[:, :FEW], values):
+    for columns in (values[:, :FIRST_COLUMNS], values):
         numbers = np.unique(columns, axis=0, return_inverse=True)[1].ravel()
         if numbers.max(initial=-1) + 1 == len(values):
             break
@@ -212,7 +212,7 @@ def count_distinct(values: NDArray[Any]) -> int:
     return int(row_numbers(values).max(initial=-1)) + 1
 
 
-def agrees(layer: Layer, labels: NDArray[np.integer]) -> NDArray[np.bool_]:
+def is_agreement(layer: Layer, labels: NDArray[np.integer]) -> NDArray[np.bool_]:
     """Return whether each pair is together, or apart, as annotated, in an array (n_pairs,)."""
     pairs = np.asarray(layer.pairs, dtype=np.int64).reshape(-1, 2)
     return np.asarray((labels[pairs[:, 0]] == labels[pairs[:, 1]]) == (layer.kind == MUST))
@@ -228,7 +228,7 @@ def inferred_accuracies(layers: Sequence[Layer], labels: ArrayLike) -> dict[int,
     for layer in layers:
         pairs = np.asarray(layer.pairs, dtype=np.int64).reshape(-1, 2)
         weights = np.where((pairs[:, 0] == pairs[:, 1]) | layer.is_hard, 0.0, layer_weights(layer))
-        sums[layer.annotator][0] += float(weights[agrees(layer, np.asarray(labels))].sum())
+        sums[layer.annotator][0] += float(weights[is_agreement(layer, np.asarray(labels))].sum())
         sums[layer.annotator][1] += float(weights.sum())
     return {
         annotator: right / total if total > 0.0 else math.nan
@@ -262,7 +262,7 @@ class Estimates(NamedTuple):
             return np.full((1, 2), np.clip(share, 0.5 + UNSURE, 1.0 - UNSURE))
         return np.clip(self.right / (self.right + self.wrong), UNSURE, 1.0 - UNSURE)
 
-    def of(self, annotators: NDArray[np.int64]) -> Floats:
+    def accuracies_of(self, annotators: NDArray[np.int64]) -> Floats:
         """Return the two accuracies of each of these annotators, an array (n, 2)."""
         everybody = np.vstack([self.accuracies, self.group])
         places = np.searchsorted(self.annotators, annotators)
@@ -271,7 +271,7 @@ class Estimates(NamedTuple):
 
 
 def estimate_accuracies(
-    annotators: NDArray[np.int64], is_must: NDArray[np.bool_], weights: Floats, together: Floats
+    annotators: NDArray[np.int64], is_must: NDArray[np.bool_], weights: Floats, joint_shares: Floats
 ) -> Estimates:
     """Estimate the two accuracies of each annotator (docs/model.md, eq. (81)).
 
@@ -279,11 +279,11 @@ def estimate_accuracies(
     ----------
     annotators, is_must, weights : ndarray of shape (n_annotations,)
         Annotator, whether the answer is must, and number of annotations for which it stands.
-    together : ndarray of shape (n_annotations,)
+    joint_shares : ndarray of shape (n_annotations,)
         Probability that the two samples belong together.
     """
     numbers, place = np.unique(annotators, return_inverse=True)
-    sides = np.stack([together, 1.0 - together], axis=1) * weights[:, None]
+    sides = np.stack([joint_shares, 1.0 - joint_shares], axis=1) * weights[:, None]
     is_right = np.stack([is_must, ~is_must], axis=1)
 
     def sums(values: Floats) -> Floats:
@@ -330,7 +330,7 @@ class Graph(NamedTuple):
     spread: float = 1.0
     attracts: bool = True
     total: float = 0.0
-    apart: float = 0.0
+    base_agreement: float = 0.0
 
 
 def adjacency(layers: Sequence[Layer], n_samples: int, model: str) -> dict[str, Any]:
@@ -378,7 +378,7 @@ def adjacency(layers: Sequence[Layer], n_samples: int, model: str) -> dict[str, 
         "spread": np.array([graph.spread for graph in graphs], dtype=np.float64),
         "attracts": np.array([graph.attracts for graph in graphs], dtype=np.bool_),
         "n_known": sum(not is_unknown for is_unknown, _ in by_source),
-        "apart": np.array([graph.apart for graph in graphs], dtype=np.float64),
+        "base_agreements": np.array([graph.base_agreement for graph in graphs], dtype=np.float64),
         "x_log_x": counts * np.log(np.maximum(counts, 1.0)),
     }
 
@@ -410,13 +410,13 @@ def _conditional_graphs(layers: Sequence[Layer]) -> dict[tuple[bool, int], Graph
                 continue
             counts, p = layer_weights(layer)[is_used], accuracies[is_used]
             right, wrong = (np.ones(len(p)), np.zeros(len(p))) if is_unknown else (np.log(p), np.log1p(-p))
-            together, parted = (right, wrong) if layer.kind == MUST else (wrong, right)
-            before = graphs.get(source, Graph(np.empty((0, 2), np.int64), np.empty(0)))
+            joint_value, split_value = (right, wrong) if layer.kind == MUST else (wrong, right)
+            old_graph = graphs.get(source, Graph(np.empty((0, 2), np.int64), np.empty(0)))
             graphs[source] = Graph(
-                np.concatenate([before.pairs, pairs[is_used]]),
-                np.concatenate([before.weights, counts * (together - parted)]),
-                total=before.total + float(counts.sum()) * is_unknown,
-                apart=before.apart + float(np.sum(counts * parted)),
+                np.concatenate([old_graph.pairs, pairs[is_used]]),
+                np.concatenate([old_graph.weights, counts * (joint_value - split_value)]),
+                total=old_graph.total + float(counts.sum()) * is_unknown,
+                base_agreement=old_graph.base_agreement + float(np.sum(counts * split_value)),
             )
     return graphs
 
@@ -492,16 +492,16 @@ def link(layers: Sequence[Layer], n_samples: int) -> Links:
     new = np.flatnonzero(is_new)
     first = order[new]
     pairs = np.stack(np.divmod(number[first], n_samples), axis=1).astype(np.int32)
-    unknown = np.unique(annotator[annotator >= 0])
+    unknown_annotators = np.unique(annotator[annotator >= 0])
     return Links(
         *both_ways(pairs, n_samples),
         pairs=pairs,
         signed=np.add.reduceat(weights[order], new),
         odds=log_odds[first],
-        sources=np.where(annotator[first] < 0, -1, np.searchsorted(unknown, annotator[first])).astype(
-            np.int32
-        ),
-        annotators=tuple(unknown.tolist()),
+        sources=np.where(
+            annotator[first] < 0, -1, np.searchsorted(unknown_annotators, annotator[first])
+        ).astype(np.int32),
+        annotators=tuple(unknown_annotators.tolist()),
     )
 
 
@@ -522,11 +522,11 @@ def evidence_of(accuracy: float, n_names: int) -> Evidence:
     n_names : int
         Number of distinct labels; 1 counts as 2.
     """
-    q, others = min(accuracy, 1.0 - UNSURE), max(n_names, 2) - 1
-    agreeing = q**2 + (1.0 - q) ** 2 / others
-    pair = 0.5 * (1.0 + agreeing - (1.0 - agreeing) / others)
-    label_odds, pair_odds = math.log(q * others / (1.0 - q)), math.log(pair / (1.0 - pair))
-    return Evidence(pair, label_odds / pair_odds * others / (others + 1))
+    q, n_others = min(accuracy, 1.0 - UNSURE), max(n_names, 2) - 1
+    agreement = q**2 + (1.0 - q) ** 2 / n_others
+    pair = 0.5 * (1.0 + agreement - (1.0 - agreement) / n_others)
+    label_odds, pair_odds = math.log(q * n_others / (1.0 - q)), math.log(pair / (1.0 - pair))
+    return Evidence(pair, label_odds / pair_odds * n_others / (n_others + 1))
 
 
 def label_layers(labels: NDArray[np.integer], accuracy: float, seed: int) -> list[Layer]:
@@ -553,20 +553,20 @@ def label_layers(labels: NDArray[np.integer], accuracy: float, seed: int) -> lis
     n_partners = int(np.clip(MOST_PAIRS // count, LEAST_PARTNERS, MOST_PARTNERS))
     # Rows of a name stand in a circle, and each is linked with the next ones.
     place, size, start = np.arange(count), sizes[name], begin[name]
-    most = np.minimum(n_partners, size - 1)
+    n_next = np.minimum(n_partners, size - 1)
     parts, shares = list[NDArray[np.int64]](), list[Floats]()
     for step in range(1, n_partners + 1):
-        linked = np.flatnonzero(most >= step)
+        linked = np.flatnonzero(n_next >= step)
         partner = start[linked] + (place[linked] - start[linked] + step) % size[linked]
         parts.append(np.column_stack([order[linked], order[partner]]))
-        shares.append(0.5 * evidence.weight / most[linked])
+        shares.append(0.5 * evidence.weight / n_next[linked])
     must, must_weights = np.concatenate(parts), np.concatenate(shares)
     # Partners of other names are drawn from all labelled rows.
     parts = []
     for _ in range(2 * n_partners):
         partner = rng.permutation(count)
-        apart = names != names[partner]
-        parts.append(np.column_stack([order[apart], order[partner[apart]]]))
+        is_other = names != names[partner]
+        parts.append(np.column_stack([order[is_other], order[partner[is_other]]]))
     cannot = np.concatenate(parts)
     cannot_weights = np.full(len(cannot), 0.5 * evidence.weight * count / max(len(cannot), 1))
     tables = ((MUST, must, must_weights), (CANNOT, cannot, cannot_weights))
@@ -587,7 +587,7 @@ def matched_names(
     counts = np.zeros((n_clusters, n_names))
     np.add.at(counts, (clusters[is_labelled], labels[is_labelled]), 1.0)
     of_cluster = np.full(n_clusters, UNLABELLED)
-    which, name = linear_sum_assignment(counts, maximize=True)
-    is_there = counts[which, name] > 0.0
-    of_cluster[which[is_there]] = name[is_there]
+    matches, name = linear_sum_assignment(counts, maximize=True)
+    is_there = counts[matches, name] > 0.0
+    of_cluster[matches[is_there]] = name[is_there]
     return of_cluster

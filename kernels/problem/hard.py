@@ -125,12 +125,12 @@ class Groups:
         if self.order:
             best, labels[self.order] = labels.copy(), self._greedy(evidence)[self.order]
             for _ in range(rounds):
-                before, is_displaced = labels, labels != best
+                old_labels, is_displaced = labels, labels != best
                 pairs = np.sort(np.stack([labels, best], axis=1)[is_displaced], axis=1)
                 pairs, counts = np.unique(pairs, axis=0, return_counts=True)
                 for pair in pairs[np.argsort(-counts, kind="stable")][: MOST_SWAPPED // len(labels) + 1]:
-                    labels = self._swapped(labels, evidence, pair)
-                if (labels == before).all():
+                    labels = self._swap(labels, evidence, pair)
+                if (labels == old_labels).all():
                     break
         return np.asarray(labels[self.group_of])
 
@@ -138,8 +138,8 @@ class Groups:
         labels = [-1] * len(evidence)
         ranks = np.argsort(-evidence[self.order], axis=1, kind="stable").tolist()
         for group, clusters in zip(self.order, ranks, strict=True):
-            excluded = {labels[other] for other in self.neighbours[group]}
-            labels[group] = next((cluster for cluster in clusters if cluster not in excluded), -1)
+            used_clusters = {labels[other] for other in self.neighbours[group]}
+            labels[group] = next((cluster for cluster in clusters if cluster not in used_clusters), -1)
             if labels[group] < 0:  # the partition that is known obeys, whatever its clusters are called
                 from scipy.optimize import linear_sum_assignment  # slow to load, and rarely needed
 
@@ -148,7 +148,7 @@ class Groups:
                 return np.asarray(linear_sum_assignment(gains, maximize=True)[1][self.colours])
         return np.array(labels)
 
-    def _swapped(
+    def _swap(
         self, labels: NDArray[np.int64], evidence: Floats, pair: NDArray[np.int64]
     ) -> NDArray[np.int64]:
         """Swap two clusters in each of their connected groups in which that pays."""
@@ -156,9 +156,9 @@ class Groups:
         inner = self.edges[is_pair[self.edges].all(axis=1)].T
         graph = coo_array((np.ones(inner.shape[1], np.int8), tuple(inner)), shape=(len(labels),) * 2)
         chains = connected_components(graph, directed=False)[1]
-        others = np.where(is_pair, pair.sum() - labels, labels)
-        gains = np.bincount(chains, evidence[rows, others] - evidence[rows, labels])
-        return np.where(gains[chains] > LEAST_GAIN, others, labels)
+        new_labels = np.where(is_pair, pair.sum() - labels, labels)
+        gains = np.bincount(chains, evidence[rows, new_labels] - evidence[rows, labels])
+        return np.where(gains[chains] > LEAST_GAIN, new_labels, labels)
 
 
 def group_samples(layers: Sequence[Layer], n_clusters: int) -> Groups:
@@ -170,12 +170,12 @@ def group_samples(layers: Sequence[Layer], n_clusters: int) -> Groups:
         If no partition into so many clusters obeys the links, or if none was found.
     """
     must, cannot = (hard_pairs(layers, kind) for kind in (MUST, CANNOT))
-    samples, group_of, edges = _joined(must, cannot)
-    inside = np.flatnonzero(edges[:, 0] == edges[:, 1])
-    if len(inside):
-        raise Contradiction(n_clusters, np.append(_path(must, cannot[inside[0]]), len(must) + inside[0]))
+    samples, group_of, edges = _contract(must, cannot)
+    loops = np.flatnonzero(edges[:, 0] == edges[:, 1])
+    if len(loops):
+        raise Contradiction(n_clusters, np.append(_path(must, cannot[loops[0]]), len(must) + loops[0]))
     neighbours = _neighbours(edges, int(group_of.max(initial=-1)) + 1)
-    core, others = _peeled(neighbours, n_clusters)
+    core, outer_groups = _peel(neighbours, n_clusters)
     if clique := _clique(neighbours, core, n_clusters):
         raise Contradiction(n_clusters, _smallest(must, cannot, clique, n_clusters))
     try:
@@ -184,14 +184,14 @@ def group_samples(layers: Sequence[Layer], n_clusters: int) -> Groups:
         raise Contradiction(n_clusters, np.empty(0, np.int64)) from None
     if colours is None:
         raise Contradiction(n_clusters, _smallest(must, cannot, core, n_clusters))
-    for group in others:
-        excluded = {colours[other] for other in neighbours[group]}
-        colours[group] = next(colour for colour in range(n_clusters) if colour not in excluded)
-    order += [group for group in others if neighbours[group]]
+    for group in outer_groups:
+        used_colours = {colours[other] for other in neighbours[group]}
+        colours[group] = next(colour for colour in range(n_clusters) if colour not in used_colours)
+    order += [group for group in outer_groups if neighbours[group]]
     return Groups(samples, group_of, edges, neighbours, order, np.array(colours, dtype=np.int64))
 
 
-class _Joined(NamedTuple):
+class _Contraction(NamedTuple):
     """Samples with links, the group of each, and the two groups of each cannot-link."""
 
     samples: NDArray[np.int64]
@@ -199,13 +199,13 @@ class _Joined(NamedTuple):
     edges: Pairs
 
 
-def _joined(must: Pairs, cannot: Pairs) -> _Joined:
+def _contract(must: Pairs, cannot: Pairs) -> _Contraction:
     samples, ends = np.unique(np.concatenate([must, cannot]), return_inverse=True)
     ends = ends.reshape(-1, 2)
     first, second = ends[: len(must)].T
     graph = coo_array((np.ones(len(must), np.int8), (first, second)), shape=(len(samples),) * 2)
     group_of = connected_components(graph, directed=False)[1].astype(np.int64)
-    return _Joined(samples, group_of, group_of[ends[len(must) :]])
+    return _Contraction(samples, group_of, group_of[ends[len(must) :]])
 
 
 def _neighbours(edges: Pairs, n_groups: int) -> list[list[int]]:
@@ -216,7 +216,7 @@ def _neighbours(edges: Pairs, n_groups: int) -> list[list[int]]:
     return [partners[begin:end] for begin, end in pairwise(starts)]
 
 
-def _peeled(neighbours: list[list[int]], n_colours: int) -> tuple[list[int], list[int]]:
+def _peel(neighbours: list[list[int]], n_colours: int) -> tuple[list[int], list[int]]:
     """Return the groups that constrain each other, and the others in an order that colours each of them."""
     degrees = list(map(len, neighbours))
     order = [group for group, degree in enumerate(degrees) if degree < n_colours]
@@ -288,9 +288,9 @@ def _colouring(
 
 def _clique(neighbours: list[list[int]], core: list[int], n_colours: int) -> list[int]:
     """Return the first clique with more groups than colours, or an empty list."""
-    inside = set(core)
+    core_groups = set(core)
     for start in sorted(core, key=lambda group: (-len(neighbours[group]), group))[:STARTS]:
-        clique, candidates = [start], inside.intersection(neighbours[start])
+        clique, candidates = [start], core_groups.intersection(neighbours[start])
         while candidates and len(clique) <= n_colours:
             clique.append(max(candidates, key=lambda group: (len(neighbours[group]), -group)))
             candidates = candidates.intersection(neighbours[clique[-1]])
@@ -304,11 +304,11 @@ def _path(must: Pairs, ends: NDArray[np.int64]) -> NDArray[np.int64]:
     samples = np.unique(np.append(must, ends))
     first, target = np.searchsorted(samples, ends)
     graph, links = _graph(np.searchsorted(samples, must), len(samples))
-    before = breadth_first_order(graph, first, directed=False, return_predecessors=True)[1]
+    predecessors = breadth_first_order(graph, first, directed=False, return_predecessors=True)[1]
     path = list[int]()
     while target != first:
-        path.append(links[pair_numbers(np.array([target, before[target]]), len(samples))[0]])
-        target = before[target]
+        path.append(links[pair_numbers(np.array([target, predecessors[target]]), len(samples))[0]])
+        target = predecessors[target]
     return np.array(path[::-1], dtype=np.int64)
 
 
@@ -324,24 +324,24 @@ def _smallest(must: Pairs, cannot: Pairs, groups: Sequence[int], n_clusters: int
 
     Links are left out by halves, quarters and so on as long as the rest is a proven contradiction.
     """
-    samples, group_of, edges = _joined(must, cannot)
+    samples, group_of, edges = _contract(must, cannot)
     n_groups, n_must = int(group_of.max()) + 1, len(must)
     is_meant = np.isin(np.arange(n_groups), groups)
     _, first = np.unique(pair_numbers(edges, n_groups), return_index=True)
-    apart = np.sort(first)[is_meant[edges[np.sort(first)]].all(axis=1)]
+    cannot_links = np.sort(first)[is_meant[edges[np.sort(first)]].all(axis=1)]
     places = np.searchsorted(samples, must)
     tree = minimum_spanning_tree(_graph(places, len(samples))[0]).data.astype(np.int64) - 1
-    together = np.sort(tree[is_meant[group_of[places[tree, 0]]]])
-    links, n_read = np.concatenate([together, n_must + apart]), 0
+    must_links = np.sort(tree[is_meant[group_of[places[tree, 0]]]])
+    links, n_read = np.concatenate([must_links, n_must + cannot_links]), 0
     size = len(links)
     while size > 1 and n_read < MOST_READ:
         size, begin = (size + 1) // 2, 0
         while begin < len(links) and n_read < MOST_READ:
-            rest = np.delete(links, slice(begin, begin + size))
-            n_read += len(rest)
-            chosen = rest < n_must
-            if _is_contradiction(must[rest[chosen]], cannot[rest[~chosen] - n_must], n_clusters):
-                links = rest
+            subset = np.delete(links, slice(begin, begin + size))
+            n_read += len(subset)
+            is_must = subset < n_must
+            if _is_contradiction(must[subset[is_must]], cannot[subset[~is_must] - n_must], n_clusters):
+                links = subset
             else:
                 begin += size
     return links
@@ -349,13 +349,11 @@ def _smallest(must: Pairs, cannot: Pairs, groups: Sequence[int], n_clusters: int
 
 def _is_contradiction(must: Pairs, cannot: Pairs, n_clusters: int) -> bool:
     """Return whether it is proven with little effort that links contradict each other."""
-    _, group_of, edges = _joined(must, cannot)
+    _, group_of, edges = _contract(must, cannot)
     if (edges[:, 0] == edges[:, 1]).any():
         return True
     neighbours = _neighbours(edges, int(group_of.max(initial=-1)) + 1)
     try:
-        return (
-            _colouring(neighbours, _peeled(neighbours, n_clusters)[0], n_clusters, LITTLE_EFFORT)[0] is None
-        )
+        return _colouring(neighbours, _peel(neighbours, n_clusters)[0], n_clusters, LITTLE_EFFORT)[0] is None
     except _Undecided:
         return False

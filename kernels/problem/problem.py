@@ -148,10 +148,10 @@ def build_problem(
         fields |= _shaped_fields(features, Z, dims, prior)
     weight = settings.feature_weight
     weight = effective_weight(fields["Z"]) if isinstance(weight, str) else float(weight)
-    used = [] if model == "unsupervised" else [layer for layer in layers if len(layer.pairs)]
-    annotated = np.zeros(n_samples, dtype=np.bool_)
-    for layer in used:
-        annotated[np.asarray(layer.pairs)] = True
+    used_layers = [] if model == "unsupervised" else [layer for layer in layers if len(layer.pairs)]
+    is_annotated = np.zeros(n_samples, dtype=np.bool_)
+    for layer in used_layers:
+        is_annotated[np.asarray(layer.pairs)] = True
     # The tables reach n_samples + 1, as gains look up the size of a cluster with one sample more.
     sizes = np.arange(n_samples + 2, dtype=np.float64)
     freedom = n_features * (sizes + kappa) if covariance in SPHERES else sizes + fields["freedom"]
@@ -166,24 +166,24 @@ def build_problem(
         feature_weight=weight,
         proportions=settings.proportions == "free",
         unit_term=-weight * n_samples * (log_volume if fields["ridge"] else 0.0),
-        annotated=np.flatnonzero(annotated).astype(np.int32),
-        unannotated=np.flatnonzero(~annotated).astype(np.int32),
+        annotated=np.flatnonzero(is_annotated).astype(np.int32),
+        unannotated=np.flatnonzero(~is_annotated).astype(np.int32),
         log_size=np.log(np.maximum(sizes, 1.0)),
         log_freedom=np.log(np.where(freedom > 0, freedom, 1.0)),
         **fields,
-        **parts.adjacency(used, n_samples, model),
+        **parts.adjacency(used_layers, n_samples, model),
     )
     return Problem(data, means, model, covariance, dims)
 
 
-def _check(X: Floats, n_clusters: int, least: int) -> None:
+def _check(X: Floats, n_clusters: int, min_size: int) -> None:
     """Raise an error for features without a solution."""
     if problem := spread_problem(X):
         values, expected, hint = problem
         raise ValueError(f"X: found {values}, expected {expected}" + (f" ({hint})" if hint else ""))
-    if len(X) < n_clusters * least:
+    if len(X) < n_clusters * min_size:
         raise ValueError(
-            f"{len(X)} samples are fewer than n_clusters × min_cluster_size = {n_clusters} × {least}"
+            f"{len(X)} samples are fewer than n_clusters × min_cluster_size = {n_clusters} × {min_size}"
         )
     # The first rows nearly always hold enough distinct ones; sorting all rows takes longer than the layout.
     if n_clusters > len(np.unique(X[: 8 * n_clusters], axis=0)):
@@ -256,9 +256,9 @@ def coordinates(X: ArrayLike, covariance: str) -> Coordinates:
     that the bits depend on no library of linear algebra and no number of threads.
     """
     features = np.asarray(X, dtype=np.float64)
-    rest = features - features.mean(axis=0)
-    rest -= rest.mean(axis=0)
-    variances = np.mean(np.square(rest), axis=0)
+    residuals = features - features.mean(axis=0)
+    residuals -= residuals.mean(axis=0)
+    variances = np.mean(np.square(residuals), axis=0)
     varying = np.flatnonzero(np.sqrt(variances) > ROUNDING * np.abs(features).max(axis=0))
     if not len(varying):
         raise ValueError(
@@ -266,9 +266,9 @@ def coordinates(X: ArrayLike, covariance: str) -> Coordinates:
             " expected samples that differ (subtract what they have in common)"
         )
     deviations = np.sqrt(variances[varying])
-    rest = rest[:, varying] / deviations
+    residuals = residuals[:, varying] / deviations
     if covariance == "diagonal":
-        return Coordinates(np.ascontiguousarray(rest), varying, float(np.log(deviations).sum()))
+        return Coordinates(np.ascontiguousarray(residuals), varying, float(np.log(deviations).sum()))
     columns: list[Floats] = []
     places: list[int] = []
     log_volume = 0.0
@@ -277,13 +277,13 @@ def coordinates(X: ArrayLike, covariance: str) -> Coordinates:
         place = int(np.argmax(unexplained))
         if unexplained[place] <= COLLINEAR:
             break
-        deviation = float(np.sqrt(np.mean(np.square(rest[:, place]))))
-        column = rest[:, place] / deviation
+        deviation = float(np.sqrt(np.mean(np.square(residuals[:, place]))))
+        column = residuals[:, place] / deviation
         log_volume += np.log(deviation) + 0.5 * np.log(variances[varying[place]])
         columns.append(column)
         places.append(place)
-        rest = rest - column[:, None] * (np.einsum("n,nd->d", column, rest) / len(column))
-        unexplained = np.mean(np.square(rest), axis=0)
+        residuals = residuals - column[:, None] * (np.einsum("n,nd->d", column, residuals) / len(column))
+        unexplained = np.mean(np.square(residuals), axis=0)
         unexplained[places] = 0.0
     Z = np.ascontiguousarray(np.column_stack(columns))
     return Coordinates(Z, np.sort(varying[places]), float(log_volume))
@@ -333,8 +333,8 @@ def shaped_covariances(
         freedom = np.maximum(n_features * (counts + prior.kappa), 1e-300)
         variances = (errors + prior.kappa * n_features * prior.total_variance) / freedom
         if prior.kappa == 0.0:
-            least = parts.DEGENERATE * prior.total_variance * n_features * counts
-            variances[(counts <= 1) | (errors <= least)] = 0.0
+            limits = parts.DEGENERATE * prior.total_variance * n_features * counts
+            variances[(counts <= 1) | (errors <= limits)] = 0.0
         return np.asarray(variances)
     if covariance == "diagonal":
         overall = np.mean(np.square(features), axis=0)

@@ -135,7 +135,7 @@ class Choice:
     is_interrupted: bool = False
 
     @property
-    def predicted(self) -> HeldOut | None:
+    def predictions(self) -> HeldOut | None:
         """Predictions of the chosen candidate, or else those that all candidates had to beat."""
         bar = None if self.base_rate is None else bar_of(self.base_rate).predictions
         return self.candidates.get(self.name, bar)
@@ -298,7 +298,7 @@ class Solver(ABC):
     def criteria(self, fit: Fit) -> Criteria:
         """Return the criteria by which fits of other numbers of clusters compare."""
 
-    def averaged(self, choice: Choice, streams: Sequence[SeedSequence]) -> Choice:
+    def average(self, choice: Choice, streams: Sequence[SeedSequence]) -> Choice:
         """Return a choice whose fits are averaged with those of other candidates, if that helps."""
         return choice
 
@@ -313,7 +313,7 @@ class Solver(ABC):
         """Choose, and fit with every stream; the first fit may begin with a partition."""
         choice = self.choose(streams, predict=predict, part=part)
         if choice.fits:
-            return self.averaged(choice, streams)
+            return self.average(choice, streams)
 
         def fit(number: int) -> Fit:
             return self.restart(streams[number], None if number else start)
@@ -324,16 +324,16 @@ class Solver(ABC):
         """Return the log-probabilities of the clusters of some samples, up to a constant; nats."""
         raise NotImplementedError
 
-    def relabelled(self, fit: Fit, samples: NDArray[np.int64], shares: Floats) -> Fit:
+    def relabel(self, fit: Fit, samples: NDArray[np.int64], shares: Floats) -> Fit:
         """Return the fit with other shares of the clusters in some samples, and what follows from them."""
         raise NotImplementedError
 
-    def salvage(self, done: Sequence[tuple[Any, Any]]) -> Choice | None:
+    def salvage(self, calls: Sequence[tuple[Any, Any]]) -> Choice | None:
         """Return the best choice after Ctrl-C, or None if nothing was done.
 
         Parameters
         ----------
-        done : sequence of tuple
+        calls : sequence of tuple
             Argument and result of each call of `run` that ended.
         """
         return None

@@ -155,7 +155,7 @@ class Clusters(Solver):
         """Return the log-densities of some samples, up to a constant."""
         return -assignment_costs(self.X[samples], fit.centroids, fit.covariances, self.features_used)
 
-    def relabelled(self, fit: Fit, samples: NDArray[np.int64], shares: Floats) -> Fit:
+    def relabel(self, fit: Fit, samples: NDArray[np.int64], shares: Floats) -> Fit:
         """Return the fit of the partition in which some samples are in the cluster of their largest share."""
         labels = fit.labels.copy()
         labels[samples] = shares.argmax(axis=1)
@@ -165,9 +165,9 @@ class Clusters(Solver):
         """Return the criteria of a fit, with the likelihood of the annotations."""
         return criteria(self.problem, self.layers, fit.labels)
 
-    def salvage(self, done: Sequence[tuple[Any, Any]]) -> Choice | None:
+    def salvage(self, calls: Sequence[tuple[Any, Any]]) -> Choice | None:
         """Return the restarts that are done, or None."""
-        fits = tuple(fit for _, fit in done)
+        fits = tuple(fit for _, fit in calls)
         return replace(self._choice, fits=fits, is_interrupted=True) if fits else None
 
 
@@ -196,13 +196,13 @@ MERGES = 3
 
 # Candidates that are averaged at most; standard errors behind the best at which one has the weight exp(-1/2);
 # and the least weight.
-AVERAGED = 8
+MEMBERS = 8
 SPREAD = 2.0
 LEAST_WEIGHT = 0.02
 
 # Divisor of the log-probabilities that speak for a structure: predictions of held-out annotations share their
 # fits, so that they are not independent.
-SHARED = 3.0
+DEPENDENCE = 3.0
 
 
 class Unions(Solver):
@@ -230,11 +230,11 @@ class Unions(Solver):
     @cached_property
     def part(self) -> tuple[Table, Sequence[Layer]] | None:
         """Some rows of a large table, with the annotations among them; None if the table is not large."""
-        most = part_size(self.n_clusters)
-        if not self.table.is_large or len(self.X) < 2 * most:
+        limit = part_size(self.n_clusters)
+        if not self.table.is_large or len(self.X) < 2 * limit:
             return None
         rng = default_rng(child_seed(self.seed, HELD_OUT + 3 + FOLDS))
-        return self._part_of(some_rows(self.X, self.layers, most, rng))
+        return self._part_of(some_rows(self.X, self.layers, limit, rng))
 
     def _part_of(self, part: Part) -> tuple[Table, Sequence[Layer]]:
         return Table(part[0], self.n_clusters, self.seed, self.table), part[1]
@@ -260,14 +260,14 @@ class Unions(Solver):
             fits = self._fits(structure, streams, notes)
             best = max(fits, key=lambda fit: fit.objective)
             expected, self.structure = self.ranking.candidates.get(structure), structure
-            why = "" if expected is None else race.falls_short(_gaussians(best), annotations, expected)
-            if not why:
+            reason = "" if expected is None else race.falls_short(_gaussians(best), annotations, expected)
+            if not reason:
                 break
-            notes.append(f"not taken: {structure}, whose fit {why}")
+            notes.append(f"not taken: {structure}, whose fit {reason}")
         else:
             if streams:
                 alarms.append(
-                    f"every structure fell short of its folds: {structure} is taken, whose fit {why};"
+                    f"every structure fell short of its folds: {structure} is taken, whose fit {reason};"
                     " see K and the rows"
                 )
         self.table.release()
@@ -286,23 +286,23 @@ class Unions(Solver):
         is_open = AUTO in (components, subspace, shape) or part is not None
         if not is_open and not (predict and list_annotations(self.layers, self.seed).n_pairs >= LEAST_PAIRS):
             return race.Ranking((named_structure(subspace, components, shape),), {}, None)
-        on = part or self.part or (table, self.layers)
+        basis = part or self.part or (table, self.layers)
         table.release()
         has_groups = self.model.has_groups and self.model.covariance == ANY and bool(self.layers)
         if has_groups and table.n_classes > MANY:
-            ranking = race.choose_by_features(on[0], self.run)
+            ranking = race.choose_by_features(basis[0], self.run)
         else:
             ranking = race.choose_structure(
-                *on,
+                *basis,
                 run=self.run,
                 components=components,
                 subspace=subspace,
                 covariance=shape,
                 odds=ODDS if has_groups else FIRST_ODDS,
             )
-        table.too_costly = on[0].too_costly
-        on[0].release()
-        return with_groups(*on, ranking, self.run) if has_groups else ranking
+        table.too_costly = basis[0].too_costly
+        basis[0].release()
+        return with_groups(*basis, ranking, self.run) if has_groups else ranking
 
     def _notes(self) -> list[str]:
         subspace, rank, ranking = self.model.settings.subspace, self.table.rank, self.ranking
@@ -325,14 +325,14 @@ class Unions(Solver):
         table, layers = self.part
         coarse = list(self.run(lambda stream: table.solve(structure, layers, default_rng(stream)), streams))
         order = sorted(range(len(coarse)), key=lambda number: (-coarse[number].bound, number))[:REFINED]
-        fits = tuple(self.run(lambda number: self.refined(coarse[number], streams[number]), order))
+        fits = tuple(self.run(lambda number: self.refine(coarse[number], streams[number]), order))
         notes.append(f"the best {len(fits)} of {len(coarse)} restarts on these rows were fitted to all rows")
         return fits
 
     def _fit(self, structure: Structure, stream: SeedSequence) -> Fit:
         return as_fit(self.table.centered_X, self.table.solve(structure, self.layers, default_rng(stream)))
 
-    def refined(self, coarse: Gaussians, stream: SeedSequence) -> Fit:
+    def refine(self, coarse: Gaussians, stream: SeedSequence) -> Fit:
         """Fit a structure to all rows, starting from its fit to some of them."""
         rng, Z, table = default_rng(child_seed(stream, 1)), self.table.place(coarse.axes), self.table
         if coarse.structure.first is None:
@@ -363,7 +363,7 @@ class Unions(Solver):
             is_interrupted=is_cut,
         )
 
-    def averaged(self, choice: Choice, streams: Sequence[SeedSequence]) -> Choice:
+    def average(self, choice: Choice, streams: Sequence[SeedSequence]) -> Choice:
         """Average the fit with candidates that predict about as well (section 13)."""
         skills, partitions = self.ranking.skills, self.ranking.partitions
         is_whole = all(len(parts[0]) == len(self.X) for parts in partitions.values())
@@ -379,34 +379,34 @@ class Unions(Solver):
         }
         if self.structure not in rivals:
             return choice
-        ranked, weights = sorted(rivals, key=lambda structure: rivals[structure].log_loss)[:AVERAGED], {}
-        for rival in ranked:
-            gain, error = rivals[ranked[0]].gain_over(rivals[rival])
+        leaders, weights = sorted(rivals, key=lambda structure: rivals[structure].log_loss)[:MEMBERS], {}
+        for rival in leaders:
+            gain, error = rivals[leaders[0]].gain_over(rivals[rival])
             weights[rival] = float(np.exp(-0.5 * (gain / (SPREAD * error)) ** 2)) if error else 1.0
         weights = {rival: weight for rival, weight in weights.items() if weight > LEAST_WEIGHT}
         best = sorted(choice.fits, key=lambda fit: -fit.objective)[:MERGES]
-        weighted = [(fit.labels, 1.0 / len(best)) for fit in best]
+        members = [(fit.labels, 1.0 / len(best)) for fit in best]
         if is_whole:
-            weighted += [
+            members += [
                 (labels, weights[rival] / len(partitions[rival]))
                 for rival in weights
                 for labels in partitions[rival]
             ]
         else:
-            others = [rival for rival in weights if rival != self.structure]
-            refits = self.run(lambda rival: self._fit(rival, streams[0]).labels, others)
-            weighted += [(labels, weights[rival]) for rival, labels in zip(others, refits, strict=True)]
-        shares = self.table.average(weighted, default_rng(child_seed(streams[0], 2)))
+            structures = [rival for rival in weights if rival != self.structure]
+            refits = self.run(lambda rival: self._fit(rival, streams[0]).labels, structures)
+            members += [(labels, weights[rival]) for rival, labels in zip(structures, refits, strict=True)]
+        shares = self.table.average(members, default_rng(child_seed(streams[0], 2)))
         from scipy.optimize import linear_sum_assignment  # slow to load, and not every fit is an average
 
         # the classes have the numbers that they have in the best restart, whose Gaussians predict other rows
-        both = np.zeros((self.n_clusters, self.n_clusters))
-        np.add.at(both, best[0].labels, shares)
-        order = linear_sum_assignment(both, maximize=True)[1]
-        fit = self.relabelled(best[0], np.arange(len(self.X)), shares[:, order])
-        words, count = f"an average of {len(weighted)} fits", len(weights)
+        overlaps = np.zeros((self.n_clusters, self.n_clusters))
+        np.add.at(overlaps, best[0].labels, shares)
+        order = linear_sum_assignment(overlaps, maximize=True)[1]
+        fit = self.relabel(best[0], np.arange(len(self.X)), shares[:, order])
+        words, count = f"an average of {len(members)} fits", len(weights)
         words = words if count == 1 else f"{words} of {count} structures; in the one that was chosen"
-        return replace(choice, fits=(fit,), words=f"{words}, {choice.words}", n_averaged=len(weighted))
+        return replace(choice, fits=(fit,), words=f"{words}, {choice.words}", n_averaged=len(members))
 
     def restart(self, stream: SeedSequence, start: NDArray[np.int16] | None = None) -> Fit:
         """Fit the structure from one random start; partitions are ignored."""
@@ -415,21 +415,21 @@ class Unions(Solver):
     def draws(self, fits: Sequence[Fit], best: int, stream: SeedSequence, effort: Effort) -> Draws:
         """Draw the class of each sample by its shares in the solution, or in fits of credible structures."""
         if effort.members > 1:
-            return Draws(self._drawn_from_many(default_rng(stream), effort)[None], is_numbered=False)
+            return Draws(self._draw_from_many(default_rng(stream), effort)[None], is_numbered=False)
         solution = _gaussians(fits[best])
-        labels = drawn(solution.classes, max(2, effort.n_draws), default_rng(child_seed(stream, 0)))
+        labels = draw_partitions(solution.classes, max(2, effort.n_draws), default_rng(child_seed(stream, 0)))
         return Draws(labels[None], membership=solution.classes)
 
-    def _drawn_from_many(self, rng: Generator, effort: Effort) -> NDArray[np.int16]:
+    def _draw_from_many(self, rng: Generator, effort: Effort) -> NDArray[np.int16]:
         """Draw partitions from fits of random structures to annotations of random weights (section 10).
 
         A single fit is sure of things that another denies. Structures are drawn by how well they predicted
         held-out annotations.
         """
-        credible = self.ranking.credible_scores
-        structures = list(credible) or list(self.ranking.structures)
-        logs = np.array([score.log_probabilities @ score.weights for score in credible.values()])
-        odds = np.exp((logs - logs.max()) / SHARED) if credible else np.ones(len(structures))
+        scores = self.ranking.credible_scores
+        structures = list(scores) or list(self.ranking.structures)
+        logs = np.array([score.log_probabilities @ score.weights for score in scores.values()])
+        odds = np.exp((logs - logs.max()) / DEPENDENCE) if scores else np.ones(len(structures))
         partitions = []
         for place in rng.choice(len(structures), size=effort.members, p=odds / odds.sum()):
             resampled = [
@@ -437,34 +437,36 @@ class Unions(Solver):
                 for layer in self.layers
             ]
             member = self.table.solve(structures[place], resampled, rng, steps=FOLD_STEPS)
-            partitions.append(drawn(member.classes, effort.n_draws // effort.members, rng))
+            partitions.append(draw_partitions(member.classes, effort.n_draws // effort.members, rng))
         return np.concatenate(partitions)
 
     def evidence(self, fit: Fit, samples: NDArray[np.int64]) -> Floats:
         """Return the logarithms of the shares."""
         return np.asarray(np.log(np.maximum(_gaussians(fit).classes[samples], np.finfo(float).tiny)))
 
-    def relabelled(self, fit: Fit, samples: NDArray[np.int64], shares: Floats) -> Fit:
+    def relabel(self, fit: Fit, samples: NDArray[np.int64], shares: Floats) -> Fit:
         """Return the fit with other shares: their densities, entropy and agreement change the bound."""
-        before = _gaussians(fit)
-        classes = before.classes.copy()
+        union = _gaussians(fit)
+        classes = union.classes.copy()
         classes[samples] = shares
-        logs = before.class_densities(before.place(self.X[samples]))
-        gain = ((shares - before.classes[samples]) * logs).sum()
-        gain += entr(shares).sum() - entr(before.classes[samples]).sum()
-        links = self.table.links(self.layers if before.structure.annotated else ())
-        links = links.assume(before.structure.odds)
+        logs = union.class_densities(union.place(self.X[samples]))
+        gain = ((shares - union.classes[samples]) * logs).sum()
+        gain += entr(shares).sum() - entr(union.classes[samples]).sum()
+        links = self.table.links(self.layers if union.structure.annotated else ())
+        links = links.assume(union.structure.odds)
         first, second = links.pairs.T
         coin = (0.5, 0.5)
-        estimates = np.array([coin, *(before.accuracies.get(number, coin) for number in links.annotators)])
+        estimates = np.array([coin, *(union.accuracies.get(number, coin) for number in links.annotators)])
         right, wrong = estimates[links.sources + 1].T
         is_must = links.signed > 0.0
         odds = np.log(np.where(is_must, right, wrong) / (1.0 - np.where(is_must, wrong, right)))
         pulls = links.signed * np.where(links.sources < 0, links.odds, odds)
-        together, was = ((part[first] * part[second]).sum(axis=1) for part in (classes, before.classes))
-        features, annotations, prior = before.terms
-        terms = features + float(gain), annotations + float(pulls @ (together - was)), prior
-        return as_fit(self.table.centered_X, replace(before, classes=classes, terms=terms))
+        new_shares, old_shares = (
+            (part[first] * part[second]).sum(axis=1) for part in (classes, union.classes)
+        )
+        features, annotations, prior = union.terms
+        terms = features + float(gain), annotations + float(pulls @ (new_shares - old_shares)), prior
+        return as_fit(self.table.centered_X, replace(union, classes=classes, terms=terms))
 
     def criteria(self, fit: Fit) -> Criteria:
         """Return the criteria of a fit, by the likelihood of the features in its coordinates."""
@@ -476,12 +478,12 @@ class Unions(Solver):
         if not is_kept:
             return values
         table = self.table if self.part is None else self.part[0]
-        alone = map(table.fit_features, race.unsupervised(table, CANDIDATES))
-        return replace(values, icl_of_features=max(table.criteria(fit).icl for fit in alone))
+        fits = map(table.fit_features, race.unsupervised(table, CANDIDATES))
+        return replace(values, icl_of_features=max(table.criteria(fit).icl for fit in fits))
 
-    def salvage(self, done: Sequence[tuple[Any, Any]]) -> Choice | None:
+    def salvage(self, calls: Sequence[tuple[Any, Any]]) -> Choice | None:
         """Return the restarts that are done, else the best fit of the comparison of structures, or None."""
-        results = [pair for pair in done if isinstance(pair[1], Fit | Gaussians | race.Trial)]
+        results = [pair for pair in calls if isinstance(pair[1], Fit | Gaussians | race.Trial)]
         fits = [result for _, result in results if isinstance(result, Fit)]
         alarms = list[str]()
         if not fits:  # restarts on a part come before those on all rows
@@ -512,7 +514,7 @@ def _gaussians(fit: Fit) -> Gaussians:
     return fit.gaussians
 
 
-def drawn(classes: NDArray[np.float64], n_draws: int, rng: Generator) -> NDArray[np.int16]:
+def draw_partitions(classes: NDArray[np.float64], n_draws: int, rng: Generator) -> NDArray[np.int16]:
     """Return random partitions by the shares of the classes, as an array of shape (n_draws, n_samples)."""
     bounds = np.cumsum(classes, axis=1)[:, :-1]  # without the last bound, which is 1 up to rounding
     partitions = np.empty((n_draws, len(bounds)), np.int16)
@@ -569,12 +571,12 @@ class Hard(Solver):
         self, streams: Sequence[SeedSequence] = (), *, predict: bool = False, part: Part | None = None
     ) -> Choice:
         """Choose as the other solver does, and repair its fits."""
-        return self._repaired(self.inner.choose(streams, predict=predict, part=part))
+        return self._repair_fits(self.inner.choose(streams, predict=predict, part=part))
 
-    def averaged(self, choice: Choice, streams: Sequence[SeedSequence]) -> Choice:
+    def average(self, choice: Choice, streams: Sequence[SeedSequence]) -> Choice:
         """Average as the other solver does, and repair the average."""
-        average = self.inner.averaged(choice, streams)
-        return choice if average is choice else self._repaired(average)
+        average = self.inner.average(choice, streams)
+        return choice if average is choice else self._repair_fits(average)
 
     def restart(self, stream: SeedSequence, start: NDArray[np.int16] | None = None) -> Fit:
         """Fit once, and repair the fit."""
@@ -582,7 +584,7 @@ class Hard(Solver):
 
     def repair(self, fit: Fit) -> Fit:
         """Return the fit in which each group is in the cluster that its samples speak for together."""
-        return self.inner.relabelled(fit, self.groups.samples, self._shares(fit))
+        return self.inner.relabel(fit, self.groups.samples, self._shares(fit))
 
     def _shares(self, fit: Fit) -> Floats:
         """Return the shares of the clusters in the linked samples; the largest obeys the links."""
@@ -626,12 +628,12 @@ class Hard(Solver):
         """Return the criteria by which fits of other numbers of clusters compare."""
         return self.inner.criteria(fit)
 
-    def salvage(self, done: Sequence[tuple[Any, Any]]) -> Choice | None:
+    def salvage(self, calls: Sequence[tuple[Any, Any]]) -> Choice | None:
         """Return the best that there is after Ctrl-C, repaired."""
-        choice = self.inner.salvage(done)
-        return None if choice is None else self._repaired(choice)
+        choice = self.inner.salvage(calls)
+        return None if choice is None else self._repair_fits(choice)
 
-    def _repaired(self, choice: Choice) -> Choice:
+    def _repair_fits(self, choice: Choice) -> Choice:
         return replace(choice, fits=tuple(map(self.repair, choice.fits)))
 
 

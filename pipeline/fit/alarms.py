@@ -252,7 +252,7 @@ class Annotated:
 
     def right(self, labels: NDArray[np.integer]) -> NDArray[np.bool_]:
         """Return whether annotations agree with a partition."""
-        return np.concatenate([data.agrees(layer, labels) for layer in self.layers])
+        return np.concatenate([data.is_agreement(layer, labels) for layer in self.layers])
 
     def agreement(self, labels: NDArray[np.integer]) -> Agreement:
         """Return how far the annotations agree with a partition."""

@@ -23,7 +23,7 @@ from sweep_clustering.kernels import scores
 from sweep_clustering.kernels.choice import Criteria, HeldOut, Skill
 from sweep_clustering.kernels.fits import Fit, Floats, Gaussians, Runner
 from sweep_clustering.kernels.interrupt import run_interruptibly
-from sweep_clustering.kernels.problem.data import Layer, agrees, layer_weights
+from sweep_clustering.kernels.problem.data import Layer, is_agreement, layer_weights
 from sweep_clustering.kernels.settings import Settings, method_words
 from sweep_clustering.kernels.solver.contract import Model
 from sweep_clustering.kernels.solver.prepare import prepare
@@ -303,7 +303,7 @@ def fit(
         ),
         confidence=sure,
         criteria=partial(solver.criteria, solution),
-        predicted=choice.predicted,
+        predicted=choice.predictions,
         base_rate=choice.base_rate,
         skill=choice.skill,
         words=choice.words,
@@ -394,7 +394,7 @@ def weighted_agreement(layers: Sequence[Layer], labels: NDArray[np.integer]) -> 
 
     If all weights are 1 it is `kernels.scores.annotation_agreement`.
     """
-    agreeing = sum(float(layer_weights(layer)[agrees(layer, labels)].sum()) for layer in layers)
+    agreeing = sum(float(layer_weights(layer)[is_agreement(layer, labels)].sum()) for layer in layers)
     total = sum(float(layer_weights(layer).sum()) for layer in layers)
     return agreeing / total if total else math.nan
 

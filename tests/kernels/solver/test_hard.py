@@ -99,11 +99,11 @@ def test_a_repaired_union_has_the_bound_of_its_shares(is_known: bool) -> None:
     gaussians = fit.gaussians
     assert gaussians is not None
     samples = solver.groups.samples
-    same = solver.inner.relabelled(fit, samples, gaussians.classes[samples])
+    same = solver.inner.relabel(fit, samples, gaussians.classes[samples])
     assert same.objective == pytest.approx(fit.objective)
     shares = np.full((len(samples), 3), 1 / 3)
     bounds = []
-    for classes in (gaussians.classes, solver.inner.relabelled(fit, samples, shares).gaussians.classes):
+    for classes in (gaussians.classes, solver.inner.relabel(fit, samples, shares).gaussians.classes):
         logs = gaussians.class_densities(gaussians.place(X))
         bound = (classes * (logs - np.log(np.maximum(classes, 1e-300)))).sum()
         for layer in layers:
@@ -115,7 +115,7 @@ def test_a_repaired_union_has_the_bound_of_its_shares(is_known: bool) -> None:
                 side = 0 if layer.kind == MUST else 1
                 bound += agrees * np.log(sides[side]) + (1.0 - agrees) * np.log1p(-sides[1 - side])
         bounds.append(bound)
-    change = solver.inner.relabelled(fit, samples, shares).objective - fit.objective
+    change = solver.inner.relabel(fit, samples, shares).objective - fit.objective
     assert change == pytest.approx(bounds[1] - bounds[0])
 
 

@@ -53,7 +53,7 @@ def test_a_choice_is_what_later_restarts_fit(name: str) -> None:
     solver = prepare_solver(name)
     choice = solver.solve(streams(2), predict=True)
     assert choice.name in choice.candidates
-    assert choice.predicted is choice.candidates[choice.name]
+    assert choice.predictions is choice.candidates[choice.name]
     assert len(choice.fits) == 2
     for stream, fit in zip(streams(2), choice.fits, strict=True):
         again = solver.restart(stream)

@@ -751,7 +751,7 @@ def test_candidates_are_averaged_by_how_well_they_predict(waves: Rows) -> None:
     layers, streams = draw_layers(labels, 400, 0.95), [SeedSequence(0, spawn_key=(n,)) for n in range(5)]
     solver = prepare(ANY_SHAPE, X, layers, 4, SeedSequence(0))
     chosen = solver.choose(streams)
-    average = solver.averaged(chosen, streams)
+    average = solver.average(chosen, streams)
     assert len(chosen.fits) == 5
     (fit,) = average.fits
     skills, partitions = solver.ranking.skills, solver.ranking.partitions
@@ -786,7 +786,7 @@ def test_what_the_features_choose_is_not_averaged(waves: Rows) -> None:
     solver = prepare(ANY_SHAPE, X, layers, 4, SeedSequence(0))
     chosen = solver.choose(streams)
     assert chosen.has_no_skill
-    assert solver.averaged(chosen, streams) is chosen
+    assert solver.average(chosen, streams) is chosen
 
 
 def test_of_a_table_that_was_compared_on_a_part_only_merged_groups_are_averaged(
@@ -797,12 +797,12 @@ def test_of_a_table_that_was_compared_on_a_part_only_merged_groups_are_averaged(
     solver = prepare(ANY_SHAPE, X, layers, 4, SeedSequence(0))
     choice = solver.choose(streams, part=some_rows(X, layers, 300, np.random.default_rng(0)))
     assert solver.ranking.partitions
-    assert solver.averaged(choice, streams) is choice
+    assert solver.average(choice, streams) is choice
     X, labels = skewed_rows
     layers, n_classes = draw_layers(labels, 3000, 0.95), int(labels.max()) + 1
     solver = prepare(ANY_SHAPE, X, layers, n_classes, SeedSequence(0))
     choice = solver.choose(streams, part=some_rows(X, layers, 800, np.random.default_rng(0)))
-    average = solver.averaged(choice, streams)
+    average = solver.average(choice, streams)
     assert average.fits[0].labels.shape == labels.shape
     assert average.words.startswith("an average of ")
     assert adjusted_rand(labels, average.fits[0].labels) > adjusted_rand(labels, choice.fits[0].labels) - 0.02

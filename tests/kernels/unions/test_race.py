@@ -531,7 +531,7 @@ def test_large_tables_are_compared_on_a_part_of_the_rows(monkeypatch: pytest.Mon
     first = race.Structure(race.NONE, 1, "diagonal")
     along = race.Structure(race.DISCRIMINATIVE, 1, "full", first=first)
     coarse = solve_table(part, along, between)
-    fine = solver.refined(coarse, SeedSequence(1))
+    fine = solver.refine(coarse, SeedSequence(1))
     assert present(fine.gaussians).structure == along
     assert adjusted_rand_score(labels, fine.labels) > 0.95
 
