@@ -62,7 +62,7 @@ def measure_set(task: tuple[Path, str, str]) -> Row:
     layers = [replace(layer, accuracy=None) for layer in draw_layers(truth, len(X), ANSWERS[answers])]
     if answers == NEXT:
         layers = [replace(layer, pairs=(layer.pairs + 1) % len(X)) for layer in layers]
-    model, covariance, scaling = choose_model(None, None, None, SETTINGS, annotated=True)
+    model, covariance, scaling = choose_model(None, None, None, SETTINGS, has_links=True)
     result = fit(
         scale(X, scaling),
         [Layer(layer.kind, layer.pairs, None, None, None, 0) for layer in layers],

@@ -22,7 +22,7 @@ from tables import Table, fail, show
 
 from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer
 from sweep_clustering.kernels.scores import adjusted_rand
-from sweep_clustering.kernels.structure import MANY
+from sweep_clustering.kernels.structure import MANY_CLASSES
 from sweep_clustering.pipeline.fit.counts import Fit, choose_clusters, open_counts
 
 TEXTS = SHARED / "data" / "texts"
@@ -71,7 +71,7 @@ def rows() -> Iterator[Row]:
             layers = draw_layers(X, labels, design, factor * len(X))
             pairs = f"{'' if factor == 1 else f'{factor} '}N {design}"
             n_classes = int(labels.max()) + 1
-            scores = score_fits(X, labels, layers, has_open_k=n_classes > MANY)
+            scores = score_fits(X, labels, layers, has_open_k=n_classes > MANY_CLASSES)
             yield (name, len(X), n_classes, pairs, plain, *scores)
 
 

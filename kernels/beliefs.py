@@ -20,7 +20,7 @@ MESSAGE_PASSES = 50
 PASSES = 5
 
 # Largest change of a message that ends the passes.
-SETTLED = 1e-2
+TOLERANCE = 1e-2
 
 # Reach of the answers, below which chains of answers carry nothing far, and a fit is left as it is.
 LEAST_REACH = 0.75
@@ -81,15 +81,15 @@ def escape(logs: Floats, ways: Ways, odds: Floats, classes: Floats) -> float:
         return 0.0
     if len(ways.partners) * n_classes > MOST_MESSAGES:
         return 0.0
-    others = propagate(logs, ways, odds)
-    is_other = is_annotated & (others.argmax(axis=1) != classes.argmax(axis=1))
-    if is_other.sum() < LEAST_OTHERS * is_annotated.sum():
+    new_classes = propagate(logs, ways, odds)
+    is_different = is_annotated & (new_classes.argmax(axis=1) != classes.argmax(axis=1))
+    if is_different.sum() < LEAST_OTHERS * is_annotated.sum():
         return 0.0
-    settle(logs, ways, odds, others)
-    gain = bound_of_rows(logs, ways, odds, others) - bound_of_rows(logs, ways, odds, classes)
+    settle(logs, ways, odds, new_classes)
+    gain = bound_of_rows(logs, ways, odds, new_classes) - bound_of_rows(logs, ways, odds, classes)
     if not gain > 0.0:  # not a number if a density is none
         return 0.0
-    classes[is_annotated] = others[is_annotated]
+    classes[is_annotated] = new_classes[is_annotated]
     return gain
 
 
@@ -200,22 +200,22 @@ def _propagate(
                 for c in range(n_classes):
                     cavity[c] = 1.0 + factors[ways.entries[place]] * cavity[c]
                 scale(cavity, float(n_classes))
-                there = reverse[place]
+                target = reverse[place]
                 for c in range(n_classes):
-                    change = max(change, abs(cavity[c] - messages[there, c]))
-                    messages[there, c] = cavity[c]
-        if change < SETTLED:
+                    change = max(change, abs(cavity[c] - messages[target, c]))
+                    messages[target, c] = cavity[c]
+        if change < TOLERANCE:
             return
 
 
 @jit_inner
 def scale(values: Floats, total: float) -> None:
     """Scale values to a total; all are equal afterwards if they were 0."""
-    before = 0.0
+    old_total = 0.0
     for c in range(len(values)):
-        before += values[c]
+        old_total += values[c]
     for c in range(len(values)):
-        values[c] = values[c] * (total / before) if before > 0.0 else total / len(values)
+        values[c] = values[c] * (total / old_total) if old_total > 0.0 else total / len(values)
 
 
 @jit

@@ -72,15 +72,15 @@ def cache_folder() -> OwnFolder | None:
     this process, and processes that it starts find it and do not warn again.
     """
     name = f"kernels-{fingerprint()}"
-    chosen, run_folder = os.environ.get("SWEEP_CACHE_DIR"), os.environ.get(RUN_FOLDER)
+    user_folder, run_folder = os.environ.get("SWEEP_CACHE_DIR"), os.environ.get(RUN_FOLDER)
     try:
-        if chosen:
-            return OwnFolder(Path(chosen).expanduser().absolute(), name)
+        if user_folder:
+            return OwnFolder(Path(user_folder).expanduser().absolute(), name)
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute()
         node = Path(tempfile.gettempdir()) / f"sweep-cache-{os.getuid()}"
         return OwnFolder(node if on_remote_filesystem(cache) else cache / "sweep", name)
     except (OSError, RuntimeError) as error:  # RuntimeError for an unknown home
-        why = error
+        reason = error
     if run_folder and os.path.isdir(run_folder):
         with suppress(OSError):
             return OwnFolder(Path(run_folder), name)
@@ -93,7 +93,7 @@ def cache_folder() -> OwnFolder | None:
             raise
     except OSError:
         text = "compiled kernels are not cached, each process compiles again: %s (see SWEEP_CACHE_DIR)"
-        logger.warning(text, why)
+        logger.warning(text, reason)
         return None
     process = os.getpid()
 
@@ -103,7 +103,7 @@ def cache_folder() -> OwnFolder | None:
 
     atexit.register(remove)
     os.environ[RUN_FOLDER] = str(folder.path.parent)
-    logger.warning("compiled kernels are kept for this run only: %s (see SWEEP_CACHE_DIR)", why)
+    logger.warning("compiled kernels are kept for this run only: %s (see SWEEP_CACHE_DIR)", reason)
     return folder
 
 
@@ -130,11 +130,11 @@ def on_remote_filesystem(path: Path, mounts: Path = Path("/proc/mounts")) -> boo
         return False
     points = [(Path(point.replace("\\040", " ")), kind) for _, point, kind, *_ in map(str.split, lines)]
     resolved = path.resolve()
-    above = [(len(point.parts), kind) for point, kind in points if resolved.is_relative_to(point)]
+    parents = [(len(point.parts), kind) for point, kind in points if resolved.is_relative_to(point)]
     # The deepest point counts, and the last one of several mounts on it, as sorting keeps the order of
     # equals.
-    above.sort(key=lambda mount: mount[0])
-    return bool(above) and above[-1][1] in REMOTE_FILESYSTEMS
+    parents.sort(key=lambda mount: mount[0])
+    return bool(parents) and parents[-1][1] in REMOTE_FILESYSTEMS
 
 
 # Folders that nobody but the user and root can change or replace.
@@ -164,13 +164,13 @@ class OwnFolder:
 
     def __init__(self, root: Path, name: str) -> None:
         self.path = root / name
-        above = open_trusted(root)
+        parent = open_trusted(root)
         try:
             with suppress(FileExistsError):
-                os.mkdir(name, 0o700, dir_fd=above)
-            self._folder = os.open(name, _STEP, dir_fd=above)
+                os.mkdir(name, 0o700, dir_fd=parent)
+            self._folder = os.open(name, _STEP, dir_fd=parent)
         finally:
-            os.close(above)
+            os.close(parent)
         status = os.fstat(self._folder)
         if status.st_uid != os.geteuid() or status.st_mode & 0o077:
             os.close(self._folder)
@@ -179,7 +179,7 @@ class OwnFolder:
         self.write(probe, b"")
         self.remove(probe)
 
-    def holds(self, name: str) -> bool:
+    def has_file(self, name: str) -> bool:
         """Return whether there is a file that the user alone may have written."""
         try:
             return _is_ours(os.stat(name, dir_fd=self._folder, follow_symlinks=False))
@@ -188,9 +188,9 @@ class OwnFolder:
 
     def read(self, name: str) -> bytes | None:
         """Return the content of a file; None if there is none, or if somebody else may have written it."""
-        if not self.holds(name):
+        if not self.has_file(name):
             return None
-        with self.opened(name, os.O_RDONLY) as descriptor, open(descriptor, "rb", closefd=False) as file:
+        with self.open_file(name, os.O_RDONLY) as descriptor, open(descriptor, "rb", closefd=False) as file:
             return file.read()
 
     def write(self, name: str, content: bytes) -> None:
@@ -198,7 +198,7 @@ class OwnFolder:
         partial = f"{name}.{secrets.token_hex(8)}.partial"
         try:
             new = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-            with self.opened(partial, new) as descriptor, open(descriptor, "wb", closefd=False) as file:
+            with self.open_file(partial, new) as descriptor, open(descriptor, "wb", closefd=False) as file:
                 file.write(content)
             os.replace(partial, name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
         except BaseException:
@@ -212,7 +212,7 @@ class OwnFolder:
             os.unlink(name, dir_fd=self._folder)
 
     @contextmanager
-    def opened(self, name: str, flags: int) -> Iterator[int]:
+    def open_file(self, name: str, flags: int) -> Iterator[int]:
         """Open a file of the user alone with `flags`; anything else raises a PermissionError."""
         # Without blocking, as something else may be there, such as a pipe.
         descriptor = os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600, dir_fd=self._folder)
@@ -240,32 +240,32 @@ def open_trusted(path: Path) -> int:
     OSError
         If a folder can be neither found nor made.
     """
-    here, ahead, n_links = Path("/"), list(reversed(path.absolute().parts)), 0
+    place, names, n_links = Path("/"), list(reversed(path.absolute().parts)), 0
     folder = os.open("/", _STEP)
     with ExitStack() as stack:
         stack.callback(os.close, folder)
-        while ahead:
-            name = ahead.pop()
+        while names:
+            name = names.pop()
             status = _status_or_new(name, folder)
             if status.st_uid not in (0, os.geteuid()):
                 owner = f"neither yours (user {os.geteuid()}) nor root's"
-                raise PermissionError(f"{here / name} {_description(status)}: {owner}")
+                raise PermissionError(f"{place / name} {_description(status)}: {owner}")
             if stat.S_ISLNK(status.st_mode):
                 n_links += 1
                 if n_links > MOST_LINKS:
                     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
                 # An absolute target begins with "/", which leads back to the root.
-                ahead += reversed(PurePath(os.readlink(name, dir_fd=folder)).parts)
+                names += reversed(PurePath(os.readlink(name, dir_fd=folder)).parts)
                 continue
             folder = os.open(name, _STEP, dir_fd=folder)
             stack.callback(os.close, folder)
-            here = here / name
+            place = place / name
             status = os.fstat(folder)
-            is_sticky_on_the_way = ahead and status.st_mode & stat.S_ISVTX
+            is_sticky_on_the_way = names and status.st_mode & stat.S_ISVTX
             is_writable = status.st_mode & 0o022 and not is_sticky_on_the_way
             if status.st_uid not in (0, os.geteuid()) or is_writable:
-                remedy = f"chmod {'go' if status.st_mode & 0o002 else 'g'}-w {here}"
-                raise PermissionError(f"{here} {_description(status)}: {remedy}")
+                remedy = f"chmod {'go' if status.st_mode & 0o002 else 'g'}-w {place}"
+                raise PermissionError(f"{place} {_description(status)}: {remedy}")
         return os.dup(folder)
 
 
@@ -307,10 +307,10 @@ class KernelCache:
         """Path of the folder."""
         return str(self._folder.path)
 
-    def holds(self, signature: Any, target_context: Any) -> bool:
+    def has_code(self, signature: Any, target_context: Any) -> bool:
         """Return whether there is machine code for a signature; the file may turn out to be damaged."""
         try:
-            return self._folder.holds(self._file(signature, target_context.codegen()))
+            return self._folder.has_file(self._file(signature, target_context.codegen()))
         except OSError as error:
             warn_not_cached(self._folder, error)
             return False
@@ -351,18 +351,18 @@ class KernelCache:
 
 
 # Messages that this process has logged.
-logged: set[str] = set()
+logged_texts: set[str] = set()
 
 
-def warn_not_cached(folder: OwnFolder, why: OSError) -> None:
+def warn_not_cached(folder: OwnFolder, error: OSError) -> None:
     """Warn, once in a process, that the next process has to compile again."""
     text = "compiled kernels are not cached in %s, each process compiles again: %s (see SWEEP_CACHE_DIR)"
-    _log_once(logging.WARNING, text, folder.path, why)
+    _log_once(logging.WARNING, text, folder.path, error)
 
 
 def _log_once(level: int, text: str, *arguments: object) -> None:
-    if text not in logged:
-        logged.add(text)
+    if text not in logged_texts:
+        logged_texts.add(text)
         logger.log(level, text, *arguments)
 
 
@@ -377,7 +377,7 @@ def compile_alone(kernel: Any, folder: OwnFolder) -> None:
 
     def compile_or_wait(signature: Any) -> Any:
         def is_there() -> bool:
-            return bool(kernel._cache.holds(signature, kernel.targetctx))
+            return bool(kernel._cache.has_code(signature, kernel.targetctx))
 
         # numba's own lock is taken first, always: two threads with the two locks in either order would block.
         with global_compiler_lock:
@@ -400,7 +400,7 @@ def lock(folder: OwnFolder, is_there: Callable[[], bool]) -> Iterator[None]:
     """Hold the lock of a folder, unless the machine code is there: then many processes load it at once."""
     with ExitStack() as stack:
         try:
-            _take(stack.enter_context(folder.opened("lock", os.O_RDWR | os.O_CREAT)), is_there, folder)
+            _take(stack.enter_context(folder.open_file("lock", os.O_RDWR | os.O_CREAT)), is_there, folder)
         except OSError as error:
             warn_not_cached(folder, error)
         if is_there():
@@ -415,12 +415,12 @@ def lock(folder: OwnFolder, is_there: Callable[[], bool]) -> Iterator[None]:
 
 def _take(descriptor: int, is_there: Callable[[], bool], folder: OwnFolder) -> None:
     """Lock a file; return without the lock once the machine code is there, or after too long a wait."""
-    began = time.monotonic()
+    start = time.monotonic()
     while True:
         with suppress(BlockingIOError):
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return
-        waited = time.monotonic() - began
+        waited = time.monotonic() - start
         if waited > WAIT_AT_MOST:
             text = "another process has been compiling the kernels in %s for %.0f s: compiling them here too"
             logger.warning(text, folder.path, waited)

@@ -185,9 +185,9 @@ class Gaussians:
         for rows in _blocks(Z):
             for g, mean in enumerate(self.means):
                 shape = min(g, len(spreads) - 1)  # a single one if tied
-                moved = Z[rows] - mean
+                shifts = Z[rows] - mean
                 white = (
-                    np.einsum("nd,ed->ne", moved, inverses[shape]) if is_matrix else moved / spreads[shape]
+                    np.einsum("nd,ed->ne", shifts, inverses[shape]) if is_matrix else shifts / spreads[shape]
                 )
                 logs[rows, g] = constants[g] - 0.5 * np.square(white).sum(axis=1) - logdets[shape]
         return logs
@@ -205,23 +205,23 @@ class Gaussians:
         shares = np.exp(logs - logs.max(axis=1, keepdims=True))
         return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
-    def at(self, X: Floats) -> Gaussians:
+    def predict_for(self, X: Floats) -> Gaussians:
         """Return the same Gaussians with the shares of other samples, without annotations."""
         return replace(self, classes=self.predict(self.place(X)))
 
 
 def place(X: Floats, center: Floats, axes: Floats | None) -> Floats:
     """Return the coordinates of samples along axes; no bit of a row depends on the other rows."""
-    return along(X - center, axes)
+    return project(X - center, axes)
 
 
-def along(moved: Floats, axes: Floats | None) -> Floats:
+def project(centered_X: Floats, axes: Floats | None) -> Floats:
     """Return the coordinates along axes of samples from their center."""
     if axes is None:
-        return moved
+        return centered_X
     if axes.shape[0] == axes.shape[1] and np.array_equal(axes, np.diag(axes.diagonal())):
-        return moved * axes.diagonal()  # the same bits, sooner
-    return np.asarray(np.einsum("nf,fd->nd", moved, axes))
+        return centered_X * axes.diagonal()  # the same bits, sooner
+    return np.asarray(np.einsum("nf,fd->nd", centered_X, axes))
 
 
 def squared_norms(Z: Floats) -> Floats:
@@ -241,11 +241,11 @@ def variances_of(Z: Floats) -> Floats:
 
 def _blocks(Z: Floats) -> list[slice]:
     """Return the places of blocks of rows, which the cache of a processor holds."""
-    many = max(CACHED // max(Z.shape[1], 1), 1)
-    return [slice(start, start + many) for start in range(0, len(Z), many)]
+    size = max(CACHED // max(Z.shape[1], 1), 1)
+    return [slice(start, start + size) for start in range(0, len(Z), size)]
 
 
-def assignment_costs(X: Floats, centers: Floats, covariances: Floats, used: NDArray[np.int64]) -> Floats:
+def assignment_costs(X: Floats, centers: Floats, covariances: Floats, dims: NDArray[np.int64]) -> Floats:
     """Return minus the log-density of samples in each cluster, up to a constant (model.md, eqs. (24), (50)).
 
     This is half the squared distance by the covariance plus half its log-determinant, in nats, and infinite
@@ -258,15 +258,15 @@ def assignment_costs(X: Floats, centers: Floats, covariances: Floats, used: NDAr
         if not covariance.any():
             continue
         is_matrix = covariance.ndim == 2
-        variances = np.broadcast_to(covariance.diagonal() if is_matrix else covariance, X.shape[1])[used]
+        variances = np.broadcast_to(covariance.diagonal() if is_matrix else covariance, X.shape[1])[dims]
         deviations = np.sqrt(variances)
         logs = np.log(deviations).sum()
-        scaled = np.ascontiguousarray((X - centers[cluster])[:, used] / deviations)
+        whites = np.ascontiguousarray((X - centers[cluster])[:, dims] / deviations)
         if is_matrix:
             # It is scaled to a diagonal of ones, because units of features may differ by any factor.
-            factor = np.linalg.cholesky(covariance[np.ix_(used, used)] / np.outer(deviations, deviations))
+            factor = np.linalg.cholesky(covariance[np.ix_(dims, dims)] / np.outer(deviations, deviations))
             logs += np.log(factor.diagonal()).sum()
             # There is no product of matrices, because its last bits depend on the other rows.
-            scaled = np.column_stack([(scaled * row).sum(axis=1) for row in np.linalg.inv(factor)])
-        costs[:, cluster] = 0.5 * np.square(scaled).sum(axis=1) + logs
+            whites = np.column_stack([(whites * row).sum(axis=1) for row in np.linalg.inv(factor)])
+        costs[:, cluster] = 0.5 * np.square(whites).sum(axis=1) + logs
     return costs

@@ -54,12 +54,12 @@ def new_flag() -> Flag:
 @contextmanager
 def shared_flag(flag: Flag) -> Iterator[None]:
     """Have all kernels that this thread calls poll one flag."""
-    before = getattr(_state, "flag", None)
+    old_flag = getattr(_state, "flag", None)
     _state.flag = flag
     try:
         yield
     finally:
-        _state.flag = before
+        _state.flag = old_flag
 
 
 def run_interruptibly(work: Callable[[], T]) -> T:
@@ -120,12 +120,12 @@ class _Helper:
     def _work(self) -> None:
         while self.thread not in abandoned_threads:
             work, future = self.calls.get()
-            result, error, began = None, None, time.thread_time()
+            result, error, start = None, None, time.thread_time()
             try:
                 result = work()
             except BaseException as raised:
                 error = raised
-            future.set_result(Outcome(result, error, time.thread_time() - began))
+            future.set_result(Outcome(result, error, time.thread_time() - start))
             del work, future, result, error  # they hold the table
 
 

@@ -76,8 +76,8 @@ def jit_part(function: F) -> F:
 
 
 def _njit(function: F, **options: Any) -> F:
-    fixed = {"nogil": True, "error_model": "numpy", "fastmath": False, "parallel": False}
-    compiled = numba.njit(no_cfunc_wrapper=True, _nrt=False, **fixed, **options)(function)
+    defaults = {"nogil": True, "error_model": "numpy", "fastmath": False, "parallel": False}
+    compiled = numba.njit(no_cfunc_wrapper=True, _nrt=False, **defaults, **options)(function)
     return cast(F, compiled)
 
 

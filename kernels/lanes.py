@@ -128,7 +128,7 @@ for symbols, name in (
 
 for symbol, name in ((operator.lt, "<"), (operator.le, "<="), (operator.eq, "==")):
     _define(symbol, TRUTHS, NUMBERS, NUMBERS)(
-        lambda builder, left, right, name=name: builder.fcmp_ordered(name, left, right)
+        lambda builder, first, second, name=name: builder.fcmp_ordered(name, first, second)
     )
 
 
@@ -149,10 +149,10 @@ def _(builder: Code, values: Code) -> Code:
 
 @_define(look_up, NUMBERS, ROW, NUMBERS)
 def _(builder: Code, table: Code, places: Code) -> Code:
-    whole = builder.fptosi(places, ir.VectorType(ir.IntType(64), LANES))
+    integers = builder.fptosi(places, ir.VectorType(ir.IntType(64), LANES))
     values = NUMBERS.value(ir.Undefined)
     for lane in range(LANES):
-        place = builder.extract_element(whole, ir.IntType(32)(lane))
+        place = builder.extract_element(integers, ir.IntType(32)(lane))
         value = builder.load(builder.gep(table, (place,), inbounds=True))
         values = builder.insert_element(values, value, ir.IntType(32)(lane))
     return values

@@ -29,21 +29,21 @@ def divergences(solution: Sequence[Floats], truth: Sequence[Floats]) -> Floats:
     """
     (weights, means, covariances), (weights_true, means_true, covariances_true) = solution, truth
     n_features = means.shape[1]
-    unknown = np.full((len(means), len(means_true)), np.nan)
+    nans = np.full((len(means), len(means_true)), np.nan)
     if not all(np.isfinite(values).all() for values in (means, covariances, means_true, covariances_true)):
-        return unknown
+        return nans
     first, second = as_matrices(covariances, n_features), as_matrices(covariances_true, n_features)
     pooled = _scatter(weights, means, first) + _scatter(weights_true, means_true, second)
     basis = whitening(pooled, np.abs(means).max(axis=0))
     first, second = (basis.T @ matrices @ basis for matrices in (first, second))
     if min(np.linalg.eigvalsh(matrices).min(initial=np.inf) for matrices in (first, second)) <= DEGENERATE:
-        return unknown
-    between = (means[:, None, :] - means_true[None, :, :]) @ basis
+        return nans
+    differences = (means[:, None, :] - means_true[None, :, :]) @ basis
     logs, logs_true = np.linalg.slogdet(first)[1], np.linalg.slogdet(second)[1]
-    traces, squares = np.empty_like(unknown), np.empty_like(unknown)
+    traces, squares = np.empty_like(nans), np.empty_like(nans)
     for s, matrix in enumerate(second):
         traces[:, s] = np.trace(np.linalg.solve(matrix, first), axis1=1, axis2=2)
-        squares[:, s] = np.sum(between[:, s] * np.linalg.solve(matrix, between[:, s].T).T, axis=1)
+        squares[:, s] = np.sum(differences[:, s] * np.linalg.solve(matrix, differences[:, s].T).T, axis=1)
     return np.asarray(0.5 * (traces - basis.shape[1] + logs_true[None, :] - logs[:, None] + squares))
 
 
@@ -136,8 +136,8 @@ def adjusted_rand_of(joint: NDArray[np.int64]) -> Floats:
     expected = n_true * n_pred / np.maximum(n_pairs, 1.0)
     # If both are one class, or both have single samples alone, the ratio would be 0 / 0.
     is_alike = (n_true == n_pred) & ((n_true == 0.0) | (n_true == n_pairs))
-    most = np.where(is_alike, 1.0, 0.5 * (n_true + n_pred) - expected)
-    return np.where(is_alike, 1.0, (n_joint - expected) / most)
+    maximum = np.where(is_alike, 1.0, 0.5 * (n_true + n_pred) - expected)
+    return np.where(is_alike, 1.0, (n_joint - expected) / maximum)
 
 
 def _pairs(counts: NDArray[np.int64]) -> Floats:
@@ -272,8 +272,8 @@ def goldberger_kl(
     else:
         divergence = divergences(solution, truth)
     weight, weight_true = n / n.sum(), n_true / n_true.sum()
-    matched = divergence + np.log(weight[:, None] / weight_true[None, :])
-    return float(np.sum(weight * matched.min(axis=1)))
+    costs = divergence + np.log(weight[:, None] / weight_true[None, :])
+    return float(np.sum(weight * costs.min(axis=1)))
 
 
 def _components(*arrays: ArrayLike) -> list[Floats]:

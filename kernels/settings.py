@@ -73,12 +73,12 @@ class Setting:
         if other parameters decide. The method "published" has the defaults.
     meaning : str
         Help text, one line.
-    since : int
-        Generation of the sweep file that brought it, counted from 1. Cubes leave out defaults of later
-        generations, so that cubes made before stay growable.
+    epoch : int
+        Epoch of the sweep file that brought it, counted from 1. Cubes leave out defaults of later epochs, so
+        that cubes made before stay growable.
     low, high : int, float or None
         Range, both ends included; None for no limit.
-    above : bool
+    is_low_excluded : bool
         Whether the lower end is not included.
     flag : str
         Option of `sweep fit`, if that is not the name.
@@ -86,7 +86,7 @@ class Setting:
         Words, one of which the value is.
     words : tuple of str
         Words that are allowed beside numbers, such as one for a value computed from the data.
-    whole : bool
+    has_whole_values : bool
         Whether the numbers are whole, if the default is a word.
     strong : int, float, str or None
         Value of the method "strong"; None if the setting does not depend on the method.
@@ -95,14 +95,14 @@ class Setting:
     name: str
     default: int | float | str | None
     meaning: str
-    since: int = 1
+    epoch: int = 1
     low: float = 0
     high: float | None = None
-    above: bool = False
+    is_low_excluded: bool = False
     flag: str = ""
     choices: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
-    whole: bool = False
+    has_whole_values: bool = False
     strong: int | float | str | None = None
 
     @property
@@ -111,16 +111,16 @@ class Setting:
         return self.strong is not None
 
     @property
-    def offered(self) -> int | float | str | None:
+    def preset(self) -> int | float | str | None:
         """Default of options and parameters: None if the method decides."""
         return None if self.by_method else self.default
 
     @property
-    def unless_given(self) -> str:
+    def default_words(self) -> str:
         """Defaults of the methods in words; empty if they do not decide."""
         return f"{self.strong} if strong, {self.default} if published" if self.by_method else ""
 
-    def of(self, method: str) -> Any:
+    def value(self, method: str) -> Any:
         """Return the value of a method."""
         return self.strong if self.by_method and method == "strong" else self.default
 
@@ -132,14 +132,14 @@ class Setting:
     @property
     def is_whole(self) -> bool:
         """Whether it is a whole number."""
-        return self.whole or isinstance(self.default, int)
+        return self.has_whole_values or isinstance(self.default, int)
 
     @property
     def expected(self) -> str:
         """Condition on its values, in words."""
         if self.choices:
             return f"one of {', '.join(self.choices)}"
-        if self.above:
+        if self.is_low_excluded:
             return f"a number above {self.low}, at most {self.high}"
         if (type(self.default), self.low, self.high) == (float, 0, 1):
             return "a probability in [0, 1]"
@@ -154,12 +154,12 @@ class Setting:
         kind = Integral if self.is_whole else Real
         if not isinstance(value, kind) or isinstance(value, bool) or not math.isfinite(value):
             return False
-        is_low = value <= self.low if self.above else value < self.low
+        is_low = value <= self.low if self.is_low_excluded else value < self.low
         return not is_low and (self.high is None or value <= self.high)
 
 
-def _declared(default: int | float | str, meaning: str, **more: Any) -> Any:
-    return field(default=default, metadata={"default": default, "meaning": meaning, **more})
+def _declare(default: int | float | str, meaning: str, **options: Any) -> Any:
+    return field(default=default, metadata={"default": default, "meaning": meaning, **options})
 
 
 @dataclass(frozen=True)
@@ -171,27 +171,27 @@ class SearchSettings:
     """
 
     # a few parents agree after a few generations: patience then ends what many would still be searching
-    population: int = _declared(10, "Solutions that survive a generation.", low=2, high=10_000, strong=5)
-    offspring: int = _declared(10, "Solutions made in a generation.", low=1, high=10_000, strong=8)
-    generations: int = _declared(10, "Generations of a restart, at most.", low=1, high=10**6, strong=20)
-    patience: int = _declared(
-        0, "Generations without gain that end a restart early; 0 for never.", since=2, high=10**6, strong=4
+    population: int = _declare(10, "Solutions that survive a generation.", low=2, high=10_000, strong=5)
+    offspring: int = _declare(10, "Solutions made in a generation.", low=1, high=10_000, strong=8)
+    generations: int = _declare(10, "Generations of a restart, at most.", low=1, high=10**6, strong=20)
+    patience: int = _declare(
+        0, "Generations without gain that end a restart early; 0 for never.", epoch=2, high=10**6, strong=4
     )
     # a mutated offspring always goes by centroids, which is why labels need a mutation below 1
-    crossover: str = _declared(
+    crossover: str = _declare(
         "centroids",
         "Part of the parents that offspring take if they are not mutated; labels need a mutation below 1.",
-        since=2,
+        epoch=2,
         choices=("centroids", "labels"),
         strong="labels",
     )
-    mutation: float = _declared(1.0, "Probability that an offspring is mutated.", since=2, high=1, strong=0.2)
+    mutation: float = _declare(1.0, "Probability that an offspring is mutated.", epoch=2, high=1, strong=0.2)
     # with "all", no sample is left for phase 2 of the local search, and the objective never falls
-    relocation: str = _declared(
+    relocation: str = _declare(
         "annotated",
         "Samples whose relocations are judged by the whole objective; the others are judged by the features."
         " With components, all samples and sets of them that must-links hold together.",
-        since=2,
+        epoch=2,
         choices=("annotated", "all", "components"),
         strong="components",
     )
@@ -201,47 +201,47 @@ class SearchSettings:
 class ObjectiveSettings:
     """The settings of the objective, beside model and number of clusters (docs/model.md, section 2)."""
 
-    min_cluster_size: int = _declared(2, "Fewest samples of a cluster.", low=1)
-    variance_prior: float = _declared(
+    min_cluster_size: int = _declare(2, "Fewest samples of a cluster.", low=1)
+    variance_prior: float = _declare(
         0.0, "Pseudo-samples per cluster at the overall variance; above 0 no cluster's variance can vanish."
     )
-    covariance_prior: float = _declared(
+    covariance_prior: float = _declare(
         1.0,
         "Strength of the prior on diagonal, tied and full covariances; 0 is none, for diagonal ones alone.",
-        since=3,
+        epoch=3,
         high=1_000_000,
     )
-    feature_weight: float | str = _declared(
+    feature_weight: float | str = _declare(
         1.0,
         "Weight of the features against the annotations; effective counts correlated features once.",
-        since=3,
+        epoch=3,
         low=0.001,
         high=1,
         words=("effective",),
     )
-    proportions: str = _declared(
+    proportions: str = _declare(
         "equal",
         "Shares of the clusters: equally likely beforehand, or free, each as likely as it is large.",
-        since=3,
+        epoch=3,
         choices=("equal", "free"),
     )
-    components: int | str = _declared(
+    components: int | str = _declare(
         1,
         "Gaussians that a cluster is a union of; auto is the number that predicts held-out annotations best.",
-        since=4,
+        epoch=4,
         low=1,
         high=MOST_COMPONENTS,
         words=(AUTO,),
     )
-    subspace: int | str = _declared(
+    subspace: int | str = _declare(
         NONE,
         "Coordinates of the Gaussians: a number of principal components, discriminative directions, none for"
         " the features as they are; auto is what predicts held-out annotations best.",
-        since=4,
+        epoch=4,
         low=1,
         high=1_000_000,
         words=(NONE, AUTO, DISCRIMINATIVE),
-        whole=True,
+        has_whole_values=True,
     )
 
 
@@ -262,7 +262,7 @@ METHOD = Setting(
     "strong",
     "Settings of the search by one name: published is the paper's method, strong finds better solutions in"
     " less time. A setting that is given overrides it.",
-    since=4,
+    epoch=4,
     choices=("strong", "published"),
 )
 
@@ -295,14 +295,14 @@ PARAMETERS = {
             None,
             "Assumed share of correct annotations; estimated from them if not given, but posterior needs it.",
             high=1,
-            above=True,
+            is_low_excluded=True,
         ),
         Setting(
             "label_accuracy",
             0.9,
             "Assumed share of the labels of rows that are right, above that of chance.",
             high=1,
-            above=True,
+            is_low_excluded=True,
         ),
         Setting("restarts", 10, "Independent runs of the search.", low=1),
         Setting("seed", 0, "Seed of all random numbers: the same seed gives the same result."),
@@ -379,7 +379,7 @@ def wrong_settings(
     for setting in SETTINGS:
         value, source = values.get(setting.name), ""
         if has_method and setting.by_method and value is None:
-            value, source = setting.of(str(method)), f" by the method {method}"
+            value, source = setting.value(str(method)), f" by the method {method}"
         if setting.name not in values or (source and not is_right):
             continue
         text = f"{value!r}{source}"
@@ -398,8 +398,8 @@ def wrong_settings(
 def _wrong_for_unions(values: Mapping[str, Any], parameters: Mapping[str, Setting]) -> Iterator[WrongSetting]:
     """Yield the parameters and settings that do not go with classes of any shape."""
     model, shape = values.get("model"), values.get("covariance")
-    changed = [entry for entry in SETTINGS if values.get(entry.name, entry.default) != entry.default]
-    parts = [setting for setting in changed if setting.name in ("components", "subspace")]
+    changed_settings = [entry for entry in SETTINGS if values.get(entry.name, entry.default) != entry.default]
+    parts = [setting for setting in changed_settings if setting.name in ("components", "subspace")]
     is_any = ANY in (model, shape) or model == MODEL_ANY
     for setting in parts if is_any else ():
         text = repr(values[setting.name])
@@ -415,7 +415,7 @@ def _wrong_for_unions(values: Mapping[str, Any], parameters: Mapping[str, Settin
             yield WrongSetting(covariance, text, f"{', '.join(CANDIDATES)} or {AUTO} for {reason}")
         elif model == MODEL_ANY and shape not in (None, AUTO, ANY):
             yield WrongSetting(covariance, text, f"{AUTO}: {MODEL_ANY} chooses it")
-    for setting in changed:
+    for setting in changed_settings:
         if setting.name in UNION.unused and setting.allows(value := values[setting.name]):
             expected = f"{setting.default!r}: it has no place with {reason}; or a model such as posterior"
             yield WrongSetting(setting, repr(value), expected)
@@ -430,7 +430,7 @@ class ModelChoice(NamedTuple):
 
 
 def choose_model(
-    model: Any, covariance: Any, scale: Any, settings: ObjectiveSettings, *, annotated: bool
+    model: Any, covariance: Any, scale: Any, settings: ObjectiveSettings, *, has_links: bool
 ) -> ModelChoice:
     """Return the model, covariance and scale with defaults for those that are open; others stay unchecked.
 
@@ -441,12 +441,12 @@ def choose_model(
     settings : ObjectiveSettings
         Settings with components and subspace. If one of these is named, the model "auto" fits that, and the
         shape is chosen.
-    annotated : bool
+    has_links : bool
         Whether there are annotations.
     """
     if model in (None, AUTO):
         is_named = covariance not in (None, ANY) or kind_of("", settings) is not ONE_GAUSSIAN
-        model = "unsupervised" if not annotated else "conditional" if is_named else MODEL_ANY
+        model = "unsupervised" if not has_links else "conditional" if is_named else MODEL_ANY
         covariance = covariance or (AUTO if is_named else ANY)
     elif covariance is None or (model, covariance) == (MODEL_ANY, AUTO):
         covariance = ANY if model == MODEL_ANY else "spherical"
@@ -466,7 +466,7 @@ def settings_of(values: Mapping[str, Any]) -> Settings:
     settings: dict[str, Any] = {}
     for setting in SETTINGS:
         value = values.get(setting.name)
-        value = setting.of(str(method)) if value is None else value
+        value = setting.value(str(method)) if value is None else value
         kind: Any = str if isinstance(value, str) else int if setting.is_whole else float
         settings[setting.name] = kind(value)
     return Settings(**settings)
@@ -480,7 +480,7 @@ def method_of(settings: SearchSettings) -> tuple[str, dict[str, Any]]:
     """
     values = {setting: getattr(settings, setting.name) for setting in SETTINGS if setting.by_method}
     changes = {
-        method: {setting.name: value for setting, value in values.items() if value != setting.of(method)}
+        method: {setting.name: value for setting, value in values.items() if value != setting.value(method)}
         for method in METHOD.choices
     }
     closest = min(changes, key=lambda method: (len(changes[method].keys() - LENGTHS), len(changes[method])))
@@ -500,7 +500,7 @@ def method_words(settings: SearchSettings) -> str:
 LARGEST = 1e304
 
 # Limit of the mean of the squared deviations: above it squares keep their digits.
-LEAST = 1e-300
+SMALLEST = 1e-300
 
 # Factor to both limits by which a table is good without copies of it.
 MARGIN = 1e6
@@ -531,7 +531,7 @@ def spread_problem(X: NDArray[np.float64]) -> SpreadProblem | None:
     with np.errstate(all="ignore"):
         starts = range(0, X.shape[1], width)
         variance = sum(float(X[:, start : start + width].var(axis=0).sum()) for start in starts) / X.shape[1]
-        if variance > LEAST * MARGIN and variance * X.size < LARGEST / MARGIN:
+        if variance > SMALLEST * MARGIN and variance * X.size < LARGEST / MARGIN:
             return None
 
     # Half the differences cannot overflow, and in units of a power of two nothing rounds.
@@ -542,6 +542,6 @@ def spread_problem(X: NDArray[np.float64]) -> SpreadProblem | None:
     logs = 2.0 * float(exponent + 1) * math.log(2.0)
     if total > 0.0 and math.log(total) + logs > math.log(LARGEST):
         return SpreadProblem("values whose squares overflow", "smaller values", "use another unit")
-    if total == 0.0 or math.log(total / X.size) + logs < math.log(LEAST):
+    if total == 0.0 or math.log(total / X.size) + logs < math.log(SMALLEST):
         return SpreadProblem("values whose squares underflow", "larger values", "use another unit")
     return None

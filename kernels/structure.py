@@ -51,16 +51,16 @@ LINEAR = "linear"
 ROWS = "average linkage of rows"
 GENIE = {f"Genie {gini}": gini for gini in (0.1, 0.5)}
 OF_ROWS = (ROWS, *GENIE)
-MERGED = (*LINKAGES, SIGNED, LINEAR, *OF_ROWS)
+MERGED_KINDS = (*LINKAGES, SIGNED, LINEAR, *OF_ROWS)
 
 # Merged groups, Gaussians by their shape, and coordinates, in words.
 ARE = "the classes are "
-GROUPED = {linkage: f"small groups of rows merged by {linkage}" for linkage in LINKAGES}
-GROUPED[ROWS] = "rows merged by average linkage"
-GROUPED |= {
+GROUP_WORDS = {linkage: f"small groups of rows merged by {linkage}" for linkage in LINKAGES}
+GROUP_WORDS[ROWS] = "rows merged by average linkage"
+GROUP_WORDS |= {
     name: f"rows merged by Genie's linkage with the Gini index {gini}" for name, gini in GENIE.items()
 }
-GROUPED[SIGNED] = "groups that the answers suggest, refined by the features"
+GROUP_WORDS[SIGNED] = "groups that the answers suggest, refined by the features"
 BODIES = {
     "spherical": ("ball", ""),
     "common": ("ball", ", all of one size"),
@@ -87,7 +87,7 @@ PLACES = {
     METRIC: "by distances learned from the answers",
     WEIGHTS: "in features weighted by the answers",
 }
-SHAPES = (*COVARIANCES, KMEANS, *MERGED)
+SHAPES = (*COVARIANCES, KMEANS, *MERGED_KINDS)
 SPACES = {NONE: 0, DISCRIMINATIVE: -2, METRIC: -3, WEIGHTS: -4}
 PROPORTIONS = ("equal", "free")
 
@@ -128,7 +128,7 @@ class Structure(NamedTuple):
             return KMEANS
         if self.covariance == LINEAR:
             return f"linear functions, from {self.first}"
-        if self.covariance in MERGED:
+        if self.covariance in MERGED_KINDS:
             text = f"{self.covariance}, {self.components} a class{self._place}{self._sureness}"
             return text if self.annotated else f"{text}, without annotations"
         text = f"{self.components} {self.covariance}"
@@ -158,8 +158,8 @@ class Structure(NamedTuple):
         if self.covariance == LINEAR and self.first is not None:
             start = self.first.words.removeprefix(ARE)
             return f"linear functions of the features separate the classes, which at first were {start}"
-        if self.covariance in GROUPED:
-            parts = [ARE + GROUPED[self.covariance]]
+        if self.covariance in GROUP_WORDS:
+            parts = [ARE + GROUP_WORDS[self.covariance]]
             parts += ["with one center each"] if self.covariance in LINKAGES and self.components == 1 else []
         else:
             noun, kind = BODIES[self.covariance]
@@ -187,7 +187,7 @@ class Structure(NamedTuple):
         return (int(space), self.components, SHAPES.index(self.covariance), *flags, *first)
 
     @classmethod
-    def of(cls, codes: Sequence[int]) -> Structure:
+    def from_codes(cls, codes: Sequence[int]) -> Structure:
         """Return the structure of some codes.
 
         Raises
@@ -201,7 +201,7 @@ class Structure(NamedTuple):
         if not (is_flagged and codes[1] > 0 and codes[2] in range(len(SHAPES))):
             raise ValueError(f"codes {codes} of what classes are made of")
         words = {code: word for word, code in SPACES.items()}
-        first = None if codes[6] < 1 else cls.of((*codes[5:], *codes[3:5], -1, -1, -1))
+        first = None if codes[6] < 1 else cls.from_codes((*codes[5:], *codes[3:5], -1, -1, -1))
         structure = cls(
             words.get(codes[0], codes[0]),
             codes[1],
@@ -218,9 +218,9 @@ class Structure(NamedTuple):
 
 def named_structure(subspace: int | str, components: int | str, covariance: str) -> Structure:
     """Return a structure without options: with the names that are there, and the simplest of the others."""
-    space, many = NONE if subspace == AUTO else subspace, 1 if components == AUTO else int(components)
+    space, count = NONE if subspace == AUTO else subspace, 1 if components == AUTO else int(components)
     first = Structure(NONE, 1, covariance) if space == DISCRIMINATIVE else None
-    return Structure(space, many, covariance, first=first)
+    return Structure(space, count, covariance, first=first)
 
 
 # The costs of structures, and which of them are tried. The lengths of rows in a cube (`sweeps.shapes`) follow
@@ -242,7 +242,7 @@ DEAREST = 1e8
 SCATTERED = 4
 
 # Operations that a step costs beside its dimensions (`single_operations`).
-BESIDE = 40
+STEP_OVERHEAD = 40
 
 # Fewest rows of the part of a large table on which structures and restarts are compared.
 PART = 4_000
@@ -283,11 +283,11 @@ def single_operations(n_samples: int, n_dims: int, n_classes: int) -> int:
     """Return the operations of a step of a fit with one Gaussian a class that has variances alone."""
     # The cost was measured: in many dimensions samples are read once for several Gaussians. Rows of a cube
     # (`sweeps.shapes`) always have room for this structure, so that its cost does not change their format.
-    return n_samples * n_classes * min(SCATTERED * n_dims, n_dims + BESIDE)
+    return n_samples * n_classes * min(SCATTERED * n_dims, n_dims + STEP_OVERHEAD)
 
 
 # Classes above which structures are not chosen by annotations, of which each class has too few.
-MANY = 30
+MANY_CLASSES = 30
 
 # Features, or principal components, at most, that groups are merged in.
 MOST_LEARNED = 100
@@ -314,16 +314,16 @@ def merged_structures(
     The answers alone tell K classes apart if the mean number of answers of a row is above K² / 4.
     Small groups mix thin classes, which single rows do not: tables of few rows have trees of these, too.
     """
-    many = max(n_groups(n_samples, n_classes) // n_classes, 2)
+    per_class = max(n_groups(n_samples, n_classes) // n_classes, 2)
     is_wide, is_told = n_features > MOST_LEARNED, 8 * n_pairs > n_samples * n_classes**2
-    kinds = [(linkage, count) for linkage in LINKAGES for count in (many, 1)]
+    kinds = [(linkage, count) for linkage in LINKAGES for count in (per_class, 1)]
     kinds += [(SIGNED, 1)] if is_told else []
     spaces = (MOST_LEARNED, METRIC) if is_wide else (NONE, METRIC, WEIGHTS)
     structures = [
         Structure(space, count, kind, proportions="equal") for space in spaces for kind, count in kinds
     ]
     if n_samples <= MOST_ROWS:
-        of_rows = [Structure(METRIC, many, kind, proportions="equal") for kind in OF_ROWS]
+        of_rows = [Structure(METRIC, per_class, kind, proportions="equal") for kind in OF_ROWS]
         structures += [
             of_rows[0]._replace(subspace=spaces[0]),
             *of_rows,

@@ -23,7 +23,7 @@ from sweep_clustering.kernels.structure import (
     GROUPS,
     KMEANS,
     LEARNED,
-    MERGED,
+    MERGED_KINDS,
     MOST_DIMS,
     MOST_LEARNED,
     NONE,
@@ -47,7 +47,7 @@ GROUP_CODES: dict[str, dict[str, int]] = {
     "covariance": {shape: code for code, shape in enumerate(SHAPES)},
 }
 STRUCTURE_CODES = {
-    part: {word: code for word, code in words.items() if word not in (*MERGED, *LEARNED)}
+    part: {word: code for word, code in words.items() if word not in (*MERGED_KINDS, *LEARNED)}
     for part, words in GROUP_CODES.items()
 }
 
@@ -127,7 +127,7 @@ def to_rows(gaussians: Gaussians, room: Room | None = None) -> dict[str, NDArray
     `ValueError`.
     """
     covariances, axes = gaussians.covariances, gaussians.axes
-    if gaussians.structure.covariance in MERGED:
+    if gaussians.structure.covariance in MERGED_KINDS:
         covariances = covariances[:1, :1]
     elif covariances.ndim == 3:
         covariances = covariances[:, *np.tril_indices(covariances.shape[1])]
@@ -156,8 +156,8 @@ def from_rows(rows: Mapping[str, NDArray[Any]], n_features: int, n_classes: int)
     codes = values[: len(STRUCTURE)].tolist()
     if not all(map(float.is_integer, codes)):
         raise ValueError(f"codes {codes} of what classes are made of")
-    structure = Structure.of(codes)
-    is_merged, many = structure.covariance in MERGED, structure.components * n_classes
+    structure = Structure.from_codes(codes)
+    is_merged, many = structure.covariance in MERGED_KINDS, structure.components * n_classes
     if is_merged:
         many = int((class_of != -1).sum())
     n_dims = _n_dims(structure, n_features, n_classes)
@@ -216,7 +216,7 @@ def _n_dims(structure: Structure, n_features: int, n_classes: int) -> int:
 def _shapes(structure: Structure, n_features: int, many: int, n_dims: int) -> dict[str, tuple[int, ...]]:
     """Return the shapes of the arrays in a row with so many Gaussians, in their order."""
     triangle = n_dims * (n_dims + 1) // 2
-    others = {"tied": (1, triangle), "full": (many, triangle), **dict.fromkeys(MERGED, (1,))}
+    others = {"tied": (1, triangle), "full": (many, triangle), **dict.fromkeys(MERGED_KINDS, (1,))}
     return {
         "codes": (len(STRUCTURE),),
         "means": (many, n_dims),

@@ -295,9 +295,8 @@ def exchange_pair(data: Data, state: State, rng: Generator, scratch: Scratch, sa
     if first != second and min(state.sizes[first], state.sizes[second]) <= data.min_size:
         scratch.members[0] = sample
         scratch.members[1] = partner
-        exchange(
-            data, state, rng, scratch, int(np.int64(2)), first, second
-        )  # no literal: see `shaped.FIRST_PLACE`
+        # 2 is no literal: see `shaped.FIRST_PLACE`
+        exchange(data, state, rng, scratch, int(np.int64(2)), first, second)
 
 
 @jit_inner

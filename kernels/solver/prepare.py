@@ -40,8 +40,8 @@ from sweep_clustering.kernels.structure import (
     CANDIDATES,
     FIRST_ODDS,
     KMEANS,
-    MANY,
-    MERGED,
+    MANY_CLASSES,
+    MERGED_KINDS,
     NONE,
     ODDS,
     ONE_GAUSSIAN,
@@ -289,7 +289,7 @@ class Unions(Solver):
         basis = part or self.part or (table, self.layers)
         table.release()
         has_groups = self.model.has_groups and self.model.covariance == ANY and bool(self.layers)
-        if has_groups and table.n_classes > MANY:
+        if has_groups and table.n_classes > MANY_CLASSES:
             ranking = race.choose_by_features(basis[0], self.run)
         else:
             ranking = race.choose_structure(
@@ -318,9 +318,9 @@ class Unions(Solver):
         self, structure: Structure, streams: Sequence[SeedSequence], notes: list[str]
     ) -> tuple[Fit, ...]:
         """Fit a structure with each stream; with a part, only the best of its fits are fitted to all rows."""
-        if structure.covariance in MERGED:
+        if structure.covariance in MERGED_KINDS:
             streams = streams[: MERGES if self.part is None else 1]
-        if self.part is None or structure.covariance in (KMEANS, *MERGED):
+        if self.part is None or structure.covariance in (KMEANS, *MERGED_KINDS):
             return tuple(self.run(lambda stream: self._fit(structure, stream), streams))
         table, layers = self.part
         coarse = list(self.run(lambda stream: table.solve(structure, layers, default_rng(stream)), streams))
@@ -375,7 +375,7 @@ class Unions(Solver):
             # features alone are averaged if none that knows the answers is clearly better
             if structure.annotated == self.structure.annotated
             # groups are merged again if folds were fitted to a part of the rows
-            if is_whole or structure.covariance in MERGED
+            if is_whole or structure.covariance in MERGED_KINDS
         }
         if self.structure not in rivals:
             return choice
@@ -472,7 +472,7 @@ class Unions(Solver):
         """Return the criteria of a fit, by the likelihood of the features in its coordinates."""
         values = self.table.criteria(_gaussians(fit))
         is_kept = any(
-            not structure.annotated and structure.covariance not in MERGED
+            not structure.annotated and structure.covariance not in MERGED_KINDS
             for structure in self.ranking.candidates
         )
         if not is_kept:
@@ -488,7 +488,7 @@ class Unions(Solver):
         alarms = list[str]()
         if not fits:  # restarts on a part come before those on all rows
             coarse = [result for argument, result in results if isinstance(argument, SeedSequence)]
-            fits = [as_fit(self.table.centered_X, gaussians.at(self.X)) for gaussians in coarse]
+            fits = [as_fit(self.table.centered_X, gaussians.predict_for(self.X)) for gaussians in coarse]
         if fits:
             self.structure = _gaussians(fits[-1]).structure
             fits = [fit for fit in fits if _gaussians(fit).structure == self.structure]
@@ -496,7 +496,7 @@ class Unions(Solver):
             table, layers = self.part or (self.table, self.layers)
             best = race.best_so_far(table, layers, results)
             # a fit to a part has no shares of the other rows
-            best = best if len(best.classes) == len(self.X) else best.at(self.X)
+            best = best if len(best.classes) == len(self.X) else best.predict_for(self.X)
             self.ranking, self.structure = race.Ranking((), {}, None), best.structure
             fits = [as_fit(self.table.centered_X, best)]
             folds = [len(result.predictions) for _, result in results if isinstance(result, race.Trial)]

@@ -31,7 +31,7 @@ from sweep_clustering.kernels.structure import (
     AVERAGE,
     GENIE,
     LINEAR,
-    MANY,
+    MANY_CLASSES,
     METRIC,
     MOST_LEARNED,
     MOST_ROWS,
@@ -238,7 +238,7 @@ class Contest:
         folds = self.folds
         self.probabilities |= {structure: np.zeros(len(folds)) for structure in structures}
         # an average of structures for many classes needs those that are behind
-        races = RACE if self.table.n_classes <= MANY else (tuple(range(FOLDS)),)
+        races = RACE if self.table.n_classes <= MANY_CLASSES else (tuple(range(FOLDS)),)
         is_tested = np.zeros(len(folds), bool)
         for race_folds in races:
             self.predict_folds(structures, race_folds)
@@ -306,7 +306,7 @@ class Contest:
 
     def add_linear(self) -> None:
         """Predict the answers by linear functions that start from the best merged groups."""
-        n_starts = LINEAR_STARTS if self.table.n_classes <= MANY else 1
+        n_starts = LINEAR_STARTS if self.table.n_classes <= MANY_CLASSES else 1
         starts = [structure._replace(proportions="free") for structure in self.best_annotated(n_starts)]
         self.add([Structure(start.subspace, 1, LINEAR, first=start, odds=start.odds) for start in starts])
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from sweep_clustering.kernels.choice import HELD_OUT, UNSURE, Criteria, child_seed
-from sweep_clustering.kernels.fits import Fit, Gaussians, along, squared_norms
+from sweep_clustering.kernels.fits import Fit, Gaussians, project, squared_norms
 from sweep_clustering.kernels.groups import fit as groups
 from sweep_clustering.kernels.groups.merging import Partitions, means_of
 from sweep_clustering.kernels.groups.metric import Answers
@@ -30,7 +30,7 @@ from sweep_clustering.kernels.structure import (
     KMEANS,
     LEARNED,
     LINEAR,
-    MERGED,
+    MERGED_KINDS,
     MOST_DIMS,
     MOST_LEARNED,
     NONE,
@@ -211,7 +211,7 @@ class Table:
 
     def place(self, axes: Floats | None) -> Floats:
         """Return the coordinates of all samples along axes; no bit of a row depends on the other rows."""
-        return along(self.centered_X, axes)
+        return project(self.centered_X, axes)
 
     def criteria(self, gaussians: Gaussians) -> Criteria:
         """Return the criteria of a fit by the likelihood of the features in its coordinates."""
@@ -333,7 +333,7 @@ class Table:
         if structure.covariance == LINEAR and structure.first is not None:
             start = self.fit_groups([structure.first], layers, rng)[0]
             return self.fit_linear(structure, layers, start.labels)
-        if structure.covariance in MERGED:
+        if structure.covariance in MERGED_KINDS:
             return self.fit_groups([structure], layers, rng)[0]
         annotations = layers if structure.annotated else ()
         if structure.first is not None:
@@ -530,7 +530,7 @@ def union_criteria(gaussians: Gaussians, Z: Floats) -> Criteria:
     n_components, shape = len(gaussians.weights), gaussians.structure.covariance
     matrix = n_dims * (n_dims + 1) // 2
     of_shape = {
-        **dict.fromkeys((KMEANS, *MERGED), 1),
+        **dict.fromkeys((KMEANS, *MERGED_KINDS), 1),
         "spherical": n_components,
         "diagonal": n_components * n_dims,
         "tied": matrix,

@@ -20,7 +20,7 @@ from sweep_clustering.kernels.problem.data import MUST, Layer
 from sweep_clustering.kernels.settings import Settings, settings_of
 from sweep_clustering.kernels.solver.contract import Choice, Effort, Model
 from sweep_clustering.kernels.solver.prepare import prepare
-from sweep_clustering.kernels.structure import ANY, AUTO, GROUPS, LINEAR, LINKAGES, MANY, OF_ROWS
+from sweep_clustering.kernels.structure import ANY, AUTO, GROUPS, LINEAR, LINKAGES, MANY_CLASSES, OF_ROWS
 from sweep_clustering.pipeline.common import best_of
 
 # Settings of the search and of the objective of the model that asks, if there are no others.
@@ -200,7 +200,8 @@ def has_many_classes(choice: Choice, n_clusters: int, n_samples: int) -> bool:
     # As many uniform answers as samples would then have less than one must-link for each class.
     if choice.has_no_skill or choice.name not in choice.candidates:
         return n_clusters**2 > n_samples
-    return choice.covariance in (*LINKAGES, *OF_ROWS) or (choice.covariance == LINEAR and n_clusters > MANY)
+    is_linear = choice.covariance == LINEAR and n_clusters > MANY_CLASSES
+    return is_linear or choice.covariance in (*LINKAGES, *OF_ROWS)
 
 
 def _numbered(labels: NDArray[np.int16], solution: NDArray[np.int16], n_clusters: int) -> NDArray[np.int16]:

@@ -87,12 +87,12 @@ def declared(setting: Setting | str, **changes: Any) -> Callable[[Command], Comm
     setting = PARAMETERS[setting] if isinstance(setting, str) else setting
     whole = WholeOrWord if setting.words else Whole
     number: Any = whole if setting.is_whole else Real
-    bounded = number(setting.low, setting.high, min_open=setting.above)
+    bounded = number(setting.low, setting.high, min_open=setting.is_low_excluded)
     keywords: dict[str, Any] = {
         "type": Word(setting.choices) if setting.choices else bounded,
         "metavar": "|".join((number.name.split()[0].upper(), *setting.words)) if setting.words else None,
-        "default": setting.offered,
-        "show_default": setting.unless_given or True,
+        "default": setting.preset,
+        "show_default": setting.default_words or True,
         "help": setting.meaning,
     }
     return click.option(setting.option, **keywords | changes)
@@ -101,7 +101,7 @@ def declared(setting: Setting | str, **changes: Any) -> Callable[[Command], Comm
 def takes_settings(**defaults: int | float | str) -> Callable[[Command], Command]:
     """Return options for the method and for each setting, some with other defaults than the declared ones."""
     return stacked(
-        *(declared(setting, default=defaults.get(setting.name, setting.offered)) for setting in OFFERED)
+        *(declared(setting, default=defaults.get(setting.name, setting.preset)) for setting in OFFERED)
     )
 
 

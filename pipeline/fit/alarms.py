@@ -20,7 +20,7 @@ from sweep_clustering.kernels.choice import COIN, LEAST_PAIRS, HeldOut, Skill, b
 from sweep_clustering.kernels.fits import Fit
 from sweep_clustering.kernels.problem import data
 from sweep_clustering.kernels.problem.hard import hard_pairs
-from sweep_clustering.kernels.structure import MANY
+from sweep_clustering.kernels.structure import MANY_CLASSES
 from sweep_clustering.pipeline.common import SAME_OPTIMUM, plural
 
 # Fewer samples are a handful.
@@ -95,7 +95,7 @@ def alarms_of(
     yield from _on_features(X, names)
     sizes = np.bincount(labels, minlength=n_clusters)
     small = np.flatnonzero(sizes < HANDFUL)  # some of many classes are small by nature
-    if len(small) and n_clusters <= MANY and len(labels) >= 2 * HANDFUL * n_clusters:
+    if len(small) and n_clusters <= MANY_CLASSES and len(labels) >= 2 * HANDFUL * n_clusters:
         which = ", ".join(f"{k} ({sizes[k]})" for k in small.tolist())
         yield (
             f"clusters of a handful of samples: {which}. See whether these rows are outliers or mistakes, or"

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sweep_clustering.kernels.problem.data import count_distinct
-from sweep_clustering.kernels.structure import ANY, MANY, MERGED
+from sweep_clustering.kernels.structure import ANY, MANY_CLASSES, MERGED_KINDS
 from sweep_clustering.pipeline.fit.inputs import place_problems
 from sweep_clustering.sweeps.data.table import MAX_CLASSES
 from sweep_clustering.sweeps.errors import Problem, present
@@ -253,7 +253,7 @@ def open_counts(
         f"row labels have {n_names} names" if n_names > n_apart else f"hard links keep {n_apart} rows apart"
     )
     # many classes, and thin ones, need no comparison with fits of each small number, which take minutes
-    is_sure = cut is not None and cut.is_clear and (cut.n_clusters > MANY or cut.is_by_nearest)
+    is_sure = cut is not None and cut.is_clear and (cut.n_clusters > MANY_CLASSES or cut.is_by_nearest)
     is_alone = is_sure or (cut is not None and cut.is_by_share)
     numbers = (() if is_alone else few) + (() if cut is None else (cut.n_clusters,))
     return OpenCounts(numbers, cut, bound if numbers[0] == least else "")
@@ -313,7 +313,7 @@ def choose(candidates: Sequence[Candidate]) -> ClusterChoice:
     """
     skills = [row.result.skill for row in candidates]
     has_random = all(skill is not None and skill.overall is not skill.with_distance for skill in skills)
-    if has_random or any(candidate.result.covariance in MERGED for candidate in candidates):
+    if has_random or any(candidate.result.covariance in MERGED_KINDS for candidate in candidates):
         candidates = [
             row
             if skill is None

@@ -293,7 +293,7 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         self.verbose = verbose
         self.confidence = confidence
         self.random_state = random_state
-        defaults = {setting.name: setting.offered for setting in OFFERED}
+        defaults = {setting.name: setting.preset for setting in OFFERED}
         if unknown := settings.keys() - defaults.keys():
             raise TypeError(f"unexpected parameters: {', '.join(sorted(unknown))}")
         self.__dict__.update(defaults | settings)
@@ -460,7 +460,7 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
     def _model_choice(self, annotated: bool) -> declared.ModelChoice:
         """Return model, covariance and scale, with the values that None and "auto" stand for."""
         settings = declared.settings_of(vars(self))
-        return declared.choose_model(self.model, self.covariance, self.scale, settings, annotated=annotated)
+        return declared.choose_model(self.model, self.covariance, self.scale, settings, has_links=annotated)
 
     def _checked(
         self,
@@ -831,7 +831,7 @@ def name_settings(estimator: type) -> None:
     for setting in OFFERED:
         kind = f"{_kind(setting)} | None" if setting.by_method else _kind(setting)
         keyword = inspect.Parameter.KEYWORD_ONLY
-        parameters.append(inspect.Parameter(setting.name, keyword, default=setting.offered, annotation=kind))
+        parameters.append(inspect.Parameter(setting.name, keyword, default=setting.preset, annotation=kind))
     init.__signature__ = signature.replace(parameters=parameters)
     if estimator.__doc__ is not None:  # there is none under `python -OO`
         descriptions = "\n".join(map(_description, OFFERED))
@@ -841,8 +841,8 @@ def name_settings(estimator: type) -> None:
 def _description(setting: Setting) -> str:
     words = ", ".join(f'"{word}"' for word in setting.choices)
     kind = f"{{{words}}}" if words else _kind(setting)
-    default = f'"{setting.default}"' if words and not setting.by_method else setting.offered
-    by_method = f" None: {setting.unless_given}." if setting.by_method else ""
+    default = f'"{setting.default}"' if words and not setting.by_method else setting.preset
+    by_method = f" None: {setting.default_words}." if setting.by_method else ""
     meaning = textwrap.fill(setting.meaning + by_method, 106, initial_indent="    ", subsequent_indent="    ")
     return f"{setting.name} : {kind}, default={default}\n{meaning}"
 

@@ -110,7 +110,7 @@ class FitOptions(TableChoice):
     @property
     def model_choice(self) -> ModelChoice:
         """Model, covariance and scale, with the values that None and "auto" stand for."""
-        return choose_model(self.model, self.covariance, self.scale, self.settings, annotated=self.has_links)
+        return choose_model(self.model, self.covariance, self.scale, self.settings, has_links=self.has_links)
 
     @property
     def has_links(self) -> bool:
@@ -140,7 +140,7 @@ class FitOptions(TableChoice):
             if texts := [
                 setting.option
                 for setting in settings
-                if self.chosen.get(setting.name) not in (None, setting.offered)
+                if self.chosen.get(setting.name) not in (None, setting.preset)
             ]:
                 text = "not used by classes of any shape, which no genetic search finds"
                 notes.append(f"{', '.join(texts)}: {text}")

@@ -15,7 +15,7 @@ from sweep_clustering.kernels.choice import LEAST_PAIRS
 from sweep_clustering.kernels.fits import Floats, Runner
 from sweep_clustering.kernels.interrupt import new_flag, shared_flag
 from sweep_clustering.kernels.problem.data import Layer
-from sweep_clustering.kernels.structure import ANY, GROUPS, MANY, MOST_ROWS, part_size
+from sweep_clustering.kernels.structure import ANY, GROUPS, MANY_CLASSES, MOST_ROWS, part_size
 from sweep_clustering.pipeline.common import core_count, estimate
 from sweep_clustering.pipeline.fit.counts import TRIED, ClusterChoice, choose_clusters, open_counts
 from sweep_clustering.pipeline.fit.solve import FitResult, fit
@@ -53,7 +53,7 @@ def costs_of(
         return (cost,)
     if sum(len(layer.pairs) for layer in layers) < LEAST_PAIRS:
         return tuple(cost * share for share in BY_FEATURES)
-    if n_clusters > MANY:
+    if n_clusters > MANY_CLASSES:
         return tuple(cost * share for share in (*MERGES_OF_MANY, *FITS))
     # the race takes place on a part of a large table
     part = part_size(n_clusters)

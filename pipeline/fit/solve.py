@@ -27,7 +27,7 @@ from sweep_clustering.kernels.problem.data import Layer, is_agreement, layer_wei
 from sweep_clustering.kernels.settings import Settings, method_words
 from sweep_clustering.kernels.solver.contract import Model
 from sweep_clustering.kernels.solver.prepare import prepare
-from sweep_clustering.kernels.structure import MERGED
+from sweep_clustering.kernels.structure import MERGED_KINDS
 from sweep_clustering.pipeline.common import best_of, plural
 from sweep_clustering.pipeline.fit import alarms
 from sweep_clustering.pipeline.fit import data_notes as notes
@@ -299,7 +299,7 @@ def fit(
             *alarms.distance_alarm(choice.skill),
             *alarms.answers_alone_alarm(X, solution, choice.skill, choice.base_rate),
             *alarms.alarms_of(X, of_pairs, solution.labels, n_clusters, names),
-            *(() if choice.covariance in MERGED else alarms.restart_alarm(fits, best)),
+            *(() if choice.covariance in MERGED_KINDS else alarms.restart_alarm(fits, best)),
         ),
         confidence=sure,
         criteria=partial(solver.criteria, solution),

@@ -135,7 +135,7 @@ def _choice(node: xr.Dataset) -> dict[str, xr.DataArray]:
 
 
 def _structure_text(codes: NDArray[np.int32]) -> str:
-    return str(Structure.of(codes.tolist())) if codes[1] > 0 else ""
+    return str(Structure.from_codes(codes.tolist())) if codes[1] > 0 else ""
 
 
 def _complete(frame: pd.DataFrame) -> pd.DataFrame:

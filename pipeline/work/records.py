@@ -135,7 +135,7 @@ class Chosen:
     @property
     def class_structure(self) -> Structure | None:
         """Structure of classes of any shape, None for other models."""
-        return Structure.of(self.structure) if self.structure != NO_STRUCTURE else None
+        return Structure.from_codes(self.structure) if self.structure != NO_STRUCTURE else None
 
     def is_same(self, other: Chosen) -> bool:
         """Whether another choice has the same bits; NaN is the same missing value."""
@@ -518,7 +518,7 @@ def _choices(cells: Sequence[Cell], arrays: Arrays) -> list[Chosen | None]:
         if shape_of_code[code] not in allowed:
             raise ValueError(f"the shape {code} of {cells[at]}, expected one of {', '.join(allowed)}")
         if is_any(cells[at].model):
-            Structure.of(structure)  # it raises an error if the codes are wrong
+            Structure.from_codes(structure)  # it raises an error if the codes are wrong
         log_losses, right = (tuple(map(float, score)) for score in scores)
         choices[at] = Chosen(shape_of_code[code], log_losses, right, tuple(structure), *map(float, rate))
     return [choices.get(at) for at in range(len(cells))]

@@ -69,8 +69,8 @@ class Search(declared.Settings):
         """
         settings = {
             setting.name: getattr(self, setting.name)
-            for setting in sorted(declared.SETTINGS, key=lambda setting: setting.since)
-            if setting.since == 1 or getattr(self, setting.name) != setting.default
+            for setting in sorted(declared.SETTINGS, key=lambda setting: setting.epoch)
+            if setting.epoch == 1 or getattr(self, setting.name) != setting.default
         }
         name = {} if self.name is None else {NAME: self.name}
         return name | settings | ({HELD_OUT: True} if self.held_out else {})
@@ -168,7 +168,7 @@ class Declared:
 def _key(setting: declared.Setting, default: Any) -> Any:
     """Declare a key of a table; its default is validated too, as another setting may rule it out."""
     kind: Any = Annotated[type(setting.default), Declared(setting, may_be_none=default is None)]
-    left_out = f" Left out: {setting.unless_given}." if setting.by_method else ""
+    left_out = f" Left out: {setting.default_words}." if setting.by_method else ""
     return kind, Field(default, description=setting.meaning + left_out, validate_default=True)
 
 
@@ -176,7 +176,7 @@ SearchTable = create_model(
     "Search",
     __base__=records.Record,
     __doc__="Settings of the search and of its objective.",
-    **{setting.name: _key(setting, setting.offered) for setting in declared.OFFERED},
+    **{setting.name: _key(setting, setting.preset) for setting in declared.OFFERED},
     held_out=HELD_OUT_KEY,
 )
 KeptTable = create_model(

@@ -131,13 +131,13 @@ def folder(tmp_path: Path) -> OwnFolder:
 
 def test_files_of_the_user_alone_are_read(folder: OwnFolder) -> None:
     assert folder.path.stat().st_mode & 0o777 == 0o700
-    assert not folder.holds("x")
+    assert not folder.has_file("x")
     assert folder.read("x") is None
     before = os.umask(0)
     folder.write("x", b"first")
     folder.write("x", b"second")
     os.umask(before)
-    assert folder.holds("x")
+    assert folder.has_file("x")
     assert folder.read("x") == b"second"
     assert [(path.name, path.stat().st_mode & 0o777) for path in folder.path.iterdir()] == [("x", 0o600)]
     # a path that is swapped later leads nowhere else
@@ -151,7 +151,7 @@ def test_files_of_the_user_alone_are_read(folder: OwnFolder) -> None:
     assert not (folder.path / "y").exists()
     folder.remove("x")
     folder.remove("x")
-    assert not folder.holds("x")
+    assert not folder.has_file("x")
 
 
 @pytest.mark.parametrize(
@@ -162,9 +162,9 @@ def test_files_of_the_user_alone_are_read(folder: OwnFolder) -> None:
 def test_files_that_are_strange_are_not_read(folder: OwnFolder, change: str) -> None:
     folder.write("x", b"content")
     subprocess.run(["sh", "-e", "-c", change], cwd=folder.path, check=True)
-    assert not folder.holds("x")
+    assert not folder.has_file("x")
     assert folder.read("x") is None
-    with pytest.raises(OSError), folder.opened("x", os.O_RDONLY):  # noqa: PT011  # PermissionError, or what the system says
+    with pytest.raises(OSError), folder.open_file("x", os.O_RDONLY):  # noqa: PT011  # PermissionError, or what the system says
         pass
 
 
@@ -187,7 +187,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = make_folder(tmp_path / "temporary", 0o700)
     monkeypatch.setattr("tempfile.tempdir", str(folder))
     monkeypatch.setenv("SWEEP_CACHE_OF_THIS_RUN", "")  # the tested code sets it; so it is taken back
-    monkeypatch.setattr(cache, "logged", set())
+    monkeypatch.setattr(cache, "logged_texts", set())
     return folder
 
 

@@ -98,7 +98,7 @@ def test_what_the_method_says_is_judged_with_what_is_given() -> None:
 
 @pytest.mark.parametrize(("method", "says"), [("strong", STRONG), ("published", PUBLISHED)])
 def test_a_method_says_what_is_not_given(method: str, says: dict[str, Any]) -> None:
-    assert {setting.name: setting.of(method) for setting in SETTINGS if setting.by_method} == says
+    assert {setting.name: setting.value(method) for setting in SETTINGS if setting.by_method} == says
     settings = settings_of({"method": method})
     assert vars(settings) == vars(DEFAULT) | says
     assert settings_of({"method": method, **BY_METHOD}) == settings

@@ -70,7 +70,7 @@ def test_codes_give_back_the_structure() -> None:
     several += [structure._replace(odds=odds) for structure in (*WORDS, *several) for odds in (0.0, *ODDS)]
     for structure in several:
         assert len(structure.codes) == len(STRUCTURE)
-        assert Structure.of(structure.codes) == structure
+        assert Structure.from_codes(structure.codes) == structure
 
 
 @pytest.mark.parametrize("code", range(len(STRUCTURE)))
@@ -78,4 +78,4 @@ def test_codes_that_cannot_be_are_refused(code: int) -> None:
     wrong = list(Structure(DISCRIMINATIVE, 4, "spherical", first=FIRST).codes)
     wrong[code] = -7
     with pytest.raises((ValueError, IndexError)):
-        Structure.of(wrong)
+        Structure.from_codes(wrong)

@@ -113,7 +113,7 @@ def test_gaussians_have_the_shares_of_the_functions(hidden_classes: tuple[Floats
 
 def test_codes_keep_the_structure() -> None:
     structure = Structure(NONE, 1, LINEAR, first=Structure(METRIC, 9, AVERAGE))
-    assert Structure.of(structure.codes) == structure
+    assert Structure.from_codes(structure.codes) == structure
     assert str(structure) == "linear functions, from average linkage, 9 a class, in a metric from the answers"
 
 

@@ -25,7 +25,7 @@ from sweep_clustering.kernels.choice import (
     list_annotations,
     training_layers,
 )
-from sweep_clustering.kernels.fits import CACHED, Gaussians, along, place, squared_norms, variances_of
+from sweep_clustering.kernels.fits import CACHED, Gaussians, place, project, squared_norms, variances_of
 from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer, estimate_accuracies
 from sweep_clustering.kernels.settings import FOLDS, Settings, settings_of
 from sweep_clustering.kernels.solver.contract import Model
@@ -611,9 +611,9 @@ def test_norms_and_variances_in_blocks_have_the_bits_of_numpy(shape: tuple[int, 
 def test_weights_of_features_give_the_coordinates_of_their_matrix() -> None:
     rng = np.random.default_rng(0)
     X, axes = rng.normal(size=(50, 8)), np.diag(rng.random(8))
-    np.testing.assert_array_equal(along(X, axes), np.einsum("nf,fd->nd", X, axes))
+    np.testing.assert_array_equal(project(X, axes), np.einsum("nf,fd->nd", X, axes))
     axes[0, 1] = 1.0
-    np.testing.assert_array_equal(along(X, axes), np.einsum("nf,fd->nd", X, axes))
+    np.testing.assert_array_equal(project(X, axes), np.einsum("nf,fd->nd", X, axes))
 
 
 def test_a_fit_holds_few_copies_of_its_table() -> None:

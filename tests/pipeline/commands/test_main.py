@@ -336,7 +336,7 @@ def test_a_cube_and_its_run_are_found_by_path_and_by_sweep_file(tmp_path: Path) 
 @arguments.flag("--force")
 def some(**options: Any) -> None:
     chosen = arguments.settings_in(options)
-    changed = {key.name: chosen[key.name] for key in OFFERED if chosen[key.name] != key.offered}
+    changed = {key.name: chosen[key.name] for key in OFFERED if chosen[key.name] != key.preset}
     click.echo(f"{changed}\n{output.typed(some, {**options, **chosen, 'other': 1})}")
 
 

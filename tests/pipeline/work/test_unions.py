@@ -58,7 +58,7 @@ def test_restarts_of_any_split_have_the_same_bits_and_one_choice(monkeypatch: py
     (whole,), (first,) = solve(Span(ANY, 0, 4)), solve(Span(ANY, 0, 1))
     assert whole.chosen is not None
     assert first.chosen == whole.chosen
-    structure = Structure.of(whole.chosen.structure)
+    structure = Structure.from_codes(whole.chosen.structure)
     assert whole.shape == "spherical"
     assert whole.covariances.shape == (3,)
     assert np.isfinite(whole.chosen.held_out[0])
@@ -149,7 +149,7 @@ def test_sweep_grows_by_classes_of_any_shape_and_is_verified_and_shown(tmp_path:
     assert structure.dims[-1] == "part"
     assert structure["part"].values.tolist() == list(STRUCTURE)
     codes_of_cells = structure.sel(model="conditional-any").values.reshape(-1, len(STRUCTURE))
-    assert all(Structure.of(codes).codes == tuple(codes) for codes in codes_of_cells.tolist())
+    assert all(Structure.from_codes(codes).codes == tuple(codes) for codes in codes_of_cells.tolist())
     assert (structure.sel(model="posterior").values == -1).all()
     assert "all are equal" in succeed("verify", whole / "tiny.zarr").output
     cell = "mixtures_k2/mixture=0/p=0.9/m=30/replicate=0/conditional-any"
