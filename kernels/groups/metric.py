@@ -23,7 +23,7 @@ HALVINGS = 30
 ARMIJO = 1e-4
 
 # Relative gain of a step below which the search ends.
-ENOUGH = 1e-6
+LEAST_GAIN = 1e-6
 
 # Weight of the squared deviation of a full metric from the identity, in nats.
 SHRINKAGE = 10.0
@@ -85,7 +85,7 @@ def minimise(function: Callable[[Floats], tuple[float, Floats]], x: Floats, step
         if step * direction @ (next_gradient - gradient) > 0.0:
             moves, turns = [*moves, step * direction][-MEMORY:], [*turns, next_gradient - gradient][-MEMORY:]
         x, value, gradient = x + step * direction, next_value, next_gradient
-        if gain <= ENOUGH * abs(value):
+        if gain <= LEAST_GAIN * abs(value):
             break
     return x
 

@@ -52,13 +52,13 @@ from sweep_clustering.kernels.unions.race import (
 from sweep_clustering.kernels.unions.table import Table, one_thread
 
 # Standard errors that merged groups must be ahead of the structure that was chosen.
-AHEAD = 1.5
+LEAD = 1.5
 
 # The same for the answers alone, which leave out what features say.
-ALONE_AHEAD = 3.0
+SIGNED_LEAD = 3.0
 
 # Standard errors that the best may be ahead of candidates of which the most compact is taken.
-AS_GOOD = 0.5
+TIE = 0.5
 
 # Structures of merged groups, the best first, that are tried with other accuracies if none is given.
 TOP = 3
@@ -402,12 +402,12 @@ def with_groups(table: Table, layers: Sequence[Layer], ranking: Ranking, run: Ru
     structures = [
         structure
         for structure, score in without_weak_assumptions(scores).items()
-        if structure.covariance != SIGNED or score.is_ahead(simple_score, ALONE_AHEAD)
+        if structure.covariance != SIGNED or score.is_ahead(simple_score, SIGNED_LEAD)
     ]
     best = skills[structures[0]].overall if structures else simple_score
-    if not best.is_ahead(simple_score, AHEAD):
+    if not best.is_ahead(simple_score, LEAD):
         return replace(ranking, skills=skills, partitions=partitions)
-    as_good = [structure for structure in structures if not best.is_ahead(skills[structure].overall, AS_GOOD)]
+    as_good = [structure for structure in structures if not best.is_ahead(skills[structure].overall, TIE)]
     if len(as_good) > 1:
         # all answers together teach more than four fifths of them, but not a fit without them
         as_good.sort(key=lambda structure: (not structure.annotated, _scatter(table, structure, layers)))
@@ -435,7 +435,7 @@ def _scatter(table: Table, structure: Structure, layers: Sequence[Layer]) -> flo
 STEP = 1.15
 
 # Standard errors within which numbers of classes predict equally well.
-EQUAL = 1.0
+CUT_TIE = 1.0
 
 # Share of the groups up to which a best cut asks for a tree of single rows.
 NEARLY_ALL = 0.7
@@ -613,16 +613,16 @@ def _best_cut(scores: Rating, n_few: int, is_possible: Callable[[choice.HeldOut]
     keys = sorted(scores, key=lambda key: scores[key].log_loss)
     best = next(key for key in keys if key[0][1] == AVERAGE)
     fewer = [key for key in keys if key[0][1] != AVERAGE and (key[1] < best[1] or best[1] <= n_few)]
-    is_by_nearest = bool(fewer) and scores[fewer[0]].is_ahead(scores[best], AHEAD)
+    is_by_nearest = bool(fewer) and scores[fewer[0]].is_ahead(scores[best], LEAD)
     best = fewer[0] if is_by_nearest else best
     tree, n_clusters = best
     small = next(key for key in keys if key[1] <= n_few and (is_by_nearest or key[0][1] == AVERAGE))
-    if n_clusters <= n_few or not scores[best].is_ahead(scores[small], AHEAD):
+    if n_clusters <= n_few or not scores[best].is_ahead(scores[small], LEAD):
         return None
     equal_scores = {
         key[1]: scores[key]
         for key in (fewer if is_by_nearest else keys)
-        if key[0] == tree and not scores[best].is_ahead(scores[key], EQUAL)
+        if key[0] == tree and not scores[best].is_ahead(scores[key], CUT_TIE)
     }
     low, counts = min(equal_scores), [count for count, score in equal_scores.items() if is_possible(score)]
     return Cut(low, max(counts, default=low), is_by_nearest=is_by_nearest)

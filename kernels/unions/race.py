@@ -139,7 +139,7 @@ class Trials:
                 if (structure, starts, folds[0]) not in self.predictions
             ]
             # a fit takes as much memory as the table times K: only those that others start from stay
-            results = self.run(lambda pair: self._try(pair[0], pair[1], starts, pair[0] in parents), work)
+            results = self.run(lambda pair: self._trial(pair[0], pair[1], starts, pair[0] in parents), work)
             for (structure, _), trial in zip(work, results, strict=True):
                 for number, prediction in trial.predictions.items():
                     self.predictions[structure, starts, number] = prediction
@@ -180,7 +180,7 @@ class Trials:
                     fits[fold] = fit
         return fits
 
-    def _try(self, structure: Structure, folds: Sequence[int], starts: int, is_first: bool) -> Trial:
+    def _trial(self, structure: Structure, folds: Sequence[int], starts: int, is_first: bool) -> Trial:
         fits, predictions = self._fits(structure, folds, starts), dict[int, FoldPrediction]()
         for fold, fit in fits.items():
             is_tested = self.annotations.folds == fold
@@ -329,7 +329,7 @@ class Choices(NamedTuple):
         return list(best.values())[: self.table.close_look.parents]
 
 
-def _coarse(choices: Choices, trials: Trials) -> None:
+def _add_coarse(choices: Choices, trials: Trials) -> None:
     """Try all shapes and coordinates with few numbers of components."""
     table = choices.table
     spaces = tuple(space for space in choices.spaces if space != DISCRIMINATIVE) or table.dims
@@ -343,7 +343,7 @@ def _coarse(choices: Choices, trials: Trials) -> None:
     trials.add([structure for structure in grid if table.allows(structure)] or grid[:1], 1)
 
 
-def _neighbours(choices: Choices, trials: Trials) -> None:
+def _add_neighbours(choices: Choices, trials: Trials) -> None:
     """Try the best candidates with half and twice as many components."""
     for _ in range(TURNS if choices.components == AUTO else 0):
         neighbours = (
@@ -355,13 +355,13 @@ def _neighbours(choices: Choices, trials: Trials) -> None:
         trials.add([structure for structure in neighbours if choices.table.allows(structure)], 1)
 
 
-def _closely(choices: Choices, trials: Trials) -> None:
+def _look_closely(choices: Choices, trials: Trials) -> None:
     """Try the best candidates, and those that directions start from, again from several starts."""
     look, parents = choices.table.close_look, choices.parents(trials)
     trials.add([*trials.ranked_structures(1)[: look.top], *parents], look.starts, parents)
 
 
-def _along_directions(choices: Choices, trials: Trials) -> None:
+def _add_directions(choices: Choices, trials: Trials) -> None:
     """Try directions along which the classes of the best fits differ."""
     table, starts = choices.table, choices.table.close_look.starts
     if choices.subspace not in (AUTO, DISCRIMINATIVE):
@@ -381,7 +381,7 @@ def _along_directions(choices: Choices, trials: Trials) -> None:
     trials.add([structure for structure in candidates if is_named or table.allows(structure)], starts)
 
 
-def _assumed_accuracies(choices: Choices, trials: Trials) -> None:
+def _add_assumptions(choices: Choices, trials: Trials) -> None:
     """Try the best candidates again with each accuracy of answers in place of an estimate of it.
 
     A low estimate confirms itself. Several annotators are estimated, because they differ.
@@ -392,13 +392,13 @@ def _assumed_accuracies(choices: Choices, trials: Trials) -> None:
         trials.add([structure._replace(odds=odds) for structure in best for odds in choices.odds], starts)
 
 
-def _without_annotations(choices: Choices, trials: Trials) -> None:
+def _add_unsupervised(choices: Choices, trials: Trials) -> None:
     """Try k-means and single Gaussians that do without annotations, if everything is open."""
     if choices.is_open:
         trials.add(unsupervised(choices.table, choices.shapes), choices.table.close_look.starts)
 
 
-ROUNDS = (_coarse, _neighbours, _closely, _along_directions, _assumed_accuracies, _without_annotations)
+ROUNDS = (_add_coarse, _add_neighbours, _look_closely, _add_directions, _add_assumptions, _add_unsupervised)
 
 
 def choose_structure(

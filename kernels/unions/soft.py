@@ -67,7 +67,7 @@ TRIES = 5
 MAPS = 30
 
 # Least rise of the bound in a step, nats: with less the step is the last one.
-ENOUGH = 0.01
+MIN_RISE = 0.01
 
 # Products beyond this are put into a sum by their logarithm; one factor more does not overflow.
 LARGE = 1e200
@@ -87,7 +87,7 @@ def fit_components(
     proportions: str = "free",
     labels: NDArray[np.integer] | None = None,
     steps: int = STEPS,
-    enough: float = ENOUGH,
+    min_rise: float = MIN_RISE,
 ) -> Gaussians:
     """Fit classes that are unions of Gaussians to features and annotations, from one start.
 
@@ -111,7 +111,7 @@ def fit_components(
         Components of the samples at the start, in place of those of `first_labels`.
     steps : int
         Most steps of the fit.
-    enough : float
+    min_rise : float
         Least rise of the bound in a step, nats; a step of less is the last one.
 
     Returns
@@ -136,7 +136,7 @@ def fit_components(
         covariance=covariance,
         proportions=proportions,
     )
-    return finish(beginning, links, rng, steps, enough)
+    return finish(beginning, links, rng, steps, min_rise)
 
 
 class Beginning(NamedTuple):
@@ -171,16 +171,16 @@ def begin(
 
 
 def finish(
-    beginning: Beginning, links: Links, rng: Generator, steps: int = STEPS, enough: float = ENOUGH
+    beginning: Beginning, links: Links, rng: Generator, steps: int = STEPS, min_rise: float = MIN_RISE
 ) -> Gaussians:
     """Fit features and annotations from the first steps on; `fit_components` has the parameters."""
     observed = beginning.observed._replace(**panels.annotated_fields(links))
     n_components, n_classes = beginning.shares.shape[1], observed.n_classes
     fields = panels.new_fields(observed, n_components)
     fields.shares[:] = beginning.shares
-    n_steps = _fit(observed, fields, rng, steps, enough, True)
-    if beliefs.escape(fields.evidence, links.ways, fields.pulls, fields.classes) > enough:
-        n_steps += _fit(observed, fields, rng, steps, enough, False)
+    n_steps = _fit(observed, fields, rng, steps, min_rise, True)
+    if beliefs.escape(fields.evidence, links.ways, fields.pulls, fields.classes) > min_rise:
+        n_steps += _fit(observed, fields, rng, steps, min_rise, False)
     is_matrix = observed.shape in panels.MATRICES
     bound = fields.bound.tolist()
     proportions = "equal" if observed.is_equal else "free"
@@ -274,7 +274,7 @@ def _fit(
     fields: panels.Fields,
     rng: Generator,
     steps: int,
-    enough: float,
+    min_rise: float,
     is_new: bool,
 ) -> int:
     """Raise the bound as long as it rises enough, and return the number of steps.
@@ -303,7 +303,7 @@ def _fit(
                 set_classes(fields)
         set_bound(observed, fields)
         new_bound = fields.bound.sum()
-        is_still = new_bound < old_bound + enough and (are_classes or step > CLASS_STEPS)
+        is_still = new_bound < old_bound + min_rise and (are_classes or step > CLASS_STEPS)
         if is_still and not is_common:
             return step + 1
         is_common = is_common and not is_still and 2 * (step + 1) < steps

@@ -41,7 +41,7 @@ from sweep_clustering.kernels.structure import (
     wide_dims,
 )
 from sweep_clustering.kernels.unions.panels import Samples, samples_of
-from sweep_clustering.kernels.unions.soft import ENOUGH, STEPS, Beginning, begin, finish, first_labels
+from sweep_clustering.kernels.unions.soft import MIN_RISE, STEPS, Beginning, begin, finish, first_labels
 
 # Numbers of principal components that are tried, beside `wide_dims`, and all if they are at most `MOST_DIMS`.
 DIMS = (2, 5, 10, 20)
@@ -461,8 +461,8 @@ class Table:
     ) -> Gaussians:
         """Fit annotations from the first steps on; directions have axes, and `solve` the parameters."""
         links = self.links(layers)
-        enough = max(ENOUGH, rise * len(self.X))
-        gaussians = finish(beginning, links.assume(structure.odds), rng, steps, enough)
+        min_rise = max(MIN_RISE, rise * len(self.X))
+        gaussians = finish(beginning, links.assume(structure.odds), rng, steps, min_rise)
         if structure.odds:
             gaussians = replace(gaussians, accuracies=groups.accuracies_of(links, gaussians.classes))
         axes = self.axes(structure.subspace) if axes is None else axes

@@ -221,7 +221,7 @@ def test_fits_that_share_their_first_steps_are_those_of_each_fold_alone(shape: s
                 rng=rng,
                 labels=table.start(race.NONE, 2 * structure.components, number),
                 steps=tables.FOLD_STEPS,
-                enough=tables.FOLD_RISE * len(X),
+                min_rise=tables.FOLD_RISE * len(X),
             )
             for number in range(2)
         ]

@@ -102,11 +102,16 @@ def test_clusters_that_add_nothing_to_distance() -> None:
     answers = np.arange(200)
     distance = predictions(answers % 5 > 0, 0.8, 0.2)
     better, worse = predictions(answers % 10 > 0, 0.9, 0.1), predictions(answers % 20 < 11, 0.6, 0.4)
-    (text,) = alarms.distance_alarm(Skill(distance, without_distance=worse, distance=distance, overall=distance))
+    (text,) = alarms.distance_alarm(
+        Skill(distance, without_distance=worse, distance=distance, overall=distance)
+    )
     assert text.startswith("how far apart two rows are predicts held-out annotations (log loss 0.500)")
     # clusters that say the same as distance are right, and clusters that say more are better
     assert list(alarms.distance_alarm(Skill(distance, distance, distance, overall=distance))) == []
-    assert list(alarms.distance_alarm(Skill(better, without_distance=worse, distance=distance, overall=better))) == []
+    assert (
+        list(alarms.distance_alarm(Skill(better, without_distance=worse, distance=distance, overall=better)))
+        == []
+    )
     assert list(alarms.distance_alarm(None)) == []
 
 
