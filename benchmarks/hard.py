@@ -97,7 +97,7 @@ def search(observed: Observed, fields: Fields, densities: Floats, rng: Generator
                 components.set_classes(fields)
         components.set_bound(observed, fields)
         objective: float = features + fields.bound[1] + fields.bound[2]
-        if objective < previous + components.ENOUGH and step > components.CLASS_STEPS:
+        if objective < previous + components.MIN_RISE and step > components.CLASS_STEPS:
             return objective
         previous = objective
     return previous
