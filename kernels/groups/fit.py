@@ -43,7 +43,7 @@ from sweep_clustering.kernels.groups.metric import (
     minimise,
     pair_squares,
 )
-from sweep_clustering.kernels.groups.refinement import bound_of, normalised, refine, scatter_of, with_answers
+from sweep_clustering.kernels.groups.refinement import bound_of, normalised, refine, scatter_of, settle_shares
 from sweep_clustering.kernels.problem.data import UNSURE, Floats, Links, row_numbers
 from sweep_clustering.kernels.structure import METRIC, MOST_ROWS, OF_ROWS, SIGNED, WARD, Structure, n_groups
 
@@ -241,7 +241,7 @@ def fit_linear(
     functions = linear_classes(Z, labels, answers, n_classes)
     logs = functions.log_shares(Z)
     classes = np.exp(logs)
-    with_answers(logs, answers, classes)
+    settle_shares(logs, answers, classes)
     slopes = functions.slopes.T - functions.slopes.mean(axis=1)
     norms = np.square(slopes).sum(axis=1)
     variance = 1.0 / max(float(norms.max()), np.finfo(float).tiny)

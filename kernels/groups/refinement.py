@@ -83,7 +83,7 @@ def refine(
         logs = class_logs(Z, centers, class_of, variance)
         shares = normalised(logs)
         shares[answered_rows] = np.eye(n_classes)[classes[answered_rows]]
-        with_answers(logs, answers, shares)
+        settle_shares(logs, answers, shares)
         classes = shares.argmax(axis=1)
         groups = nearest_in_class(Z, centers, class_of, classes)
         empty = np.bincount(groups, minlength=len(class_of)) == 0
@@ -108,7 +108,7 @@ def normalised(logs: Floats) -> Floats:
     return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
-def with_answers(logs: Floats, answers: Answers, shares: Floats) -> None:
+def settle_shares(logs: Floats, answers: Answers, shares: Floats) -> None:
     """Change the shares of rows with answers until they agree with the features and with each other."""
     ways, odds = both_ways(answers.pairs, len(logs)), answers.odds
     settle(logs, ways, odds, shares)

@@ -53,7 +53,7 @@ from sweep_clustering.kernels.structure import (
     part_size,
 )
 from sweep_clustering.kernels.unions import race, soft
-from sweep_clustering.kernels.unions.contest import with_groups
+from sweep_clustering.kernels.unions.contest import rank_with_groups
 from sweep_clustering.kernels.unions.table import FOLD_STEPS, Table, as_fit
 
 # Clusters of one Gaussian each: a hybrid genetic search.
@@ -302,7 +302,7 @@ class Unions(Solver):
             )
         table.too_costly = basis[0].too_costly
         basis[0].release()
-        return with_groups(*basis, ranking, self.run) if has_groups else ranking
+        return rank_with_groups(*basis, ranking, self.run) if has_groups else ranking
 
     def _notes(self) -> list[str]:
         subspace, rank, ranking = self.model.settings.subspace, self.table.rank, self.ranking

@@ -1,10 +1,10 @@
 """Merged groups against the structure that was chosen, and numbers of classes, by held-out answers.
 
-The distance of two rows predicts the answer about them before any class is known. `with_groups` therefore
-predicts each held-out answer by a logistic function of distances, with a candidate's probability for the pair
-as one more term, and puts merged groups first if they gain clearly (docs/model.md, section 13). `choose_cut`
-predicts them in the same way by the classes of each cut of one tree, and says which number of classes, from 2
-to thousands, is best and which are as good.
+The distance of two rows predicts the answer about them before any class is known. `rank_with_groups`
+therefore predicts each held-out answer by a logistic function of distances, with a candidate's probability
+for the pair as one more term, and puts merged groups first if they gain clearly (docs/model.md, section 13).
+`choose_cut` predicts them in the same way by the classes of each cut of one tree, and says which number of
+classes, from 2 to thousands, is best and which are as good.
 """
 
 import math
@@ -364,7 +364,7 @@ class Contest:
         return self.predict(None)
 
 
-def with_groups(table: Table, layers: Sequence[Layer], ranking: Ranking, run: Runner = map) -> Ranking:
+def rank_with_groups(table: Table, layers: Sequence[Layer], ranking: Ranking, run: Runner = map) -> Ranking:
     """Put merged groups before the chosen structure where they predict held-out answers clearly better."""
     annotations, simple = choice.list_annotations(layers, table.seed), ranking.structures[0]
     n_rows = len(table.X)

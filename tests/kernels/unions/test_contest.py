@@ -196,7 +196,7 @@ def test_groups_win_where_classes_are_many_and_skewed(skewed_rows: Rows, accurac
     X, labels = skewed_rows
     layers, n_classes = draw_layers(labels, 900, accuracy), int(labels.max()) + 1
     table = Table(X, n_classes, SeedSequence(0))
-    choice = module.with_groups(table, layers, FEATURES)
+    choice = module.rank_with_groups(table, layers, FEATURES)
     winner = choice.structures[0]
     assert winner.covariance in LINKAGES
     assert choice.structures[-1] == FEATURES.structures[0]
@@ -276,14 +276,15 @@ def test_threads_do_not_change_an_average(skewed_rows: Rows) -> None:
 def test_answers_by_chance_leave_the_choice_as_it_is(skewed_rows: Rows, seed: int) -> None:
     X, labels = skewed_rows
     layers = uniform_layers(labels, 300, seed=seed, right=0.5)
-    choice = module.with_groups(Table(X, 20, SeedSequence(0)), layers, FEATURES)
+    choice = module.rank_with_groups(Table(X, 20, SeedSequence(0)), layers, FEATURES)
     assert choice.structures == FEATURES.structures
 
 
 def test_few_answers_are_not_asked(skewed_rows: Rows) -> None:
     X, labels = skewed_rows
     assert (
-        module.with_groups(Table(X, 20, SeedSequence(0)), draw_layers(labels, 12, 0.9), FEATURES) is FEATURES
+        module.rank_with_groups(Table(X, 20, SeedSequence(0)), draw_layers(labels, 12, 0.9), FEATURES)
+        is FEATURES
     )
 
 
@@ -384,7 +385,7 @@ def test_hundreds_of_classes_of_one_or_two_rows_are_found_by_single_rows(n_class
 
 def test_more_classes_than_half_of_the_rows_are_merged() -> None:
     (X, labels), layers = records(200, 350, 0.6, 0.95)
-    ranking = module.with_groups(Table(X, 170, SeedSequence(0)), layers, FEATURES)
+    ranking = module.rank_with_groups(Table(X, 170, SeedSequence(0)), layers, FEATURES)
     assert ranking.structures != FEATURES.structures
     tables = Table(X, 170, SeedSequence(0)), Table(X, 170, SeedSequence(0))
     merged, plain = (
@@ -508,7 +509,7 @@ def test_a_structure_predicts_random_pairs_by_the_classes_of_each_fold() -> None
     annotations = list_annotations(layers, table.seed)
     ranking = choose_structure(table, layers)
     structure = next(iter(ranking.partitions))
-    skill = module.with_groups(table, layers, ranking).skills[structure]
+    skill = module.rank_with_groups(table, layers, ranking).skills[structure]
     contest = contest_of(table, layers)
     agreeing, parts = ranking.candidates[structure].agreements, ranking.partitions[structure]
     together = np.where(annotations.is_must, agreeing, 1.0 - agreeing)
@@ -623,7 +624,7 @@ def test_accuracies_are_tried_only_if_none_is_given(skewed_rows: Rows) -> None:
     odds = {
         accuracy: {
             structure.odds
-            for structure in module.with_groups(
+            for structure in module.rank_with_groups(
                 Table(X, int(labels.max()) + 1, SeedSequence(0)), draw_layers(labels, 200, accuracy), FEATURES
             ).skills
         }
