@@ -169,7 +169,7 @@ def _header(lines: Lines) -> str:
     if separator_of(first.text) is None:
         hint = "name a new file last: --annotations may be given several times"
         expected = "a header with the columns i, j and answer, for answers to be added, or no file yet"
-        raise refused(first.where, repr(first.text[:60]), expected, hint)
+        raise refused(first.location, repr(first.text[:60]), expected, hint)
     return first.text
 
 

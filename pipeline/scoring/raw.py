@@ -238,7 +238,7 @@ def read_raw(path: Path, content: bytes | None = None) -> RawScores:
     if problems or head is None:
         raise InputError(shortened(path, problems))
     cells = (
-        RawCell(row.where, _cell(row.record), row.record.status, row.record.model_dump(include={*RAW}))
+        RawCell(row.location, _cell(row.record), row.record.status, row.record.model_dump(include={*RAW}))
         for row in rows
     )
     return RawScores(path, head, tuple(cells))

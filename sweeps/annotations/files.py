@@ -282,7 +282,7 @@ class PairFile(RowFile):
         cells = self._cells(samples)
         if (n_rows := len(cells.columns)) > most:
             places = np.sort(np.random.default_rng(n_rows).choice(n_rows, most, replace=False))
-            cells = cells._replace(columns=cells.columns.at(places))
+            cells = cells._replace(columns=cells.columns.select_rows(places))
         return self._judged(cells, samples)
 
     def _judged(self, cells: _Cells, samples: Samples) -> AnnotationRows:
@@ -359,14 +359,14 @@ class PairFile(RowFile):
         InputError
             If columns are unknown or missing, or the first line may be a header or links.
         """
-        if isinstance(self.read, Columns):
-            names, is_questions = self._names([name.strip().lower() for name in self.read.codings], "")
-            new_names = {old: name for old, name in zip(self.read.codings, names, strict=True) if name}
-            cells, has_header = _Cells(self.read.renamed(new_names), is_questions), True
+        if isinstance(self.content, Columns):
+            names, is_questions = self._names([name.strip().lower() for name in self.content.codings], "")
+            new_names = {old: name for old, name in zip(self.content.codings, names, strict=True) if name}
+            cells, has_header = _Cells(self.content.renamed(new_names), is_questions), True
         else:
-            header = _header(self.read, samples)
+            header = _header(self.content, samples)
             has_header = header is not None
-            if not has_header and self.kind is not None and _counts_lines(self.read):
+            if not has_header and self.kind is not None and _counts_lines(self.content):
                 fault = "a first column that counts the lines from 0"
                 expected = "a header that says what it is"
                 hint = (
@@ -374,16 +374,16 @@ class PairFile(RowFile):
                 )
                 raise refused(self.path, fault, expected, hint)
             if header not in self._parsed:
-                self._parsed[header] = self._parse(self.read, header)
+                self._parsed[header] = self._parse(self.content, header)
             cells = self._parsed[header]
         columns = cells.columns
         if FIRST_ROW in columns.codings:
-            columns = columns.changed(FIRST_ROW, identity)
+            columns = columns.with_texts(FIRST_ROW, identity)
         if cells.is_questions:  # see `Samples.cell`
             for end in ENDS:
-                columns = columns.changed(end, samples.named_by)
+                columns = columns.with_texts(end, samples.named_by)
             if ANNOTATOR in columns.codings:
-                columns = columns.changed(ANNOTATOR, lambda cell: lines.of_cell(cell) or ASKED)
+                columns = columns.with_texts(ANNOTATOR, lambda cell: lines.of_cell(cell) or ASKED)
         if has_header and self.kind is None and ANNOTATOR not in columns.codings:
             columns = columns.with_column(ANNOTATOR, ASKED)
         return cells._replace(columns=columns)
@@ -454,15 +454,16 @@ class PairFile(RowFile):
             columns = self._cells(Samples.of(0)).columns
             if MALFORMED in columns.codings:
                 codes, words = columns.codings[MALFORMED]
-                columns = columns.at(np.array([word == ABSENT for word in words], dtype=np.bool_)[codes])
+                is_right = np.array([word == ABSENT for word in words], dtype=np.bool_)
+                columns = columns.select_rows(is_right[codes])
             mark_of = marks_of(columns)
             for end in ENDS:
                 codes, words = columns.codings[end]
                 cells += (
                     (int(columns.lines[place]), words[codes[place]], int(mark_of[place]))
-                    for place in columns.firsts(end, mark_of)
+                    for place in columns.first_places(end, mark_of)
                 )
-        first = self.read.first if isinstance(self.read, lines.Lines) else None
+        first = self.content.first if isinstance(self.content, lines.Lines) else None
         names = columns_of(first.text) if first and separator_of(first.text) else []
         is_asked = FIRST_ROW not in names and (SETTLES in names or names == UNMARKED)
         return Mentions.of(cells)._replace(is_asked=is_asked)

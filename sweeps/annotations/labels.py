@@ -185,15 +185,15 @@ class LabelFile(RowFile):
 
     @cached_property
     def _entries(self) -> _Entries:
-        if isinstance(self.read, Columns):
-            return self._of_columns(self.read)
+        if isinstance(self.content, Columns):
+            return self._of_columns(self.content)
         for separator in SEPARATORS:
-            if (entries := self._of_cells(self.read, separator)) is not None:
+            if (entries := self._of_cells(self.content, separator)) is not None:
                 return entries
-        of_lines = self._of_lines(self.read)
-        entries = None if of_lines is not None else self._of_cells(self.read, BLANK)
+        of_lines = self._of_lines(self.content)
+        entries = None if of_lines is not None else self._of_cells(self.content, BLANK)
         if entries is None and of_lines is None:
-            count = sum(1 for _ in self.read)
+            count = sum(1 for _ in self.content)
             fault = f"{plural(count, 'line')} for {plural(self.n_rows or 0, 'row')}, not all with two cells"
             raise refused(self.path, fault, EXPECTED)
         return of_lines or entries or _Entries((), ())

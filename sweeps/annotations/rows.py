@@ -321,7 +321,7 @@ def read_rows(
     rows["line"] = columns.lines[is_kept]
     right = AnnotationRows(rows, tuple(annotators), (columns.path,)).inside
     if len(wrong):
-        raise InputError(_problems(columns.at(wrong), kind_of_row[wrong], read), right)
+        raise InputError(_problems(columns.select_rows(wrong), kind_of_row[wrong], read), right)
     return right
 
 

@@ -170,9 +170,9 @@ def _suite(row: Mapping[str, str]) -> Entry:
     )
 
 
-_HERE = Path(__file__)
-_TABLES = tomllib.loads(_HERE.with_name("registry.toml").read_text("utf-8"))
-_SUITE = csv.DictReader(_HERE.with_name("suite.csv").read_text("utf-8").splitlines())
+_FOLDER = Path(__file__).parent
+_TABLES = tomllib.loads((_FOLDER / "registry.toml").read_text("utf-8"))
+_SUITE = csv.DictReader((_FOLDER / "suite.csv").read_text("utf-8").splitlines())
 REGISTRY: Mapping[str, Entry] = {name: _entry(name, keys) for name, keys in _TABLES.items()} | {
     entry.name: entry for entry in map(_suite, _SUITE)
 }
@@ -224,9 +224,9 @@ def _parse_suite(features: bytes, classes: bytes, entry: Entry) -> LabelledTable
     return LabelledTable(X[is_kept], (codes[is_kept] - 1).astype(np.int16), entry.class_names, notes=notes)
 
 
-def _numbers(packed: bytes) -> Iterator[float]:
+def _numbers(compressed: bytes) -> Iterator[float]:
     """Yield the numbers of a packed text."""
-    with gzip.open(io.BytesIO(packed)) as text:
+    with gzip.open(io.BytesIO(compressed)) as text:
         content = text.read(MOST_UNPACKED + 1)
     if len(content) > MOST_UNPACKED:
         raise ValueError(f"more than {MOST_UNPACKED:,} bytes")
@@ -268,11 +268,11 @@ MEMBER_LIMIT = 32_000_000
 ZIP_DEPTH = 2
 
 
-class Missing(Exception):
+class MissingFile(Exception):
     """The file is not here; the next source may have it."""
 
 
-class Damaged(Missing, ValueError):
+class DamagedFile(MissingFile, ValueError):
     """A file of this name is here, with other content. (A ValueError, so that pooch tries again.)"""
 
 
@@ -286,8 +286,8 @@ def data_folder(data_dir: Path | None) -> Path | None:
         return None
     folder = Path(path).expanduser()
     if not folder.is_dir():
-        where = "--data-dir" if data_dir is not None else DATA_DIR_VARIABLE
-        raise refused(where, repr(str(path)), "a directory that exists")
+        location = "--data-dir" if data_dir is not None else DATA_DIR_VARIABLE
+        raise refused(location, repr(str(path)), "a directory that exists")
     return folder
 
 
@@ -317,21 +317,21 @@ def find_in_folder(entry: RawFile, folder: Path) -> tuple[bytes, Path]:
     try:
         place = folder / entry.file
         if not folder.is_dir():
-            raise Missing(f"{folder} does not exist")
+            raise MissingFile(f"{folder} does not exist")
         files = sorted(place.parent.iterdir()) if place.parent.is_dir() else []
         paths = [path for path in files if path.name == place.name]
         paths += [path for path in files if _letters(path.name) == _letters(published)]
         if not paths:
-            raise Missing(f"{folder} holds no {' or '.join(dict.fromkeys((entry.file, published)))}")
+            raise MissingFile(f"{folder} holds no {' or '.join(dict.fromkeys((entry.file, published)))}")
         content = read_file(paths[0], MOST_BYTES)
     except InputError as error:
-        raise Damaged(str(error)) from error
+        raise DamagedFile(str(error)) from error
     except OSError as error:
-        raise Damaged(f"{error.filename or folder} cannot be read: {error.strerror or error}") from error
+        raise DamagedFile(f"{error.filename or folder} cannot be read: {error.strerror or error}") from error
     try:
         return verified(content, entry), paths[0]
-    except Damaged as damaged:
-        raise Damaged(f"{paths[0]}: {damaged}") from None
+    except DamagedFile as damaged:
+        raise DamagedFile(f"{paths[0]}: {damaged}") from None
 
 
 def _letters(name: str) -> str:
@@ -355,7 +355,7 @@ def verified(content: bytes, entry: RawFile) -> bytes:
     if sha256 == entry.sha256 or not entry.sha256:
         return content
     if not content.startswith(b"PK"):
-        raise Damaged(f"{len(content)} bytes with sha256 {sha256}, expected sha256 {entry.sha256}")
+        raise DamagedFile(f"{len(content)} bytes with sha256 {sha256}, expected sha256 {entry.sha256}")
     sha256 = ""
     try:
         for member in _members(content, entry.file, ZIP_DEPTH):
@@ -364,10 +364,10 @@ def verified(content: bytes, entry: RawFile) -> bytes:
                 return member
     # an encrypted member is a RuntimeError, an unknown compression a NotImplementedError
     except (zipfile.BadZipFile, zlib.error, RuntimeError, EOFError, OSError) as error:
-        raise Damaged(f"a broken zip ({error})") from error
+        raise DamagedFile(f"a broken zip ({error})") from error
     if not sha256:
-        raise Damaged(f"a zip without a member {entry.file}")
-    raise Damaged(f"its member {entry.file} has sha256 {sha256}, expected {entry.sha256}")
+        raise DamagedFile(f"a zip without a member {entry.file}")
+    raise DamagedFile(f"its member {entry.file} has sha256 {sha256}, expected {entry.sha256}")
 
 
 def _members(content: bytes, file: str, depth: int) -> Iterator[bytes]:
@@ -498,10 +498,10 @@ def find(name: str, *, data_dir: Path | None = None, download: bool = True) -> D
     for look in sources if entry.files else (_from_sklearn,):
         try:
             return look(entry, folder, download)
-        except Damaged as damaged:
-            raise Unavailable(name, (*reasons, str(damaged))) from damaged
-        except Missing as missing:
-            reasons += [str(missing)] if str(missing) else []
+        except DamagedFile as error:
+            raise Unavailable(name, (*reasons, str(error))) from error
+        except MissingFile as error:
+            reasons += [str(error)] if str(error) else []
     raise Unavailable(name, tuple(reasons))
 
 
@@ -523,13 +523,13 @@ def _table(files: Sequence[tuple[bytes, Path]], entry: Entry, source: str) -> Da
     try:
         table = parse([content for content, _ in files], entry)
     except ValueError as error:
-        raise Damaged(f"{path}: {error}") from error
+        raise DamagedFile(f"{path}: {error}") from error
     return DataSet(table, entry.n_clusters, f"{source} {path}", path)
 
 
 def _from_data_folder(entry: Entry, folder: Path | None, download: bool) -> DataSet:
     if folder is None:
-        raise Missing(f"no data directory is set (--data-dir or {DATA_DIR_VARIABLE})")
+        raise MissingFile(f"no data directory is set (--data-dir or {DATA_DIR_VARIABLE})")
     return _table([find_in_folder(file, folder) for file in entry.files], entry, "data directory")
 
 
@@ -537,10 +537,10 @@ def _from_cache(entry: Entry, folder: Path | None, download: bool) -> DataSet:
     cache = user_cache()
     try:
         return _table([find_in_folder(file, cache) for file in entry.files], entry, "user cache")
-    except Damaged as damaged:
+    except DamagedFile as damaged:
         # in contrast to the data directory only downloads are in the cache: a new one replaces the file
         logger.warning("ignoring a damaged file in the user cache: %s", damaged)
-        raise Missing(str(damaged)) from damaged
+        raise MissingFile(str(damaged)) from damaged
 
 
 def _from_sklearn(entry: Entry, folder: Path | None, download: bool) -> DataSet:
@@ -550,7 +550,7 @@ def _from_sklearn(entry: Entry, folder: Path | None, download: bool) -> DataSet:
     """
     spec = find_spec("sklearn")
     if not entry.sklearn or spec is None or spec.origin is None:
-        raise Missing("scikit-learn is not installed" if entry.sklearn else "")
+        raise MissingFile("scikit-learn is not installed" if entry.sklearn else "")
     folder = Path(spec.origin).parent / "datasets"
     try:
         # beside a header of counts and names
@@ -566,18 +566,18 @@ def _from_sklearn(entry: Entry, folder: Path | None, download: bool) -> DataSet:
     labels_true = np.searchsorted(codes, classes[is_known]).astype(np.int16)
     table = LabelledTable(X, labels_true, entry.class_names, entry.feature_names)
     if table.checksum() != entry.checksum:
-        raise Missing(f"scikit-learn {version('scikit-learn')} ships another table")
+        raise MissingFile(f"scikit-learn {version('scikit-learn')} ships another table")
     return DataSet(table, entry.n_clusters, "scikit-learn's copy", folder)
 
 
 def _from_network(entry: Entry, folder: Path | None, download: bool) -> DataSet:
     """Download, verify and keep the raw files; a file that is not the right one is never kept."""
     if not download:
-        raise Missing(f"{entry.files[0].url}: not downloaded yet")
+        raise MissingFile(f"{entry.files[0].url}: not downloaded yet")
     files = [_downloaded(file) for file in entry.files]
     try:
         return _table(files, entry, "")._replace(source=f"downloaded from {entry.files[0].url}")
-    except Damaged:  # by its sizes alone: what is not that table is not kept
+    except DamagedFile:  # by its sizes alone: what is not that table is not kept
         for _, path in files:
             path.unlink(missing_ok=True)
         raise
@@ -590,7 +590,7 @@ def _downloaded(file: RawFile) -> tuple[bytes, Path]:
     pooch.get_logger().setLevel(logging.ERROR)  # its messages would come between those of the command
 
     def keep(url: str, target: str, _: object) -> None:
-        """Write the raw file to `target`; pooch tries once more after `Damaged`, which is a ValueError."""
+        """Write the raw file to `target`; pooch tries again after `DamagedFile`, which is a ValueError."""
         logger.info("downloading %s", url)
         body = io.BytesIO()
         try:
@@ -598,22 +598,22 @@ def _downloaded(file: RawFile) -> tuple[bytes, Path]:
         except OSError as error:  # what requests raises are OSErrors
             if getattr(error, "response", None) is None:  # nobody answered, nor would at once
                 _quiet[server] = time.monotonic(), _cause(error)
-                raise Missing(f"{server} cannot be reached: {_cause(error)}") from error
-            raise Damaged(f"cannot be downloaded: {_cause(error)}") from error
+                raise MissingFile(f"{server} cannot be reached: {_cause(error)}") from error
+            raise DamagedFile(f"cannot be downloaded: {_cause(error)}") from error
         Path(target).write_bytes(verified(body.getvalue(), file))
 
     server = urlsplit(file.url).netloc
-    since, cause = _quiet.get(server, (-math.inf, ""))
-    if time.monotonic() - since < QUIET:
-        raise Missing(f"{server} cannot be reached: {cause}")
+    failure_time, cause = _quiet.get(server, (-math.inf, ""))
+    if time.monotonic() - failure_time < QUIET:
+        raise MissingFile(f"{server} cannot be reached: {cause}")
     cache, name = user_cache(), file.file
     registry = {name: file.sha256 or None}
     files = pooch.create(cache, base_url="", registry=registry, urls={name: file.url}, retry_if_failed=1)
     try:
         path = Path(files.fetch(name, downloader=keep))
-    except Damaged as missing:
+    except DamagedFile as damage:
         remedy = f"with a network {file.url} can be saved into a folder for --data-dir"
-        raise Missing(f"{file.url}: {missing}; {remedy}") from missing
+        raise MissingFile(f"{file.url}: {damage}; {remedy}") from damage
     except OSError as error:
-        raise Missing(f"{file.url}: cannot be kept in {cache}: {error.strerror or error}") from error
+        raise MissingFile(f"{file.url}: cannot be kept in {cache}: {error.strerror or error}") from error
     return read_file(path, MOST_BYTES), path

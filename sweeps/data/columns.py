@@ -74,12 +74,12 @@ class Columns:
         cells = {name: texts[codes[place]] for name, (codes, texts) in self.codings.items()}
         return {name: text for name, text in cells.items() if text != ABSENT}
 
-    def firsts(self, name: str, marks: NDArray[np.int8]) -> list[int]:
+    def first_places(self, name: str, marks: NDArray[np.int8]) -> list[int]:
         """Return the first place of each pair of a distinct text and a mark of its row, which is below 3."""
         codes, texts = self.codings[name]
         return list(groups(3 * codes.astype(np.int64) + marks, 3 * len(texts))[0])
 
-    def at(self, places: NDArray[np.integer] | NDArray[np.bool_]) -> Columns:
+    def select_rows(self, places: NDArray[np.integer] | NDArray[np.bool_]) -> Columns:
         """Select rows."""
         codings = {name: Coding(codes[places], texts) for name, (codes, texts) in self.codings.items()}
         return Columns(self.path, self.lines[places], codings)
@@ -88,7 +88,7 @@ class Columns:
         """Select columns and give them other names."""
         return replace(self, codings={new: self.codings[old] for old, new in names.items()})
 
-    def changed(self, name: str, change: Callable[[str], str]) -> Columns:
+    def with_texts(self, name: str, change: Callable[[str], str]) -> Columns:
         """Change the texts of a column."""
         codes, texts = self.codings[name]
         return replace(self, codings={**self.codings, name: Coding(codes, [*map(change, texts)])})
@@ -119,21 +119,21 @@ class RowFile:
 
     Parameters
     ----------
-    read : Lines or Columns
+    content : Lines or Columns
         Content of the file.
     """
 
-    read: Lines | Columns = field(repr=False)
+    content: Lines | Columns = field(repr=False)
 
     @property
     def path(self) -> Path:
         """Place of the file."""
-        return self.read.path
+        return self.content.path
 
     @property
     def unit(self) -> str:
         """Word for its rows in messages."""
-        return "row" if isinstance(self.read, Columns) else "line"
+        return "row" if isinstance(self.content, Columns) else "line"
 
 
 def read_content(path: Path) -> Lines | Columns:
@@ -179,8 +179,8 @@ def _read_arrow(path: Path, codings: dict[str, Coding], problems: list[Problem])
                 problems.append(Problem(str(path), f"several columns {name!r}", "one of each name"))
         for field in file.schema:
             if not formats.is_number(field.type) and not formats.is_text(field.type):
-                where = f"{path}, column {field.name[:60]!r}"
-                problems.append(Problem(where, str(field.type)[:60], "numbers or texts"))
+                location = f"{path}, column {field.name[:60]!r}"
+                problems.append(Problem(location, str(field.type)[:60], "numbers or texts"))
         if not problems:
             for place, name in enumerate(names):
                 # an index that pandas stored beside the columns is none of them
@@ -234,8 +234,8 @@ def frame_columns(name: str, frame: Any) -> Columns:
         try:
             codings[str(column)] = coding_of(cells)
         except TypeError:  # lists and mappings have no hash
-            where = f"{name}, column {str(column)[:60]!r}"
-            problems.append(Problem(where, str(series.dtype)[:60], "numbers or texts"))
+            location = f"{name}, column {str(column)[:60]!r}"
+            problems.append(Problem(location, str(series.dtype)[:60], "numbers or texts"))
     raise_all(problems)
     return Columns(Path(name), np.arange(len(table), dtype=np.int32), codings)
 
@@ -246,8 +246,8 @@ def _check_size(path: Path, n_rows: int, n_bytes: int, n_columns: int) -> None:
     if n_columns > MOST_COLUMNS:
         problems.append(Problem(str(path), f"{n_columns:,} columns", f"at most {MOST_COLUMNS}"))
     if n_rows > MOST_LINES or n_rows * n_columns > MOST_VALUES:
-        fault, most = f"{n_rows:,} rows of {n_columns:,} columns", f"{MOST_LINES:,} rows"
-        problems.append(Problem(str(path), fault, f"at most {most}, and {MOST_VALUES:,} values"))
+        fault = f"{n_rows:,} rows of {n_columns:,} columns"
+        problems.append(Problem(str(path), fault, f"at most {MOST_LINES:,} rows, and {MOST_VALUES:,} values"))
     if n_bytes > MOST_UNPACKED:
         fault = f"{n_bytes:,} bytes once unpacked"
         problems.append(Problem(str(path), fault, f"at most {MOST_UNPACKED:,}"))
@@ -270,13 +270,13 @@ FEW_CELLS = 200_000
 
 
 def parse_plain(
-    file: Lines, separator: str, names: Sequence[str], least: int, skip: int, full: Sequence[str]
+    file: Lines, separator: str, names: Sequence[str], min_columns: int, skip: int, full: Sequence[str]
 ) -> Columns | None:
     """Take apart a text whose lines all have the same number of cells, and neither quotes nor comments.
 
-    Rows begin after `skip` lines, and each has `least` columns or more. A blank is one blank here, though a
-    file may have several. Columns without a name are left out, and those of `full` have no empty cells. None
-    is returned if the lines have to be read one by one.
+    Rows begin after `skip` lines, and each has at least `min_columns` cells. A blank is one blank here,
+    though a file may have several. Columns without a name are left out, and those of `full` have no empty
+    cells. None is returned if the lines have to be read one by one.
     """
     content, begin = file.content, 0
     for _ in range(skip):
@@ -288,7 +288,7 @@ def parse_plain(
     text = np.frombuffer(memoryview(content)[begin:], dtype=np.uint8)
     marks = _marks(text, ord(separator))
     width = marks.shape[1] - 1
-    if not least <= width <= len(names):
+    if not min_columns <= width <= len(names):
         return None
     codings: dict[str, Coding] = {}
     for column, name in enumerate(names[:width]):
@@ -315,25 +315,25 @@ def _marks(text: NDArray[np.uint8], separator: int) -> NDArray[np.int64]:
     if not len(ends) or ends[-1] != len(text) - 1:
         ends = np.append(ends, len(text))
     starts, marks = np.append(-1, ends[:-1]), np.flatnonzero(text == separator)
-    width, rest = divmod(len(marks), len(ends))
-    if not rest and width:
-        between = marks.reshape(len(ends), width)
-        if (between[:, 0] > starts).all() and (between[:, -1] < ends).all():
-            return np.column_stack([starts, between, ends])
+    width, remainder = divmod(len(marks), len(ends))
+    if not remainder and width:
+        inner_marks = marks.reshape(len(ends), width)
+        if (inner_marks[:, 0] > starts).all() and (inner_marks[:, -1] < ends).all():
+            return np.column_stack([starts, inner_marks, ends])
     return np.empty((0, 1), dtype=np.int64)
 
 
 def _factorized(text: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> Coding:
     """Return codes and distinct texts of the cells between some places of a text."""
     lengths = ends - starts
-    most = int(lengths.max())
-    if most <= WORD and len(starts) > FEW_CELLS:  # a cell is a number then, because no text has a byte 0
+    longest = int(lengths.max())
+    if longest <= WORD and len(starts) > FEW_CELLS:  # a cell is a number then, because no text has a byte 0
         import pandas as pd
 
         words = np.zeros(len(starts), dtype=np.uint64)
-        for at in range(most):
-            byte = text[np.minimum(starts + at, len(text) - 1)].astype(np.uint64)
-            words |= np.where(at < lengths, byte, 0) << np.uint64(8 * at)
+        for i in range(longest):
+            byte = text[np.minimum(starts + i, len(text) - 1)].astype(np.uint64)
+            words |= np.where(i < lengths, byte, 0) << np.uint64(8 * i)
         codes, distinct = pd.factorize(words)
         return Coding(codes, [int(word).to_bytes(WORD, "little").rstrip(b"\0").decode() for word in distinct])
     code_of, parts, content = dict[bytes, int](), list[Codes](), text.tobytes()

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import DTypeLike, NDArray
 
-from sweep_clustering.sweeps.data.lines import counted
+from sweep_clustering.sweeps.data.lines import problems_at
 from sweep_clustering.sweeps.data.table import (
     Frame,
     LabelledTable,
@@ -103,8 +103,8 @@ def read_npz_table(path: Path, choice: TableChoice) -> LabelledTable:
         for key, name in (*columns, *(("aside", name) for name in choice.aside)):
             with collecting(problems):
                 if isinstance(name, int):
-                    where, hint = f"{path}, {choice.key(key)}", "it is an .npz file"
-                    raise refused(where, str(name), "the name of an array", hint)
+                    location, hint = f"{path}, {choice.key(key)}", "it is an .npz file"
+                    raise refused(location, str(name), "the name of an array", hint)
                 if name is not None and name not in texts:
                     cells = array(name, _no_texts)
                     # names of rows are read as annotations are; words of classes are as numpy writes them
@@ -178,15 +178,15 @@ def read_workbook(path: Path, choice: TableChoice) -> LabelledTable:
     if not rows:
         raise refused(f"{path}, sheet {sheet.title!r}", "no rows", "at least one sample")
 
-    def where(row: int, column: int) -> str:
+    def location(row: int, column: int) -> str:
         name = f" ({header[column]})" if header else ""
         cell = f"{get_column_letter(column + 1)}{numbers[bool(header) + row]}"
         return f"{path}, sheet {sheet.title!r}, cell {cell}{name}"
 
-    def columns(chosen: Sequence[int]) -> list[list[str]]:
-        return [[row[column] for row in rows] for column in chosen]
+    def columns(indices: Sequence[int]) -> list[list[str]]:
+        return [[row[column] for row in rows] for column in indices]
 
-    return select(Frame(path, len(rows), width, header, where, columns), choice, [])
+    return select(Frame(path, len(rows), width, header, location, columns), choice, [])
 
 
 # Archives: how many members there are, before a record of each is made.
@@ -301,19 +301,19 @@ def open_arrow(path: Path, most_bytes: int, *, has_repeated_texts: bool = False)
             _check_parts(path, n_parts, len(schema))
             yield ArrowFile(path, schema, n_rows, n_bytes, read_feather)
             return
-        stored = parquet.ParquetFile(file, pre_buffer=False)
-        schema, about, n_parts = stored.schema_arrow, stored.metadata, stored.num_row_groups
+        parquet_file = parquet.ParquetFile(file, pre_buffer=False)
+        schema, about, n_parts = parquet_file.schema_arrow, parquet_file.metadata, parquet_file.num_row_groups
         _check_parts(path, n_parts, len(schema))
         n_bytes = sum(about.row_group(number).total_byte_size for number in range(n_parts))
         if has_repeated_texts:
             texts = [field.name for field in schema if is_text(field.type)]
-            stored = parquet.ParquetFile(file, pre_buffer=False, read_dictionary=texts)
+            parquet_file = parquet.ParquetFile(file, pre_buffer=False, read_dictionary=texts)
 
         def read_parquet(places: Sequence[int]) -> Any:
             if len(set(schema.names)) == len(schema):
-                return stored.read([schema.names[place] for place in places], use_threads=False)
+                return parquet_file.read([schema.names[place] for place in places], use_threads=False)
             # several columns with one name cannot be read alone
-            return stored.read(use_threads=False).select(places)
+            return parquet_file.read(use_threads=False).select(places)
 
         yield ArrowFile(path, schema, about.num_rows, n_bytes, read_parquet)
 
@@ -391,7 +391,7 @@ class _FlatTable(NamedTuple):
     """A table of the format that Arrow writes its heads in (flatbuffers)."""
 
     content: bytes
-    at: int
+    offset: int
 
     @classmethod
     def root(cls, content: bytes) -> _FlatTable:
@@ -400,12 +400,12 @@ class _FlatTable(NamedTuple):
 
     def field(self, number: int) -> int:
         """Return the place of a field; 0 if it is left out."""
-        fields = self.at - struct.unpack_from("<i", self.content, self.at)[0]
-        inside = 4 + 2 * number
-        if inside >= struct.unpack_from("<H", self.content, fields)[0]:
+        fields = self.offset - struct.unpack_from("<i", self.content, self.offset)[0]
+        entry = 4 + 2 * number
+        if entry >= struct.unpack_from("<H", self.content, fields)[0]:
             return 0
-        place = struct.unpack_from("<H", self.content, fields + inside)[0]
-        return self.at + place if place else 0
+        place = struct.unpack_from("<H", self.content, fields + entry)[0]
+        return self.offset + place if place else 0
 
     def number(self, number: int, form: str) -> int:
         """Return a whole number, 0 if it is left out."""
@@ -464,7 +464,7 @@ class Header(NamedTuple):
 Check = Callable[[Header], str]
 
 
-def read_header(stream: IO[bytes], where: str) -> Header:
+def read_header(stream: IO[bytes], location: str) -> Header:
     """Read the header of an array in numpy's format; the stream then is at its values."""
     parsers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
     try:
@@ -477,24 +477,24 @@ def read_header(stream: IO[bytes], where: str) -> Header:
         raise
     except Exception as error:  # numpy evaluates it as a Python literal, of which anything may come
         fault = f"a header that is none ({type(error).__name__}: {error})"[:200]
-        raise refused(where, fault, "an array as numpy writes it") from error
+        raise refused(location, fault, "an array as numpy writes it") from error
     return Header(tuple(map(int, shape)), dtype, fortran)
 
 
 def read_array(
-    stream: IO[bytes], where: str, n_bytes: int, check: Check, dtype: DTypeLike | None = None
+    stream: IO[bytes], location: str, n_bytes: int, check: Check, dtype: DTypeLike | None = None
 ) -> NDArray[Any]:
     """Read an array of a file or of a member of an archive; with its header it has `n_bytes`.
 
     Numbers of another type than `dtype` are converted part by part, so that they are never in memory twice.
     """
-    header = read_header(stream, where)
+    header = read_header(stream, location)
     if expected := "an array without objects" if header.dtype.hasobject else check(header):
-        raise refused(where, f"shape {header.shape} of type {header.dtype}", expected)
-    check_size(where, header.shape[0], math.prod(header.shape[1:]))
+        raise refused(location, f"shape {header.shape} of type {header.dtype}", expected)
+    check_size(location, header.shape[0], math.prod(header.shape[1:]))
     if header.n_bytes != n_bytes - stream.tell():
         fault = f"{n_bytes - stream.tell():,} bytes for shape {header.shape} of type {header.dtype}"
-        raise refused(where, fault, f"{header.n_bytes:,}")
+        raise refused(location, fault, f"{header.n_bytes:,}")
     # in the byte order of this machine, whatever that of the file is
     native = header.dtype.newbyteorder("=")
     values = np.empty(header.shape, dtype or native, order="F" if header.fortran else "C")
@@ -518,12 +518,12 @@ def read_member(
     dtype: DTypeLike | None = None,
 ) -> NDArray[Any]:
     """Read an array of an .npz file, see `read_array`."""
-    where = f"{path}, array {array_name(member)[:60]!r}"
+    location = f"{path}, array {array_name(member)[:60]!r}"
     if member.compress_type not in METHODS:
         fault = f"compression method {member.compress_type}"
-        raise refused(where, fault, "none or deflate, as numpy writes them")
+        raise refused(location, fault, "none or deflate, as numpy writes them")
     with archive.open(member) as stream:
-        return read_array(stream, where, member.file_size, check, dtype)
+        return read_array(stream, location, member.file_size, check, dtype)
 
 
 def _no_features(header: Header) -> str:
@@ -547,27 +547,27 @@ def _selected(
     X = np.ascontiguousarray(X)
     width, names = X.shape[1], [*texts]
 
-    def where(row: int, column: int) -> str:
+    def location(row: int, column: int) -> str:
         if column < width:
             return f"{path}, {FEATURES}[{row}, {column}]"
         return f"{path}, {names[column - width]}[{row}]"
 
-    def cells(chosen: Sequence[int]) -> list[Any]:
-        return [X[:, column] if column < width else texts[names[column - width]] for column in chosen]
+    def cells(indices: Sequence[int]) -> list[Any]:
+        return [X[:, column] if column < width else texts[names[column - width]] for column in indices]
 
-    def beside(name: object) -> int | None:
+    def position_of(name: object) -> int | None:
         return width + names.index(name) if name in names else None
 
-    table = Frame(path, len(X), width, [], where, cells, array=X)
+    table = Frame(path, len(X), width, [], location, cells, array=X)
     # columns of X are chosen by position, counted without those beside them
     columns, drop = (tuple(positions(choice, key, table, problems)) for key in ("columns", "drop"))
     placed = replace(
         choice,
         columns=columns,
         drop=drop,
-        label_column=beside(choice.label_column),
-        index_column=beside(choice.index_column),
-        aside=tuple(str(beside(name)) for name in choice.aside),
+        label_column=position_of(choice.label_column),
+        index_column=position_of(choice.index_column),
+        aside=tuple(str(position_of(name)) for name in choice.aside),
     )
     return select(replace(table, width=width + len(names)), placed, problems)
 
@@ -586,18 +586,18 @@ def _matrix(path: Path, name: str, column: Any, n_rows: int) -> NDArray[Any]:
     """Make a matrix of a column of lists of one length, such as embeddings; float32 stays float32."""
     import pyarrow.compute as pc
 
-    missing = -1
-    lengths = pc.fill_null(pc.list_value_length(column), missing).to_numpy()
-    width = int(next(iter(lengths[lengths != missing]), 0))
+    no_list = -1
+    lengths = pc.fill_null(pc.list_value_length(column), no_list).to_numpy()
+    width = int(next(iter(lengths[lengths != no_list]), 0))
     check_size(f"{path}, column {name}", n_rows, width)
 
     def problem(row: int) -> Problem:
-        fault = "no list" if lengths[row] == missing else f"a list of {lengths[row]:,} numbers"
-        where = f"{path}, row {row + 1}, column {name}"
-        return Problem(where, fault, f"a list of {width:,} numbers, as in the other rows")
+        fault = "no list" if lengths[row] == no_list else f"a list of {lengths[row]:,} numbers"
+        location = f"{path}, row {row + 1}, column {name}"
+        return Problem(location, fault, f"a list of {width:,} numbers, as in the other rows")
 
     if wrong := np.flatnonzero((lengths != width) | (lengths < 1)).tolist():
-        raise InputError(counted(wrong, problem))
+        raise InputError(problems_at(wrong, problem))
     is_short = str(column.type.value_type) in ("float", "halffloat")
     matrix = np.empty((n_rows, width), np.float32 if is_short else np.float64)
     start = 0
@@ -632,8 +632,8 @@ def _frame(file: ArrowFile, choice: TableChoice) -> Frame:
         raise refused(path, "no rows", "at least one sample")
     # the table without its rows has the names and the index that pandas stored with it
     empty = schema.empty_table().to_pandas()
-    stored = (schema.pandas_metadata or {}).get("index_columns", [])
-    index = [schema.get_field_index(name) for name in stored if isinstance(name, str)]
+    index_fields = (schema.pandas_metadata or {}).get("index_columns", [])
+    index = [schema.get_field_index(name) for name in index_fields if isinstance(name, str)]
     columns = [number for number in range(len(schema)) if number not in index]
     if -1 in index or len(columns) != empty.shape[1]:
         raise ValueError("columns that its metadata do not have")
@@ -661,18 +661,18 @@ def _frame(file: ArrowFile, choice: TableChoice) -> Frame:
 
     names = tuple(map(text_of, file.arrays(index)[0])) if index else ()
 
-    def where(row: int, column: int) -> str:
+    def location(row: int, column: int) -> str:
         return f"{path}, row {row + 1}, column {column + 1} ({header[column]})"
 
-    def cells(chosen: Sequence[int]) -> list[Any]:
-        fields = [places[column][0] for column in chosen if places[column][1] is None]
+    def cells(indices: Sequence[int]) -> list[Any]:
+        fields = [places[column][0] for column in indices if places[column][1] is None]
         plain = iter(file.arrays(fields) if fields else ())
         return [
             next(plain) if item is None else pd.arrays.NumpyExtensionArray(lists[number][:, item])
-            for number, item in (places[column] for column in chosen)
+            for number, item in (places[column] for column in indices)
         ]
 
-    return Frame(path, n_rows, len(header), header, where, cells, names)
+    return Frame(path, n_rows, len(header), header, location, cells, names)
 
 
 # Workbooks, and files of any format.
@@ -681,13 +681,13 @@ def _frame(file: ArrowFile, choice: TableChoice) -> Frame:
 def _check_members(path: Path, members: Sequence[zipfile.ZipInfo]) -> None:
     """Refuse what takes long to read: a sheet is read row by row, all else when a workbook is opened."""
     rows = ("xl/worksheets/", "xl/sharedStrings")
-    for part, is_rows, most in (("rows and texts", True, MOST_UNPACKED), ("the rest", False, MOST_BESIDE)):
+    for part, is_rows, limit in (("rows and texts", True, MOST_UNPACKED), ("the rest", False, MOST_BESIDE)):
         of_part = [member for member in members if member.filename.startswith(rows) is is_rows]
         # a member that is empty takes its time as well
         size = sum(member.file_size + 2**10 for member in of_part)
-        if size > most:
+        if size > limit:
             fault, hint = f"{size:,} bytes of {part}, unpacked", "save the table as CSV or parquet"
-            raise refused(path, fault, f"at most {most:,}", hint)
+            raise refused(path, fault, f"at most {limit:,}", hint)
 
 
 def need(path: Path, package: str) -> None:

@@ -46,7 +46,7 @@ class Line(NamedTuple):
     text: str
 
     @property
-    def where(self) -> str:
+    def location(self) -> str:
         """File and line number for messages."""
         return f"{self.path}, line {self.number}"
 
@@ -71,7 +71,7 @@ class Lines:
         for number, content in enumerate(io.BytesIO(self.content), start=1):
             line = Line(self.path, number, content.decode().strip())
             if len(content) > LONGEST_LINE:
-                raise refused(line.where, f"{len(content):,} bytes", f"at most {LONGEST_LINE:,} in a line")
+                raise refused(line.location, f"{len(content):,} bytes", f"at most {LONGEST_LINE:,} in a line")
             if line.text and not line.text.startswith("#"):
                 yield line
 
@@ -86,14 +86,14 @@ def read_lines(path: Path) -> Lines:
     return Lines(path, read_text(path, MOST_BYTES))
 
 
-def read_text(path: Path, most: int) -> bytes:
+def read_text(path: Path, limit: int) -> bytes:
     """Content of a UTF-8 file, packed by gzip or not, with line feeds at line ends and no byte order mark.
 
     Parameters
     ----------
     path : Path
         The file.
-    most : int
+    limit : int
         Largest size in bytes, packed and unpacked.
 
     Raises
@@ -101,15 +101,15 @@ def read_text(path: Path, most: int) -> bytes:
     InputError
         If the file cannot be read, is too large or no text, or has more than `MOST_LINES`.
     """
-    with opened(path, most, pipe=True) as file:
+    with opened(path, limit, pipe=True) as file:
         is_packed = file.peek(len(GZIP)).startswith(GZIP)
         try:
-            content = (gzip.GzipFile(fileobj=file) if is_packed else file).read(most + 1)
+            content = (gzip.GzipFile(fileobj=file) if is_packed else file).read(limit + 1)
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise refused(path, f"a broken file ({error})", "a file of gzip") from error
-    if len(content) > most:
-        fault = f"more than {most:,} bytes{' once unpacked' if is_packed else ''}"
-        raise refused(path, fault, f"at most {most:,}")
+    if len(content) > limit:
+        fault = f"more than {limit:,} bytes{' once unpacked' if is_packed else ''}"
+        raise refused(path, fault, f"at most {limit:,}")
     return plain_text(path, content)
 
 
@@ -174,9 +174,9 @@ def to_number(cell: str) -> float | None:
 
 @dataclass(frozen=True)
 class TypedLine(Generic[R]):
-    """A line of a table: its place, its record, and its cells by column."""
+    """A line of a table: its location for messages, its record, and its cells by column."""
 
-    where: str
+    location: str
     record: R
     cells: Mapping[str, str]
 
@@ -202,10 +202,10 @@ def read_typed(
     content = list(lines)
     if not content:
         raise refused(path, "nothing", f"a line of columns: {','.join(record.model_fields)}")
-    names, where = split_cells(content[0].text, separator), content[0].where
+    names, place = split_cells(content[0].text, separator), content[0].location
     counts = {name: names.count(name) for name in record.model_fields}
     problems = [
-        Problem(where, f"{plural(n, 'column')} {name!r}", f"one column {name!r}", did_you_mean(name, names))
+        Problem(place, f"{plural(n, 'column')} {name!r}", f"one column {name!r}", did_you_mean(name, names))
         for name, n in counts.items()
         if n != 1
     ]
@@ -216,16 +216,16 @@ def read_typed(
         with collecting(problems):
             texts = split_cells(line.text, separator)
             if len(texts) != len(names):
-                raise refused(line.where, plural(len(texts), "cell"), f"{len(names)}, one for each column")
+                raise refused(line.location, plural(len(texts), "cell"), f"{len(names)}, one for each column")
             cells = dict(zip(names, texts, strict=True))
             values = {
                 name: _number_of(cells[name]) if _is_number(field.annotation) else cells[name]
                 for name, field in record.model_fields.items()
                 if cells[name] or field.is_required()
             }
-            row = TypedLine(line.where, read(record, values, f"{line.where},"), cells)
-            if (before := typed.setdefault(key(row.record), row)) is not row:
-                raise refused(line.where, f"the {noun} of {before.where} again", f"each {noun} once")
+            row = TypedLine(line.location, read(record, values, f"{line.location},"), cells)
+            if (former := typed.setdefault(key(row.record), row)) is not row:
+                raise refused(line.location, f"the {noun} of {former.location} again", f"each {noun} once")
     raise_all(shortened(path, problems))
     return list(typed.values())
 
@@ -240,18 +240,18 @@ def _number_of(cell: str) -> float | str:
     return cell if number is None else int(number) if number.is_integer() else number
 
 
-def counted(places: Sequence[int] | NDArray[np.intp], problem: Callable[[int], Problem]) -> list[Problem]:
+def problems_at(places: Sequence[int] | NDArray[np.intp], problem: Callable[[int], Problem]) -> list[Problem]:
     """Make a problem for each of the first places, and one that stands for those beyond."""
     first = [problem(int(place)) for place in places[:MOST_SINGLE]]
-    beyond = len(places) - len(first)
-    return [*first, replace(first[-1], count=beyond)] if beyond else first
+    n_further = len(places) - len(first)
+    return [*first, replace(first[-1], count=n_further)] if n_further else first
 
 
 # Line or row of a problem, before its column.
 PLACE = re.compile(r"(?s)(.*), (line|row) (\d+)(.*)")
 
 # Lines with the same complaint that are named one by one; of more the first ones stand for all.
-ALONE = 3
+LINES_NAMED = 3
 
 
 def shortened(path: Path, problems: Iterable[Problem]) -> list[Problem]:
@@ -259,17 +259,19 @@ def shortened(path: Path, problems: Iterable[Problem]) -> list[Problem]:
 
     Problems come in the order of the lines. Those that differ in their line alone are one.
     """
-    alike: dict[tuple[str, ...], list[Placed]] = {}
+    problems_by_kind: dict[tuple[str, ...], list[Placed]] = {}
     for order, problem in enumerate(problems):
         place = PLACE.fullmatch(problem.where)
         # what is found differs from line to line; without a line it tells problems apart
         key = (place[1], place[2], place[4], "") if place else (problem.where, "", "", problem.value)
-        alike.setdefault((*key, problem.expected, problem.hint), []).append(Placed(order, problem))
-    kinds = [*alike.values()]
-    rows = sorted(chain.from_iterable(map(_joined, kinds[:PROBLEMS_SHOWN])), key=lambda row: row.order)
-    beyond = sum(row.problem.count for row in chain(rows[PROBLEMS_SHOWN:], *kinds[PROBLEMS_SHOWN:]))
-    more = [Problem(str(path), plural(beyond, "more problem"), "", count=beyond)] if beyond else []
-    return [row.problem for row in rows[:PROBLEMS_SHOWN]] + more
+        problems_by_kind.setdefault((*key, problem.expected, problem.hint), []).append(Placed(order, problem))
+    kinds = [*problems_by_kind.values()]
+    rows = sorted(chain.from_iterable(map(_join_equal, kinds[:PROBLEMS_SHOWN])), key=lambda row: row.order)
+    n_hidden = sum(row.problem.count for row in chain(rows[PROBLEMS_SHOWN:], *kinds[PROBLEMS_SHOWN:]))
+    problems = [row.problem for row in rows[:PROBLEMS_SHOWN]]
+    if n_hidden:
+        problems.append(Problem(str(path), plural(n_hidden, "more problem"), "", count=n_hidden))
+    return problems
 
 
 class Placed(NamedTuple):
@@ -279,23 +281,23 @@ class Placed(NamedTuple):
     problem: Problem
 
 
-def _joined(rows: list[Placed]) -> list[Placed]:
+def _join_equal(rows: list[Placed]) -> list[Placed]:
     """Return problems that expect the same, and give the same hint: each of them, or one for all."""
     order, first = rows[0]
     count = sum(row.problem.count for row in rows)
     place = PLACE.fullmatch(first.where)
     if place is None:
         return [Placed(order, replace(first, count=count))]
-    if count <= ALONE:
+    if count <= LINES_NAMED:
         return rows
     # one that stands for several is of as many further lines
-    others = [row.problem.count for row in rows[1:] if row.problem.count > 1]
-    wheres = [first.where, *(row.problem.where for row in rows[1:] if row.problem.count == 1)]
-    numbers = [number for number, _ in groupby(PLACE.sub(r"\3", where) for where in wheres)]
-    n_lines = len(numbers) + sum(others)
-    more = f" and {n_lines - ALONE:,} more" if n_lines > ALONE else ""
+    n_further = sum(row.problem.count for row in rows[1:] if row.problem.count > 1)
+    locations = [first.where, *(row.problem.where for row in rows[1:] if row.problem.count == 1)]
+    numbers = [number for number, _ in groupby(PLACE.sub(r"\3", location) for location in locations)]
+    n_lines = len(numbers) + n_further
+    suffix = f" and {n_lines - LINES_NAMED:,} more" if n_lines > LINES_NAMED else ""
     unit = place[2] if n_lines == 1 else f"{place[2]}s"
-    where = f"{place[1]}, {unit} {', '.join(numbers[:ALONE])}{more}{place[4]}"
+    location = f"{place[1]}, {unit} {', '.join(numbers[:LINES_NAMED])}{suffix}{place[4]}"
     faults = [*dict.fromkeys(row.problem.value for row in rows)]
-    fault = "; ".join(faults[:ALONE]) + ("; ..." if len(faults) > ALONE else "")
-    return [Placed(order, replace(first, where=where, value=fault, count=n_lines))]
+    fault = "; ".join(faults[:LINES_NAMED]) + ("; ..." if len(faults) > LINES_NAMED else "")
+    return [Placed(order, replace(first, where=location, value=fault, count=n_lines))]

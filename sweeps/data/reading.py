@@ -26,7 +26,7 @@ from sweep_clustering.kernels.settings import PARAMETERS
 from sweep_clustering.kernels.structure import AUTO
 from sweep_clustering.sweeps.data import formats
 from sweep_clustering.sweeps.data.builtin import DataSet
-from sweep_clustering.sweeps.data.lines import counted, read_text, shortened, to_number
+from sweep_clustering.sweeps.data.lines import problems_at, read_text, shortened, to_number
 from sweep_clustering.sweeps.data.table import (
     MOST_COLUMNS,
     Frame,
@@ -94,22 +94,22 @@ def read_text_table(path: Path, choice: TableChoice) -> LabelledTable:
         expected = f"{width} as in the other rows"
         return Problem(f"{path}, line {lines[row]}", plural(widths[row], "cell"), expected, hint)
 
-    problems[:0] = counted(np.flatnonzero(~is_usual), problem)
+    problems[:0] = problems_at(np.flatnonzero(~is_usual), problem)
     header = cells[:width] if begin and widths[0] == width else []
     is_usual[:begin] = False
     if not is_usual.all():
         cells = list(compress(cells, np.repeat(is_usual, widths).tolist()))
     numbers = np.frombuffer(lines, dtype=np.int32)[is_usual]
 
-    def where(row: int, column: int) -> str:
+    def location(row: int, column: int) -> str:
         name = f" ({header[column]})" if header else ""
         return f"{path}, line {numbers[row]}, column {column + 1}{name}"
 
-    def columns(chosen: Sequence[int]) -> list[list[str]]:
-        return [cells[column::width] for column in chosen]
+    def columns(indices: Sequence[int]) -> list[list[str]]:
+        return [cells[column::width] for column in indices]
 
     frame = Frame(
-        path, len(numbers), width, header, where, columns, has_decimal_commas=separator == SEMICOLON
+        path, len(numbers), width, header, location, columns, has_decimal_commas=separator == SEMICOLON
     )
     return select(frame, choice, problems)
 
@@ -127,13 +127,13 @@ def rows_of(path: Path, text: bytes, separator: str) -> Iterator[tuple[list[str]
     """
     file, number = io.BytesIO(text), 0
 
-    def wrong(fault: str, expected: str, hint: str = "") -> InputError:
+    def row_error(fault: str, expected: str, hint: str = "") -> InputError:
         return refused(f"{path}, line {number}", fault, expected, hint)
 
-    def further() -> Iterator[str]:
+    def further_lines() -> Iterator[str]:
         """Yield the lines of a row after its first."""
         yield from (content.decode() for content in file)
-        raise wrong("a cell whose quote is never closed", "another quote")
+        raise row_error("a cell whose quote is never closed", "another quote")
 
     for content in file:
         number += 1
@@ -144,17 +144,17 @@ def rows_of(path: Path, text: bytes, separator: str) -> Iterator[tuple[list[str]
         if '"' in line:
             # further lines are asked for where a cell in quotes goes on
             begin = f"{stripped}\n" if separator == BLANK else line
-            reader = csv.reader(chain([begin], further()), delimiter=separator, skipinitialspace=True)
+            reader = csv.reader(chain([begin], further_lines()), delimiter=separator, skipinitialspace=True)
             try:
                 cells, n_lines = [cell.replace("\n", " ") for cell in next(reader)], reader.line_num
             except csv.Error as error:
                 hint = "is a quote that begins it never closed?"
-                raise wrong(f"a cell that is too long ({error})", "a shorter one", hint) from None
+                raise row_error(f"a cell that is too long ({error})", "a shorter one", hint) from None
         else:  # a reader for each row would take four times as long
             cells = stripped.split() if separator == BLANK else line.split(separator)
         if len(content) > LONGEST_ROW or len(cells) > MOST_COLUMNS:
             expected = f"at most {MOST_COLUMNS:,} columns and {LONGEST_ROW:,} bytes in a line"
-            raise wrong("a longer row", expected)
+            raise row_error("a longer row", expected)
         yield list(map(str.strip, cells)), number, n_lines
         number += n_lines - 1
 
@@ -218,10 +218,10 @@ def read_table(path: Path, choice: TableChoice) -> LabelledTable:
         fault, expected = repr(choice.sheet), "nothing: it is no .xlsx workbook"
         problems.append(Problem(f"{path}, {key('sheet')}", fault, expected))
     for name in ("missing", "categories"):
-        usual, word, words = PARAMETERS[name].default, getattr(choice, name), PARAMETERS[name].choices
+        default, word, words = PARAMETERS[name].default, getattr(choice, name), PARAMETERS[name].choices
         if word not in words:
             problems.append(not_one_of(f"{path}, {key(name)}", word, words))
-            choice = replace(choice, **dict[str, Any]({name: usual}))
+            choice = replace(choice, **dict[str, Any]({name: default}))
     if suffix in UNREAD:
         raise InputError([*problems, Problem(str(path), f"{suffix} file", UNREAD[suffix])])
     if reader in (formats.read_arrow_table, formats.read_workbook):
@@ -252,14 +252,14 @@ def load_table(path: Path, choice: TableChoice, *, n_clusters: int | None = None
         problems, table = [*error.problems], error.rest
     if table is None:
         raise InputError(problems)
-    where, count = f"{path}, n_clusters", len(table.class_names) if n_clusters is None else n_clusters
+    location, count = f"{path}, n_clusters", len(table.class_names) if n_clusters is None else n_clusters
     is_known = n_clusters is not None or table.labels_true is not None
     if not is_known and choice.label_column is None:
-        problems.append(Problem(where, "neither classes nor n_clusters", "label_column or n_clusters"))
+        problems.append(Problem(location, "neither classes nor n_clusters", "label_column or n_clusters"))
     distinct = len(np.unique(table.X, axis=0))
     if is_known and not 1 <= count <= distinct:
         fault = f"{count} for {plural(distinct, 'distinct row')}"
-        problems.append(Problem(where, fault, "at least 1, and no more than distinct rows"))
+        problems.append(Problem(location, fault, "at least 1, and no more than distinct rows"))
     data = DataSet(table, count, f"file {path}", path)
     if problems:
         raise InputError(problems, data)
@@ -285,40 +285,40 @@ class Scaling(NamedTuple):
         return np.asarray(scaled * self.width + self.offset)
 
 
-def scaling_of(X: NDArray[np.float64], how: str) -> Scaling:
+def scaling_of(X: NDArray[np.float64], kind: str) -> Scaling:
     """Find offset and width of each column.
 
     Parameters
     ----------
     X : array of shape (n_samples, n_features)
         Finite features.
-    how : {"none", "standard", "minmax", "auto"}
+    kind : {"none", "standard", "minmax", "auto"}
         Leave alone; mean 0 and standard deviation 1 (ddof 0); minimum 0 and maximum 1. The last two
         turn a constant column into zeros. "auto" is "standard" except for the columns of `left_alone`.
     """
     offset, width = np.zeros(X.shape[1]), np.ones(X.shape[1])
-    if how == "none":
+    if kind == "none":
         return Scaling(offset, width)
     lowest, highest = X.min(axis=0), X.max(axis=0)
     # From the range: rounding gives a constant column a tiny standard deviation above 0.
-    constant = lowest == highest
-    stays = left_alone(X) if how == AUTO else np.zeros(X.shape[1], bool)
-    if how == "minmax":
+    is_constant = lowest == highest
+    is_unscaled = left_alone(X) if kind == AUTO else np.zeros(X.shape[1], bool)
+    if kind == "minmax":
         offset, width = lowest, highest - lowest
     else:
         # The squares of values this small vanish. By a power of two, which rounds nothing.
-        shift = np.where(~constant & (highest - lowest < SMALL), 900, 0)
+        shift = np.where(~is_constant & (highest - lowest < SMALL), 900, 0)
         larger = np.ldexp(X, shift)
         offset, width = (np.ldexp(value, -shift) for value in (larger.mean(axis=0), larger.std(axis=0)))
     # Zeros of both signs less -0 are 0: a constant column has one bit pattern.
-    still = np.where(lowest == 0.0, -0.0, lowest)
-    offset, width = np.where(constant, still, offset), np.where(constant, 1.0, width)
-    return Scaling(np.where(stays, 0.0, offset), np.where(stays, 1.0, width))
+    constant_offset = np.where(lowest == 0.0, -0.0, lowest)
+    offset, width = np.where(is_constant, constant_offset, offset), np.where(is_constant, 1.0, width)
+    return Scaling(np.where(is_unscaled, 0.0, offset), np.where(is_unscaled, 1.0, width))
 
 
-def scale(X: NDArray[np.float64], how: str) -> NDArray[np.float64]:
+def scale(X: NDArray[np.float64], kind: str) -> NDArray[np.float64]:
     """Scale the columns of a table into a new array, see `scaling_of`."""
-    return scaling_of(X, how).of(X)
+    return scaling_of(X, kind).of(X)
 
 
 # Standard deviations of columns of one unit are within this factor of each other, such as lengths of petals.
@@ -333,13 +333,13 @@ def left_alone(X: NDArray[np.float64]) -> NDArray[np.bool_]:
     none of 0 and 1, and their standard deviations are within `ONE_UNIT`.
     """
     lowest, highest = X.min(axis=0), X.max(axis=0)
-    coded = ((X == 0.0) | (X == 1.0)).all(axis=0)
-    others = np.flatnonzero(~coded & (lowest < highest))
-    if len(others) == 0:
+    is_coded = ((X == 0.0) | (X == 1.0)).all(axis=0)
+    varying_columns = np.flatnonzero(~is_coded & (lowest < highest))
+    if len(varying_columns) == 0:
         return np.ones(X.shape[1], bool)
-    ends = Counter(zip(lowest[others].tolist(), highest[others].tolist(), strict=True))
-    are_alike = len(others) > 1 and 2 * ends.most_common(1)[0][1] >= len(others)
+    ends = Counter(zip(lowest[varying_columns].tolist(), highest[varying_columns].tolist(), strict=True))
+    are_alike = len(varying_columns) > 1 and 2 * ends.most_common(1)[0][1] >= len(varying_columns)
     with np.errstate(over="ignore", under="ignore"):
-        deviations = X[:, others].std(axis=0)
-    is_near = not coded.any() and bool(deviations.max() <= ONE_UNIT * deviations.min())
-    return np.asarray(coded | are_alike | is_near)
+        deviations = X[:, varying_columns].std(axis=0)
+    is_near = not is_coded.any() and bool(deviations.max() <= ONE_UNIT * deviations.min())
+    return np.asarray(is_coded | are_alike | is_near)

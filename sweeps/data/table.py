@@ -174,13 +174,13 @@ def positions(choice: TableChoice, key: str, table: Frame, problems: list[Proble
     """
     value = getattr(choice, key)
     names = value if isinstance(value, tuple) else () if value is None else (value,)
-    where = f"{table.path}, {'column left out' if key == 'aside' else choice.key(key)}"
+    location = f"{table.path}, {'column left out' if key == 'aside' else choice.key(key)}"
     places: list[int] = []
     for name in expanded(names, table.header) if key in ("columns", "drop") else names:
         with collecting(problems):
-            place = position(name, table.header, table.width, where)
+            place = position(name, table.header, table.width, location)
             if place in places:
-                raise refused(where, f"{name!r} again", "each column once")
+                raise refused(location, f"{name!r} again", "each column once")
             places.append(place)
     return places
 
@@ -201,14 +201,14 @@ def expanded(names: Sequence[Column], header: Sequence[str]) -> Iterator[Column]
             yield name
 
 
-def position(name: Column, header: Sequence[str], width: int, where: str) -> int:
+def position(name: Column, header: Sequence[str], width: int, location: str) -> int:
     """Return the position from 0 of a column, or of a sheet, by its name or its position."""
     if isinstance(name, str) and header.count(name) == 1:
         return header.index(name)
     if not isinstance(name, str) or (NUMBERED.fullmatch(name) and name not in header):
         if -width <= int(name) < width:
             return int(name) % width
-        raise refused(where, str(name), f"{-width} to {width - 1}", "they are counted from 0")
+        raise refused(location, str(name), f"{-width} to {width - 1}", "they are counted from 0")
     if not header:
         hint = "the file has no header; give a position"
     elif name in header:
@@ -217,7 +217,7 @@ def position(name: Column, header: Sequence[str], width: int, where: str) -> int
         hint = did_you_mean(name, header)
     names = ", ".join(column or "''" for column in header[:20])
     names += f" and {len(header) - 20} more" if len(header) > 20 else ""
-    raise refused(where, repr(name), f"one of {names or f'{-width} to {width - 1}'}", hint)
+    raise refused(location, repr(name), f"one of {names or f'{-width} to {width - 1}'}", hint)
 
 
 # Columns of a file of any format, before samples are taken.
@@ -285,7 +285,7 @@ class Frame:
         Number of rows, and of columns.
     header : sequence of str
         Names of the columns; empty if they have none.
-    where : callable
+    location : callable
         From a row and a column to the place of a cell in messages.
     cells : callable
         From positions of columns to these columns: each a list of texts, or an array of pandas.
@@ -301,7 +301,7 @@ class Frame:
     n_rows: int
     width: int
     header: Sequence[str]
-    where: Callable[[int, int], str]
+    location: Callable[[int, int], str]
     cells: Callable[[Sequence[int]], list[Any]]
     index: tuple[str, ...] = ()
     has_decimal_commas: bool = False
@@ -315,13 +315,14 @@ class Frame:
             is_whole = list(columns) == list(range(self.array.shape[1]))
             array = self.array if is_whole else self.array[:, list(columns)]
             return Numbers(array, n_others, np.asarray(np.isnan(array).any(axis=1)))
-        X, empty, n_words = np.empty((self.n_rows, len(columns))), np.zeros(self.n_rows, dtype=np.bool_), 0
+        X, n_words = np.empty((self.n_rows, len(columns))), 0
+        has_empty_cell = np.zeros(self.n_rows, dtype=np.bool_)
         for number, cells in enumerate(self.cells(columns) if columns else ()):
             kind = None if isinstance(cells, list) else cells.dtype
             if kind is not None and getattr(kind, "kind", "O") in "biuf":  # numbers, or missing
                 with np.errstate(over="ignore"):  # infinite if the type has a wider range, and refused
                     X[:, number] = cells.to_numpy(dtype=np.float64, na_value=np.nan)
-                empty |= np.isnan(X[:, number])
+                has_empty_cell |= np.isnan(X[:, number])
                 continue
             texts = texts_of(cells)
             if self.has_decimal_commas:
@@ -337,13 +338,13 @@ class Frame:
             number_of = {text: None if is_category else lines.to_number(text) for text in set(texts)}
             values = [number_of[text] for text in texts]
             X[:, number], n_others[number] = np.array(values, dtype=np.float64), values.count(None)
-            missing = set(filter(is_empty, number_of))
-            empty |= np.fromiter(map(missing.__contains__, texts), np.bool_, self.n_rows)
+            empty_texts = set(filter(is_empty, number_of))
+            has_empty_cell |= np.fromiter(map(empty_texts.__contains__, texts), np.bool_, self.n_rows)
             n_words += len(number_of)
             if n_words > MOST_WORDS:
                 words = f"more than {MOST_WORDS:,} different cells of features that are not stored as numbers"
                 raise refused(self.path, words, "numbers", "drop columns of texts")
-        return Numbers(X, n_others, empty)
+        return Numbers(X, n_others, has_empty_cell)
 
     def texts(self, column: int) -> list[str]:
         """Return the cells of a column as texts."""
@@ -377,7 +378,7 @@ class NameSearch:
 
     def look(self, table: Frame) -> None:
         """Take the column that has the most of the names, half of them at least, each in one row."""
-        most = (len(self.names) - 1) // 2
+        best_count = (len(self.names) - 1) // 2
         for place in range(0 if table.array is None else table.array.shape[1], table.width):
             cells: Any = table.cells([place])[0]
             if not isinstance(cells, list) and getattr(cells.dtype, "kind", "O") in "biuf":
@@ -385,8 +386,8 @@ class NameSearch:
             with suppress(InputError):  # more texts than names can be
                 counts = Counter(name for name in table.texts(place) if name in self.names)
                 is_unique = list(table.header).count(table.header[place]) == 1 if table.header else False
-                if len(counts) > most and max(counts.values()) == 1:
-                    most, self.column = len(counts), table.header[place] if is_unique else str(place)
+                if len(counts) > best_count and max(counts.values()) == 1:
+                    best_count, self.column = len(counts), table.header[place] if is_unique else str(place)
 
     def hint(self, choice: TableChoice) -> str:
         """Say how the column can be chosen; nothing if there is none."""
@@ -468,18 +469,18 @@ def identity(text: str) -> str:
     return str(int(number)) if is_exact else text
 
 
-def check_size(where: object, n_rows: int, n_columns: int) -> None:
+def check_size(location: object, n_rows: int, n_columns: int) -> None:
     """Refuse a table of more numbers than fit into memory."""
     if n_rows > lines.MOST_LINES or n_columns > MOST_COLUMNS or n_rows * n_columns > MOST_CELLS:
         fault = f"{n_rows:,} rows of {n_columns:,} cells"
         expected = f"at most {lines.MOST_LINES:,} rows, {MOST_COLUMNS:,} columns and {MOST_CELLS:,} cells"
-        raise refused(where, fault, expected)
+        raise refused(location, fault, expected)
 
 
 # Notes on the columns of a table before they are used as features.
 
 # Features, and rows, that are named.
-SHOWN = 12
+ITEMS_SHOWN = 12
 
 # Rows from which on a column that counts them is no chance.
 SHORTEST = 5
@@ -500,9 +501,9 @@ def column_notes(
     for values, name, place in zip(X.T, names, places, strict=True):
         if n < SHORTEST or (values != np.floor(values)).any() or len(np.unique(values)) < n:
             continue
-        least, label = values.min(), f" ({name!r})" if header and name else ""
-        if least in (0, 1) and values.max() == least + n - 1:
-            kind = f"is {least:.0f} to {least + n - 1:.0f}, a number of the row"
+        lowest, label = values.min(), f" ({name!r})" if header and name else ""
+        if lowest in (0, 1) and values.max() == lowest + n - 1:
+            kind = f"is {lowest:.0f} to {lowest + n - 1:.0f}, a number of the row"
         elif n >= FEWEST:
             kind = "is another whole number in each row"
         else:
@@ -510,22 +511,22 @@ def column_notes(
         yield f"column {place + 1}{label} {kind}: it tells rows apart, not clusters ({remedy})"
     if header or choice.column_names:
         features = names if header else [f"{place + 1}" for place in places]
-        listed = ", ".join(repr(name) if "," in name else name for name in features[:SHOWN])
-        listed += ", …" if len(features) > SHOWN else ""
-        yield f"features used: {'' if header else 'columns '}{listed} ({len(features)})"
+        feature_list = ", ".join(repr(name) if "," in name else name for name in features[:ITEMS_SHOWN])
+        feature_list += ", …" if len(features) > ITEMS_SHOWN else ""
+        yield f"features used: {'' if header else 'columns '}{feature_list} ({len(features)})"
 
 
 def dropped_note(rows: SampleRows, choice: TableChoice, first_row: int = 1) -> Iterator[str]:
     """Say which rows are left out, by their numbers, and by their names if they have some."""
     if rows.selection is None:
         return
-    out = np.setdiff1d(np.arange(rows.n_rows), rows.selection).tolist()
-    numbers = [(row, row + first_row) for row in out[:SHOWN]]
-    listed = [f"{rows.names[row]} (row {number})" if rows.names else str(number) for row, number in numbers]
-    more = ", …" if len(out) > SHOWN else ""
+    dropped_rows = np.setdiff1d(np.arange(rows.n_rows), rows.selection).tolist()
+    numbers = [(row, row + first_row) for row in dropped_rows[:ITEMS_SHOWN]]
+    texts = [f"{rows.names[row]} (row {number})" if rows.names else str(number) for row, number in numbers]
+    ellipsis = ", …" if len(dropped_rows) > ITEMS_SHOWN else ""
     yield (
-        f"{len(out)} of {rows.n_rows} rows have an empty cell and are left out"
-        f" ({choice.phrase('missing', 'drop')}): {', '.join(listed)}{more}"
+        f"{len(dropped_rows)} of {rows.n_rows} rows have an empty cell and are left out"
+        f" ({choice.phrase('missing', 'drop')}): {', '.join(texts)}{ellipsis}"
     )
 
 
@@ -535,11 +536,11 @@ MAX_CLASSES = np.iinfo(np.int16).max + 1
 Encoded = tuple[NDArray[np.int16], tuple[str, ...]]
 
 
-def encode_classes(values: Sequence[str], where: Callable[[int], str]) -> Encoded:
+def encode_classes(values: Sequence[str], location: Callable[[int], str]) -> Encoded:
     """Return the codes of classes, and their names in sorted order, each as it is first spelled.
 
     Classes that are all finite numbers are compared as numbers ("2" before "10", "1" the same as "1.0"),
-    others as text. `where` gives the place of a sample for messages.
+    others as text. `location` gives the place of a sample for messages.
 
     Raises
     ------
@@ -547,10 +548,10 @@ def encode_classes(values: Sequence[str], where: Callable[[int], str]) -> Encode
         If a class is missing (empty or NaN), or there are more than an int16 can count.
     """
     numbers = {value: lines.to_number(value) for value in dict.fromkeys(values)}
-    none = {value for value, number in numbers.items() if not value or number != number}
-    missing = [position for position, value in enumerate(values) if value in none] if none else []
-    problems = lines.counted(
-        missing, lambda i: Problem(where(i), "NaN" if values[i] else "an empty cell", "a class")
+    empty_values = {value for value, number in numbers.items() if not value or number != number}
+    empty_places = [place for place, value in enumerate(values) if value in empty_values]
+    problems = lines.problems_at(
+        empty_places, lambda i: Problem(location(i), "NaN" if values[i] else "an empty cell", "a class")
     )
     is_numeric = all(number is not None and math.isfinite(number) for number in numbers.values())
     keys: dict[str, Any] = numbers if is_numeric else {value: value for value in numbers}
@@ -558,7 +559,7 @@ def encode_classes(values: Sequence[str], where: Callable[[int], str]) -> Encode
     code = {key: number for number, key in enumerate(sorted(first))}
     if len(code) > MAX_CLASSES:
         fault, hint = f"the first of {len(code)} classes", "is it a feature?"
-        problems.append(Problem(where(0), fault, f"at most {MAX_CLASSES}", hint))
+        problems.append(Problem(location(0), fault, f"at most {MAX_CLASSES}", hint))
     if problems:
         raise InputError(problems)
     codes = np.fromiter((code[keys[value]] for value in values), np.int16, len(values))
@@ -639,18 +640,19 @@ def select(table: Frame, choice: TableChoice, problems: list[Problem]) -> Labell
     )
     aside, drop, columns = (positions(choice, key, table, problems) for key in ("aside", "drop", "columns"))
     # a misspelt name may mean the column that its message suggests, and that one is no feature then
-    unknown = [name for name in choice.column_names if isinstance(name, str) and name not in table.header]
-    suggestions = {closest(name, table.header) for name in unknown} - {""}
-    misspelt = (place for place, name in enumerate(table.header) if name in suggestions)
-    others = {label, index, *aside, *drop, *misspelt}
-    features = [column for column in range(table.width) if column not in others]
+    names_of_choice = [name for name in choice.column_names if isinstance(name, str)]
+    suggestions = {closest(name, table.header) for name in names_of_choice if name not in table.header} - {""}
+    misspelt_columns = (column for column, name in enumerate(table.header) if name in suggestions)
+    other_columns = {label, index, *aside, *drop, *misspelt_columns}
+    features = [column for column in range(table.width) if column not in other_columns]
     features = columns if choice.columns else features
-    used: dict[int | None, str] = {}
-    for key, at in (("label_column", label), ("index_column", index), *(("columns", at) for at in features)):
-        if at is not None and at in used:
-            fault = f"{table.place_of(at)}, which is {choice.key(used[at])}"
+    key_of_column: dict[int | None, str] = {}
+    columns_by_key = [("label_column", label), ("index_column", index)]
+    for key, column in (*columns_by_key, *(("columns", feature) for feature in features)):
+        if column is not None and column in key_of_column:
+            fault = f"{table.place_of(column)}, which is {choice.key(key_of_column[column])}"
             problems.append(Problem(f"{table.path}, {choice.key(key)}", fault, "another column"))
-        used.setdefault(at, key)
+        key_of_column.setdefault(column, key)
     classes: list[str] | None = None
     if label is not None:
         with collecting(problems):
@@ -663,17 +665,17 @@ def select(table: Frame, choice: TableChoice, problems: list[Problem]) -> Labell
     if choice.missing == "drop" and numbers is not None:
         is_used = ~numbers.is_empty
         if classes is not None:
-            missing = {text for text in set(classes) if not text or math.isnan(lines.to_number(text) or 0.0)}
-            is_used &= np.fromiter((text not in missing for text in classes), np.bool_, len(classes))
+            gaps = {text for text in set(classes) if not text or math.isnan(lines.to_number(text) or 0.0)}
+            is_used &= np.fromiter((text not in gaps for text in classes), np.bool_, len(classes))
         if not is_used.any():
-            where = f"{table.path}, {choice.key('missing')}"
+            location = f"{table.path}, {choice.key('missing')}"
             hint = "drop the columns that are empty in most rows"
-            problems.append(Problem(where, "no row without an empty cell", "one at least", hint))
+            problems.append(Problem(location, "no row without an empty cell", "one at least", hint))
             numbers = None
     rows = np.flatnonzero(is_used)
     X, names, places = np.empty((len(rows), 0)), list[str](), list[int]()
     encoded: Encoded | None = None
-    of_rows = SampleRows(table.n_rows)
+    sample_rows = SampleRows(table.n_rows)
     if numbers is not None and (features or not choice.columns):
         with collecting(problems):
             X, names, places = _features(table, choice, features, numbers, rows, problems)
@@ -682,18 +684,19 @@ def select(table: Frame, choice: TableChoice, problems: list[Problem]) -> Labell
             problems.append(Problem(str(table.path), *problem))
     if classes is not None and label is not None:
         with collecting(problems):
-            encoded = encode_classes(_picked(classes, rows), lambda row: table.where(int(rows[row]), label))
+            used_classes = _picked(classes, rows)
+            encoded = encode_classes(used_classes, lambda row: table.location(int(rows[row]), label))
     with collecting(problems):
         row_names, doubt = _names(table, choice, index)
-        of_rows = SampleRows(table.n_rows, None if is_used.all() else rows, row_names, doubt)
+        sample_rows = SampleRows(table.n_rows, None if is_used.all() else rows, row_names, doubt)
     codes, class_names = encoded or (None, ())
     if problems:
-        rest = LabelledTable(X, codes, class_names, rows=of_rows)
-        raise InputError(problems, rest if X.size else None)
-    notes = (*dropped_note(of_rows, choice), *column_notes(X, names, table.header, places, choice))
+        readable_table = LabelledTable(X, codes, class_names, rows=sample_rows)
+        raise InputError(problems, readable_table if X.size else None)
+    notes = (*dropped_note(sample_rows, choice), *column_notes(X, names, table.header, places, choice))
     feature_names = tuple(names) if table.header else ()
     texts = tuple(_picked(table.texts(column), rows) for column in aside)
-    return LabelledTable(X, codes, class_names, feature_names, texts, of_rows, notes)
+    return LabelledTable(X, codes, class_names, feature_names, texts, sample_rows, notes)
 
 
 class _Features(NamedTuple):
@@ -714,8 +717,8 @@ def _features(
 ) -> _Features:
     """Return the features; those that are right, with zeros, if there are problems."""
     if not places:
-        beside = " beside the classes" if choice.label_column is not None else ""
-        raise refused(table.path, f"no column{beside}", "at least one feature")
+        fault = "no column" if choice.label_column is None else "no column beside the classes"
+        raise refused(table.path, fault, "at least one feature")
     # a table may take half of the memory: one that is whole is used as it is
     is_whole = len(rows) == len(numbers.values)
     values = numbers.values if is_whole else numbers.values[rows]
@@ -741,13 +744,13 @@ def _features(
 
         def problem(row: int, place: int = places[column], cells: Any = cells) -> Problem:
             cell = text_of(cells[row])
-            leaving = f"{choice.phrase('missing', 'drop')} leaves out such rows"
-            hint = leaving if is_empty(cell) else _comma_hint(cell)
+            remedy = f"{choice.phrase('missing', 'drop')} leaves out such rows"
+            hint = remedy if is_empty(cell) else _comma_hint(cell)
             fault = repr(cell[:60]) if cell else "an empty cell"
-            return Problem(table.where(row, place), fault, "a finite number", hint)
+            return Problem(table.location(row, place), fault, "a finite number", hint)
 
         of_column = rows[np.flatnonzero(is_wrong[:, column])]
-        by_row += zip(of_column.tolist(), lines.counted(of_column, problem), strict=False)
+        by_row += zip(of_column.tolist(), lines.problems_at(of_column, problem), strict=False)
     problems += [problem for _, problem in sorted(by_row, key=lambda pair: pair[0])]
     wrong += problems
     if problems:  # further checks are made of what is right, unless they would take much memory
@@ -766,25 +769,26 @@ def _one_hot(
     table: Frame, choice: TableChoice, place: int, name: str, rows: Rows, width: int
 ) -> tuple[Floats, list[str]]:
     """Make a column of 0 and 1 for each text of a column, in sorted order, beside `width` others."""
-    cells, where = _picked(table.texts(place), rows), f"{table.path}, {table.place_of(place)}"
+    cells, location = _picked(table.texts(place), rows), f"{table.path}, {table.place_of(place)}"
     if choice.categories != "onehot":
         hint = _comma_hint(cells[0]) or (
             f"name it as {choice.key('label_column')} if it holds the classes, or as"
             f" {choice.key('index_column')} if it holds names; else {choice.key('drop')} it, or"
             f" {choice.phrase('categories', 'onehot')}"
         )
-        raise refused(where, f"no number, first {cells[0][:60]!r}", "numbers", hint)
-    empty = [row for row, cell in zip(rows.tolist(), cells, strict=True) if is_empty(cell)]
-    if empty:
-        raise InputError(
-            lines.counted(empty, lambda row: Problem(table.where(row, place), "an empty cell", "a text"))
-        )
+        raise refused(location, f"no number, first {cells[0][:60]!r}", "numbers", hint)
+
+    def gap(row: int) -> Problem:
+        return Problem(table.location(row, place), "an empty cell", "a text")
+
+    if rows_of_gaps := [row for row, cell in zip(rows.tolist(), cells, strict=True) if is_empty(cell)]:
+        raise InputError(lines.problems_at(rows_of_gaps, gap))
     different, codes = np.unique(np.array(cells, dtype=object), return_inverse=True)
     if len(different) > MOST_TEXTS_IN_ONE_HOT or len(different) == len(cells):
         fault = f"{len(different)} different texts in {len(cells)} rows"
         expected = f"at most {MOST_TEXTS_IN_ONE_HOT}, and not another one in each row"
         hint = "names of samples are no feature: drop it, or name it as index_column"
-        raise refused(where, fault, expected, hint)
+        raise refused(location, fault, expected, hint)
     check_size(f"{table.path}, features", len(cells), width + len(different))
     return np.eye(len(different))[codes], [f"{name}={text}" for text in different]
 
@@ -809,10 +813,10 @@ def _names(table: Frame, choice: TableChoice, index: int | None) -> tuple[tuple[
     def problem(row: int) -> Problem:
         fault = f"{names[row][:60]!r}, more than once" if names[row] else "an empty cell"
         expected = f"another name in each row, as {choice.key('index_column')}"
-        return Problem(table.where(row, index), fault, expected)
+        return Problem(table.location(row, index), fault, expected)
 
     if wrong:
-        raise InputError(lines.counted(wrong, problem))
+        raise InputError(lines.problems_at(wrong, problem))
     return names, ""
 
 

@@ -184,7 +184,7 @@ def test_files_of_a_command_count_rows_from_one_number(tmp_path: Path) -> None:
     texts |= {"marked": MARKED, "marked 1": MARKED.replace("0,1,0,yes\n", ""), "written": WRITTEN}
     texts |= {"session": "i,j,annotator,answer\n1,2,ann,no\n", "names": "Ann,Eve,must,1,ann\n"}
     opened = {name: files.PairFile(read_lines(write(tmp_path, text, name))) for name, text in texts.items()}
-    opened["links"] = files.PairFile(opened["links"].read, draw.CANNOT)
+    opened["links"] = files.PairFile(opened["links"].content, draw.CANNOT)
     at = {name: tmp_path / name for name in texts}
     zero = f"as line 1 of {at['from 0']} names row 0"
     by_ask = (1, "as sweep ask wrote it")

@@ -20,7 +20,7 @@ WANTED = ["a", "", "b b", "a", "", ""]
 
 def read(path: Path, samples: Samples | int = ROWS) -> RowLabels:
     row_samples = Samples.of(samples)
-    return LabelFile(LabelFile.of(path).read, row_samples.rows.n_rows).labels(row_samples)
+    return LabelFile(LabelFile.of(path).content, row_samples.rows.n_rows).labels(row_samples)
 
 
 def cells(labels: RowLabels) -> list[str]:
@@ -104,7 +104,7 @@ def test_unknown_columns_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("cell", "first"), [("0", 0), (str(ROWS), 1)])
 def test_file_says_from_where_it_counts(tmp_path: Path, cell: str, first: int) -> None:
     (tmp_path / "labels.csv").write_text(f"row,label\n1,a\n{cell},b\n", encoding="utf-8")
-    file = LabelFile(LabelFile.of(tmp_path / "labels.csv").read, ROWS)
+    file = LabelFile(LabelFile.of(tmp_path / "labels.csv").content, ROWS)
     assert numbering_of([file], "auto", Samples.of(ROWS)).first_row == first
 
 
@@ -116,7 +116,7 @@ def test_distances_say_from_where_a_file_counts(tmp_path: Path, first: int) -> N
     rows = range(2, 118)
     text = "".join(f"{row + first},{classes[row]}\n" for row in rows)
     (tmp_path / "labels.csv").write_text(text, encoding="utf-8")
-    file = LabelFile(LabelFile.of(tmp_path / "labels.csv").read, 120)
+    file = LabelFile(LabelFile.of(tmp_path / "labels.csv").content, 120)
     numbering = numbering_of([file], "auto", Samples.of(120), X)
     assert numbering.first_row == first
     assert numbering.problem is None

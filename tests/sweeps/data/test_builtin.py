@@ -182,7 +182,7 @@ def test_the_content_decides_not_the_packing(tmp_path: Path, monkeypatch: pytest
     # a zip may hold itself; a file in a zip in a zip is as deep as publishers go
     deep = zip_of({"x.zip": zip_of({"y.zip": packed})})
     for content in (b"", RAW + b"\n", zip_of({"own.csv": RAW}), packed[:-30], deep):
-        with pytest.raises(builtin.Damaged):
+        with pytest.raises(builtin.DamagedFile):
             builtin.verified(content, FILE)
     # the raw file has priority over a zip, which is known by its first bytes
     files = folder(tmp_path / "data", {"tiny_SET.zip": zip_of({"tiny.data": RAW}), "tiny.data": RAW})
@@ -190,10 +190,10 @@ def test_the_content_decides_not_the_packing(tmp_path: Path, monkeypatch: pytest
     (files / "tiny.data").unlink()
     assert builtin.find_in_folder(FILE, files) == (RAW, files / "tiny_SET.zip")
     (files / "tiny_SET.zip").unlink()
-    with pytest.raises(builtin.Missing, match=r"holds no tiny\.data or tiny\+set\.zip"):
+    with pytest.raises(builtin.MissingFile, match=r"holds no tiny\.data or tiny\+set\.zip"):
         builtin.find_in_folder(FILE, files)
     monkeypatch.setattr(builtin, "MEMBER_LIMIT", len(RAW) - 1)
-    with pytest.raises(builtin.Damaged, match=r"without a member tiny\.data"):
+    with pytest.raises(builtin.DamagedFile, match=r"without a member tiny\.data"):
         builtin.verified(packed, FILE)
 
 
