@@ -308,7 +308,7 @@ def _load(entry: Dataset, seed: int, data_dir: Path | None, problems: list[Probl
             features = None if problems_of_table else X
             numbering = numbering_of([file], str(entry.first_row), samples, features, "first_row = {}")
             problems += [numbering.problem] if numbering.problem else []
-            pool, foreign_pairs = read_pool(file, numbering.of(file.path, samples))
+            pool, foreign_pairs = read_pool(file, numbering.samples_of(file.path, samples))
             notes = tuple(" ".join(line.split()) for line in numbering.lines())
             notes += tuple(f"left out: {note}" for note in foreign_pairs)
     if data is None or X is None:

@@ -434,7 +434,7 @@ def _ask_in_terminal(options: AskOptions, inputs: FitInputs) -> None:
     from sweep_clustering.pipeline.ask import answers, session, summary
 
     path = options.annotations[-1]
-    file = answers.AnswersFile(path, options.annotator, inputs.numbering.of(path, inputs.samples))
+    file = answers.AnswersFile(path, options.annotator, inputs.numbering.samples_of(path, inputs.samples))
     is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     console = session.Terminal() if is_terminal else session.Pipe()
     rows, assess = session.rows_of(options, inputs), partial(summary.assess, options, inputs)

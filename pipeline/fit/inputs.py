@@ -236,11 +236,11 @@ def read_inputs(options: FitOptions, also: Iterable[Problem] = ()) -> FitInputs:
         samples = samples.counted_from(numbering.first_row)
         for file in files:
             with collecting(unread):
-                parts.append(file.table(numbering.of(file.path, samples)))
+                parts.append(file.table(numbering.samples_of(file.path, samples)))
         if labels_file is not None:
             with collecting(unread):
-                row_labels = labels_file.labels(numbering.of(labels_file.path, samples))
-    rows = AnnotationRows.joined(parts)
+                row_labels = labels_file.labels(numbering.samples_of(labels_file.path, samples))
+    rows = AnnotationRows.join(parts)
     annotations, model = rows.answered, options.model_choice.model
     problems += unread
     problems += annotator_problems(
@@ -658,7 +658,8 @@ def label_problems(
     """
     count, problems = len(labels.names), list[Problem]()
     if count > n_clusters:
-        hint = f"labels of one row: {labels.alone}" if labels.alone else "one cluster cannot have two names"
+        names = labels.single_names
+        hint = f"labels of one row: {names}" if names else "one cluster cannot have two names"
         expected = f"at most {n_clusters}, the {'possible' if is_open else 'number of'} clusters"
         problems.append(Problem(where, plural(count, "distinct label"), expected, hint))
     chance = 1.0 / max(count, 2)
@@ -670,5 +671,5 @@ def label_problems(
 
 def label_notes(labels: RowLabels | None) -> Iterator[str]:
     """Say which labels of rows may be misspelt: those of a single row, if most others have a handful."""
-    if labels is not None and labels.alone and np.median(labels.counts) >= HANDFUL:
-        yield f"labels of one row: {labels.alone}. Each counts as a class of its own: is it misspelt?"
+    if labels is not None and labels.single_names and np.median(labels.counts) >= HANDFUL:
+        yield f"labels of one row: {labels.single_names}. Each counts as a class of its own: is it misspelt?"

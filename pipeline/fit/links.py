@@ -233,7 +233,7 @@ class Reader:
             return
         pairs = np.concatenate([layer.pairs for layer in layers]).astype(np.int64)
         is_must = np.repeat([layer.kind == MUST for layer in layers], [len(layer.pairs) for layer in layers])
-        if verdict(X, pairs, pairs - 1, is_must, usual=0).first_row == 1:
+        if verdict(X, pairs, pairs - 1, is_must, default=0).first_row == 1:
             links = "links whose answers fit rows that are counted from 1, and do not fit places from 0"
             hint = f"{FROM_1}; samples=range(len(X)) takes them as they are"
             raise refused("must_link, cannot_link, annotations", links, "places from 0", hint)
@@ -358,7 +358,7 @@ def labels_of(values: ArrayLike | Mapping[Any, Any], reader: Reader) -> tuple[Ro
             raise refused(where, f"shape {np.shape(values)}", expected)
         cells = np.asarray(pd.Series(values, dtype=object), dtype=object)
     texts = [text_of(value) if np.ndim(value) == 0 else str(value) for value in cells]
-    labels = RowLabels.of(texts)
+    labels = RowLabels.from_cells(texts)
     if not labels.names:
         raise refused(where, "no labels", "a label of at least one row", "-1 and None are none")
     first = np.unique(labels.codes[labels.rows], return_index=True)[1]

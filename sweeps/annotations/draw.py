@@ -7,7 +7,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-Whole = NDArray[np.integer]
+Integers = NDArray[np.integer]
 
 # Array of shape (m, 3) with columns i, j and kind.
 Annotations = NDArray[np.int32]
@@ -35,7 +35,7 @@ N_NEIGHBOURS = 20
 MOST_NUMBERS = 2**22
 
 
-def draw_annotations(rng: Generator, labels_true: Whole, *, p: float, m: int) -> Annotations:
+def draw_annotations(rng: Generator, labels_true: Integers, *, p: float, m: int) -> Annotations:
     """Draw `m` annotations of accuracy `p` in (0, 1] (docs/model.md, eq. (26)).
 
     Both ends of a pair are independent and uniform over the samples, so that a self pair has probability 1/N
@@ -51,7 +51,7 @@ def draw_annotations(rng: Generator, labels_true: Whole, *, p: float, m: int) ->
     return answer_pairs(rng, labels_true, any_pairs(rng, len(labels_true), m), p=p)
 
 
-def draw_biased(rng: Generator, labels_true: Whole, order: Whole, *, p: float, m: int) -> Annotations:
+def draw_biased(rng: Generator, labels_true: Integers, order: Integers, *, p: float, m: int) -> Annotations:
     """Draw `m` annotations of accuracy `p` as `draw_annotations` does, some samples more often than others.
 
     The samples of the first third of `order`, which has all of them, have `OFTEN` times the probability of
@@ -64,7 +64,7 @@ def draw_biased(rng: Generator, labels_true: Whole, order: Whole, *, p: float, m
     return answer_pairs(rng, labels_true, pairs, p=p)
 
 
-def draw_near(rng: Generator, labels_true: Whole, X: Floats, *, p: float, m: int) -> Annotations:
+def draw_near(rng: Generator, labels_true: Integers, X: Floats, *, p: float, m: int) -> Annotations:
     """Draw `m` annotations of accuracy `p`, each of a sample and one of its nearest neighbours.
 
     The first sample of a pair is uniform over all samples, the second one over the `N_NEIGHBOURS` other
@@ -79,7 +79,7 @@ def draw_near(rng: Generator, labels_true: Whole, X: Floats, *, p: float, m: int
     return answer_pairs(rng, labels_true, np.column_stack([first, second]), p=p)
 
 
-def nearest_neighbours(X: Floats, samples: Whole, n_neighbours: int) -> NDArray[np.int64]:
+def nearest_neighbours(X: Floats, samples: Integers, n_neighbours: int) -> NDArray[np.int64]:
     """Return the nearest other samples of each of some samples, nearest first, as rows."""
     # Loaded here, because commands that only plan or read draw nothing.
     from sklearn.neighbors import NearestNeighbors
@@ -133,7 +133,7 @@ def around_median(accuracies: Floats, quantiles: Quantiles, p: float) -> Floats:
 
 
 def draw_crowd(
-    rng: Generator, labels_true: Whole, accuracies: Floats, *, answers: int, unsure: float, m: int
+    rng: Generator, labels_true: Integers, accuracies: Floats, *, answers: int, unsure: float, m: int
 ) -> Annotations:
     """Draw `m` annotations by a crowd with `accuracies` (n_annotators, 2), a share of the kind `UNSURE`.
 
@@ -153,9 +153,9 @@ def any_pairs(rng: Generator, n_samples: int, m: int) -> NDArray[np.int64]:
     return np.column_stack([rng.integers(0, n_samples, size=m) for _ in range(2)])
 
 
-def answer_pairs(rng: Generator, labels_true: Whole, pairs: Whole, *, p: float | Floats) -> Annotations:
+def answer_pairs(rng: Generator, labels_true: Integers, pairs: Integers, *, p: float | Floats) -> Annotations:
     """Annotate pairs of shape (n_pairs, 2) with accuracy `p`, or one for each pair: columns i, j and kind."""
-    right = rng.random(len(pairs)) < p
-    agrees = labels_true[pairs[:, 0]] == labels_true[pairs[:, 1]]
-    kind = np.where(agrees == right, MUST, CANNOT)
+    is_right = rng.random(len(pairs)) < p
+    is_same_class = labels_true[pairs[:, 0]] == labels_true[pairs[:, 1]]
+    kind = np.where(is_same_class == is_right, MUST, CANNOT)
     return np.column_stack([pairs, kind]).astype(np.int32)

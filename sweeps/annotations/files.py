@@ -35,7 +35,7 @@ from sweep_clustering.sweeps.annotations.rows import (
     MOST_COMPARED,
     OUTSIDE,
     SELF_PAIR_WEIGHT,
-    WHOLE,
+    WHOLE_NUMBER,
     Annotation,
     AnnotationRows,
     Row,
@@ -48,7 +48,15 @@ from sweep_clustering.sweeps.data import lines
 from sweep_clustering.sweeps.data.columns import ABSENT, Columns, RowFile, parse_plain, read_content
 from sweep_clustering.sweeps.data.reading import BLANK, rows_of
 from sweep_clustering.sweeps.data.table import Coding, TableChoice, identity
-from sweep_clustering.sweeps.errors import InputError, Problem, collecting, did_you_mean, plural, refused
+from sweep_clustering.sweeps.errors import (
+    InputError,
+    Problem,
+    collecting,
+    did_you_mean,
+    plural,
+    raise_all,
+    refused,
+)
 
 ANNOTATOR = "annotator"
 ACCURACY = "accuracy"
@@ -57,7 +65,7 @@ LINK_CELLS = ("i", "j", "weight")
 CELLS = ("i", "j", "kind", "weight", ANNOTATOR, ACCURACY)
 
 # Columns that the header of a file of questions has; annotator, accuracy and first_row are read as well.
-NEEDED = ("i", "j", "answer")
+QUESTION_COLUMNS = ("i", "j", "answer")
 
 # Headers of files of questions as `sweep ask` wrote them before they had the column first_row.
 SETTLES = "settles"
@@ -135,7 +143,7 @@ def read_answers(path: Path, samples: Samples | int) -> list[Row]:
 
 def separator_of(header: str) -> str | None:
     """Find the separator of columns in the header of a file of questions; None if it is no such header."""
-    return next((mark for mark in SEPARATORS if {*NEEDED} <= {*_names(header, mark)}), None)
+    return next((mark for mark in SEPARATORS if {*QUESTION_COLUMNS} <= {*_names(header, mark)}), None)
 
 
 def columns_of(header: str) -> list[str]:
@@ -176,12 +184,12 @@ class Mentions(NamedTuple):
     texts: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, cells: Iterable[tuple[int, str, int]]) -> Mentions:
+    def from_cells(cls, cells: Iterable[tuple[int, str, int]]) -> Mentions:
         """Return what cells mention, by line and text of each, and 1 or 2 if it says how it counts."""
         row_0, marks, texts, has_numbers = 0, set[int](), set[str](), False
         largest = largest_line = 0
         for line, cell, mark in sorted(cells, key=lambda item: item[0]):
-            number = int(text) if WHOLE.fullmatch(text := identity(cell)) else None
+            number = int(text) if WHOLE_NUMBER.fullmatch(text := identity(cell)) else None
             has_numbers |= number is not None
             if mark:
                 marks |= {mark - 1} if number is not None else set()
@@ -269,9 +277,9 @@ class PairFile(RowFile):
         InputError
             With every problem of every line, equal ones as one. Its `rest` is the rows that are right.
         """
-        return self._judged(self._cells(samples), samples)
+        return self._judge(self._cells(samples), samples)
 
-    def some(self, samples: Samples, most: int) -> AnnotationRows:
+    def random_rows(self, samples: Samples, limit: int) -> AnnotationRows:
         """Return at most so many of the rows, the same at every call.
 
         Raises
@@ -280,12 +288,12 @@ class PairFile(RowFile):
             As `table`.
         """
         cells = self._cells(samples)
-        if (n_rows := len(cells.columns)) > most:
-            places = np.sort(np.random.default_rng(n_rows).choice(n_rows, most, replace=False))
+        if (n_rows := len(cells.columns)) > limit:
+            places = np.sort(np.random.default_rng(n_rows).choice(n_rows, limit, replace=False))
             cells = cells._replace(columns=cells.columns.select_rows(places))
-        return self._judged(cells, samples)
+        return self._judge(cells, samples)
 
-    def _judged(self, cells: _Cells, samples: Samples) -> AnnotationRows:
+    def _judge(self, cells: _Cells, samples: Samples) -> AnnotationRows:
         by_number = {mark: samples.counted_from(int(mark)) for mark in COUNTS}
 
         def find(cell: str, mark: str) -> int | None:
@@ -294,8 +302,8 @@ class PairFile(RowFile):
         def read(line: int, row: Mapping[str, str]) -> Row | None:
             if MALFORMED in row:
                 raise refused(f"{self.path}, {self.unit} {line}", row[MALFORMED], cells.expected)
-            counted = by_number.get(row.get(FIRST_ROW, ""), samples)
-            return self._row(line, row, counted, cells.is_questions)
+            samples_of_row = by_number.get(row.get(FIRST_ROW, ""), samples)
+            return self._row(line, row, samples_of_row, cells.is_questions)
 
         rows, problems = None, list[Problem]()
         try:
@@ -308,42 +316,42 @@ class PairFile(RowFile):
 
     def _row(self, line: int, cells: Mapping[str, str], samples: Samples, is_question: bool) -> Row | None:
         """Judge the cells of a row by name."""
-        where, problems, ends = f"{self.path}, {self.unit} {line}", list[Problem](), list[int]()
+        location, problems, ends = f"{self.path}, {self.unit} {line}", list[Problem](), list[int]()
         kind, count, accuracy, word, is_hard = self.kind, 1.0, None, "", False
         for end in (cells["i"], cells["j"]):
             try:  # `collecting` would take as long as all else
-                ends.append(samples.position(end, where))
+                ends.append(samples.position(end, location))
             except InputError as error:
                 problems += error.problems
         # Not a self pair, so that the weight is checked even if the samples are invalid.
         pair = (ends[0], ends[1]) if len(ends) == 2 else (0, 1)
         if (mark := cells.get(FIRST_ROW, "")) not in ("", "0", "1"):
-            problems.append(Problem(where, f"{FIRST_ROW} {mark[:60]!r}", "0 or 1"))
+            problems.append(Problem(location, f"{FIRST_ROW} {mark[:60]!r}", "0 or 1"))
         for key in WORDS.keys() & cells.keys():
             kinds, expected, words = WORDS[key]
             word = lines.of_cell(cells[key]).lower()
             kind, is_hard = kinds.get(word.removesuffix(HARD)), word.endswith(HARD)
             if kind is None and word not in ("", *(SKIPS if key == "answer" else UNSURES)):
                 hint = suggestion(word, words)
-                problems.append(Problem(where, f"{key} {cells[key][:60]!r}", expected, hint))
+                problems.append(Problem(location, f"{key} {cells[key][:60]!r}", expected, hint))
         if (text := cells.get("weight")) is not None:
             weight, is_self = lines.to_number(text), pair[0] == pair[1] != OUTSIDE
             if weight == math.inf:
                 is_hard = True
             elif weight is None or not LEAST_WEIGHT <= weight <= LARGEST_WEIGHT:
-                problems.append(Problem(where, f"weight {text}" if text else "no weight", WEIGHTS))
+                problems.append(Problem(location, f"weight {text}" if text else "no weight", WEIGHTS))
             elif is_self and weight % 2 == 1:
                 fault = f"weight {weight:g} for the self pair of sample {samples.text(pair[0])}"
                 hint = "a self pair carries weight 2 per annotation"
-                problems.append(Problem(where, fault, "an even weight", hint))
+                problems.append(Problem(location, fault, "an even weight", hint))
             else:
                 count = weight / SELF_PAIR_WEIGHT if is_self else weight
         if not cells.get(ANNOTATOR, LINKS):
-            problems.append(Problem(where, "no annotator", "a name"))
+            problems.append(Problem(location, "no annotator", "a name"))
         if cell := cells.get(ACCURACY, ""):
             accuracy = lines.to_number(cell)
             if accuracy is None or not 0 < accuracy <= 1:
-                problems.append(Problem(where, f"accuracy {cell[:60]}", "a number above 0, at most 1"))
+                problems.append(Problem(location, f"accuracy {cell[:60]}", "a number above 0, at most 1"))
         if problems:
             raise InputError(problems)
         if kind is None:  # an empty answer is a question that nobody was asked yet
@@ -401,32 +409,35 @@ class PairFile(RowFile):
             With columns that are not known, come twice, or are missing.
         """
         is_questions = self.kind is None and "answer" in words
-        needed = NEEDED if is_questions else LINK_CELLS[:2] if self.kind is not None else CELLS[:3]
-        usual = CELLS if self.kind is None else LINK_CELLS
-        read = (*((*NEEDED, ANNOTATOR, ACCURACY) if is_questions else usual), FIRST_ROW)
-        names = usual_names(words)
-        if problems := [*header_problems(f"{self.path}{line}", words, names, needed, read, is_questions)]:
-            raise InputError(problems)
-        return [name if name in read else "" for name in names], is_questions
+        required_names: Names = CELLS[:3] if self.kind is None else LINK_CELLS[:2]
+        known_names: Names = (*(CELLS if self.kind is None else LINK_CELLS), FIRST_ROW)
+        if is_questions:
+            required_names = QUESTION_COLUMNS
+            known_names = (*QUESTION_COLUMNS, ANNOTATOR, ACCURACY, FIRST_ROW)
+        names, location = usual_names(words), f"{self.path}{line}"
+        raise_all(header_problems(location, words, names, required_names, known_names, is_questions))
+        return [name if name in known_names else "" for name in names], is_questions
 
     def _parse(self, text: lines.Lines, header: Header | None) -> _Cells:
         """Split the lines of a text into columns: at once if they are all alike, else one by one."""
-        content, last = text.content, 0
+        content, last_line = text.content, 0
         names: Sequence[str] = CELLS if self.kind is None else LINK_CELLS
         if header is None:
-            is_questions, least, skip = False, 3 if self.kind is None else 2, _lines_before(content)
+            is_questions, min_cells, skip = False, 3 if self.kind is None else 2, _lines_before(content)
             separator = next((mark for mark in (",", "\t", " ", ";") if mark.encode() in content), "")
-            more = "".join(f" [{name}]" for name in names[least:])
-            expected = f"{' '.join(names[:least])}{more}"
+            optional_cells = "".join(f" [{name}]" for name in names[min_cells:])
+            expected = f"{' '.join(names[:min_cells])}{optional_cells}"
         else:
             names, is_questions = self._names(header.words, f", line {header.line}")
-            separator, least, skip = header.separator, len(names), header.line
+            separator, min_cells, skip = header.separator, len(names), header.line
             expected = f"{len(names)} as in the header"
             if is_questions and not content.endswith(b"\n"):  # its last line may break off
-                last = content.count(b"\n") + 1
-        if separator and not last and (columns := parse_plain(text, separator, names, least, skip, ENDS)):
-            return _Cells(columns, is_questions)
-        rows = split_rows(text, header, last) if header else split_lines(text, least, len(names))
+                last_line = content.count(b"\n") + 1
+        if separator and not last_line:
+            plain_columns = parse_plain(text, separator, names, min_cells, skip, ENDS)
+            if plain_columns is not None:
+                return _Cells(plain_columns, is_questions)
+        rows = split_rows(text, header, last_line) if header else split_lines(text, min_cells, len(names))
         columns_read = [*filter(None, names), MALFORMED]
         numbers, codes = array("i"), {name: array("i") for name in columns_read}
         texts: dict[str, dict[str, int]] = {name: {} for name in columns_read}
@@ -441,8 +452,11 @@ class PairFile(RowFile):
                 numbers.append(line)
                 for name in columns_read:
                     codes[name].append(texts[name].setdefault(row.get(name, ABSENT), len(texts[name])))
-        used = (name for name in columns_read if name in ENDS or {*texts[name]} - {ABSENT})
-        codings = {name: Coding(np.array(codes[name], dtype=np.int32), [*texts[name]]) for name in used}
+        codings = {
+            name: Coding(np.array(codes[name], dtype=np.int32), [*texts[name]])
+            for name in columns_read
+            if name in ENDS or {*texts[name]} - {ABSENT}
+        }
         columns = Columns(text.path, np.array(numbers, dtype=np.int32), codings)
         return _Cells(columns, is_questions, expected, tuple(problems))
 
@@ -466,24 +480,24 @@ class PairFile(RowFile):
         first = self.content.first if isinstance(self.content, lines.Lines) else None
         names = columns_of(first.text) if first and separator_of(first.text) else []
         is_asked = FIRST_ROW not in names and (SETTLES in names or names == UNMARKED)
-        return Mentions.of(cells)._replace(is_asked=is_asked)
+        return Mentions.from_cells(cells)._replace(is_asked=is_asked)
 
 
-def split_lines(text: lines.Lines, least: int, most: int) -> Iterator[tuple[int, list[str] | str]]:
+def split_lines(text: lines.Lines, min_cells: int, max_cells: int) -> Iterator[tuple[int, list[str] | str]]:
     """Split each line of a text without a header; a line with too few cells, or too many, stays a text."""
     for line in text:
         content = line.text.partition("#")[0].strip()
         # a text may hold a semicolon
         for separator in ("", ";"):
             cells = lines.split_cells(content, separator)
-            if least <= len(cells) <= most:
+            if min_cells <= len(cells) <= max_cells:
                 yield line.number, cells
                 break
         else:
             yield line.number, repr(content[:60])
 
 
-def split_rows(text: lines.Lines, header: Header, last: int) -> Iterator[tuple[int, list[str] | str]]:
+def split_rows(text: lines.Lines, header: Header, last_line: int) -> Iterator[tuple[int, list[str] | str]]:
     """Split each row below a header; one with too few cells, or too many, gives their number in words.
 
     Cells that the last line lacks are no problem if it may break off: what broke off was never answered.
@@ -498,11 +512,11 @@ def split_rows(text: lines.Lines, header: Header, last: int) -> Iterator[tuple[i
                 continue
             if len(cells) == len(header.words):
                 yield line, cells
-            elif line != last or len(cells) > len(header.words):
+            elif line != last_line or len(cells) > len(header.words):
                 yield line, plural(len(cells), "cell")
     except InputError as error:
         # a quote that is not closed by the last line
-        if error.problems[0].where != f"{text.path}, line {last}":
+        if error.problems[0].where != f"{text.path}, line {last_line}":
             raise
 
 
@@ -518,7 +532,7 @@ def _header(text: lines.Lines, samples: Samples) -> Header | None:
         If a first line may be a header or a link.
     """
     best: Header | None = None
-    most = 0
+    best_count = 0
     for separator in (*SEPARATORS, BLANK):
         row: tuple[list[str], int, int] | None = None
         with suppress(InputError):  # the problem comes when its lines are read
@@ -526,28 +540,28 @@ def _header(text: lines.Lines, samples: Samples) -> Header | None:
         if row is None:
             continue
         cells, line, _ = row
-        where, content = f"{text.path}, line {line}", repr(separator.join(cells)[:60])
+        location, content = f"{text.path}, line {line}", repr(separator.join(cells)[:60])
         if separator != BLANK and _counts_columns(cells):
             hint = "write the header i,j in its place, or above it if it is a link"
             raise refused(
-                where, f"{content}, as pandas writes columns without names", "names of columns", hint
+                location, f"{content}, as pandas writes columns without names", "names of columns", hint
             )
         if any(lines.to_number(cell) is not None for cell in cells):
             continue
         words = tuple(cell.lower() for cell in cells)
-        columns = {*usual_names(words)} & {*CELLS, *NEEDED, FIRST_ROW}
+        columns = {*usual_names(words)} & {*CELLS, *QUESTION_COLUMNS, FIRST_ROW}
         are_rows = [cell in samples for cell in cells[:2]]
         is_data = any(are_rows)
         if {*ENDS} <= columns:
             if all(are_rows) and len(words) == 2 and {*cells} != {*ENDS}:
                 hint = "begin the file with the header i,j, and the links below it"
                 fault = f"{content}, which names two rows, and two columns as well"
-                raise refused(where, fault, "a header or a link", hint)
+                raise refused(location, fault, "a header or a link", hint)
             # a third cell is a kind, or the name of a column
             has_kind = len(words) > 2 and words[2].removesuffix(HARD) in {*KINDS, *UNSURES}
             is_data = all(are_rows) and has_kind and {*cells[:2]} != {*ENDS}
-        if not is_data and len(columns) > most:
-            best, most = Header(line, separator, words), len(columns)
+        if not is_data and len(columns) > best_count:
+            best, best_count = Header(line, separator, words), len(columns)
     return best
 
 
@@ -562,7 +576,7 @@ def _counts_lines(text: lines.Lines) -> bool:
     thirds = set[str]()
     for number, line in enumerate(text):
         cells = lines.split_cells(line.text.partition("#")[0].strip(), "")
-        if len(cells) != len(LINK_CELLS) or cells[0] != str(number) or not WHOLE.fullmatch(cells[2]):
+        if len(cells) != len(LINK_CELLS) or cells[0] != str(number) or not WHOLE_NUMBER.fullmatch(cells[2]):
             return False
         thirds.add(cells[2])
     return len(thirds) > 1
@@ -574,40 +588,44 @@ def usual_names(words: Sequence[str]) -> list[str]:
     Another name counts only where no column has the usual one.
     """
     ends = next((pair for pair in OTHER_ENDS if {*pair} <= {*words}), ENDS)
-    usual = dict(zip(ends, ENDS, strict=True))
+    name_of_word = dict(zip(ends, ENDS, strict=True))
     if "answer" not in words:  # a file of questions has columns of its own beside those that are read
-        usual |= {word: name for word, name in SYNONYMS.items() if name not in words}
-    return [usual.get(word, "" if UNNAMED.fullmatch(word) else word) for word in words]
+        name_of_word |= {word: name for word, name in SYNONYMS.items() if name not in words}
+    return [name_of_word.get(word, "" if UNNAMED.fullmatch(word) else word) for word in words]
 
 
 def header_problems(
-    where: str, words: Names, columns: Names, needed: Names, read: Names, may_have_others: bool
+    location: str,
+    words: Names,
+    columns: Names,
+    required_names: Names,
+    known_names: Names,
+    may_have_others: bool,
 ) -> Iterator[Problem]:
     """Find the columns that are not known, come twice, or are lacking."""
     suggestions = set[str]()
     for word, name in zip(words, columns, strict=True):
-        if name and name not in read and not may_have_others:
-            free = [column for column in read if column not in columns]
-            hint = did_you_mean(word, free or read)
+        if name and name not in known_names and not may_have_others:
+            free = [column for column in known_names if column not in columns]
+            hint = did_you_mean(word, free or known_names)
             suggestions |= {column for column in free if repr(column) in hint}
             if not hint and name in (*CELLS, "answer"):
                 hint = "an annotation file may have it"
-            yield Problem(where, f"column {word!r}", f"one of {', '.join(read)}", hint)
-    for name in (column for column in read if columns.count(column) > 1):
-        alike = [word for word, column in zip(words, columns, strict=True) if column == name]
-        is_one = len({*alike}) == 1
-        fault = f"several columns {name!r}" if is_one else f"columns {' and '.join(map(repr, alike))}"
-        yield Problem(where, fault, "one of each name")
-    if lacking := [column for column in needed if column not in columns and column not in suggestions]:
-        yield Problem(
-            where, f"no column {' and '.join(map(repr, lacking))}", f"a header with {', '.join(needed)}"
-        )
+            yield Problem(location, f"column {word!r}", f"one of {', '.join(known_names)}", hint)
+    for name in (column for column in known_names if columns.count(column) > 1):
+        words_of_name = [word for word, column in zip(words, columns, strict=True) if column == name]
+        is_one = len({*words_of_name}) == 1
+        fault = f"several columns {name!r}" if is_one else f"columns {' and '.join(map(repr, words_of_name))}"
+        yield Problem(location, fault, "one of each name")
+    if missing_names := [name for name in required_names if name not in {*columns, *suggestions}]:
+        fault = f"no column {' and '.join(map(repr, missing_names))}"
+        yield Problem(location, fault, f"a header with {', '.join(required_names)}")
 
 
 def _lines_before(content: bytes) -> int:
     """Count the comments and blank lines before the first row."""
-    before = takewhile(lambda line: not line.strip() or line.strip().startswith(b"#"), io.BytesIO(content))
-    return sum(1 for _ in before)
+    comments = takewhile(lambda line: not line.strip() or line.strip().startswith(b"#"), io.BytesIO(content))
+    return sum(1 for _ in comments)
 
 
 suggestion = lru_cache(maxsize=1000)(did_you_mean)
@@ -654,23 +672,24 @@ def read_pool(file: PairFile, samples: Samples | int) -> tuple[Pool, tuple[str, 
         `MOST_ANNOTATIONS`.
     """
     problems: list[Problem] = []
-    path, of_table = file.path, Samples.of(samples)
-    rows = file.table(of_table).answered
+    path, table_samples = file.path, Samples.of(samples)
+    rows = file.table(table_samples).answered
     for place in np.flatnonzero(rows.columns["is_hard"]):
-        where, expected = f"{path}, {file.unit} {rows.columns['line'][place]}", "links that may be wrong"
-        problems.append(Problem(where, "a hard link", expected, "a cell draws links, and takes them as such"))
+        location = f"{path}, {file.unit} {rows.columns['line'][place]}"
+        hint = "a cell draws links, and takes them as such"
+        problems.append(Problem(location, "a hard link", "links that may be wrong", hint))
     counts = rows.columns["count"].astype(np.int64)
     for place in np.flatnonzero(counts != rows.columns["count"]):
         annotation = rows.annotation(int(place))
-        where, expected = f"{path}, {file.unit} {annotation.line}", "a whole number of annotations"
-        problems.append(Problem(where, f"weight {annotation.weight:g}", expected, HINT))
+        location, expected = f"{path}, {file.unit} {annotation.line}", "a whole number of annotations"
+        problems.append(Problem(location, f"weight {annotation.weight:g}", expected, HINT))
     total = int(counts.sum())
     if total > MOST_ANNOTATIONS:
         problems.append(Problem(str(path), f"{total:,} annotations", f"at most {MOST_ANNOTATIONS:,}", HINT))
     if problems:
         raise InputError(lines.shortened(path, problems))
     pairs = np.column_stack([rows.columns[name] for name in ("first", "second", "kind")]).astype(np.int32)
-    return np.repeat(pairs, counts, axis=0), outside_note(rows, of_table.choice)
+    return np.repeat(pairs, counts, axis=0), outside_note(rows, table_samples.choice)
 
 
 def pool_checksum(pool: Pool) -> str:

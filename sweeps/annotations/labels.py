@@ -54,11 +54,11 @@ class RowLabels(NamedTuple):
     names: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, cells: Sequence[str]) -> RowLabels:
+    def from_cells(cls, cells: Sequence[str]) -> RowLabels:
         """Return the labels in a cell for each sample."""
         texts = [identity(cell) for cell in cells]
-        used = {text for text in texts if text.lower() not in NO_LABEL}
-        names = sorted(used, key=lambda name: (lines.to_number(name) is None, _value(name), name))
+        distinct = {text for text in texts if text.lower() not in NO_LABEL}
+        names = sorted(distinct, key=lambda name: (lines.to_number(name) is None, _value(name), name))
         code_of = {name: code for code, name in enumerate(names)}
         return cls(np.array([code_of.get(text, UNLABELLED) for text in texts], np.int64), tuple(names))
 
@@ -73,7 +73,7 @@ class RowLabels(NamedTuple):
         return np.bincount(self.codes[self.rows], minlength=len(self.names))
 
     @property
-    def alone(self) -> str:
+    def single_names(self) -> str:
         """Names of a single sample, the first ones of many; empty if there are none."""
         codes = np.flatnonzero(self.counts == 1)[:MOST_NAMED]
         return ", ".join(repr(self.names[code][:60]) for code in codes.tolist())
@@ -129,18 +129,18 @@ class LabelFile(RowFile):
         entries, problems = self._entries, list[Problem]()
         cells, line_of = dict[int, str](), dict[int, int]()
         for line, row, cell in zip(entries.lines, entries.rows or (), entries.labels, strict=False):
-            where, text = f"{self.path}, {self.unit} {line}", identity(cell)
+            location, text = f"{self.path}, {self.unit} {line}", identity(cell)
             try:  # `collecting` would take as long as all else
-                position = samples.position(row, where)
+                position = samples.position(row, location)
             except InputError as error:
                 problems += error.problems
                 continue
             if position == OUTSIDE or text.lower() in NO_LABEL:
                 continue
             if cells.setdefault(position, text) != text:
-                before = f"{cells[position][:60]!r} in {self.unit} {line_of[position]}"
-                fault = f"label {text[:60]!r}, and {before}"
-                problems.append(Problem(where, fault, "one label for each row"))
+                former_label = f"{cells[position][:60]!r} in {self.unit} {line_of[position]}"
+                fault = f"label {text[:60]!r}, and {former_label}"
+                problems.append(Problem(location, fault, "one label for each row"))
             line_of.setdefault(position, line)
         raise_all(lines.shortened(self.path, problems))
         if self.n_rows is None:
@@ -148,23 +148,23 @@ class LabelFile(RowFile):
         selection = samples.rows.selection
         numbers = range(self.n_rows) if selection is None else selection.tolist()
         if entries.rows is None:
-            labels = RowLabels.of([entries.labels[row] for row in numbers])
+            labels = RowLabels.from_cells([entries.labels[row] for row in numbers])
         else:
-            labels = RowLabels.of([cells.get(position, "") for position in range(len(numbers))])
+            labels = RowLabels.from_cells([cells.get(position, "") for position in range(len(numbers))])
         if not labels.names:
             raise refused(self.path, "no labels of rows that are used", EXPECTED)
         return labels
 
-    def some(self, samples: Samples, most: int) -> AnnotationRows:
+    def random_rows(self, samples: Samples, limit: int) -> AnnotationRows:
         """Return pairs of labelled rows as answers, by which `numbering_of` reads numbers of rows."""
         entries = self._entries
         places = [samples.find(row) for row in entries.rows or ()]
-        chosen = [
+        numbers = [
             number
             for number, place in enumerate(places)
             if place is not None and place != OUTSIDE and entries.labels[number].lower() not in NO_LABEL
         ]
-        order = np.random.default_rng(len(chosen)).permutation(chosen)[: most // 2]
+        order = np.random.default_rng(len(numbers)).permutation(numbers)[: limit // 2]
         by_label = np.array(sorted(order.tolist(), key=lambda number: entries.labels[number]), dtype=np.int64)
         pairs = np.concatenate([np.stack([part[:-1], part[1:]], axis=1) for part in (order, by_label)])
         rows = np.zeros(len(pairs), COLUMNS)
@@ -180,7 +180,7 @@ class LabelFile(RowFile):
         with suppress(InputError):
             entries = self._entries
             rows = zip(entries.lines, entries.rows or (), strict=False)
-            return Mentions.of((line, cell, 0) for line, cell in rows)._replace(texts=frozenset())
+            return Mentions.from_cells((line, cell, 0) for line, cell in rows)._replace(texts=frozenset())
         return Mentions()
 
     @cached_property

@@ -96,7 +96,7 @@ def verdict(
     is_must: NDArray[np.bool_],
     n_rows: int | None = None,
     selection: NDArray[np.intp] | None = None,
-    usual: int | None = None,
+    default: int | None = None,
 ) -> Verdict:
     """Say which numbering of rows the answers speak for.
 
@@ -113,7 +113,7 @@ def verdict(
         Rows of the table; as many as samples where it is not given.
     selection : array of shape (n_samples,), optional
         Rows that are samples; all where it is not given.
-    usual : int, optional
+    default : int, optional
         Number that is taken unless the answers speak against it; they need not speak for it.
     """
     n_rows = len(X) if n_rows is None else n_rows
@@ -132,24 +132,24 @@ def verdict(
     place[np.arange(n_rows) if selection is None else selection] = np.arange(len(X))
 
     def curve(step: int) -> _Curve:
-        return _curve_of(ranks.of(place[(from_0 - step * moves) % n_rows]), is_must)
+        return _curve_of(ranks.intervals_of(place[(from_0 - step * moves) % n_rows]), is_must)
 
     curves = curve(0), curve(1)
-    rivals = curves if usual is None else (curves[1 - usual],)
-    is_usual = usual is not None and curves[usual].root >= rivals[0].root
-    if is_usual or max(rival.root for rival in rivals) < BAR * LEAST_DEVIATION:
+    rivals = curves if default is None else (curves[1 - default],)
+    is_default = default is not None and curves[default].root >= rivals[0].root
+    if is_default or max(rival.root for rival in rivals) < BAR * LEAST_DEVIATION:
         return UNCLEAR  # most of the files that say nothing end here
     pairs = [(curve(step), curve(step + 1)) for step in steps.tolist()]
     chance = np.array([root for first, second in pairs for root in (first.root, second.root)])
     deviation = max(float(chance.std()), LEAST_DEVIATION)
-    above = [float((side.root - chance.mean()) / deviation) for side in curves]
-    best, other = (1, 0) if above[1] > above[0] else (0, 1)
-    is_clear = above[best] >= BAR
-    if above[other] > LIKE_CHANCE or above[best] - above[other] < DISTANCE:
+    deviations = [float((side.root - chance.mean()) / deviation) for side in curves]
+    best, other = (1, 0) if deviations[1] > deviations[0] else (0, 1)
+    is_clear = deviations[best] >= BAR
+    if deviations[other] > LIKE_CHANCE or deviations[best] - deviations[other] < DISTANCE:
         by_chance = np.array([_difference(first, second) for first, second in pairs])
         width = max(1.0, float(np.sqrt(np.mean(by_chance**2))))
         is_clear &= abs(_difference(*curves)) >= BAR_OF_PAIRS * width
-    return Verdict(best if is_clear else None, (above[0], above[1]))
+    return Verdict(best if is_clear else None, (deviations[0], deviations[1]))
 
 
 # Deviation of the root where answers are independent; a smaller one is one of too few steps.
@@ -166,7 +166,7 @@ class _Ranks:
         distances = np.sort(self._distances(np.column_stack([first, second])))
         self._edges = distances[np.floor(EDGES * REFERENCES).astype(np.int64)]
 
-    def of(self, pairs: Pairs) -> NDArray[np.int64]:
+    def intervals_of(self, pairs: Pairs) -> NDArray[np.int64]:
         """Return the interval of each pair; -1 where one of its places is -1, or both are the same."""
         distances = self._distances(pairs)
         intervals = np.searchsorted(self._edges, distances, "left")
@@ -184,11 +184,11 @@ def _in_few_features(X: Floats, rng: np.random.Generator) -> Floats:
     if X.shape[1] <= MOST_FEATURES:
         return X
     n_shown = min(len(X), MOST_ROWS, max(2 * MOST_FEATURES, MOST_SHOWN // X.shape[1]))
-    some = X[np.sort(rng.choice(len(X), n_shown, replace=False))]
-    some = some - some.mean(axis=0)
-    some /= float(np.abs(some).max()) or 1.0
-    values, vectors = np.linalg.eigh(some @ some.T)
-    axes = some.T @ vectors[:, -MOST_FEATURES:] / np.sqrt(np.maximum(values[-MOST_FEATURES:], 1e-300))
+    rows = X[np.sort(rng.choice(len(X), n_shown, replace=False))]
+    rows = rows - rows.mean(axis=0)
+    rows /= float(np.abs(rows).max()) or 1.0
+    values, vectors = np.linalg.eigh(rows @ rows.T)
+    axes = rows.T @ vectors[:, -MOST_FEATURES:] / np.sqrt(np.maximum(values[-MOST_FEATURES:], 1e-300))
     with np.errstate(over="ignore", invalid="ignore"):
         return np.asarray(X @ axes)
 
@@ -204,30 +204,30 @@ class _Curve:
 def _curve_of(intervals: NDArray[np.int64], is_must: NDArray[np.bool_]) -> _Curve:
     from scipy.optimize import isotonic_regression
 
-    n_intervals, is_there = len(EDGES) + 1, intervals >= 0
+    n_intervals, is_ranked = len(EDGES) + 1, intervals >= 0
     counts: list[Floats] = [
-        np.bincount(intervals[is_there & kind], minlength=n_intervals).astype(np.float64)
+        np.bincount(intervals[is_ranked & kind], minlength=n_intervals).astype(np.float64)
         for kind in (is_must, ~is_must)
     ]
     must, cannot = counts
     if not must.sum() or not cannot.sum():  # random pairs stand for the kind that is not there
-        random: Floats = np.diff(np.concatenate([[0.0], EDGES, [1.0]])) * TIMES_AS_MANY * is_there.sum()
+        random: Floats = np.diff(np.concatenate([[0.0], EDGES, [1.0]])) * TIMES_AS_MANY * is_ranked.sum()
         must, cannot = (count if count.sum() else random for count in counts)
-    both = must + cannot
-    has_answers = both > 0
-    if not is_there.any():
+    totals = must + cannot
+    has_answers = totals > 0
+    if not is_ranked.any():
         return _Curve(0.0, np.zeros(len(intervals)))
-    overall = must.sum() / both.sum()
+    overall = must.sum() / totals.sum()
     shares = np.full(n_intervals, overall)
     # half an answer of the overall share keeps each share off 0 and 1
-    weights = both[has_answers] + 0.5
+    weights = totals[has_answers] + 0.5
     shares[has_answers] = isotonic_regression(
         (must[has_answers] + 0.5 * overall) / weights, weights=weights, increasing=False
     ).x
     of_must, of_cannot = np.log(shares / overall), np.log((1.0 - shares) / (1.0 - overall))
     gain = float(must @ of_must + cannot @ of_cannot)
     gains = np.where(is_must, of_must[intervals], of_cannot[intervals])
-    return _Curve(float(np.sqrt(max(2.0 * gain, 0.0))), np.where(is_there, gains, 0.0))
+    return _Curve(float(np.sqrt(max(2.0 * gain, 0.0))), np.where(is_ranked, gains, 0.0))
 
 
 def _difference(first: _Curve, second: _Curve) -> float:
@@ -252,39 +252,39 @@ class Numbering:
     ----------
     first_row : int
         Number of the first row, 0 or 1.
-    why : str
+    reason : str
         Reason for it.
     is_used : bool
         Whether any file names a row by its number.
-    others : mapping of Path to (int, str)
+    exceptions : mapping of Path to (int, str)
         Files that count otherwise, with the first row of each, and the reason.
     problem : Problem or None
         The question to the user where neither the files nor the answers decide.
     """
 
     first_row: int = 1
-    why: str = ""
+    reason: str = ""
     is_used: bool = False
-    others: Mapping[Path, tuple[int, str]] = field(default_factory=dict)
+    exceptions: Mapping[Path, tuple[int, str]] = field(default_factory=dict)
     problem: Problem | None = None
 
-    def of(self, path: Path, samples: Samples) -> Samples:
+    def samples_of(self, path: Path, samples: Samples) -> Samples:
         """Return the samples as a file names them in rows without a mark of their own."""
-        first, why = self.others.get(path, (self.first_row, self.why))
-        return samples.counted_from(first, f", {why}" if first == 0 or self.problem else "")
+        first, reason = self.exceptions.get(path, (self.first_row, self.reason))
+        return samples.counted_from(first, f", {reason}" if first == 0 or self.problem else "")
 
     def lines(self) -> list[str]:
         """Say it to people; nothing where no file names a row by its number."""
         if not self.is_used:
             return []
-        others = [
-            f"           those of {path} from {first}, {why}" for path, (first, why) in self.others.items()
-        ]
-        return [f"rows       of annotation files are numbered from {self.first_row}, {self.why}", *others]
+        lines = [f"rows       of annotation files are numbered from {self.first_row}, {self.reason}"]
+        for path, (first, reason) in self.exceptions.items():
+            lines.append(f"           those of {path} from {first}, {reason}")
+        return lines
 
     def to_json(self) -> dict[str, object]:
         """Return the number of the first row, and the reason if one was needed."""
-        return {"first_row": self.first_row, "first_row_why": self.why if self.is_used else ""}
+        return {"first_row": self.first_row, "first_row_why": self.reason if self.is_used else ""}
 
 
 def numbering_of(
@@ -326,34 +326,34 @@ def numbering_of(
     row_0, row_n = next(lines_0, ""), next(lines_n, "")
     marks = sorted({mark for file in files for mark in file.mentions.marks})
     problem: Problem | None = None
-    first, why = 1, "as they are where no file says otherwise"
+    first, reason = 1, "as they are where no file says otherwise"
     if choice != AUTO:
-        first, why = int(choice), f"as {option.format(choice)} says"
+        first, reason = int(choice), f"as {option.format(choice)} says"
     elif row_0:
-        first, why = 0, f"as {row_0} names row 0"
+        first, reason = 0, f"as {row_0} names row 0"
     elif row_n:
-        first, why = 1, f"as {row_n} names row {n_rows}, the last"
+        first, reason = 1, f"as {row_n} names row {n_rows}, the last"
     elif undecided:
         opinion = _by_answers(undecided, samples, X, option)
-        first, why, problem = opinion.first_row, opinion.why, opinion.problem
+        first, reason, problem = opinion.first_row, opinion.reason, opinion.problem
     elif marks:
-        marked = next(file.path for file in files if marks[0] in file.mentions.marks)
-        first, why = marks[0], f"as {marked} says"
+        file_of_mark = next(file.path for file in files if marks[0] in file.mentions.marks)
+        first, reason = marks[0], f"as {file_of_mark} says"
     elif any(file.mentions.is_asked for file in files):
-        why = "as sweep ask wrote it"
-    others: dict[Path, tuple[int, str]] = {}
+        reason = "as sweep ask wrote it"
+    exceptions: dict[Path, tuple[int, str]] = {}
     for file in files:
         mentions = file.mentions
         if mentions.marks == {1 - first} and not mentions.row_0 and not mentions.largest_line:
-            others[file.path] = (1 - first, "as its column first_row says")
+            exceptions[file.path] = (1 - first, "as its column first_row says")
         elif choice == AUTO and first == 0 and mentions.is_asked and not mentions.row_0:
-            others[file.path] = (1, "as sweep ask wrote it")
-    return Numbering(first, why, any(file.mentions.has_numbers for file in files), others, problem)
+            exceptions[file.path] = (1, "as sweep ask wrote it")
+    return Numbering(first, reason, any(file.mentions.has_numbers for file in files), exceptions, problem)
 
 
 def _right_rows(file: NumberedFile, samples: Samples) -> AnnotationRows:
     """Read some rows of a file without the wrong ones, whose problems come when all are read."""
-    return rest_of([], lambda: file.some(samples, MOST_ANSWERS)) or AnnotationRows.of(())
+    return rest_of([], lambda: file.random_rows(samples, MOST_ANSWERS)) or AnnotationRows.of(())
 
 
 def _by_answers(files: Sequence[NumberedFile], samples: Samples, X: Floats | None, option: str) -> Numbering:
@@ -364,31 +364,33 @@ def _by_answers(files: Sequence[NumberedFile], samples: Samples, X: Floats | Non
     pairs: list[NDArray[np.int64]] = []
     kinds: list[NDArray[np.bool_]] = []
     for file in files:
-        both = [_right_rows(file, every_row.counted_from(first)).answered.columns for first in (0, 1)]
-        if not set(both[1]["line"]) <= set(both[0]["line"]):  # a line that is right from 1 alone
+        readings = [_right_rows(file, every_row.counted_from(first)).answered.columns for first in (0, 1)]
+        if not set(readings[1]["line"]) <= set(readings[0]["line"]):  # a line that is right from 1 alone
             return Numbering(1, f"as a {file.unit} of {file.path} names row {n_rows}, the last")
-        ends = [np.column_stack([part["first"], part["second"]]) for part in both]
+        ends = [np.column_stack([part["first"], part["second"]]) for part in readings]
         pairs.append(np.stack(ends).astype(np.int64))
-        kinds.append(both[0]["kind"] == MUST)
+        kinds.append(readings[0]["kind"] == MUST)
     from_0, from_1 = np.concatenate(pairs, axis=1)
     opinion = verdict(X, from_0, from_1, np.concatenate(kinds), n_rows, samples.rows.selection)
-    above = [f"{deviations:.1f}" for deviations in opinion.above_chance or ()]
+    deviations = [f"{deviation:.1f}" for deviation in opinion.above_chance or ()]
     if (first := opinion.first_row) is not None:
-        why = (
+        reason = (
             "as the answers say: must-linked rows are nearer to each other than cannot-linked ones,"
-            f" {above[first]} standard deviations above chance; counted from {1 - first}, {above[1 - first]}"
+            f" {deviations[first]} standard deviations above chance;"
+            f" counted from {1 - first}, {deviations[1 - first]}"
         )
-        return Numbering(first, why)
+        return Numbering(first, reason)
     fault = (
         f"numbers of rows that may count from 0 or from 1: no line names row 0 or row {n_rows}, and the"
         " answers are not clear"
     )
     hint = "there are too few answers or rows, or the answers hardly go with distances"
-    if above:
+    if deviations:
         hint = (
             "must-linked rows are nearer than cannot-linked ones by"
-            f" {above[0]} standard deviations above chance, counted from 0, and by {above[1]}, counted from 1"
+            f" {deviations[0]} standard deviations above chance, counted from 0,"
+            f" and by {deviations[1]}, counted from 1"
         )
-    where = ", ".join(dict.fromkeys(str(file.path) for file in files))
-    problem = Problem(where, fault, f"{option.format(0)} or {option.format(1)}", hint)
-    return Numbering(why=f"unless {option.format(0)} is given", problem=problem)
+    location = ", ".join(dict.fromkeys(str(file.path) for file in files))
+    problem = Problem(location, fault, f"{option.format(0)} or {option.format(1)}", hint)
+    return Numbering(reason=f"unless {option.format(0)} is given", problem=problem)

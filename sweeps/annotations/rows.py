@@ -32,7 +32,7 @@ SELF_PAIR_WEIGHT = 2.0
 LINKS = "links"
 
 # Whole numbers as long as int64 can hold; without ASCII, digits of other scripts would count as well
-WHOLE = re.compile(r"-?\d{1,18}", re.ASCII)
+WHOLE_NUMBER = re.compile(r"-?\d{1,18}", re.ASCII)
 
 # Names that a misspelt one is compared with.
 MOST_COMPARED = 10_000
@@ -106,7 +106,7 @@ Row = Annotation | Skip
 KIND_NAMES = {MUST: "must", CANNOT: "cannot"}
 
 # Kind of a pair that was skipped, or of which the annotator was unsure.
-SKIPPED = -1
+SKIP_KIND = -1
 
 # Place of a sample that is a row of the file, but was left out of the table.
 OUTSIDE = -2
@@ -133,7 +133,7 @@ class AnnotationRows:
     Parameters
     ----------
     columns : structured array of shape (n_rows,), with the fields of `COLUMNS`
-        A skipped pair has the kind `SKIPPED`, and neither accuracy nor line.
+        A skipped pair has the kind `SKIP_KIND`, and neither accuracy nor line.
     annotators : tuple of str
         Names in the order in which they first appear.
     files : tuple of Path
@@ -156,35 +156,35 @@ class AnnotationRows:
     def row(self, place: int) -> Row:
         """Return one row."""
         row = self.columns[place]
-        if row["kind"] == SKIPPED:
-            who, count = self.annotators[row["annotator"]], float(row["count"])
-            return Skip(int(row["first"]), int(row["second"]), who, count)
+        if row["kind"] == SKIP_KIND:
+            annotator, count = self.annotators[row["annotator"]], float(row["count"])
+            return Skip(int(row["first"]), int(row["second"]), annotator, count)
         return self.annotation(place)
 
     def annotation(self, place: int) -> Annotation:
         """Return one row that is no skipped pair."""
         first, second, kind, count, annotator, accuracy, file, line, is_hard = self.columns[place].item()
-        who, accuracy = self.annotators[annotator], None if np.isnan(accuracy) else accuracy
-        return Annotation(self.files[file], line, first, second, kind, count, who, accuracy, is_hard)
+        name, accuracy = self.annotators[annotator], None if np.isnan(accuracy) else accuracy
+        return Annotation(self.files[file], line, first, second, kind, count, name, accuracy, is_hard)
 
     @property
     def answered(self) -> AnnotationRows:
         """Rows that are no skipped pairs."""
-        return self._where(self.columns["kind"] != SKIPPED)
+        return self._select(self.columns["kind"] != SKIP_KIND)
 
     @property
     def skipped(self) -> AnnotationRows:
         """Rows of which annotators were unsure."""
-        return self._where(self.columns["kind"] == SKIPPED)
+        return self._select(self.columns["kind"] == SKIP_KIND)
 
     @property
-    def inside(self) -> AnnotationRows:
+    def kept_rows(self) -> AnnotationRows:
         """Rows of samples alone; those of a row that was left out of the table are counted."""
         is_inside = (self.columns["first"] != OUTSIDE) & (self.columns["second"] != OUTSIDE)
-        return replace(self._where(is_inside), n_outside=self.n_outside + int((~is_inside).sum()))
+        return replace(self._select(is_inside), n_outside=self.n_outside + int((~is_inside).sum()))
 
-    def _where(self, is_chosen: NDArray[np.bool_]) -> AnnotationRows:
-        return self if is_chosen.all() else replace(self, columns=self.columns[is_chosen])
+    def _select(self, is_selected: NDArray[np.bool_]) -> AnnotationRows:
+        return self if is_selected.all() else replace(self, columns=self.columns[is_selected])
 
     @classmethod
     def of(cls, rows: Iterable[Row]) -> AnnotationRows:
@@ -192,18 +192,18 @@ class AnnotationRows:
         annotators, files = dict[str, int](), dict[Path, int]()
         cells = list[tuple[Any, ...]]()
         for row in rows:
-            who = annotators.setdefault(row.annotator, len(annotators))
+            annotator = annotators.setdefault(row.annotator, len(annotators))
             if isinstance(row, Skip):
-                cells.append((row.first, row.second, SKIPPED, row.count, who, np.nan, 0, 0, False))
+                cells.append((row.first, row.second, SKIP_KIND, row.count, annotator, np.nan, 0, 0, False))
                 continue
             file = files.setdefault(row.file, len(files))
             accuracy = np.nan if row.accuracy is None else row.accuracy
-            numbers = row.kind, row.count, who, accuracy, file, row.line, row.is_hard
+            numbers = row.kind, row.count, annotator, accuracy, file, row.line, row.is_hard
             cells.append((row.first, row.second, *numbers))
         return cls(np.array(cells, dtype=COLUMNS), tuple(annotators), tuple(files))
 
     @classmethod
-    def joined(cls, parts: Sequence[AnnotationRows]) -> AnnotationRows:
+    def join(cls, parts: Sequence[AnnotationRows]) -> AnnotationRows:
         """Join the rows of several files, one after the other."""
         if len(parts) == 1:
             return parts[0]
@@ -234,7 +234,7 @@ COUNTS = ("0", "1")
 
 # Place of a sample that does not exist, and of one that is beyond all that fit into 32 bits.
 NOBODY = -1
-BEYOND = 2**31 - 1
+LARGEST_PLACE = 2**31 - 1
 
 # Kind of the rows without a problem.
 RIGHT = -1
@@ -276,23 +276,23 @@ def read_rows(
         With every problem of every row, equal ones as one. Its `rest` is the rows that are right.
     """
     ends = _ends(columns, find)
-    is_there = (ends != NOBODY).all(axis=1)
+    has_samples = (ends != NOBODY).all(axis=1)
     # rows whose other cells are the same, and that are self pairs or not, say the same of their pairs
     is_self = (ends[:, 0] == ends[:, 1]) & (ends[:, 0] != OUTSIDE)
-    alike, count = is_self.astype(np.int64), 2
+    cell_codes, count = is_self.astype(np.int64), 2
     for name, (codes, texts) in columns.codings.items():
         if name not in ENDS and len(texts) > 1:
-            first, alike = groups(alike * len(texts) + codes, count * len(texts))
+            first, cell_codes = groups(cell_codes * len(texts) + codes, count * len(texts))
             count = len(first)
     annotators = dict[str, int]()
-    there = np.flatnonzero(is_there)
-    first, group = groups(alike[there], count)
+    valid_rows = np.flatnonzero(has_samples)
+    first, group = groups(cell_codes[valid_rows], count)
     by_group = np.zeros(len(first), dtype=COLUMNS)
     by_group["accuracy"] = np.nan
     kind, is_empty = np.full(len(first), RIGHT), np.zeros(len(first), dtype=np.bool_)
     complaints = dict[tuple[tuple[str, str], ...], int]()
     for number in np.argsort(first):  # as annotators are numbered by their first row
-        place = int(there[first[number]])
+        place = int(valid_rows[first[number]])
         try:
             row = read(int(columns.lines[place]), columns.row(place))
         except InputError as error:
@@ -302,24 +302,24 @@ def read_rows(
         is_empty[number] = row is None
         if row is None:
             continue
-        by_group["kind"][number] = SKIPPED if isinstance(row, Skip) else row.kind
+        by_group["kind"][number] = SKIP_KIND if isinstance(row, Skip) else row.kind
         by_group["count"][number] = row.count
         by_group["annotator"][number] = annotators.setdefault(row.annotator, len(annotators))
         if isinstance(row, Annotation):
             by_group["is_hard"][number] = row.is_hard
             by_group["accuracy"][number] = np.nan if row.accuracy is None else row.accuracy
     kind_of_row = np.full(len(columns), RIGHT, dtype=np.int64)
-    kind_of_row[there] = kind[group]
-    if not is_there.all():  # by which sample is not there, and by the other cells
-        lacking = (ends[~is_there] == NOBODY) @ np.array([1, 2])
-        kind_of_row[~is_there] = len(complaints) + 4 * alike[~is_there] + lacking
+    kind_of_row[valid_rows] = kind[group]
+    if not has_samples.all():  # by which sample is not there, and by the other cells
+        missing_ends = (ends[~has_samples] == NOBODY) @ np.array([1, 2])
+        kind_of_row[~has_samples] = len(complaints) + 4 * cell_codes[~has_samples] + missing_ends
     is_kept = kind_of_row == RIGHT
     wrong = np.flatnonzero(~is_kept)
-    is_kept[there] &= ~is_empty[group]
-    rows = by_group[group[is_kept[there]]]  # a file of wrong rows takes no memory for them
+    is_kept[valid_rows] &= ~is_empty[group]
+    rows = by_group[group[is_kept[valid_rows]]]  # a file of wrong rows takes no memory for them
     rows["first"], rows["second"] = ends[is_kept].T
     rows["line"] = columns.lines[is_kept]
-    right = AnnotationRows(rows, tuple(annotators), (columns.path,)).inside
+    right = AnnotationRows(rows, tuple(annotators), (columns.path,)).kept_rows
     if len(wrong):
         raise InputError(_problems(columns.select_rows(wrong), kind_of_row[wrong], read), right)
     return right
@@ -335,7 +335,7 @@ def _ends(columns: Columns, find: Callable[[str, str], int | None]) -> NDArray[n
         for mark in np.unique(marks):
             for code, cell in enumerate(texts):
                 place = find(cell, ("", *COUNTS)[mark])
-                places[mark, code] = NOBODY if place is None else min(place, BEYOND)
+                places[mark, code] = NOBODY if place is None else min(place, LARGEST_PLACE)
         ends[:, column] = places[marks, codes]
     return ends
 
@@ -348,20 +348,20 @@ def _problems(
     kind = np.minimum(np.argsort(np.argsort(first)), MOST_KINDS)[kind]  # in the order of their first rows
     counts = np.bincount(kind)
     n_read = np.where(counts == MOST_ALIKE + 1, counts, MOST_ALIKE)  # a single row has a line of its own
-    places = [np.flatnonzero(kind == number)[:most] for number, most in enumerate(n_read.tolist())]
-    problems, of_kind = list[Problem](), [list[dict[tuple[str, str], Problem]]() for _ in counts]
+    places = [np.flatnonzero(kind == number)[:limit] for number, limit in enumerate(n_read.tolist())]
+    problems, rows_of_kind = list[Problem](), [list[dict[tuple[str, str], Problem]]() for _ in counts]
     for place in np.sort(np.concatenate(places)).tolist():
         try:
             read(int(wrong.lines[place]), wrong.row(place))
         except InputError as error:
             problems += error.problems
-            of_kind[kind[place]].append({(item.expected, item.hint): item for item in error.problems})
-    for of_rows, count in zip(of_kind, (counts - n_read).tolist(), strict=True):
-        if count > 0:
-            is_alike = all(of_row.keys() == of_rows[0].keys() for of_row in of_rows)
-            more = Problem(str(wrong.path), f"{plural(count, 'more row')} with problems like these", "")
-            rest = of_rows[-1].values() if is_alike else [more]
-            problems += [replace(problem, count=count) for problem in rest]
+            rows_of_kind[kind[place]].append({(item.expected, item.hint): item for item in error.problems})
+    for rows, n_unread in zip(rows_of_kind, (counts - n_read).tolist(), strict=True):
+        if n_unread > 0:
+            is_alike = all(row.keys() == rows[0].keys() for row in rows)
+            summary = Problem(str(wrong.path), f"{plural(n_unread, 'more row')} with problems like these", "")
+            examples = rows[-1].values() if is_alike else [summary]
+            problems += [replace(problem, count=n_unread) for problem in examples]
     return lines.shortened(wrong.path, problems)
 
 
@@ -384,7 +384,7 @@ class Samples:
         The rows of the file that samples come from, with their names if there are any.
     first_row : int
         Number of the first row, 0 or 1.
-    why : str
+    reason : str
         Reason for it in messages, which follows "counted from 0".
     hint : str
         Hint on texts that name rows, where rows have no names.
@@ -393,12 +393,18 @@ class Samples:
     """
 
     def __init__(
-        self, rows: SampleRows, first_row: int = 1, why: str = "", hint: str = "", choice: TableChoice = PLAIN
+        self,
+        rows: SampleRows,
+        first_row: int = 1,
+        reason: str = "",
+        hint: str = "",
+        choice: TableChoice = PLAIN,
     ) -> None:
-        self.rows, self.first_row, self._why, self._hint, self.choice = rows, first_row, why, hint, choice
-        self._outside = OUTSIDE if choice.links_outside == "drop" else None
-        every = range(rows.n_rows)
-        self._row_of: Sequence[int] = every if rows.selection is None else rows.selection.tolist()
+        self.rows, self.first_row, self.choice = rows, first_row, choice
+        self._reason, self._hint = reason, hint
+        self._place_outside = OUTSIDE if choice.links_outside == "drop" else None
+        all_rows = range(rows.n_rows)
+        self._row_of: Sequence[int] = all_rows if rows.selection is None else rows.selection.tolist()
         self.are_numbered = not rows.doubt and not any(map(is_number, rows.names))
 
     @classmethod
@@ -406,12 +412,12 @@ class Samples:
         """Return the samples, or as many rows without names, counted from 1."""
         return samples if isinstance(samples, Samples) else cls(SampleRows(samples))
 
-    def counted_from(self, first_row: int, why: str = "") -> Samples:
+    def counted_from(self, first_row: int, reason: str = "") -> Samples:
         """Return the same samples with another number of the first row."""
-        if first_row == self.first_row and not why:
+        if first_row == self.first_row and not reason:
             return self
         samples = copy(self)
-        samples.first_row, samples._why = first_row, why
+        samples.first_row, samples._reason = first_row, reason
         return samples
 
     @property
@@ -435,13 +441,15 @@ class Samples:
         """
         cell = identity(cell)
         row, first = self._by_name.get(cell), self.first_row
-        if row is None and self.are_numbered and WHOLE.fullmatch(cell) is not None:
+        if row is None and self.are_numbered and WHOLE_NUMBER.fullmatch(cell) is not None:
             row = int(cell) - first
             row = row if 0 <= row < self.rows.n_rows else None
-        return row if self.rows.selection is None or row is None else self._positions.get(row, self._outside)
+        if self.rows.selection is None or row is None:
+            return row
+        return self._positions.get(row, self._place_outside)
 
-    def position(self, cell: str, where: str) -> int:
-        """Return the position of a sample from 0, see `find`; `where` is for messages.
+    def position(self, cell: str, location: str) -> int:
+        """Return the position of a sample from 0, see `find`; `location` is for messages.
 
         Raises
         ------
@@ -451,14 +459,14 @@ class Samples:
         if (position := self.find(cell)) is not None:
             return position
         cell = identity(cell)
-        rows, is_number = self.rows, WHOLE.fullmatch(cell) is not None
+        rows, is_number = self.rows, WHOLE_NUMBER.fullmatch(cell) is not None
         first, last = self.first_row, rows.n_rows - 1 + self.first_row
         row = self._by_name.get(cell)
         if row is None and self.are_numbered and is_number and first <= int(cell) <= last:
             row = int(cell) - first
         fault, expected = f"sample {cell[:60]!r}", "a row that is used"
-        dropping, leaving = self.choice.phrase("missing", "drop"), self.choice.phrase("links_outside", "drop")
-        hint = f"it has an empty cell, and {dropping} leaves it out; {leaving} leaves out its annotations"
+        row_key, link_key = (self.choice.phrase(key, "drop") for key in ("missing", "links_outside"))
+        hint = f"it has an empty cell, and {row_key} leaves it out; {link_key} leaves out its annotations"
         # the number of rows is not known if the table could not be read
         numbers = f"{first} to {last}" if last < MOST_ROWS else f"{first} or more"
         if row is None and rows.doubt:
@@ -468,10 +476,10 @@ class Samples:
             expected = "the name of a row" + (f", or {numbers}" if self.are_numbered else "")
         elif row is None:
             fault = f"sample {int(cell)}" if is_number else fault
-            expected, hint = numbers, f"samples are counted from {first}{self._why}"
+            expected, hint = numbers, f"samples are counted from {first}{self._reason}"
             if self._hint and not is_number:
                 expected, hint = "the number of a row, as rows have no names", self._hint
-        raise refused(where, fault, expected, hint)
+        raise refused(location, fault, expected, hint)
 
     def text(self, position: int) -> str:
         """Return the name of a sample, or the number of its row."""

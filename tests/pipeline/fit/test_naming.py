@@ -147,7 +147,7 @@ def test_accuracy_of_chance_is_refused() -> None:
 
 
 def test_naming_counts_by_name() -> None:
-    labels = RowLabels.of(["a", "a", "", "b", "b", "a", ""])
+    labels = RowLabels.from_cells(["a", "a", "", "b", "b", "a", ""])
     # the last row has no label, and its cluster no name: that is no agreement
     naming = Naming.of(labels, np.array([1, 1, 0, 0, 1, 0, 2]), 3)
     assert naming.cluster_names == ["b", "a", None]
@@ -171,10 +171,10 @@ MISSPELT = "labels of one row: 'gren'. Each counts as a class of its own: is it 
 
 
 def test_a_label_of_one_row_is_named_if_most_have_a_handful() -> None:
-    labels = RowLabels.of([*("red", "green") * 5, "gren", ""])
+    labels = RowLabels.from_cells([*("red", "green") * 5, "gren", ""])
     assert list(label_notes(labels)) == [MISSPELT]
-    assert list(label_notes(RowLabels.of([*("red", "green") * 4, "gren", ""]))) == []
-    assert list(label_notes(RowLabels.of([*("red", "green") * 5]))) == []
+    assert list(label_notes(RowLabels.from_cells([*("red", "green") * 4, "gren", ""]))) == []
+    assert list(label_notes(RowLabels.from_cells([*("red", "green") * 5]))) == []
     assert list(label_notes(None)) == []
 
 

@@ -163,7 +163,7 @@ def test_any_text_is_read_or_refused(cells: list[list[str]], mark: str, kind: in
     rows: list[Row] = []
     problems: list[Problem] = []
     with collecting(problems):
-        rows += file.table(numbering.of(file.path, Samples.of(3).counted_from(numbering.first_row)))
+        rows += file.table(numbering.samples_of(file.path, Samples.of(3).counted_from(numbering.first_row)))
     assert all({row.first, row.second} <= {0, 1, 2} for row in rows)
     assert all(problem.where.startswith("FILE, line") for problem in problems)
 
@@ -204,9 +204,9 @@ def test_files_of_a_command_count_rows_from_one_number(tmp_path: Path) -> None:
         pair_files = [opened[name] for name in names]
         numbering = numbering_of(pair_files, option, Samples.of(3))
         assert numbering.first_row == first
-        assert numbering.why == why
+        assert numbering.reason == why
         assert numbering.is_used
-        assert numbering.others == {at[name]: number for name, number in exceptions.items()}
+        assert numbering.exceptions == {at[name]: number for name, number in exceptions.items()}
         assert len(numbering.lines()) == 1 + len(exceptions)
     assert numbering_of([opened["names"]], "auto", Samples.of(3)).lines() == []
     # no number is that of a row where names of rows are numbers
@@ -219,13 +219,13 @@ def test_files_of_a_command_count_rows_from_one_number(tmp_path: Path) -> None:
     numbering = numbering_of([opened["from 0"], opened["written"]], "auto", Samples.of(3))
     samples = Samples(SampleRows(3)).counted_from(0)
     for name, second in {"from 0": 2, "written": 1}.items():
-        (row,) = opened[name].table(numbering.of(at[name], samples))
+        (row,) = opened[name].table(numbering.samples_of(at[name], samples))
         assert row.first == 0
         assert row.second == second
     with pytest.raises(
         InputError, match=r"sample 3, expected 0 to 2 \(samples are counted from 0, as line 1"
     ):
-        numbering.of(at["from 0"], samples).position("3", "FILE")
+        numbering.samples_of(at["from 0"], samples).position("3", "FILE")
     assert [samples.text(2), samples.identifier(0), samples.cell(1)] == ["2", 0, "1"]
 
 

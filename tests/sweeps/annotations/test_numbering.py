@@ -58,7 +58,7 @@ def test_answers_say_from_where_they_count(tmp_path: Path, first: int, kinds: li
     numbering = number_file(tmp_path, pairs, X)
     assert numbering.problem is None
     assert numbering.first_row == first
-    assert numbering.why.startswith("as the answers say")
+    assert numbering.reason.startswith("as the answers say")
 
 
 def test_answers_that_are_not_clear_are_asked_about(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_wrong_rows_do_not_keep_the_others_from_saying_or_asking_it(tmp_path: Pa
         file, samples = PairFile.of(write_frame(pairs, path)), Samples(SampleRows(N))
         numberings[name] = numbering_of([file], "auto", samples, X)
         with pytest.raises(InputError) as error:
-            file.table(numberings[name].of(path, samples))
+            file.table(numberings[name].samples_of(path, samples))
         assert len(error.value.problems) == len(wrong)
     assert numberings["few"].problem is not None
     assert numberings["many"].first_row == 0

@@ -78,8 +78,8 @@ def read_one_by_one(columns: Columns, find: object, read: Callable[[int, Any], R
             row = read(line, columns.row(place))
             rows += [] if row is None else [row]
     if problems:
-        raise InputError(shortened(columns.path, problems), AnnotationRows.of(rows).inside)
-    return AnnotationRows.of(rows).inside
+        raise InputError(shortened(columns.path, problems), AnnotationRows.of(rows).kept_rows)
+    return AnnotationRows.of(rows).kept_rows
 
 
 def outcome(file: PairFile, samples: Samples) -> tuple[list[Row], list[Problem]]:
@@ -135,11 +135,11 @@ def test_columns_are_the_rows_that_they_were_made_from() -> None:
     columns = AnnotationRows.of(rows)
     assert list(columns) == rows
     assert list(columns.answered) == [rows[0], rows[2]]
-    again = AnnotationRows.joined([AnnotationRows.of(rows[2:]), AnnotationRows.of([]), columns])
+    again = AnnotationRows.join([AnnotationRows.of(rows[2:]), AnnotationRows.of([]), columns])
     assert list(again) == [rows[2], *rows]
     assert again.annotators == ("links", "bob", "eve")
     assert list(again.skipped) == [rows[1]]
-    assert list(AnnotationRows.joined([])) == []
+    assert list(AnnotationRows.join([])) == []
 
 
 FRAME = pd.DataFrame(
