@@ -19,16 +19,16 @@ LONGEST_LINE = 500
 LONGEST_TRACEBACK = 20_000
 
 
-def one_line(text: object, most: int = LONGEST_LINE) -> str:
+def one_line(text: object, limit: int = LONGEST_LINE) -> str:
     """Return text of anything on one line that terminals, logs and pages can show, and files can hold.
 
     Line breaks become blanks. Other characters that cannot be printed become escapes: controls, halves of
     characters (of file names that are not UTF-8), marks that turn the direction of reading. `text` may be an
     exception whose `__str__` fails.
     """
-    words = _words(text).strip()[: 4 * most]  # more than could be shown, and no more work than that
+    words = _words(text).strip()[: 4 * limit]  # more than could be shown, and no more work than that
     line = _printable(re.sub(r"\s*[^\S ]\s*", " ", words))
-    return line if len(line) <= most else line[: most - 3] + "..."
+    return line if len(line) <= limit else line[: limit - 3] + "..."
 
 
 def cause_of(error: BaseException) -> str:
@@ -36,14 +36,14 @@ def cause_of(error: BaseException) -> str:
     return one_line(f"{type(error).__name__}: {_words(error)}")
 
 
-def plain_lines(text: str, most: int = LONGEST_TRACEBACK) -> str:
+def plain_lines(text: str, limit: int = LONGEST_TRACEBACK) -> str:
     """Return the end of a text of several lines, with the escapes of `one_line`."""
-    return "\n".join(_printable(line.expandtabs()) for line in text[-most:].splitlines())[-most:]
+    return "\n".join(_printable(line.expandtabs()) for line in text[-limit:].splitlines())[-limit:]
 
 
-def _words(thing: object) -> str:
+def _words(value: object) -> str:
     try:
-        return str(thing)
+        return str(value)
     except Exception:
         return "<its text cannot be made>"
 
@@ -53,7 +53,7 @@ def _printable(text: str) -> str:
 
 
 # Fault of a missing key, whose message needs no expected value.
-MISSING = "missing key"
+MISSING_KEY = "missing key"
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Problem:
 
     def __str__(self) -> str:
         hint = f" ({self.hint})" if self.hint else ""
-        if self.value == MISSING or not self.expected:
+        if self.value == MISSING_KEY or not self.expected:
             return unstyled(f"{self.where}: {self.value}{hint}")
         return unstyled(f"{self.where}: found {self.value}, expected {self.expected}{hint}")
 
@@ -106,9 +106,9 @@ class InputError(ValueError):
         return InputError, (self.problems,)
 
 
-def refused(where: object, value: str, expected: str, hint: str = "") -> InputError:
+def refused(location: object, value: str, expected: str, hint: str = "") -> InputError:
     """Return an error with a single problem."""
-    return InputError([Problem(str(where), value, expected, hint)])
+    return InputError([Problem(str(location), value, expected, hint)])
 
 
 def plural(count: int, noun: str, several: str = "") -> str:
@@ -134,11 +134,11 @@ def did_you_mean(word: str, words: Iterable[str]) -> str:
     return f"did you mean {close!r}?" if close else ""
 
 
-def not_one_of(where: str, word: object, words: Iterable[str]) -> Problem:
+def not_one_of(location: str, word: object, words: Iterable[str]) -> Problem:
     """Return the problem of a value that is none of the known ones, with the closest word as its hint."""
     options = tuple(words)
     hint = did_you_mean(word, options) if isinstance(word, str) else ""
-    return Problem(where, repr(word), f"one of {', '.join(options)}", hint)
+    return Problem(location, repr(word), f"one of {', '.join(options)}", hint)
 
 
 def short_text(value: object) -> str:
@@ -161,8 +161,9 @@ def collecting(problems: list[Problem]) -> Iterator[None]:
 
 def raise_all(problems: Iterable[Problem]) -> None:
     """Raise an `InputError` of all problems, if there are any."""
-    if listed := tuple(problems):
-        raise InputError(listed)
+    problems = tuple(problems)
+    if problems:
+        raise InputError(problems)
 
 
 def rest_of(problems: list[Problem], function: Callable[[], T]) -> T | None:
@@ -171,8 +172,8 @@ def rest_of(problems: list[Problem], function: Callable[[], T]) -> T | None:
         return function()
     except InputError as error:
         problems += error.problems
-        rest: T | None = error.rest
-        return rest
+        readable_part: T | None = error.rest
+        return readable_part
 
 
 def collected(function: Callable[[S], T], items: Iterable[S]) -> list[T]:

@@ -60,18 +60,18 @@ class _Source(io.FileIO):
             if n_bytes or (n_bytes == 0 and (self._is_begun or not self._is_pipe)):
                 self._is_begun = True
                 return n_bytes
-            waited, most = time.monotonic() - start, SILENCE if n_bytes is None else UNWRITTEN
-            if waited > most or not self._is_pipe:
-                raise OSError(errno.EAGAIN, f"nothing to read in {waited:.0f} s")
+            seconds, limit = time.monotonic() - start, SILENCE if n_bytes is None else UNWRITTEN
+            if seconds > limit or not self._is_pipe:
+                raise OSError(errno.EAGAIN, f"nothing to read in {seconds:.0f} s")
             if n_bytes is None:
-                select.select([self], [], [], most)
+                select.select([self], [], [], limit)
             else:
                 time.sleep(0.02)
 
 
 @contextmanager
 def opened(
-    path: Path, most: int, expected: str = FILE, *, pipe: bool = False
+    path: Path, limit: int, expected: str = FILE, *, pipe: bool = False
 ) -> Iterator[io.BufferedReader[_Source]]:
     """Open a file for the block; a link is followed.
 
@@ -79,7 +79,7 @@ def opened(
     ----------
     path : Path
         path of the file
-    most : int
+    limit : int
         Largest size in bytes. Callers who read in parts count them as well: a file may grow, and pipes and
         files of /proc have no size.
     expected : str
@@ -93,20 +93,20 @@ def opened(
         If it is no regular file, is larger, or cannot be read, here or in the block.
     """
 
-    def checked(status: os.stat_result) -> None:
+    def check(status: os.stat_result) -> None:
         kind = stat.S_IFMT(status.st_mode)
         if kind != stat.S_IFREG and not (pipe and kind == stat.S_IFIFO):
             raise refused(path, KINDS.get(kind, "no file"), expected)
-        if status.st_size > most:
-            raise refused(path, f"{status.st_size:,} bytes", f"at most {most:,}")
+        if status.st_size > limit:
+            raise refused(path, f"{status.st_size:,} bytes", f"at most {limit:,}")
 
     if "\0" in str(path):
         raise refused(repr(str(path)), "a NUL character", expected)
     try:
-        checked(path.stat())  # before it is opened, which may start a device
+        check(path.stat())  # before it is opened, which may start a device
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
         with io.BufferedReader(_Source(descriptor, path)) as file:
-            checked(os.fstat(descriptor))
+            check(os.fstat(descriptor))
             yield file
     except OSError as error:
         raise InputError([unreadable(path, error)]) from error
@@ -119,13 +119,13 @@ def unreadable(path: Path, error: OSError) -> Problem:
     return Problem(str(path), f"cannot be read ({error.strerror or error})", "")
 
 
-def read_file(path: Path, most: int, expected: str = FILE, *, pipe: bool = False) -> bytes:
+def read_file(path: Path, limit: int, expected: str = FILE, *, pipe: bool = False) -> bytes:
     """Return the content of a file; parameters and errors are those of `opened`."""
     content = io.BytesIO()
-    with opened(path, most, expected, pipe=pipe) as file:
+    with opened(path, limit, expected, pipe=pipe) as file:
         while part := file.read(PART):
-            if content.write(part) and content.tell() > most:
-                raise refused(path, f"more than {most:,} bytes", f"at most {most:,}")
+            if content.write(part) and content.tell() > limit:
+                raise refused(path, f"more than {limit:,} bytes", f"at most {limit:,}")
     return content.getvalue()
 
 

@@ -41,7 +41,7 @@ from sweep_clustering.sweeps.words import BIASED, CROWD, DEFAULT, NEAR, UNIFORM,
 logger = logging.getLogger(__name__)
 
 # Directions in which a class of embeddings varies most.
-WITHIN = 5
+CLASS_DIRECTIONS = 5
 
 # Share of a sample by which the rounding of sums may fall short of a whole number.
 ROUNDING = 1e-6
@@ -74,8 +74,8 @@ def draw_mixture(
     variance : (low, high)
         Interval on which every cluster's variance is uniform.
     kind : str
-        "spherical", or "embeddings": rows of length one, where each cluster has `WITHIN` directions in which
-        its variance is as many times as large as there are features.
+        "spherical", or "embeddings": rows of length one, where each cluster has `CLASS_DIRECTIONS` directions
+        in which its variance is as many times as large as there are features.
     skew : float
         Power of the rank by which the sizes of clusters fall.
 
@@ -95,8 +95,8 @@ def draw_mixture(
         labels = rng.permutation(np.repeat(np.arange(n_clusters), class_sizes(n_samples, n_clusters, skew)))
     noise = rng.standard_normal((n_samples, n_features))
     if not is_spherical:
-        axes = rng.standard_normal((n_clusters, WITHIN, n_features))
-        noise += np.einsum("ns,nsf->nf", rng.standard_normal((n_samples, WITHIN)), axes[labels])
+        axes = rng.standard_normal((n_clusters, CLASS_DIRECTIONS, n_features))
+        noise += np.einsum("ns,nsf->nf", rng.standard_normal((n_samples, CLASS_DIRECTIONS)), axes[labels])
     X: NDArray[np.float64] = centers[labels] + np.sqrt(variances[labels])[:, np.newaxis] * noise
     if not is_spherical:
         X /= np.sqrt(np.square(X).sum(axis=1, keepdims=True))
@@ -205,14 +205,14 @@ class Inputs:
         return *self.stacked(plan), self.sources[plan.name].pool, texts
 
 
-def load_inputs(spec: SweepSpec, where: str, *, data_dir: Path | None = None) -> Inputs:
+def load_inputs(spec: SweepSpec, file: str, *, data_dir: Path | None = None) -> Inputs:
     """Load every data set of a sweep and lay out its grid.
 
     Parameters
     ----------
     spec : SweepSpec
         sweep
-    where : str
+    file : str
         sweep file, for messages
     data_dir : Path or None
         first place to look for raw files
@@ -223,7 +223,7 @@ def load_inputs(spec: SweepSpec, where: str, *, data_dir: Path | None = None) ->
         With every problem of every data set; an unavailable one is a problem unless the file says to skip it.
         Its `rest` is the plans of the data sets without a problem.
     """
-    plans, sources, skipped, problems = [], {}, {}, list[Problem]()
+    plans, sources, reasons_by_name, problems = [], {}, {}, list[Problem]()
     notes, names = dict[str, tuple[str, ...]](), dict[str, tuple[str, ...]]()
     is_skipped = spec.data.unavailable == "skip"
     for entry in spec.grid.datasets:
@@ -232,37 +232,37 @@ def load_inputs(spec: SweepSpec, where: str, *, data_dir: Path | None = None) ->
             # a table of the user's may be absent then, as a data set known by name may be
             if is_skipped and isinstance(entry, UserTable) and not Path(entry.path).exists():
                 raise Unavailable(entry.name, (f"{entry.path} does not exist",))
-            loaded = _load(entry, spec.seed, data_dir, problems_of_entry)
+            contents = _load(entry, spec.seed, data_dir, problems_of_entry)
         except Unavailable as unavailable:
-            skipped[entry.name] = unavailable.reasons
+            reasons_by_name[entry.name] = unavailable.reasons
             continue
-        if loaded is not None:  # the grid may be wrong for a table with problems, too
+        if contents is not None:  # the grid may be wrong for a table with problems, too
             with collecting(problems_of_entry):
-                plan = _plan(spec, entry, loaded.data, loaded.source, where)
+                plan = _plan(spec, entry, contents.data, contents.source, file)
             if not problems_of_entry:
                 plans.append(plan)
-                sources[entry.name] = loaded.source
-                notes[entry.name] = loaded.notes
-                names[entry.name] = () if loaded.data is None else loaded.data.table.sample_names
+                sources[entry.name] = contents.source
+                notes[entry.name] = contents.notes
+                names[entry.name] = () if contents.data is None else contents.data.table.sample_names
         problems += problems_of_entry
     if not is_skipped:
-        for name, reasons in skipped.items():
+        for name, reasons in reasons_by_name.items():
             description = f"{name!r}, which is not available: " + "; ".join(reasons)
             hint = 'see "sweep datasets list"; [data] unavailable = "skip" runs the rest'
-            problems.append(Problem(f"{where} [grid] datasets", description, "an available data set", hint))
+            problems.append(Problem(f"{file} [grid] datasets", description, "an available data set", hint))
     elif not plans and not problems:
-        name, *others = skipped
-        more = f" and {len(others):,} more" if others else ""
-        description = f"{name!r}{more}, not available: {'; '.join(skipped[name])}"
+        name, *other_names = reasons_by_name
+        suffix = f" and {len(other_names):,} more" if other_names else ""
+        description = f"{name!r}{suffix}, not available: {'; '.join(reasons_by_name[name])}"
         hint = 'see "sweep datasets list"'
-        problems.append(Problem(f"{where} [grid] datasets", description, "an available data set", hint))
+        problems.append(Problem(f"{file} [grid] datasets", description, "an available data set", hint))
     else:
-        for cause in causes(skipped.values()):
+        for cause in causes(reasons_by_name.values()):
             logger.warning("data sets are left out: %s", cause)
     if problems:
         # without repeats: a missing folder of data is a problem of every data set
         raise InputError(dict.fromkeys(problems), tuple(plans))
-    return Inputs(tuple(plans), sources, skipped, notes, names)
+    return Inputs(tuple(plans), sources, reasons_by_name, notes, names)
 
 
 def table_problems(entries: Iterable[UserTable]) -> list[Problem]:
@@ -274,7 +274,7 @@ def table_problems(entries: Iterable[UserTable]) -> list[Problem]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Loaded:
+class _Contents:
     """A data set that was loaded; mixtures have no data."""
 
     source: Source
@@ -282,13 +282,13 @@ class _Loaded:
     notes: tuple[str, ...] = ()
 
 
-def _load(entry: Dataset, seed: int, data_dir: Path | None, problems: list[Problem]) -> _Loaded | None:
+def _load(entry: Dataset, seed: int, data_dir: Path | None, problems: list[Problem]) -> _Contents | None:
     """Load a data set, or its readable part beside its problems; None if its features cannot be read."""
     if isinstance(entry, Mixtures):
-        return _Loaded(MixtureSource(entry, seed))
+        return _Contents(MixtureSource(entry, seed))
     if isinstance(entry, Builtin):
         builtin = rest_of(problems, lambda: find(entry.name, data_dir=data_dir))
-        return builtin and _Loaded(RealSource(scale(builtin.X, entry.scale), builtin.labels_true), builtin)
+        return builtin and _Contents(RealSource(scale(builtin.X, entry.scale), builtin.labels_true), builtin)
     keys = {name: getattr(entry, name, None) for name in TableChoice.__dataclass_fields__}
     choice = TableChoice(**{name: value for name, value in keys.items() if value is not None})
     pool: Pool | None = None
@@ -313,10 +313,10 @@ def _load(entry: Dataset, seed: int, data_dir: Path | None, problems: list[Probl
             notes += tuple(f"left out: {note}" for note in foreign_pairs)
     if data is None or X is None:
         return None
-    return _Loaded(RealSource(X, data.labels_true, pool), data, (*data.table.notes, *notes))
+    return _Contents(RealSource(X, data.labels_true, pool), data, (*data.table.notes, *notes))
 
 
-def _plan(spec: SweepSpec, entry: Dataset, data: DataSet | None, source: Source, where: str) -> DatasetPlan:
+def _plan(spec: SweepSpec, entry: Dataset, data: DataSet | None, source: Source, file: str) -> DatasetPlan:
     pool, facts = source.pool, dict[str, Any]()
     if isinstance(entry, Mixtures):
         # the checksum is without the numbers of mixtures, which may grow, and of which a part has some
@@ -340,7 +340,7 @@ def _plan(spec: SweepSpec, entry: Dataset, data: DataSet | None, source: Source,
         facts |= {"n_annotations": len(pool), "annotations_checksum": pool_checksum(pool)}
     facts["short"] = isinstance(source, RealSource) and is_short(source.X)
     plan = plan_of(spec, entry, facts)
-    if problems := list(_problems(spec, entry, plan, pool, where)):
+    if problems := list(_problems(spec, entry, plan, pool, file)):
         raise InputError(problems)
     return plan
 
@@ -376,9 +376,9 @@ def plan_of(spec: SweepSpec, entry: Dataset, facts: Mapping[str, Any]) -> Datase
     return replace(plan, unions=unions_of(spec.search, plan))
 
 
-def _kept_names(names: tuple[str, ...], most: int) -> tuple[str, ...]:
+def _kept_names(names: tuple[str, ...], limit: int) -> tuple[str, ...]:
     """Return names for the cube: none if there are too many, or one is too long."""
-    return names if len(names) <= most and max(map(len, names), default=0) <= LONGEST_NAME else ()
+    return names if len(names) <= limit and max(map(len, names), default=0) <= LONGEST_NAME else ()
 
 
 def names_checksum(names: Sequence[str]) -> str:
@@ -391,29 +391,29 @@ def _problems(
 ) -> Iterator[Problem]:
     """Yield the demands of the grid that a data set does not meet."""
     grid, n_samples, n_clusters = spec.grid, plan.n_samples, plan.n_clusters
-    where, m = f"{file} [grid], data set {entry.name!r}", [count.resolve(n_samples) for count in grid.m]
+    location, m = f"{file} [grid], data set {entry.name!r}", [count.resolve(n_samples) for count in grid.m]
     annotations = getattr(entry, "annotations", None)
     for count, value in zip(grid.m, m, strict=True):
         if value < 1:
             words = f"{count.text} of {n_samples} samples = 0"
-            yield Problem(f"{where}: m", words, "at least 1 annotation")
+            yield Problem(f"{location}: m", words, "at least 1 annotation")
         elif grid.supervised and pool is not None and value > len(pool):
             count_words = f"{count.text} = {value:,}" if count.text.endswith("N") else f"{value:,}"
             expected = f"at most {len(pool):,}, the annotations in {annotations}"
-            yield Problem(f"{where}: m", f"{count_words} annotations", expected)
+            yield Problem(f"{location}: m", f"{count_words} annotations", expected)
     for value in sorted({value for value in m if m.count(value) > 1 and value > 0}):
         texts = [repr(count.text) for count, designs in zip(grid.m, m, strict=True) if designs == value]
         words = f"{' and '.join(texts)}, both {value}"
-        yield Problem(f"{where}: m", words, "each annotation count once")
-    most = max(search.min_cluster_size for search in spec.search)
-    if n_samples < n_clusters * most:
-        expected = f"at least n_clusters · min_cluster_size = {n_clusters} · {most}"
-        yield Problem(where, plural(n_samples, "sample"), expected)
+        yield Problem(f"{location}: m", words, "each annotation count once")
+    min_size = max(search.min_cluster_size for search in spec.search)
+    if n_samples < n_clusters * min_size:
+        expected = f"at least n_clusters · min_cluster_size = {n_clusters} · {min_size}"
+        yield Problem(location, plural(n_samples, "sample"), expected)
     if not grid.supervised:
         return
     if not plan.has_labels and annotations is None and getattr(entry, "label_column", None) is None:
         expected = f"a label column: annotations for {', '.join(grid.supervised)} are drawn from them"
-        yield Problem(where, "no true labels", expected, "or annotations, a file with those to draw from")
+        yield Problem(location, "no true labels", expected, "or annotations, a file with those to draw from")
     if asked_of(grid.design) and spec.ask.batch.resolve(n_samples) < 1:
         words = f"{spec.ask.batch.text} of {n_samples} samples = 0"
         yield Problem(f"{file} [ask] batch, data set {entry.name!r}", words, "at least 1 question")
@@ -421,7 +421,7 @@ def _problems(
     if designs and pool is not None:
         words = f"{', '.join(map(repr, designs))}, with the annotations in {annotations}"
         hint = "annotations that are there are drawn, all alike; put the table into a sweep of its own"
-        yield Problem(f"{where}: design", words, f'"{UNIFORM}" alone', hint)
+        yield Problem(f"{location}: design", words, f'"{UNIFORM}" alone', hint)
 
 
 def cell_annotations(seed: int, cell: Cell, source: Source, crowd: Crowd) -> NDArray[np.int32]:
@@ -455,8 +455,8 @@ def cell_annotations(seed: int, cell: Cell, source: Source, crowd: Crowd) -> NDA
     m, replicate = present(cell.m), present(cell.replicate)
     pool = source.pool
     p = cell.p if pool is None else None
-    where = annotation_seed(seed, cell.dataset, mixture=cell.mixture, p=p, m=m, replicate=replicate)
-    rng = np.random.default_rng(where)
+    seed_of_graph = annotation_seed(seed, cell.dataset, mixture=cell.mixture, p=p, m=m, replicate=replicate)
+    rng = np.random.default_rng(seed_of_graph)
     if pool is not None:
         return pool[rng.choice(len(pool), size=m, replace=False)]
     X, labels = source.arrays(cell.mixture)
@@ -464,8 +464,8 @@ def cell_annotations(seed: int, cell: Cell, source: Source, crowd: Crowd) -> NDA
     if cell.design == NEAR:
         return draw.draw_near(rng, labels_true, X, p=cell.p, m=m)
     if cell.design == BIASED:
-        of_order = order_seed(seed, cell.dataset, mixture=cell.mixture, replicate=replicate)
-        order = np.random.default_rng(of_order).permutation(len(labels_true))
+        seed_of_order = order_seed(seed, cell.dataset, mixture=cell.mixture, replicate=replicate)
+        order = np.random.default_rng(seed_of_order).permutation(len(labels_true))
         return draw.draw_biased(rng, labels_true, order, p=cell.p, m=m)
     if cell.design == CROWD:
         accuracies = cell_accuracies(seed, cell, crowd)
@@ -476,6 +476,6 @@ def cell_annotations(seed: int, cell: Cell, source: Source, crowd: Crowd) -> NDA
 def cell_accuracies(seed: int, cell: Cell, crowd: Crowd) -> NDArray[np.float64]:
     """Draw the two accuracies of each annotator of a cell of the design "crowd"."""
     count, replicate = -(-present(cell.m) // crowd.answers), present(cell.replicate)
-    where = order_seed(seed, cell.dataset, mixture=cell.mixture, replicate=replicate)
-    rng, p = np.random.default_rng(where), present(cell.p)
+    seed_of_order = order_seed(seed, cell.dataset, mixture=cell.mixture, replicate=replicate)
+    rng, p = np.random.default_rng(seed_of_order), present(cell.p)
     return draw.draw_accuracies(rng, count, quantiles=crowd.accuracies, leaning=crowd.leaning, p=p)

@@ -81,7 +81,7 @@ class Cell:
     search: str | None = None
 
     def __str__(self) -> str:
-        return "/".join([self.dataset, *_written(self), self.model])
+        return "/".join([self.dataset, *_coordinate_texts(self), self.model])
 
 
 # Coordinates of a cell beside its data set, in the order of names, and of the dimensions of the cube.
@@ -92,7 +92,7 @@ AXES = ("mixture", "p", "m", "design", "replicate", "search", "model")
 VARIANTS = ("design", "search")
 
 
-def _written(coordinates: Cell | AskedPath) -> Iterator[str]:
+def _coordinate_texts(coordinates: Cell | AskedPath) -> Iterator[str]:
     for axis in AXES[:-1]:
         value = getattr(coordinates, axis, None)
         if value is not None:
@@ -120,7 +120,7 @@ class AskedPath:
         return cls(cell.dataset, cell.mixture, present(cell.p), present(cell.replicate), present(cell.design))
 
     def __str__(self) -> str:
-        return "/".join([self.dataset, *_written(self)])
+        return "/".join([self.dataset, *_coordinate_texts(self)])
 
 
 def _identity(value: object) -> object:
@@ -147,7 +147,7 @@ class Dim:
         if isinstance(self.values, range):
             return self.values.index(value) if type(value) is int and value in self.values else None
         identity = _identity(value)
-        return next((at for at, item in enumerate(self.values) if _identity(item) == identity), None)
+        return next((index for index, item in enumerate(self.values) if _identity(item) == identity), None)
 
     def chunk_at(self, index: int) -> range:
         """Return the positions of the values that share a chunk with one of them."""
@@ -213,9 +213,9 @@ class Node:
             ranges = {dim.name: part for dim, part in zip(order, parts, strict=True)}
             yield Block(self, tuple(ranges[axis] for axis in AXES))
 
-    def cells(self, among: Mapping[str, Iterable[Any]]) -> Iterator[Cell]:
+    def cells(self, values_by_axis: Mapping[str, Iterable[Any]]) -> Iterator[Cell]:
         """Yield the cells with some values along some dimensions, in storage order."""
-        for values in product(*(among.get(dim.name, dim.values) for dim in self.dims)):
+        for values in product(*(values_by_axis.get(dim.name, dim.values) for dim in self.dims)):
             yield Cell(self.dataset, **dict(zip(AXES, values, strict=True)))
 
     def block_at(self, position: Sequence[int]) -> Block:
@@ -298,8 +298,8 @@ class Block:
 
     def values(self, name: str) -> Sequence[Any]:
         """Return the values of its cells along a dimension."""
-        at = AXES.index(name)
-        return self.node.dims[at].values[self.ranges[at].start : self.ranges[at].stop]
+        position = AXES.index(name)
+        return self.node.dims[position].values[self.ranges[position].start : self.ranges[position].stop]
 
     def cells(self) -> Iterator[Cell]:
         """Yield the cells in storage order: the last dimension varies first."""
@@ -311,12 +311,12 @@ class Block:
 
     def position(self, cell: Cell) -> int:
         """Return the place of `cell` in storage order: its row in every array of the block."""
-        at = 0
+        position = 0
         for (dim, part), index in zip(self._parts(), self.node.indices(cell), strict=True):
             if index is None or index not in part:
                 raise ValueError(f"{cell} is no cell of {self}: {dim.name}")
-            at = at * len(part) + index - part.start
-        return at
+            position = position * len(part) + index - part.start
+        return position
 
     def graph(self, cell: Cell) -> int:
         """Return the row of the annotations of `cell`."""
@@ -357,7 +357,7 @@ class UnionPlan:
     entries: Annotated[int, Whole(1, 10**9)]
 
     @property
-    def of(self) -> tuple[str, str | None]:
+    def key(self) -> tuple[str, str | None]:
         """Model and search of the cells."""
         return self.model, self.search
 
@@ -458,7 +458,7 @@ class DatasetPlan:
     def unions_of(self, models: Iterable[str], searches: Iterable[str | None]) -> list[UnionPlan]:
         """Return the cells with Gaussians in the cube, for some models and searches."""
         pairs = set(product(models, searches))
-        return [union for union in self.unions if union.of in pairs]
+        return [union for union in self.unions if union.key in pairs]
 
     @property
     def n_paths(self) -> int:
@@ -524,12 +524,12 @@ def find_cell(name: str, plans: Iterable[DatasetPlan]) -> Cell:
     lengths += [n for n, part in enumerate(parts) if "=" in part]
     length = next(iter(lengths), len(parts))
     dataset, coordinates = "/".join(parts[:length]), parts[length:]
-    where = f"cell {name!r}"
+    location = f"cell {name!r}"
     if dataset not in by_name:
-        raise_all([not_one_of(where, dataset, by_name)])
+        raise_all([not_one_of(location, dataset, by_name)])
     plan = by_name[dataset]
     if model not in plan.node_of:
-        raise_all([not_one_of(where, model, (*plan.models, *plan.baselines))])
+        raise_all([not_one_of(location, model, (*plan.models, *plan.baselines))])
     node = plan.node_of[model]
     # those in the names of its cells, without the model
     dims = {dim.name: dim for dim in node.dims[:-1] if dim.values[0] is not None}
@@ -543,7 +543,7 @@ def find_cell(name: str, plans: Iterable[DatasetPlan]) -> Cell:
         if not equals or axis not in dims or axis in texts:
             fault = f"{axis!r} again" if axis in texts else repr(pair)
             expected = f"each of {', '.join(dims)} once" if dims else "no coordinate"
-            problems.append(Problem(where, fault, expected, f"the form is {form}"))
+            problems.append(Problem(location, fault, expected, f"the form is {form}"))
         texts.setdefault(axis, text)
     for axis, dim in dims.items():
         index = dim.read(texts[axis]) if axis in texts else None
@@ -551,7 +551,7 @@ def find_cell(name: str, plans: Iterable[DatasetPlan]) -> Cell:
             options = [value for value in dim.values if isinstance(value, str)]
             hint = did_you_mean(texts.get(axis, ""), options)
             fault = f"{axis}={texts[axis]}" if axis in texts else f"no {axis}"
-            problems.append(Problem(where, fault, f"{axis}={dim.words()}", hint))
+            problems.append(Problem(location, fault, f"{axis}={dim.words()}", hint))
         else:
             values[axis] = dim.values[index]
     raise_all(problems)

@@ -18,7 +18,7 @@ from pydantic import (
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError, core_schema
 
-from sweep_clustering.sweeps.errors import MISSING, InputError, Problem, did_you_mean, short_text
+from sweep_clustering.sweeps.errors import MISSING_KEY, InputError, Problem, did_you_mean, short_text
 
 R = TypeVar("R")
 
@@ -50,11 +50,11 @@ class Record(BaseModel):
     @classmethod
     def _mark_unknown(cls, values: object) -> object:
         if isinstance(values, Mapping) and cls.model_config["extra"] == "forbid":
-            return marked(values, cls.model_fields)
+            return mark_unknown_keys(values, cls.model_fields)
         return values
 
 
-def marked(values: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
+def mark_unknown_keys(values: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
     """Return a table in which the value of an unknown key lists the known ones."""
     names = tuple(keys)
     return {key: value if key in names else Unknown(names) for key, value in values.items()}
@@ -80,7 +80,7 @@ class StandIn:
     hint: str = ""
 
 
-ABSENT = StandIn(MISSING, "the key")
+ABSENT = StandIn(MISSING_KEY, "the key")
 EMPTY = StandIn("an empty list", "at least one value")
 
 
@@ -89,7 +89,7 @@ Context = Mapping[str, Any]
 
 
 def read(
-    record: type[R], values: object, where: str, *, brackets: bool = False, context: Context | None = None
+    record: type[R], values: object, location: str, *, brackets: bool = False, context: Context | None = None
 ) -> R:
     """Validate the content of a file.
 
@@ -99,7 +99,7 @@ def read(
         a `Record`, or a dataclass with annotated fields
     values : object
         values of a TOML, YAML or JSON text
-    where : str
+    location : str
         file, and table if it is not the whole file, for messages
     brackets : bool
         Whether tables at the top are written as in TOML: `sweep.toml [grid] p`.
@@ -115,7 +115,7 @@ def read(
         content: R = _adapter(record).validate_python(values, context=context)
         return content
     except ValidationError as error:
-        problems = [_problem(line, where, brackets) for line in error.errors(include_url=False)]
+        problems = [_problem(line, location, brackets) for line in error.errors(include_url=False)]
         # from None: the text of pydantic's error would repeat in its own words what the problems say
         raise InputError(problems) from None
 
@@ -133,15 +133,16 @@ def refusal(expected: str, hint: str = "", *, key: str = "", value: str = "") ->
     return PydanticCustomError(REFUSAL, "{expected}", words)
 
 
-def _problem(line: ErrorDetails, where: str, brackets: bool) -> Problem:
+def _problem(line: ErrorDetails, location: str, brackets: bool) -> Problem:
     value, words, names = line["input"], line.get("ctx", {}), _names(line["loc"])
     if isinstance(value, Unknown):
         expected, hint = "one of " + ", ".join(sorted(value.keys)), did_you_mean(names[-1], value.keys)
-        table = _place(where, names[:-1], brackets, table=True)
+        table = _place(location, names[:-1], brackets, table=True)
         return Problem(table, f"unknown key {names[-1]!r}", expected, hint)
     expected = words["expected"] if line["type"] == REFUSAL else KINDS.get(line["type"], line["msg"])
     key = words.get("key")
-    place = _place(where, [*names, key] if key else names, brackets, table=expected == "a table" and not key)
+    is_table = expected == "a table" and not key
+    place = _place(location, [*names, key] if key else names, brackets, table=is_table)
     if line["type"] == "missing":
         value = ABSENT
     if isinstance(value, StandIn):
@@ -164,16 +165,16 @@ def _names(loc: tuple[int | str, ...]) -> list[str]:
     return names
 
 
-def _place(where: str, names: list[str], brackets: bool, *, table: bool) -> str:
+def _place(location: str, names: list[str], brackets: bool, *, table: bool) -> str:
     """Return file, tables and key: `sweep.toml [grid] datasets[1].mixture count`."""
     if not names:
-        return where.rstrip(":,")  # the message has a colon of its own
+        return location.rstrip(":,")  # the message has a colon of its own
     tables, key = (names, "") if table else (names[:-1], names[-1])
     if brackets and tables:
         name, bracket, place = tables[0].partition("[")
         outer = f"[[{name}]]{bracket}{place}" if bracket else f"[{name}]"
-        return " ".join(filter(None, (where, outer, ".".join(tables[1:]), key)))
-    return " ".join(filter(None, (where, ".".join(tables), key)))
+        return " ".join(filter(None, (location, outer, ".".join(tables[1:]), key)))
+    return " ".join(filter(None, (location, ".".join(tables), key)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,18 +223,18 @@ def Text(expected: str = "a text", hint: str = "", **limits: Any) -> Expected:
 
 def Interval(
     expected: str = "a pair [low, high] with low ≤ high",
-    least: float | None = None,
-    above: float | None = None,
+    minimum: float | None = None,
+    high_bound: float | None = None,
 ) -> Expected:
-    """Return the type of a pair [low, high], both at least `least` and `high` more than `above`."""
+    """Return the type of a pair [low, high], both at least `minimum` and `high` more than `high_bound`."""
 
     def in_order(pair: tuple[float, float]) -> tuple[float, float]:
         if pair[0] > pair[1]:
             raise ValueError(expected)
         return pair
 
-    low = core_schema.float_schema(strict=True, allow_inf_nan=False, ge=least)
-    high = core_schema.float_schema(strict=True, allow_inf_nan=False, ge=least, gt=above)
+    low = core_schema.float_schema(strict=True, allow_inf_nan=False, ge=minimum)
+    high = core_schema.float_schema(strict=True, allow_inf_nan=False, ge=minimum, gt=high_bound)
     pair = core_schema.tuple_schema([low, high], strict=False)
     return Expected(expected, schema=core_schema.no_info_after_validator_function(in_order, pair))
 
@@ -289,16 +290,16 @@ class Each:
         if len(values) < self.shortest:
             return EMPTY
         identities: set[Hashable] = set()
-        marked = []
+        elements = []
         for value in values:
             try:
                 identity = self.identity(value)
-                again = StandIn(f"{short_text(value)} again", "each value once")
-                marked.append(again if identity in identities else value)
+                repeat = StandIn(f"{short_text(value)} again", "each value once")
+                elements.append(repeat if identity in identities else value)
                 identities.add(identity)
             except (TypeError, ValueError, ArithmeticError):
-                marked.append(value)
-        return marked
+                elements.append(value)
+        return elements
 
 
 def named_once(names: Callable[[Any], Iterable[Any]]) -> BeforeValidator:
@@ -311,15 +312,15 @@ def named_once(names: Callable[[Any], Iterable[Any]]) -> BeforeValidator:
         if not isinstance(entries, list):
             return entries
         former_names: set[str] = set()
-        marked = []
+        tables = []
         for entry in entries:
             table_names = [name for name in names(entry) if isinstance(name, str)]
-            again = next((name for name in table_names if name in former_names), None)
-            name = StandIn(f"the name {again!r} again", "a name used once")
+            repeat = next((name for name in table_names if name in former_names), None)
+            name = StandIn(f"the name {repeat!r} again", "a name used once")
             table = entry if isinstance(entry, Mapping) else {}
-            marked.append(entry if again is None else {**table, "name": name})
+            tables.append(entry if repeat is None else {**table, "name": name})
             former_names.update(table_names)
-        return marked
+        return tables
 
     return BeforeValidator(mark)
 

@@ -134,12 +134,12 @@ def to_rows(gaussians: Gaussians, room: Room | None = None) -> dict[str, NDArray
     codes = np.array(gaussians.structure.codes)
     parts = [codes, gaussians.means, covariances, gaussians.center, np.empty(0) if axes is None else axes]
     values = np.concatenate([np.asarray(part, np.float64).ravel() for part in parts])
-    many = len(gaussians.class_of)
-    components, entries = room or Room(many, len(values))
-    if components < many or entries < len(values):
-        least = f"found {gaussians.structure} in rows of {many} and {len(values)}"
-        most = f"expected at most {components} and {entries}"
-        raise ValueError(f"{least}, {most}: a cube of an earlier release; submit under another name")
+    n_gaussians = len(gaussians.class_of)
+    components, entries = room or Room(n_gaussians, len(values))
+    if components < n_gaussians or entries < len(values):
+        fault = f"found {gaussians.structure} in rows of {n_gaussians} and {len(values)}"
+        expected = f"expected at most {components} and {entries}"
+        raise ValueError(f"{fault}, {expected}: a cube of an earlier release; submit under another name")
     rows = (
         _filled(np.asarray(gaussians.class_of, np.int16), components, -1),
         _filled(gaussians.weights, components, np.nan),
@@ -157,22 +157,22 @@ def from_rows(rows: Mapping[str, NDArray[Any]], n_features: int, n_classes: int)
     if not all(map(float.is_integer, codes)):
         raise ValueError(f"codes {codes} of what classes are made of")
     structure = Structure.from_codes(codes)
-    is_merged, many = structure.covariance in MERGED_KINDS, structure.components * n_classes
+    is_merged, n_gaussians = structure.covariance in MERGED_KINDS, structure.components * n_classes
     if is_merged:
-        many = int((class_of != -1).sum())
+        n_gaussians = int((class_of != -1).sum())
     n_dims = _n_dims(structure, n_features, n_classes)
     if structure.subspace in LEARNED:  # as many as fill the row
         numbers = int(np.flatnonzero(~np.isnan(values))[-1]) - len(STRUCTURE) - n_features
-        n_dims = max(numbers // (many + n_features), 1)
-    shapes = _shapes(structure, n_features, many, n_dims)
+        n_dims = max(numbers // (n_gaussians + n_features), 1)
+    shapes = _shapes(structure, n_features, n_gaussians, n_dims)
     ends = np.cumsum(list(map(prod, shapes.values()))).tolist()
-    if many > len(class_of) or ends[-1] > len(values):
+    if n_gaussians > len(class_of) or ends[-1] > len(values):
         raise ValueError(f"rows of {len(class_of)} and {len(values)} for {structure}")
     checks = {
-        "classes": (class_of[:many] >= 0) & (class_of[:many] < n_classes),
-        "proportions": weights[:many] > 0,
+        "classes": (class_of[:n_gaussians] >= 0) & (class_of[:n_gaussians] < n_classes),
+        "proportions": weights[:n_gaussians] > 0,
         "numbers": np.isfinite(values[: ends[-1]]),
-        "fill values": np.append(class_of[many:] == -1, np.isnan(values[ends[-1] :])),
+        "fill values": np.append(class_of[n_gaussians:] == -1, np.isnan(values[ends[-1] :])),
     }
     for name, is_right in checks.items():
         if not is_right.all():
@@ -186,13 +186,13 @@ def from_rows(rows: Mapping[str, NDArray[Any]], n_features: int, n_classes: int)
     if is_merged:
         covariances = np.full(shapes["means"], covariances.item())
     elif structure.covariance in ("tied", "full"):
-        at, packed = np.tril_indices(n_dims), covariances
-        covariances = np.empty((len(packed), n_dims, n_dims))
-        covariances[:, *at] = covariances[:, *at[::-1]] = packed
+        triangle, triangles = np.tril_indices(n_dims), covariances
+        covariances = np.empty((len(triangles), n_dims, n_dims))
+        covariances[:, *triangle] = covariances[:, *triangle[::-1]] = triangles
     return Gaussians(
         structure=structure,
-        class_of=class_of[:many].copy(),
-        weights=weights[:many].copy(),
+        class_of=class_of[:n_gaussians].copy(),
+        weights=weights[:n_gaussians].copy(),
         means=parts["means"],
         covariances=covariances,
         center=parts["center"],
@@ -213,14 +213,14 @@ def _n_dims(structure: Structure, n_features: int, n_classes: int) -> int:
     return n_features if isinstance(structure.subspace, str) else min(structure.subspace, n_features)
 
 
-def _shapes(structure: Structure, n_features: int, many: int, n_dims: int) -> dict[str, tuple[int, ...]]:
+def _shapes(structure: Structure, n_features: int, count: int, n_dims: int) -> dict[str, tuple[int, ...]]:
     """Return the shapes of the arrays in a row with so many Gaussians, in their order."""
     triangle = n_dims * (n_dims + 1) // 2
-    others = {"tied": (1, triangle), "full": (many, triangle), **dict.fromkeys(MERGED_KINDS, (1,))}
+    shape_of_covariances = {"tied": (1, triangle), "full": (count, triangle), **dict.fromkeys(MERGED_KINDS, (1,))}
     return {
         "codes": (len(STRUCTURE),),
-        "means": (many, n_dims),
-        "covariances": others.get(structure.covariance, (many, n_dims)),
+        "means": (count, n_dims),
+        "covariances": shape_of_covariances.get(structure.covariance, (count, n_dims)),
         "center": (n_features,),
         "axes": (0 if structure.subspace == NONE else n_features, n_dims),
     }
@@ -242,26 +242,27 @@ def room_for(
         structures = list(_largest(n_samples, n_features, n_classes))
     sizes = [(structure.components * n_classes, structure) for structure in structures]
     if covariance == GROUPS:
-        many = max(n_groups(n_samples, n_classes), n_classes)
-        sizes += [(many, merged) for merged in merged_structures(n_samples, n_features, n_classes)]
+        n_gaussians = max(n_groups(n_samples, n_classes), n_classes)
+        structures_of_groups = merged_structures(n_samples, n_features, n_classes)
+        sizes += [(n_gaussians, structure) for structure in structures_of_groups]
     largest = max(
-        sum(map(prod, _shapes(structure, n_features, many, dims).values()))
-        for many, structure in sizes
+        sum(map(prod, _shapes(structure, n_features, n_gaussians, dims).values()))
+        for n_gaussians, structure in sizes
         for dims in [_n_dims(structure, n_features, n_classes)]
     )
-    return Room(max(many for many, _ in sizes), largest)
+    return Room(max(n_gaussians for n_gaussians, _ in sizes), largest)
 
 
 def _largest(n_samples: int, n_features: int, n_classes: int) -> Iterator[Structure]:
     """Yield the candidate with the most Gaussians for each shape and subspace."""
     part = part_size(n_classes)
-    compared = part if n_samples >= 2 * part else n_samples  # a part affords more than the whole
-    few = (*range(1, min(MOST_DIMS, n_features) + 1), *wide_dims(n_features, n_classes))
-    for subspace in (*few, NONE, DISCRIMINATIVE):
+    n_compared = part if n_samples >= 2 * part else n_samples  # a part affords more than the whole
+    dims = (*range(1, min(MOST_DIMS, n_features) + 1), *wide_dims(n_features, n_classes))
+    for subspace in (*dims, NONE, DISCRIMINATIVE):
         n_dims = n_features if isinstance(subspace, str) else subspace
         for shape in (*COVARIANCES, KMEANS):
             # One spherical Gaussian for each class is tried even if it is too dear.
-            least = int(shape == "spherical")
-            many = max(most_components(shape, compared, n_dims, n_classes), least)
-            if many:
-                yield Structure(subspace, many, shape)
+            minimum = int(shape == "spherical")
+            n_components = max(most_components(shape, n_compared, n_dims, n_classes), minimum)
+            if n_components:
+                yield Structure(subspace, n_components, shape)

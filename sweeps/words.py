@@ -93,7 +93,7 @@ SHAPE_CODES = {
     GROUPS: 112,
 }
 # Shapes that stand for a choice of everything that classes are made of.
-WHOLE = (ANY, GROUPS)
+OPEN_SHAPES = (ANY, GROUPS)
 
 
 def model_of(term: str, shape: str) -> str:
@@ -107,11 +107,11 @@ MODEL_CODES = {
     model_of(term, shape): term_code + shape_code
     for shape, shape_code in SHAPE_CODES.items()
     for term, term_code in TERM_CODES.items()
-    if (term, shape) != (UNSUPERVISED, AUTO) and (shape not in WHOLE or term == "conditional")
+    if (term, shape) != (UNSUPERVISED, AUTO) and (shape not in OPEN_SHAPES or term == "conditional")
 }
 
 # Models without annotations, one of each shape: they depend only on the data.
-BASELINES = tuple(model_of(UNSUPERVISED, shape) for shape in SHAPE_CODES if shape not in (AUTO, *WHOLE))
+BASELINES = tuple(model_of(UNSUPERVISED, shape) for shape in SHAPE_CODES if shape not in (AUTO, *OPEN_SHAPES))
 
 
 def split_model(model: str) -> tuple[str, str]:
@@ -132,12 +132,12 @@ def shape_of(model: str) -> str:
 
 def chooses(model: str) -> bool:
     """Whether each cell of a model chooses its shape of covariances, or all components of its classes."""
-    return shape_of(model) in (AUTO, *WHOLE)
+    return shape_of(model) in (AUTO, *OPEN_SHAPES)
 
 
 def is_any(model: str) -> bool:
     """Whether each cell of a model chooses the components of its classes."""
-    return shape_of(model) in WHOLE
+    return shape_of(model) in OPEN_SHAPES
 
 
 def has_groups(model: str) -> bool:
@@ -150,9 +150,9 @@ def chooses_shape(model: str) -> bool:
     return shape_of(model) == AUTO
 
 
-def holds_out(model: str, every: bool) -> bool:
-    """Whether cells of a model hold annotations out: if they choose a shape, or if `every` model does."""
-    return chooses(model) or (every and is_model(model) and model not in BASELINES)
+def holds_out(model: str, is_for_all: bool) -> bool:
+    """Whether cells of a model hold annotations out: if they choose a shape, or if those of all models do."""
+    return chooses(model) or (is_for_all and is_model(model) and model not in BASELINES)
 
 
 def baseline_of(model: str) -> str:
@@ -189,7 +189,7 @@ class Shipped:
     reference: Mapping[str, str] = field(default_factory=dict)  # fields of its entry in BibTeX
 
     @property
-    def missing(self) -> str:
+    def install_command(self) -> str:
         """Command that installs its package if that is missing, else an empty text."""
         if not self.extra or find_spec(self.package) is not None:
             return ""
@@ -266,7 +266,7 @@ def solvers_of(spec: SweepSpec) -> dict[str, str]:
 
 def _asking_version(design: str, shape: str) -> str:
     """Return the version of the questions of a design, and that of merged groups if these ask."""
-    groups_ask = shape in WHOLE or (shape == AUTO and ASKED[design] == "merges")
+    groups_ask = shape in OPEN_SHAPES or (shape == AUTO and ASKED[design] == "merges")
     return f"{SOLVERS['questions']}.{SOLVERS['merged groups']}" if groups_ask else str(SOLVERS["questions"])
 
 

@@ -164,8 +164,8 @@ def list_methods(as_json: bool) -> None:
     click.echo(f"{'name':<28}{'uses':<9}{'restarts':>8}")
     for name, shipped in SHIPPED.items():
         click.echo(f"{name:<28}{shipped.uses:<9}{shipped.restarts:>8}\n    {shipped.text}")
-        if shipped.missing:
-            click.echo(f"    needs {shipped.package}, which is not installed: {shipped.missing}")
+        if shipped.install_command:
+            click.echo(f"    needs {shipped.package}, which is not installed: {shipped.install_command}")
     next_step("methods", "template")
 
 

@@ -269,7 +269,7 @@ def rough_seconds(search: Search, plan: DatasetPlan, work: Span[Cell]) -> float:
 def rough_batch_seconds(spec: SweepSpec, plan: DatasetPlan, answers: int) -> float:
     """Guess the seconds of a batch of questions: a fit with restarts and folds, and chains as long."""
     ask = spec.ask
-    restarts = ask.restarts * (2 + (FOLDS if ask.covariance in (words.AUTO, *words.WHOLE) else 0))
+    restarts = ask.restarts * (2 + (FOLDS if ask.covariance in (words.AUTO, *words.OPEN_SHAPES) else 0))
     model = "conditional" if ask.covariance == "spherical" else f"conditional-{ask.covariance}"
     cell = Cell(plan.name, plan.dims[0].values[0], plan.p[0], answers, 0, model)
     return rough_seconds(spec.search[0], plan, Span(cell, 0, restarts))

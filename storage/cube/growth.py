@@ -339,8 +339,8 @@ def _room_differences(where: str, old: DatasetPlan, new: DatasetPlan) -> Iterato
         yield Problem(f"{where}models", description, f"{FORMS[n_axes]}, as in the cube", HINT)
     # Longer rows have no room either. Rows of cells in the cube keep their length, even if later releases
     # would have longer ones.
-    lengths, stored_unions = room(old), {union.of for union in old.unions}
-    longer = [union for union in new.unions if union.of not in stored_unions and union.is_longer(*lengths)]
+    lengths, stored_unions = room(old), {union.key for union in old.unions}
+    longer = [union for union in new.unions if union.key not in stored_unions and union.is_longer(*lengths)]
     for union in longer if old.unions else ():
         description = f"{union.model!r} of up to {union.components} Gaussians in {union.entries:,} numbers"
         of_search = "models" if union.search is None else f"search {union.search}, models"
@@ -391,7 +391,7 @@ def align(manifest: Manifest, plans: Iterable[DatasetPlan]) -> list[DatasetPlan]
             changes[key] = (*stored_values, *new_values)
         # cells of a cube of format 2 stay without Gaussians, and so do those that it grows by of their kind
         codes = set(product(old.node_of, old.searches or (None,)))
-        added = tuple(value for value in new.unions if value.of not in codes)
+        added = tuple(value for value in new.unions if value.key not in codes)
         changes["unions"] = old.unions + added
         aligned.append(replace(new, **changes))
     return aligned

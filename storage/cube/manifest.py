@@ -45,7 +45,7 @@ from sweep_clustering.sweeps.errors import (
 from sweep_clustering.sweeps.file.search import unions_of
 from sweep_clustering.sweeps.file.spec import Dataset, Mixtures, SweepSpec, load, part_named
 from sweep_clustering.sweeps.plan import DatasetPlan, range_words
-from sweep_clustering.sweeps.records import ABSENT, Listed, Record, marked, read
+from sweep_clustering.sweeps.records import ABSENT, Listed, Record, mark_unknown_keys, read
 from sweep_clustering.sweeps.words import BASELINES, CROWD, DEFAULT, MODEL_CODES, PREFIX, solver_name
 
 FORMAT = "sweep cube"
@@ -110,8 +110,8 @@ def plan_problems(where: str, spec: SweepSpec, name: str, plan: DatasetPlan) -> 
         is_foreign = has_other_dim or not set(values) <= set(words)
         rows.append((key, is_foreign, short_text(values), f"of {short_text(sorted(words))}"))
     # cubes of earlier releases may have shorter rows
-    room = {union.of: (union.components, union.entries) for union in unions_of(spec.search, plan)}
-    unions = [union for union in plan.unions if union.of not in room or union.is_longer(*room[union.of])]
+    room = {union.key: (union.components, union.entries) for union in unions_of(spec.search, plan)}
+    unions = [union for union in plan.unions if union.key not in room or union.is_longer(*room[union.key])]
     expected = "those of the sweep, with rows no longer than theirs"
     rows.append(("unions", bool(unions), short_text(unions), expected))
     plans = [method.plan for method in methods]
@@ -274,10 +274,10 @@ class Manifest:
         """Fingerprint of each run, as far as it is recorded."""
         # Releases that recorded no solvers used the first one, which kept no Gaussians of unions.
         earlier = {
-            solver_name(*union.of): "1"
+            solver_name(*union.key): "1"
             for plan in self.plans.values()
             for union in unions_of(self.spec.search, plan)
-            if union.of not in [stored_union.of for stored_union in plan.unions]
+            if union.key not in [stored_union.key for stored_union in plan.unions]
         }
         return tuple(
             run.made_with | ({} if any(key.startswith(PREFIX) for key in run.fingerprint) else earlier)
@@ -362,7 +362,7 @@ def read_manifest(path: Place) -> Manifest:
         for name, record in contents.datasets.items():
             with collecting(problems):
                 # A plan has a default scale, but every cube has to declare its own.
-                values = {"scale": ABSENT, **marked(record, field_names)}
+                values = {"scale": ABSENT, **mark_unknown_keys(record, field_names)}
                 plans[name] = read(DatasetPlan, values, f"{path}: data set {name[:100]}:")
     for name, plan in () if problems else plans.items():
         problems += plan_problems(str(path), spec, name, plan)

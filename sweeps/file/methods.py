@@ -252,9 +252,9 @@ def _code(call: str, folder: Path) -> tuple[str, str]:
     """Return checksum and absolute path of a file, or the version of a package and no path."""
     shipped = words.SHIPPED.get(call)
     if shipped is not None:
-        if shipped.missing:
+        if shipped.install_command:
             raise records.refusal(
-                shipped.package, shipped.missing, value=f"no {shipped.package}, which {call} calls"
+                shipped.package, shipped.install_command, value=f"no {shipped.package}, which {call} calls"
             )
         return (words.installed_version(shipped.package) if shipped.package else ""), ""
     place, _, function = call.rpartition(":")

@@ -264,7 +264,8 @@ class Draw(Record):
         (-1.0, 1.0), description="Interval that the coordinates of the centers are drawn from."
     )
     variance: Annotated[
-        tuple[float, float], Interval("a pair [low, high] with 0 ≤ low ≤ high and 0 < high", least=0, above=0)
+        tuple[float, float],
+        Interval("a pair [low, high] with 0 ≤ low ≤ high and 0 < high", minimum=0, high_bound=0),
     ] = Field((0.0, 5.0), description="Interval that the variances of the clusters are drawn from.")
     kind: Annotated[str, Choice(KINDS)] = Field(
         KINDS[0],

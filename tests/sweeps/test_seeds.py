@@ -14,19 +14,19 @@ def test_golden_values() -> None:
     assert seeds.name_words("abc") == (0xBA7816BF, 0x8F01CFEA)
     grid = {"mixture": None, "p": 0.9, "m": 150, "replicate": 3}
     path = {"mixture": None, "p": 0.9, "replicate": 3, "design": "active", "start": 36}
-    at, mixtures = (seeds.ABSENT, 900_000_000), seeds.name_words("mixtures_k2")
+    at, mixtures = (seeds.NO_VALUE, 900_000_000), seeds.name_words("mixtures_k2")
     order = seeds.order_seed(20210405, "mixtures_k2", mixture=7, replicate=3)
     for seed, key, golden in (
-        (seeds.data_seed(20210405, "mixtures_k2", 7), (0, *mixtures, 7, *[seeds.ABSENT] * 5), 428326032),
+        (seeds.data_seed(20210405, "mixtures_k2", 7), (0, *mixtures, 7, *[seeds.NO_VALUE] * 5), 428326032),
         (seeds.annotation_seed(20210405, "iris", **grid),
-         (1, *iris, *at, 150, 3, seeds.ABSENT, seeds.ABSENT), 1138173014),
+         (1, *iris, *at, 150, 3, seeds.NO_VALUE, seeds.NO_VALUE), 1138173014),
         (seeds.search_seed(20210405, "iris", **grid, model="posterior", restart=49),
          (2, *iris, *at, 150, 3, 2, 49), 2586226629),
         (seeds.choice_seed(20210405, "iris", **grid, model="posterior-auto"),
-         (3, *iris, *at, 150, 3, 82, seeds.ABSENT), 666539417),
+         (3, *iris, *at, 150, 3, 82, seeds.NO_VALUE), 666539417),
         (seeds.path_seed(20210405, "iris", **path),
-         (5, *iris, *at, seeds.ABSENT, 3, *seeds.name_words("active"), 36), 3771447780),
-        (order, (1, *mixtures, 7, seeds.ABSENT, seeds.ABSENT, 3, seeds.ABSENT, seeds.ABSENT), 1251116577),
+         (5, *iris, *at, seeds.NO_VALUE, 3, *seeds.name_words("active"), 36), 3771447780),
+        (order, (1, *mixtures, 7, *[seeds.NO_VALUE] * 2, 3, *[seeds.NO_VALUE] * 2), 1251116577),
     ):  # fmt: skip
         assert seed.spawn_key == key
         assert int(seed.generate_state(1)[0]) == golden
