@@ -297,7 +297,7 @@ def _setting_differences(where: str, stored: Search, requested: Search) -> Itera
     if stored.name is not None:
         under, prefix = f"the search {stored.name!r}", f"search {stored.name}."
     old, new = (
-        {"method": search.written()["method"]}
+        {"method": search.shortest_keys()["method"]}
         | {name: getattr(search, name) for name in sorted([*vars(search.settings), HELD_OUT])}
         for search in (stored, requested)
     )
@@ -305,7 +305,7 @@ def _setting_differences(where: str, stored: Search, requested: Search) -> Itera
         for name in BY_METHOD:
             del old[name], new[name]
     # what was left out may go by another method now, so that nothing in the file has to have changed
-    keys = stored.written() | {name: value for name, value in old.items() if value != new[name]}
+    keys = stored.shortest_keys() | {name: value for name, value in old.items() if value != new[name]}
     written = ", ".join(f"{name} = {json.dumps(value)}" for name, value in keys.items())
     hint = f"to grow this cube write {written} under {under}, and no key that says otherwise; or {HINT}"
     yield from _changed(where + prefix, old, new, hint)

@@ -409,14 +409,13 @@ class PairFile(RowFile):
             With columns that are not known, come twice, or are missing.
         """
         is_questions = self.kind is None and "answer" in words
-        required_names: Names = CELLS[:3] if self.kind is None else LINK_CELLS[:2]
-        known_names: Names = (*(CELLS if self.kind is None else LINK_CELLS), FIRST_ROW)
+        demands: Names = CELLS[:3] if self.kind is None else LINK_CELLS[:2]
+        options: Names = CELLS if self.kind is None else LINK_CELLS
         if is_questions:
-            required_names = QUESTION_COLUMNS
-            known_names = (*QUESTION_COLUMNS, ANNOTATOR, ACCURACY, FIRST_ROW)
-        names, location = usual_names(words), f"{self.path}{line}"
-        raise_all(header_problems(location, words, names, required_names, known_names, is_questions))
-        return [name if name in known_names else "" for name in names], is_questions
+            demands, options = QUESTION_COLUMNS, (*QUESTION_COLUMNS, ANNOTATOR, ACCURACY)
+        options, names = (*options, FIRST_ROW), usual_names(words)
+        raise_all(header_problems(f"{self.path}{line}", words, names, demands, options, is_questions))
+        return [name if name in options else "" for name in names], is_questions
 
     def _parse(self, text: lines.Lines, header: Header | None) -> _Cells:
         """Split the lines of a text into columns: at once if they are all alike, else one by one."""
@@ -433,10 +432,9 @@ class PairFile(RowFile):
             expected = f"{len(names)} as in the header"
             if is_questions and not content.endswith(b"\n"):  # its last line may break off
                 last_line = content.count(b"\n") + 1
-        if separator and not last_line:
-            plain_columns = parse_plain(text, separator, names, min_cells, skip, ENDS)
-            if plain_columns is not None:
-                return _Cells(plain_columns, is_questions)
+        has_columns = bool(separator) and not last_line
+        if has_columns and (columns := parse_plain(text, separator, names, min_cells, skip, ENDS)):
+            return _Cells(columns, is_questions)
         rows = split_rows(text, header, last_line) if header else split_lines(text, min_cells, len(names))
         columns_read = [*filter(None, names), MALFORMED]
         numbers, codes = array("i"), {name: array("i") for name in columns_read}
@@ -595,31 +593,26 @@ def usual_names(words: Sequence[str]) -> list[str]:
 
 
 def header_problems(
-    location: str,
-    words: Names,
-    columns: Names,
-    required_names: Names,
-    known_names: Names,
-    may_have_others: bool,
+    location: str, words: Names, columns: Names, demands: Names, options: Names, may_have_others: bool
 ) -> Iterator[Problem]:
     """Find the columns that are not known, come twice, or are lacking."""
     suggestions = set[str]()
     for word, name in zip(words, columns, strict=True):
-        if name and name not in known_names and not may_have_others:
-            free = [column for column in known_names if column not in columns]
-            hint = did_you_mean(word, free or known_names)
+        if name and name not in options and not may_have_others:
+            free = [column for column in options if column not in columns]
+            hint = did_you_mean(word, free or options)
             suggestions |= {column for column in free if repr(column) in hint}
             if not hint and name in (*CELLS, "answer"):
                 hint = "an annotation file may have it"
-            yield Problem(location, f"column {word!r}", f"one of {', '.join(known_names)}", hint)
-    for name in (column for column in known_names if columns.count(column) > 1):
+            yield Problem(location, f"column {word!r}", f"one of {', '.join(options)}", hint)
+    for name in (column for column in options if columns.count(column) > 1):
         words_of_name = [word for word, column in zip(words, columns, strict=True) if column == name]
         is_one = len({*words_of_name}) == 1
         fault = f"several columns {name!r}" if is_one else f"columns {' and '.join(map(repr, words_of_name))}"
         yield Problem(location, fault, "one of each name")
-    if missing_names := [name for name in required_names if name not in {*columns, *suggestions}]:
+    if missing_names := [name for name in demands if name not in {*columns, *suggestions}]:
         fault = f"no column {' and '.join(map(repr, missing_names))}"
-        yield Problem(location, fault, f"a header with {', '.join(required_names)}")
+        yield Problem(location, fault, f"a header with {', '.join(demands)}")
 
 
 def _lines_before(content: bytes) -> int:

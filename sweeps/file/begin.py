@@ -57,7 +57,7 @@ class ColumnGuess(NameSearch):
 
     label: str | None = None
     choice: TableChoice = field(default_factory=TableChoice)
-    why: dict[str, str] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)
     candidates: list[str] = field(default_factory=list)
 
     def look(self, table: Frame) -> None:
@@ -95,8 +95,9 @@ class ColumnGuess(NameSearch):
         self.choice = TableChoice(
             drop=tuple(drop), index_column=index, label_column=label, missing="drop" if has_gaps else "error"
         )
-        self.why = {"drop": "; ".join(f"{column!r} {reason}" for column, reason in drop.items())}
-        self.why |= {"index_column": "names of the rows", "missing": "rows with an empty cell are left out"}
+        self.reasons = {"drop": "; ".join(f"{column!r} {reason}" for column, reason in drop.items())}
+        self.reasons["index_column"] = "names of the rows"
+        self.reasons["missing"] = "rows with an empty cell are left out"
 
 
 def _tells_rows_apart(values: np.ndarray[Any, Any]) -> bool:
@@ -104,7 +105,7 @@ def _tells_rows_apart(values: np.ndarray[Any, Any]) -> bool:
 
 
 def sweep_file_of(
-    paths: Sequence[Path], out: Path, *, label_column: str | None = None, n_clusters: int | None = None
+    paths: Sequence[Path], file: Path, *, label_column: str | None = None, n_clusters: int | None = None
 ) -> str:
     """Return the text of a sweep file for tables; everything that is not clear is one InputError."""
     problems, tables, names = list[Problem](), list[str](), list[str]()
@@ -114,37 +115,38 @@ def sweep_file_of(
             try:
                 data = load_table(path, TableChoice(search=guess), n_clusters=n_clusters or 1)
             except InputError:
-                if not guess.why:  # the file cannot be read at all
+                if not guess.reasons:  # the file cannot be read at all
                     raise
             if guess.choice.label_column is None:
-                among = f" ({', '.join(map(repr, guess.candidates))} may be)" if guess.candidates else ""
-                fault, expected = f"no column that is clearly the class{among}", "--label-column COLUMN"
-                raise refused(path, fault, expected, "a sweep scores against true classes")
+                candidates = ", ".join(map(repr, guess.candidates))
+                fault = "no column that is clearly the class"
+                fault += f" ({candidates} may be)" if candidates else ""
+                raise refused(path, fault, "--label-column COLUMN", "a sweep scores against true classes")
             data = load_table(path, guess.choice, n_clusters=n_clusters)
             names.append(_name_of(path.name.partition(".")[0], ("suite", *names)))
-            tables.append("\n".join(_table_lines(path, names[-1], out, guess, data, n_clusters)))
+            tables.append("\n".join(_table_lines(path, names[-1], file, guess, data, n_clusters)))
     raise_all(problems)
-    return TEXT.format(file=shlex.quote(str(out)), name=_name_of(out.stem, ()), tables="\n".join(tables))
+    return TEXT.format(file=shlex.quote(str(file)), name=_name_of(file.stem, ()), tables="\n".join(tables))
 
 
-def _name_of(text: str, others: Sequence[str]) -> str:
+def _name_of(text: str, taken_names: Sequence[str]) -> str:
     """Return a name of a data set that is close to a text, and none of the others."""
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", text).strip("-_") or "table"
     further = (f"{name}-{number}" for number in count(2))
-    return next(free for free in chain([name], further) if free not in others)
+    return next(free for free in chain([name], further) if free not in taken_names)
 
 
 def _table_lines(
-    path: Path, name: str, out: Path, guess: ColumnGuess, data: DataSet, n_clusters: int | None
+    path: Path, name: str, file: Path, guess: ColumnGuess, data: DataSet, n_clusters: int | None
 ) -> Iterator[str]:
     """Yield the lines of one table, with the reason for each key."""
     choice, table = guess.choice, data.table
     sizes = np.bincount(table.labels_true) if table.labels_true is not None else np.zeros(0, int)
     classes = [f"{name} {size}" for name, size in zip(table.class_names, sizes.tolist(), strict=True)]
-    listed = textwrap.shorten(", ".join(classes), 80, placeholder=" …")
-    why = guess.why | {"label_column": f"{plural(len(classes), 'class', 'classes')}: {listed}"}
-    why["path"] = f"{plural(len(table.X), 'row')}, {plural(table.X.shape[1], 'feature')}"
-    values: dict[str, Any] = {"name": name, "path": Path(os.path.relpath(path, out.parent)).as_posix()}
+    class_list = textwrap.shorten(", ".join(classes), 80, placeholder=" …")
+    reasons = guess.reasons | {"label_column": f"{plural(len(classes), 'class', 'classes')}: {class_list}"}
+    reasons["path"] = f"{plural(len(table.X), 'row')}, {plural(table.X.shape[1], 'feature')}"
+    values: dict[str, Any] = {"name": name, "path": Path(os.path.relpath(path, file.parent)).as_posix()}
     for key in ("label_column", "index_column", "drop", "missing"):
         value = getattr(choice, key)
         if value not in (None, (), "error"):
@@ -155,5 +157,5 @@ def _table_lines(
         line = (
             re.sub(r"\n *", " ", tomli_w.dumps({key: value}).strip()).replace(", ]", "]").replace("[ ", "[")
         )
-        yield f"{line}  # {' '.join(why[key].split())}" if why.get(key) else line
+        yield f"{line}  # {' '.join(reasons[key].split())}" if reasons.get(key) else line
     yield ""

@@ -60,7 +60,7 @@ Call = Annotated[
 Uses = Annotated[str, records.Choice(("links", "nothing"))]
 
 
-class Called(records.Record):
+class MethodKeys(records.Record):
     """Keys of a method in a sweep file."""
 
     name: Name = Field(description="Name in the cube; default: the name of the shipped method.")
@@ -78,7 +78,7 @@ class Called(records.Record):
     citation: Citation = Field("", description="How to cite it: authors, year, title, place and DOI.")
 
 
-class Method(Called):
+class Method(MethodKeys):
     """A method as a cube keeps it.
 
     Its answers depend on `call`, `code`, `options` and `uses`; a cube grows by the same method alone.
@@ -127,7 +127,7 @@ class Method(Called):
         return {**self.model_dump(exclude={"call", "code", "path"}), "call": call}
 
 
-class MethodEntry(Called):
+class MethodEntry(MethodKeys):
     """A method as a sweep file asks for it."""
 
     @model_validator(mode="before")

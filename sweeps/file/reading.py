@@ -33,7 +33,14 @@ from sweep_clustering.sweeps.data.builtin import BUILTIN, KNOWN, fitting, is_pat
 from sweep_clustering.sweeps.errors import InputError, Problem, closest, collecting, did_you_mean, refused
 from sweep_clustering.sweeps.file import spec
 from sweep_clustering.sweeps.file.methods import METHODS, Method, name_of, uses_links
-from sweep_clustering.sweeps.file.search import HELD_OUT, NAME, WRITTEN, Search, names_several, search_from
+from sweep_clustering.sweeps.file.search import (
+    FILE_SEARCHES,
+    HELD_OUT,
+    NAME,
+    Search,
+    names_several,
+    search_from,
+)
 from sweep_clustering.sweeps.files import NO_FILE, read_file
 from sweep_clustering.sweeps.plan import Clusters, Name, Scale
 
@@ -157,11 +164,11 @@ SETTING = {setting.name: setting for setting in declared.SETTINGS}
 def _resolved(entries: tuple[Any, ...], info: ValidationInfo) -> tuple[Any, ...]:
     context: Any = info.context
     folder, scale = context["folder"], context["scale"]
-    scaled = (
+    scaled_entries = (
         entry if "scale" in entry.model_fields_set else entry.model_copy(update={"scale": scale})
         for entry in entries
     )
-    return tuple(dataset for entry in scaled for dataset in _datasets(entry, folder))
+    return tuple(dataset for entry in scaled_entries for dataset in _datasets(entry, folder))
 
 
 def _datasets(entry: KnownEntry | spec.UserTable | MixtureEntry, folder: Path) -> Iterator[Any]:
@@ -172,10 +179,10 @@ def _datasets(entry: KnownEntry | spec.UserTable | MixtureEntry, folder: Path) -
         paths = {key: str((folder / path).resolve()) for key, path in files.items() if path is not None}
         yield entry.model_copy(update=paths)
     else:
-        shared = {key: getattr(entry.mixture, key) for key in spec.Draw.model_fields}
+        recipe = {key: getattr(entry.mixture, key) for key in spec.Draw.model_fields}
         for k in entry.mixture.n_clusters:
             yield spec.Mixtures(
-                name=spec.mixtures_name(entry.name, k), n_clusters=k, scale=entry.scale, **shared
+                name=spec.mixtures_name(entry.name, k), n_clusters=k, scale=entry.scale, **recipe
             )
 
 
@@ -204,22 +211,23 @@ class GridTable(spec.Grid):
 
     @model_validator(mode="before")
     @classmethod
-    def _needed(cls, values: object) -> object:
+    def _mark_lacking(cls, values: object) -> object:
         """Mark `p`, `m` and `replicates` as lacking where annotations are used, and lists that are empty."""
         if not isinstance(values, Mapping):
             return values
         models, methods = values.get("models"), values.get("methods")
         names = [model for model in models if isinstance(model, str)] if isinstance(models, list) else []
-        called = {model for model in names if model in words.SHIPPED}
+        method_names = {model for model in names if model in words.SHIPPED}
         # a misspelt model needs what the one needs that its message suggests
         suggestions = {closest(model, words.MODEL_CODES) for model in names} - {"", *words.BASELINES}
         entries = methods if isinstance(methods, list) else []
-        needed = ["p", "m", "replicates"] if suggestions or any(map(uses_links, (*entries, *called))) else []
-        needed += [] if "methods" in values else ["models"]
+        has_links = bool(suggestions) or any(map(uses_links, (*entries, *method_names)))
+        required_keys = ["p", "m", "replicates"] if has_links else []
+        required_keys += [] if "methods" in values else ["models"]
         empty = {key: records.EMPTY for key in ("p", "m", "models", "methods") if values.get(key) == []}
-        if called:
+        if method_names:
             values = {**values, "models": list(map(_method_among_models, values["models"]))}
-        return {**dict.fromkeys(needed, records.ABSENT), **values, **empty}
+        return {**dict.fromkeys(required_keys, records.ABSENT), **values, **empty}
 
 
 def _method_among_models(model: object) -> object:
@@ -233,10 +241,10 @@ class SweepFile(spec.SweepSpec):
     """A sweep: data sets, annotations and models crossed with each other."""
 
     grid: GridTable = Field(description="Values that are crossed with each other.")
-    search: Annotated[tuple[Search, ...], records.As(WRITTEN)] = Field(
+    search: Annotated[tuple[Search, ...], records.As(FILE_SEARCHES)] = Field(
         default_factory=lambda: (search_from(),),
         description=spec.SweepSpec.model_fields["search"].description,
-        json_schema_extra={"default": search_from().written()},
+        json_schema_extra={"default": search_from().shortest_keys()},
     )
     data: DataTable = Field(DataTable(), description=spec.SweepSpec.model_fields["data"].description)
 
@@ -257,15 +265,15 @@ class SweepFile(spec.SweepSpec):
         grid = values.get("grid") if isinstance(values, Mapping) else None
         if not isinstance(grid, Mapping):
             return values
-        values, listed = dict(values), grid.get("models")
-        models = listed if isinstance(listed, list) else []
+        values, model_names = dict(values), grid.get("models")
+        models = model_names if isinstance(model_names, list) else []
         stop, restarts = values.get("stop"), grid.get("restarts")
         if isinstance(stop, Mapping):  # a stop whose rule is never tested would do nothing
             r_min = stop.get("r_min", spec.Stop.model_fields["r_min"].default)
             if type(r_min) is type(restarts) is int and r_min >= restarts > 1:
                 fault = f"{r_min} of at most {restarts} restarts"
-                never = records.StandIn(fault, "fewer than restarts of [grid]", "no cell could stop early")
-                values["stop"] = {**stop, "r_min": never}
+                rule = records.StandIn(fault, "fewer than restarts of [grid]", "no cell could stop early")
+                values["stop"] = {**stop, "r_min": rule}
         designs = grid.get("design", list(words.DEFAULT))
         if "ask" in values and isinstance(designs, list) and {*map(str, designs)} <= {*words.DRAWN}:
             expected = f"one of {', '.join(words.ASKED)} in design of [grid]"
@@ -275,27 +283,27 @@ class SweepFile(spec.SweepSpec):
             fault = "a table without the design"
             values["crowd"] = records.StandIn(fault, f'"{words.CROWD}" in design of [grid]')
         # a method searches by itself: several searches would repeat it
-        if not listed and grid.get("methods") and names_several(values.get("search")):
+        if not model_names and grid.get("methods") and names_several(values.get("search")):
             expected = "one, or a model in [grid]: methods do not search"
             values["search"] = records.StandIn("several searches without a model", expected)
-        right = [model for model in models if isinstance(model, str) and model in words.MODEL_CODES]
+        known_models = [model for model in models if isinstance(model, str) and model in words.MODEL_CODES]
         # every cell of a shape whose likelihood is unbounded would fail without a prior
-        unbounded = [model for model in right if words.shape_of(model) in SINGULAR]
+        unbounded_models = [model for model in known_models if words.shape_of(model) in SINGULAR]
         # classes that are unions of components have one term, and what is open is a model's to choose
-        others = [
+        unsuited_models = [
             model
-            for model in right
+            for model in known_models
             if words.split_model(model)[0] not in UNION.terms
             or words.shape_of(model) in (words.ANY, words.AUTO, "common")
         ]
         # predictions of annotations that no model has would be none
-        alone = bool(models) and all(model in words.BASELINES for model in models)
+        is_unsupervised = bool(models) and all(model in words.BASELINES for model in models)
 
-        def judged(search: Mapping[str, Any]) -> Mapping[str, Any]:
-            marked = dict(search)
-            if alone and search.get(HELD_OUT) is True:
+        def judge(search: Mapping[str, Any]) -> Mapping[str, Any]:
+            entries = dict(search)
+            if is_unsupervised and search.get(HELD_OUT) is True:
                 expected = "false, or such a model in [grid]"
-                marked[HELD_OUT] = records.StandIn("true without a model that uses annotations", expected)
+                entries[HELD_OUT] = records.StandIn("true without a model that uses annotations", expected)
             pairs = ((name, search.get(name)) for name in ("components", "subspace") if name in search)
             changes = {name: value for name, value in pairs if value != getattr(SETTINGS, name)}
             for name, value in changes.items():
@@ -303,28 +311,28 @@ class SweepFile(spec.SweepSpec):
                     continue  # it has a problem of its own
                 if value == words.AUTO:
                     hint = f"the model {MODEL_ANY} chooses it"
-                    marked[name] = records.StandIn(repr(value), "a value that is named", hint)
-                elif others:
-                    fault, fitting = f"{value!r} with {others[0]!r}", " or ".join(UNION.terms)
+                    entries[name] = records.StandIn(repr(value), "a value that is named", hint)
+                elif unsuited_models:
+                    fault, fitting = f"{value!r} with {unsuited_models[0]!r}", " or ".join(UNION.terms)
                     expected = f"{getattr(SETTINGS, name)!r}, or models of {fitting} alone in [grid]"
-                    marked[name] = records.StandIn(fault, expected)
+                    entries[name] = records.StandIn(fault, expected)
             for name in UNION.unused if changes else ():
                 plain = getattr(SETTINGS, name)
                 if search.get(name, plain) != plain:
                     expected = f"{plain!r}: it has no place with {', '.join(changes)}"
-                    marked[name] = records.StandIn(repr(search[name]), expected)
+                    entries[name] = records.StandIn(repr(search[name]), expected)
             prior = search.get("covariance_prior")
-            if unbounded and type(prior) in (int, float) and prior == 0:
-                fault = f"{prior!r} with {unbounded[0]!r}"
+            if unbounded_models and type(prior) in (int, float) and prior == 0:
+                fault = f"{prior!r} with {unbounded_models[0]!r}"
                 hint = "diagonal covariances do without the prior"
-                marked["covariance_prior"] = records.StandIn(fault, "a number above 0", hint)
-            return marked
+                entries["covariance_prior"] = records.StandIn(fault, "a number above 0", hint)
+            return entries
 
         search = values.get("search")
         if isinstance(search, list):
-            values["search"] = [judged(table) if isinstance(table, Mapping) else table for table in search]
+            values["search"] = [judge(table) if isinstance(table, Mapping) else table for table in search]
         elif isinstance(search, Mapping):
-            values["search"] = judged(search)
+            values["search"] = judge(search)
         return values
 
 
@@ -401,16 +409,16 @@ def _own_tables(values: Mapping[str, Any], folder: Path) -> Iterator[spec.UserTa
 def _of_methods(values: dict[str, Any], methods: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the values of a sweep file with other methods alone; what is wrong in it stays."""
     name, grid, search = (values.get(key) for key in ("name", "grid", "search"))
-    changed = dict[str, Any]()
+    changes = dict[str, Any]()
     if isinstance(name, str):
-        changed["name"] = "-".join([name, *(str(name_of(entry)) for entry in methods)])
+        changes["name"] = "-".join([name, *(str(name_of(entry)) for entry in methods)])
     if isinstance(grid, Mapping):
-        others = {key: value for key, value in grid.items() if key != "models"}
-        changed["grid"] = others | {"methods": list(methods)}
+        other_keys = {key: value for key, value in grid.items() if key != "models"}
+        changes["grid"] = other_keys | {"methods": list(methods)}
     if isinstance(search, list) and len(search) > 1 and isinstance(search[0], Mapping):
         # a method searches by itself
-        changed["search"] = {key: value for key, value in search[0].items() if key != "name"}
-    return values | changed
+        changes["search"] = {key: value for key, value in search[0].items() if key != "name"}
+    return values | changes
 
 
 # Sweeps as files: the JSON Schema of a sweep file, and a resolved sweep written as one.
@@ -428,7 +436,7 @@ def as_file(sweep: spec.SweepSpec) -> dict[str, Any]:
     # the method is for the reader: every key that goes by it stands there, too
     searches = [
         ({} if search.name is None else {NAME: search.name})
-        | search.written()
+        | search.shortest_keys()
         | vars(search.settings)
         | {HELD_OUT: search.held_out}
         for search in sweep.search

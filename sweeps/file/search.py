@@ -1,7 +1,7 @@
 """The table `[search]` of a sweep file: the settings that `kernels.settings` declares.
 
-A `Search` is what a cube keeps of one; `WRITTEN` and `KEPT` are the types of one, or of several by name, in a
-file and in a cube.
+A `Search` is what a cube keeps of one; `FILE_SEARCHES` and `CUBE_SEARCHES` are the types of one, or of
+several by name, in a file and in a cube.
 """
 
 from __future__ import annotations
@@ -84,14 +84,14 @@ class Search(declared.Settings):
     def summary(self) -> dict[str, Any]:
         """Return the method, and the settings that do not follow from its name, for people."""
         implied = {NAME, *BY_METHOD} - declared.LENGTHS
-        others = {name: value for name, value in self.to_dict().items() if name not in implied}
-        others |= {HELD_OUT: "true"} if self.held_out else {}
-        return {"method": declared.method_words(self), **others}
+        other_values = {name: value for name, value in self.to_dict().items() if name not in implied}
+        other_values |= {HELD_OUT: "true"} if self.held_out else {}
+        return {"method": declared.method_words(self), **other_values}
 
-    def written(self) -> dict[str, Any]:
+    def shortest_keys(self) -> dict[str, Any]:
         """Return the fewest keys of a sweep file that give the settings of a method."""
-        method, others = declared.method_of(self)
-        return {"method": method, **others}
+        method, other_keys = declared.method_of(self)
+        return {"method": method, **other_keys}
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -132,8 +132,8 @@ class Declared:
 
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         kind = records.Expected(self.setting.expected, schema=self._type(), options=self.setting.choices)
-        alone = kind.__get_pydantic_core_schema__(source, handler)
-        return core_schema.with_info_wrap_validator_function(self._with_others, alone)
+        validator = kind.__get_pydantic_core_schema__(source, handler)
+        return core_schema.with_info_wrap_validator_function(self._refuse_contradiction, validator)
 
     def _type(self) -> CoreSchema:
         low, high, choices = self.setting.low, self.setting.high, self.setting.choices
@@ -146,15 +146,15 @@ class Declared:
             return number
         return core_schema.union_schema([number, core_schema.literal_schema(list(self.setting.words))])
 
-    def _with_others(
-        self, value: Any, alone: ValidatorFunctionWrapHandler, info: core_schema.ValidationInfo
+    def _refuse_contradiction(
+        self, value: Any, validator: ValidatorFunctionWrapHandler, info: core_schema.ValidationInfo
     ) -> Any:
         """Refuse a value, right by itself, that the settings declared before this one rule out."""
         if self.may_be_none and value is None:
             if "method" not in info.data:  # it was refused
                 return None
         else:
-            value = alone(value)
+            value = validator(value)
         # a table may name several methods, each of which has to allow the value
         methods = info.data.get("method")
         for choice in [{"method": method} for method in methods] if isinstance(methods, tuple) else [{}]:
@@ -193,21 +193,21 @@ KeptTable = create_model(
 # A file names several as `[search] method = ["published", "strong"]`, or as tables `[[search]]`.
 
 # Forms in which searches are written; messages leave these words out.
-ONE = "(one)"
-SEVERAL = "(several)"
+ITEM = "(one)"
+LIST = "(several)"
 
 
 def names_several(search: object) -> bool:
     """Say whether a value of the key search, before it is validated, means several."""
-    listed = search.get("method") if isinstance(search, Mapping) else search
-    return isinstance(listed, list) and len(listed) > 1
+    value = search.get("method") if isinstance(search, Mapping) else search
+    return isinstance(value, list) and len(value) > 1
 
 
 def _form(value: object) -> str:
-    return SEVERAL if isinstance(value, list | tuple) else ONE
+    return LIST if isinstance(value, list | tuple) else ITEM
 
 
-def _different(searches: tuple[Search, ...]) -> tuple[Search, ...]:
+def _check_differences(searches: tuple[Search, ...]) -> tuple[Search, ...]:
     """Refuse searches of the same settings, and some that hold out annotations beside others that do not."""
     if not searches:
         raise records.refusal(records.EMPTY.expected, value=records.EMPTY.value)
@@ -220,7 +220,7 @@ def _different(searches: tuple[Search, ...]) -> tuple[Search, ...]:
     return searches
 
 
-def _dumped(searches: tuple[Search, ...]) -> Any:
+def _dump(searches: tuple[Search, ...]) -> Any:
     return searches[0].to_dict() if len(searches) == 1 else [search.to_dict() for search in searches]
 
 
@@ -230,28 +230,28 @@ def _check_names(value: Search | tuple[Search, ...]) -> tuple[Search, ...]:
     if wrong:
         fault = "a search without a name" if wrong[0] is None else f"one search named {wrong[0]!r}"
         raise records.refusal("a table without a name, or several with one each", value=fault)
-    return _different(searches)
+    return _check_differences(searches)
 
 
-def _asked_one(table: records.Record) -> tuple[Search, ...]:
+def _from_table(table: records.Record) -> tuple[Search, ...]:
     """Make one search, or one for each method that the table names."""
     keys = dict(table)
     methods = keys.pop("method")
     if len(methods) == 1:
         return (search_from(**keys, method=methods[0]),)
-    return _different(tuple(search_from(**keys, method=method, name=method) for method in methods))
+    return _check_differences(tuple(search_from(**keys, method=method, name=method) for method in methods))
 
 
-def _asked_several(tables: tuple[records.Record, ...]) -> tuple[Search, ...]:
+def _from_tables(tables: tuple[records.Record, ...]) -> tuple[Search, ...]:
     if len(tables) == 1:  # a name that tells nothing apart is none
         return (search_from(**{**dict(tables[0]), NAME: None}),)
-    return _different(tuple(search_from(**dict(table)) for table in tables))
+    return _check_differences(tuple(search_from(**dict(table)) for table in tables))
 
 
 Method = Annotated[str, records.Choice(declared.METHOD.choices)]
 Methods = Annotated[
-    Annotated[Method, AfterValidator(lambda method: (method,)), Tag(ONE)]
-    | Annotated[tuple[Method, ...], records.Each(str), Tag(SEVERAL)],
+    Annotated[Method, AfterValidator(lambda method: (method,)), Tag(ITEM)]
+    | Annotated[tuple[Method, ...], records.Each(str), Tag(LIST)],
     Discriminator(_form),
 ]
 
@@ -275,14 +275,18 @@ NamedTable = create_model(
     name=(Name, Field(description="Name of the search.")),
 )
 
-ONCE = records.named_once(lambda table: [table.get(NAME)] if isinstance(table, Mapping) else [])
+NAME_RULE = records.named_once(lambda table: [table.get(NAME)] if isinstance(table, Mapping) else [])
 _in_file = (
-    Annotated[SharedTable, AfterValidator(_asked_one), Tag(ONE)]
-    | Annotated[tuple[NamedTable, ...], records.Listed(), ONCE, AfterValidator(_asked_several), Tag(SEVERAL)]
+    Annotated[SharedTable, AfterValidator(_from_table), Tag(ITEM)]
+    | Annotated[tuple[NamedTable, ...], records.Listed(), NAME_RULE, AfterValidator(_from_tables), Tag(LIST)]
 )
-_in_cube = Annotated[Search, Tag(ONE)] | Annotated[tuple[Search, ...], records.Listed(), ONCE, Tag(SEVERAL)]
+_in_cube = (
+    Annotated[Search, Tag(ITEM)] | Annotated[tuple[Search, ...], records.Listed(), NAME_RULE, Tag(LIST)]
+)
 # Searches as a sweep file has them: the method decides what the file leaves out.
-WRITTEN = Annotated[_in_file, Discriminator(_form), PlainSerializer(_dumped)]
+FILE_SEARCHES = Annotated[_in_file, Discriminator(_form), PlainSerializer(_dump)]
 
 # Searches as a cube keeps them: a table, or a list of tables with names.
-KEPT = Annotated[_in_cube, Discriminator(_form), AfterValidator(_check_names), PlainSerializer(_dumped)]
+CUBE_SEARCHES = Annotated[
+    _in_cube, Discriminator(_form), AfterValidator(_check_names), PlainSerializer(_dump)
+]

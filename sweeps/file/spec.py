@@ -17,7 +17,7 @@ from pydantic_core import core_schema
 from sweep_clustering.kernels.settings import PARAMETERS
 from sweep_clustering.sweeps.errors import Problem, raise_all, refused
 from sweep_clustering.sweeps.file.methods import Method, name_of
-from sweep_clustering.sweeps.file.search import KEPT, Search
+from sweep_clustering.sweeps.file.search import CUBE_SEARCHES, Search
 from sweep_clustering.sweeps.plan import Accuracy, Citation, Clusters, DataName, Name, Scale, range_words
 from sweep_clustering.sweeps.records import (
     As,
@@ -169,9 +169,9 @@ class Crowd(Record):
 ColumnKey = Annotated[str | int, Expected("a column's name or index")]
 Columns = Annotated[tuple[ColumnKey, ...], Each(repr)]
 
-MISSING = PARAMETERS["missing"]
-CATEGORIES = PARAMETERS["categories"]
-OUTSIDE = PARAMETERS["links_outside"]
+EMPTY_CELLS = PARAMETERS["missing"]
+TEXTS = PARAMETERS["categories"]
+OUTSIDE_LINKS = PARAMETERS["links_outside"]
 
 SCALE = "How the features are scaled; that of [data] where it is left out."
 
@@ -185,20 +185,20 @@ def _check_name(name: str) -> str:
 OwnName = Annotated[Name, AfterValidator(_check_name)]
 
 
-class Named(Record):
+class NamedRecord(Record):
     """A data set, by the name of its node in the cube."""
 
     name: Name = Field(description="Name in the cube.")
 
 
-class Builtin(Named):
+class Builtin(NamedRecord):
     """One of the data sets known by name."""
 
     name: DataName = Field(description="Name in the cube.")
     scale: Scale = Field("none", description=SCALE)
 
 
-class UserTable(Named):
+class UserTable(NamedRecord):
     """A table of the user's own; paths are absolute once the file was read."""
 
     name: OwnName = Field(description="Name in the cube.")
@@ -218,9 +218,11 @@ class UserTable(Named):
     label_column: Annotated[str | int | None, Expected("a column's name or index")] = Field(
         None, description="Column of the true labels, by name or index; left out where there are none."
     )
-    missing: Annotated[str, Choice(MISSING.choices)] = Field("error", description=MISSING.meaning)
-    links_outside: Annotated[str, Choice(OUTSIDE.choices)] = Field("error", description=OUTSIDE.meaning)
-    categories: Annotated[str, Choice(CATEGORIES.choices)] = Field("error", description=CATEGORIES.meaning)
+    missing: Annotated[str, Choice(EMPTY_CELLS.choices)] = Field("error", description=EMPTY_CELLS.meaning)
+    links_outside: Annotated[str, Choice(OUTSIDE_LINKS.choices)] = Field(
+        "error", description=OUTSIDE_LINKS.meaning
+    )
+    categories: Annotated[str, Choice(TEXTS.choices)] = Field("error", description=TEXTS.meaning)
     sheet: Annotated[str | int | None, Expected("a sheet's name or index")] = Field(
         None, description="Sheet of an .xlsx workbook, by name or index; the first where it is left out."
     )
@@ -281,7 +283,7 @@ class Draw(Record):
 LATER_DRAW = {"kind": KINDS[0], "skew": 0.0}
 
 
-class _OneSize(Named):
+class _OneSize(NamedRecord):
     n_clusters: Clusters
 
 
@@ -392,7 +394,7 @@ class SweepSpec(Record):
     name: Name = Field(description="Names the cube.")
     seed: Annotated[int, Whole(0, 2**63 - 1)] = Field(description="Root of every random stream.")
     grid: Grid = Field(description="Values that are crossed with each other.")
-    search: Annotated[tuple[Search, ...], As(KEPT)] = Field(
+    search: Annotated[tuple[Search, ...], As(CUBE_SEARCHES)] = Field(
         (Search(),), description="How each solution is searched for: one search, or several by name."
     )
     data: Data = Field(
@@ -430,11 +432,11 @@ class SweepSpec(Record):
             if not method["citation"]:
                 del method["citation"]
         for entry in plain["grid"]["datasets"]:
-            later = {
+            later_keys = {
                 key: field.default for key, field in UserTable.model_fields.items() if key not in FIRST_KEYS
             }
-            for key, usual in {**later, **LATER_DRAW, "first": 0, "step": 1}.items():
-                if key in entry and entry[key] == usual:
+            for key, default in {**later_keys, **LATER_DRAW, "first": 0, "step": 1}.items():
+                if key in entry and entry[key] == default:
                     del entry[key]
         if self.grid.design == DEFAULT:
             del plain["grid"]["design"]
@@ -445,16 +447,16 @@ class SweepSpec(Record):
         return plain
 
 
-def load(where: str, dump: object) -> SweepSpec:
+def load(location: str, dump: object) -> SweepSpec:
     """Read the dump of a sweep, from wherever it comes; what no sweep would have written is refused."""
-    return read(SweepSpec, dump, where)
+    return read(SweepSpec, dump, location)
 
 
 # Parts of a sweep, for several heads: each is a sweep with some data sets and some mixtures. It has cells of
 # the whole sweep, with the same names, and so the same seeds and bits. Its name leads to cube and run folder.
 
-WRITTEN = re.compile(r"([1-9][0-9]{0,5})/([1-9][0-9]{0,5})")
-NAMED = re.compile(r"(.+)\.part-([1-9][0-9]{0,5})-of-([1-9][0-9]{0,5})")
+PART_TEXT = re.compile(r"([1-9][0-9]{0,5})/([1-9][0-9]{0,5})")
+PART_NAME = re.compile(r"(.+)\.part-([1-9][0-9]{0,5})-of-([1-9][0-9]{0,5})")
 # Longest name, as in `sweeps.plan.Name`.
 LONGEST = 100
 
@@ -473,14 +475,14 @@ class Part:
 
 def part_named(name: str) -> Part | None:
     """Return the part with a name, None for a whole sweep."""
-    match = NAMED.fullmatch(name)
+    match = PART_NAME.fullmatch(name)
     part = None if match is None else Part(match[1], int(match[2]), int(match[3]))
     return part if part is not None and part.number <= part.of else None
 
 
 def numbers_of(text: str) -> tuple[int, int]:
     """Return number and count of a text such as "1/4"; another form is an InputError."""
-    match = WRITTEN.fullmatch(text)
+    match = PART_TEXT.fullmatch(text)
     if match is None or int(match[1]) > int(match[2]):
         expected = "NUMBER/PARTS, such as 1/4, the first of four"
         raise refused("--part", repr(text), expected)
@@ -507,70 +509,70 @@ def part_of(spec: SweepSpec, text: str, specs: Mapping[int, SweepSpec] | None = 
     InputError
         If the text has another form, if a part would be empty, or if a cube has data that its part lacks.
     """
-    (number, parts), where = numbers_of(text), "--part"
+    (number, parts), option = numbers_of(text), "--part"
     # an earlier release may have made as many cubes as data sets and mixtures
-    most = sum(map(_length, spec.grid.datasets)) if specs else _most(spec)
-    if parts > most:
-        expected = f"at most {most:,} parts: a part is at least one data set or one mixture"
-        raise refused(where, repr(text), expected)
+    max_parts = sum(map(_length, spec.grid.datasets)) if specs else _max_parts(spec)
+    if parts > max_parts:
+        expected = f"at most {max_parts:,} parts: a part is at least one data set or one mixture"
+        raise refused(option, repr(text), expected)
     name = f"{spec.name}.part-{number}-of-{parts}"
     if len(name) > LONGEST:
         expected = f"at most {LONGEST} characters; give the sweep a shorter name"
-        raise refused(where, f"a cube named {name}", expected)
-    chosen, specs = dealt(spec, number, parts), specs or {}
-    if problems := [*_changes(specs, {at: dealt(spec, at, parts) for at in specs}, is_growing=True)]:
-        ranges = {at: dealt_in_ranges(spec, at, parts) for at in specs}
+        raise refused(option, f"a cube named {name}", expected)
+    datasets, specs = dealt(spec, number, parts), specs or {}
+    if problems := [*_changes(specs, {part: dealt(spec, part, parts) for part in specs}, is_growing=True)]:
+        ranges = {part: dealt_in_ranges(spec, part, parts) for part in specs}
         if any(_changes(specs, ranges, is_growing=False)):
             raise_all(problems)
-        chosen = dealt_in_ranges(spec, number, parts)
-    grid = spec.grid.model_copy(update={"datasets": tuple(chosen)})
+        datasets = dealt_in_ranges(spec, number, parts)
+    grid = spec.grid.model_copy(update={"datasets": tuple(datasets)})
     return spec.model_copy(update={"name": name, "grid": grid})
 
 
-def _most(spec: SweepSpec) -> int:
+def _max_parts(spec: SweepSpec) -> int:
     """Return the largest number of parts of which none is empty."""
     # the mixtures of each entry begin one part after those of the entry before
-    mixed = [entry.count for entry in spec.grid.datasets if isinstance(entry, Mixtures)]
-    n_real = len(spec.grid.datasets) - len(mixed)
-    return max([n_real, *(n_real + at + count for at, count in enumerate(mixed))])
+    counts = [entry.count for entry in spec.grid.datasets if isinstance(entry, Mixtures)]
+    n_real = len(spec.grid.datasets) - len(counts)
+    return max([n_real, *(n_real + number + count for number, count in enumerate(counts))])
 
 
 def dealt(spec: SweepSpec, number: int, parts: int) -> list[Dataset]:
     """Return the data sets of a part: each mixture has its part whatever the number of mixtures is."""
     n_real = sum(not isinstance(entry, Mixtures) for entry in spec.grid.datasets)
-    chosen: list[Dataset] = []
+    datasets: list[Dataset] = []
     turns, mixed_turns = count(), count(n_real)
     for entry in spec.grid.datasets:
         if isinstance(entry, Mixtures):
             if draws := entry.draws[(number - 1 - next(mixed_turns)) % parts :: parts]:
                 place = {"first": draws[0], "count": len(draws), "step": entry.step * parts}
-                chosen.append(entry.model_copy(update=place))
+                datasets.append(entry.model_copy(update=place))
         elif next(turns) % parts == number - 1:
-            chosen.append(entry)
-    return chosen
+            datasets.append(entry)
+    return datasets
 
 
 def dealt_in_ranges(spec: SweepSpec, number: int, parts: int) -> list[Dataset]:
     """Return the data sets of a part as earlier releases divided a sweep: mixtures could not grow."""
     lengths = [_length(entry) for entry in spec.grid.datasets]
-    begin, end = ((at * sum(lengths)) // parts for at in (number - 1, number))
-    chosen: list[Dataset] = []
+    begin, end = ((part * sum(lengths)) // parts for part in (number - 1, number))
+    datasets: list[Dataset] = []
     for entry, length in zip(spec.grid.datasets, lengths, strict=True):
         first, stop = max(begin, 0), min(end, length)
         if first < stop:
             if isinstance(entry, Mixtures):
                 entry = entry.model_copy(update={"count": stop - first, "first": entry.first + first})
-            chosen.append(entry)
+            datasets.append(entry)
         begin, end = begin - length, end - length
-    return chosen
+    return datasets
 
 
 def _changes(
-    specs: Mapping[int, SweepSpec], now: Mapping[int, list[Dataset]], *, is_growing: bool
+    specs: Mapping[int, SweepSpec], new_entries: Mapping[int, list[Dataset]], *, is_growing: bool
 ) -> Iterator[Problem]:
     """Yield the data that existing parts would lose, or gain without room for them."""
     for number, sweep in specs.items():
-        entries = {entry.name: entry for entry in now[number]}
+        entries = {entry.name: entry for entry in new_entries[number]}
         for entry in sweep.grid.datasets:
             new_entry = entries.get(entry.name)
             if isinstance(entry, Mixtures) and isinstance(new_entry, Mixtures):
