@@ -74,7 +74,7 @@ def _row(restart: float, viewers: int) -> tuple[object, ...]:
         cube = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "big.zarr"
         create(cube, [plan], draw_inputs, make_spec("a"))
         lease = stack.enter_context(Lease.acquire(cube))
-        HeadRecord(spec="s", node="n").now("running").write(lease.generation.head, lease.files)
+        HeadRecord(spec="s", node="n").in_state("running").write(lease.generation.head, lease.files)
         progress = Progress(restarts=1, total=10**7, workers=WORKERS, left=1e4, at=time.time())
         progress.write(lease.generation.state, lease.files)
         RunFolder(cube).log.write_text("a line of a log that is neither short nor long\n" * 2000)

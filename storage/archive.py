@@ -20,7 +20,7 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
-from sweep_clustering.storage.files import PART_BYTES, Place, opened, read, read_regular, storage_errors
+from sweep_clustering.storage.files import PART_BYTES, Place, open_place, read, read_regular, storage_errors
 from sweep_clustering.sweeps.errors import Problem, present, raise_all, refused, short_text
 
 ZIP_SUFFIX = ".zip"
@@ -64,12 +64,12 @@ class Archive:
     """
 
     def __init__(
-        self, path: Place, start: int = 0, size: int | None = None, whole: int | None = None
+        self, path: Place, start: int = 0, size: int | None = None, file_size: int | None = None
     ) -> None:
         self.path, self._start = path, start
-        with storage_errors(path), opened(path, whole) as file:
-            self._whole = file.seek(0, os.SEEK_END)
-            self._size = self._whole if size is None else size
+        with storage_errors(path), open_place(path, file_size) as file:
+            self._file_size = file.seek(0, os.SEEK_END)
+            self._size = self._file_size if size is None else size
             try:
                 with zipfile.ZipFile(_Part(file, start, self._size)) as archive:
                     members = archive.infolist()
@@ -86,15 +86,15 @@ class Archive:
         """Size of each member in bytes, by name."""
         return {name: size for name, (_, size, _) in self._members.items()}
 
-    def inside(self, name: str) -> Archive:
+    def member_archive(self, name: str) -> Archive:
         """Return the zip that is a member."""
-        with storage_errors(self.path), opened(self.path, self._whole) as file:
-            return Archive(self.path, self._place(file, name), self._members[name][1], self._whole)
+        with storage_errors(self.path), open_place(self.path, self._file_size) as file:
+            return Archive(self.path, self._place(file, name), self._members[name][1], self._file_size)
 
     def parts(self, name: str) -> Iterator[bytes]:
         """Yield the content of a member, some bytes at a time; raise InputError if it has changed."""
         digest, (_, size, crc) = 0, self._members[name]
-        with storage_errors(self.path), opened(self.path, self._whole) as file:
+        with storage_errors(self.path), open_place(self.path, self._file_size) as file:
             file.seek(self._place(file, name))
             while size and (part := file.read(min(size, PART_BYTES))):
                 digest, size = zlib.crc32(part, digest), size - len(part)
@@ -103,7 +103,7 @@ class Archive:
             expected = "the content of its checksum"
             raise refused(f"{self.path}, member {name}", "other content", expected)
 
-    def read(self, name: str, most: int | None = None) -> bytes:
+    def read(self, name: str, limit: int | None = None) -> bytes:
         """Return the content of a member.
 
         Raises
@@ -111,13 +111,13 @@ class Archive:
         FileNotFoundError
             If there is none of this name.
         InputError
-            If it has more than `most` bytes, or has changed.
+            If it has more than `limit` bytes, or has changed.
         """
         if name not in self._members:
             raise FileNotFoundError(2, "no such member", f"{self.path}/{name}")
         size = self._members[name][1]
-        if most is not None and size > most:
-            raise refused(f"{self.path}, member {name}", f"{size:,} bytes", f"at most {most:,}")
+        if limit is not None and size > limit:
+            raise refused(f"{self.path}, member {name}", f"{size:,} bytes", f"at most {limit:,}")
         return b"".join(self.parts(name))
 
     def _place(self, file: BinaryIO, name: str) -> int:
@@ -134,25 +134,25 @@ class Archive:
     def _problems(self, members: list[zipfile.ZipInfo]) -> Iterator[Problem]:
         for name, count in Counter(member.filename for member in members).items():
             if count > 1:
-                yield Problem(self._where(name), f"{count} members of this name", "each name once")
+                yield Problem(self._location(name), f"{count} members of this name", "each name once")
         for member in members:
             name, mode = member.orig_filename, member.external_attr >> 16
             if {"", ".", ".."} & {*name.split("/")} or {*"\\:\0"} & {*name}:
                 expected = "a path below the zip"
-                yield Problem(self._where(name), "a path that may lead out of the zip", expected)
+                yield Problem(self._location(name), "a path that may lead out of the zip", expected)
             if mode & FILE_TYPE not in (0, REGULAR_FILE):
-                yield Problem(self._where(name), f"a link or a device (mode {mode:o})", "a file")
+                yield Problem(self._location(name), f"a link or a device (mode {mode:o})", "a file")
             if member.compress_type != zipfile.ZIP_STORED or member.compress_size != member.file_size:
-                yield Problem(self._where(name), "compressed content", "content that is stored as it is")
+                yield Problem(self._location(name), "compressed content", "content that is stored as it is")
             elif member.flag_bits & ENCRYPTED:
-                yield Problem(self._where(name), "encrypted content", "content that is stored as it is")
+                yield Problem(self._location(name), "encrypted content", "content that is stored as it is")
         # members that share bytes could be larger together than any memory
         total = sum(member.compress_size for member in members)
         if total > self._size:
             expected = f"at most the {self._size:,} of the zip"
             yield Problem(str(self.path), f"members of {total:,} bytes together", expected)
 
-    def _where(self, name: str) -> str:
+    def _location(self, name: str) -> str:
         return f"{self.path}, member {short_text(name)}"
 
 
@@ -160,7 +160,7 @@ class _Part(io.RawIOBase):
     """A part of an open file, as a file."""
 
     def __init__(self, file: BinaryIO, start: int, size: int) -> None:
-        self._file, self._start, self._size, self._at = file, start, size, 0
+        self._file, self._start, self._size, self._position = file, start, size, 0
 
     def readable(self) -> bool:
         return True
@@ -169,32 +169,32 @@ class _Part(io.RawIOBase):
         return True
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._size}[whence]
         if base + offset < 0:
             raise OSError(22, "a position before the beginning")
-        self._at = base + offset
-        return self._at
+        self._position = base + offset
+        return self._position
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        length = max(0, min(len(buffer), self._size - self._at))
-        self._file.seek(self._start + self._at)
+        length = max(0, min(len(buffer), self._size - self._position))
+        self._file.seek(self._start + self._position)
         content = self._file.read(length)
         buffer[: len(content)] = content
-        self._at += len(content)
+        self._position += len(content)
         return len(content)
 
 
-def read_at(place: Place, key: str, most: int | None = None) -> bytes:
+def read_at(place: Place, key: str, limit: int | None = None) -> bytes:
     """Return the content of a file of a cube, which is a folder, a zip, a bundle or at an address.
 
     A FileNotFoundError says that there is none, and an InputError that it is no regular file, is in a zip
-    that could do harm, or has more than `most` bytes, which must be known of a file at an address.
+    that could do harm, or has more than `limit` bytes, which must be known of a file at an address.
     """
     if is_zip(place):
-        return cube_in(place).read(key, most)
+        return cube_in(place).read(key, limit)
     if isinstance(place, str):
-        return read(f"{place}/{key}", present(most))
-    return read_regular(place / key, most)
+        return read(f"{place}/{key}", present(limit))
+    return read_regular(place / key, limit)
 
 
 def is_zip(place: Place) -> bool:
@@ -217,7 +217,7 @@ def _cube_in(path: Place, *state: int) -> Archive:
     cubes = [name for name in archive.sizes if name.endswith(CUBE_SUFFIX)]
     if len(cubes) > 1:
         raise refused(path, f"{len(cubes)} cubes", "a bundle, which has one")
-    return archive.inside(cubes[0]) if cubes else archive
+    return archive.member_archive(cubes[0]) if cubes else archive
 
 
 def write_zip(target: Path, members: Iterable[tuple[str, bytes | Path]]) -> None:

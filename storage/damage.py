@@ -43,8 +43,8 @@ Progress = Callable[[list[str]], Iterable[str]]
 
 Inputs = Callable[[Manifest, DatasetPlan], InputArrays]
 
-CHANGED = "has changed since it was written"
-MOVED = "is whole, and not what was written there: the file of another chunk, or of another cube"
+CHANGE_FAULT = "has changed since it was written"
+MOVE_FAULT = "is whole, and not what was written there: the file of another chunk, or of another cube"
 
 
 @dataclass(frozen=True)
@@ -52,11 +52,11 @@ class Damage:
     """A file that is not as it was written."""
 
     key: str  # path below the cube
-    holds: str  # array and cells
+    content: str  # array and cells
     problem: str
 
     def __str__(self) -> str:
-        return f"{self.key}: {self.problem}; it holds {self.holds}"
+        return f"{self.key}: {self.problem}; it holds {self.content}"
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Scan:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        damaged = [{"key": file.key, "holds": file.holds, "found": file.problem} for file in self.damaged]
+        damaged = [{"key": file.key, "holds": file.content, "found": file.problem} for file in self.damaged]
         return {**asdict(self), "cube": str(self.cube), "damaged": damaged, "good": self.good}
 
     def lines(self) -> list[str]:
@@ -94,7 +94,7 @@ class Scan:
         return lines
 
 
-class Written:
+class NotedDigests:
     """Digests of a cube's files, as the holders of the lease noted them in the run folder."""
 
     def __init__(self, cube: Path) -> None:
@@ -103,7 +103,7 @@ class Written:
         self.digests: dict[str, set[str]] = {}
         self._read()
 
-    def agrees(self, key: str, content: bytes) -> bool:
+    def is_as_noted(self, key: str, content: bytes) -> bool:
         """Whether a file is as a holder wrote it once, or has no digest.
 
         Files are noted before they exist, so a file that was written meanwhile is found at a second look.
@@ -119,7 +119,7 @@ class Written:
         return read_regular(copies[-1]) if copies else None
 
     def _read(self) -> None:
-        for line in merged_lines(generation.written for generation in self._run.generations()).splitlines():
+        for line in merged_lines(generation.digests for generation in self._run.generations()).splitlines():
             digest, _, key = line.decode(errors="replace").partition(" ")
             self.digests.setdefault(key, set()).add(digest)
 
@@ -130,9 +130,9 @@ def changed_root(path: Path) -> Damage | None:
     with storage_errors(path):
         with suppress(FileNotFoundError, NotADirectoryError):
             content = read_regular(path / ROOT_FILE)
-        agrees = Written(path).agrees(ROOT_FILE, content)
+        is_unchanged = NotedDigests(path).is_as_noted(ROOT_FILE, content)
     holds = "the sweep, the grid and the metadata of all arrays"
-    return None if agrees else Damage(ROOT_FILE, holds, CHANGED if content else "is missing")
+    return None if is_unchanged else Damage(ROOT_FILE, holds, CHANGE_FAULT if content else "is missing")
 
 
 def scan(path: Path, progress: Progress = iter) -> Scan:
@@ -148,27 +148,27 @@ def scan(path: Path, progress: Progress = iter) -> Scan:
     StorageError
         If the file system refuses.
     """
-    started = time.perf_counter()
+    start = time.perf_counter()
     if (root := changed_root(path)) is not None:
         return Scan(path, 0, 0, 0.0, (root,))
-    manifest, written = read_manifest(path), Written(path)
-    files, size, unknown, damaged = 0, 0, 0, []
+    manifest, noted_digests = read_manifest(path), NotedDigests(path)
+    files, size, n_unknown, damaged = 0, 0, 0, []
     with storage_errors(path):
         keys = manifest.chunks.keys()
         file_keys = [key for key in keys if os.path.lexists(path / key) or manifest.chunks.is_expected(key)]
         for key in progress(file_keys):
             try:
-                loaded = manifest.chunks.load(key)
+                chunk = manifest.chunks.load(key)
             except DamagedChunk as damage:
                 damaged.append(Damage(key, damage.holds, damage.reason))
                 continue
-            if loaded is not None and not written.agrees(key, loaded[0]):
-                damaged.append(Damage(key, manifest.chunks.name(key), MOVED))
-            elif loaded is not None:
+            if chunk is not None and not noted_digests.is_as_noted(key, chunk[0]):
+                damaged.append(Damage(key, manifest.chunks.name(key), MOVE_FAULT))
+            elif chunk is not None:
                 files += 1
-                size += len(loaded[0])
-                unknown += key not in written.digests
-    return Scan(path, files, size, time.perf_counter() - started, tuple(damaged), unknown)
+                size += len(chunk[0])
+                n_unknown += key not in noted_digests.digests
+    return Scan(path, files, size, time.perf_counter() - start, tuple(damaged), n_unknown)
 
 
 @dataclass(frozen=True)
@@ -213,7 +213,7 @@ def repair(
     """
     damaged = scan(path, progress).damaged
     if [damage.key for damage in damaged] == [ROOT_FILE]:
-        content = Written(path).root()
+        content = NotedDigests(path).root()
         if content is None:
             return Repair(damaged, lost={ROOT_FILE: "the run folder has no copy of it"})
         if dry_run:
@@ -221,48 +221,48 @@ def repair(
         with storage_errors(path, len(content)):
             files.put(path / ROOT_FILE, content)
             sync_directory(path)
-        done = repair(path, inputs, files, progress=progress)
-        return replace(done, damaged=damaged + done.damaged, remade=(ROOT_FILE, *done.remade))
+        outcome = repair(path, inputs, files, progress=progress)
+        return replace(outcome, damaged=damaged + outcome.damaged, remade=(ROOT_FILE, *outcome.remade))
     manifest, store = read_manifest(path), BlockStore(path, read_only=dry_run, files=files)
     keys = [file.key for file in damaged]
     results = [key for key in keys if variable_of(key).role in (Role.RESULT, Role.ANNOTATION)]
-    finished = {key: [*filter(store.has_status, manifest.chunks.blocks(key))] for key in results}
-    remade, lost = _remade(manifest, [key for key in keys if key not in finished], inputs)
-    blocks = tuple(dict.fromkeys(chain.from_iterable(finished.values())))
-    removed = tuple(key for key, finished_blocks in finished.items() if not finished_blocks)
+    blocks_of_key = {key: [*filter(store.has_status, manifest.chunks.blocks(key))] for key in results}
+    remade, losses = _remake(manifest, [key for key in keys if key not in blocks_of_key], inputs)
+    blocks = tuple(dict.fromkeys(chain.from_iterable(blocks_of_key.values())))
+    removed_keys = tuple(key for key, finished_blocks in blocks_of_key.items() if not finished_blocks)
     if not dry_run:
         with storage_errors(path):
             for block in blocks:
                 store.clear(block, "status")
-            for key, finished_blocks in finished.items():
+            for key, finished_blocks in blocks_of_key.items():
                 if finished_blocks and variable_of(key).name != "status":
                     store.clear(finished_blocks[0], variable_of(key).name)
-            for key in removed:
+            for key in removed_keys:
                 files.remove(path / key)
                 sync_directory((path / key).parent)
             files.put_all(path, remade.items())
-    return Repair(damaged, blocks, tuple(remade), removed, lost)
+    return Repair(damaged, blocks, tuple(remade), removed_keys, losses)
 
 
-def _remade(manifest: Manifest, keys: list[str], inputs: Inputs) -> tuple[dict[str, bytes], dict[str, str]]:
+def _remake(manifest: Manifest, keys: list[str], inputs: Inputs) -> tuple[dict[str, bytes], dict[str, str]]:
     """Return the content of chunks of coordinates and inputs, and for the others the reason of the loss."""
     files: dict[str, bytes] = {}
-    lost: dict[str, str] = {}
+    losses: dict[str, str] = {}
     for plan in manifest.plans.values():
         keys_of_plan = [key for key in keys if key.startswith(f"{plan.name}/")]
-        missing = [key for key in keys_of_plan if variable_of(key).role is Role.INPUT]
+        lost_inputs = [key for key in keys_of_plan if variable_of(key).role is Role.INPUT]
         data, reason = None, ""
         try:
-            data = inputs(manifest, plan) if missing else None
+            data = inputs(manifest, plan) if lost_inputs else None
         except InputError as error:
             reason = "; ".join(map(str, error.problems))
         _, contents = render([plan] if keys_of_plan else [], manifest.metadata, {plan: data}.get)
-        for key in stored_inputs(manifest, contents.keys() - missing):
+        for key in stored_inputs(manifest, contents.keys() - lost_inputs):
             if not manifest.chunks.has_values(key, contents[key]):
                 reason = f"{key.rpartition('/')[0]} has other values now than in the cube"
-        lost |= dict.fromkeys(missing if reason else (), reason)
-        files |= {key: contents[key] for key in keys_of_plan if key not in lost}
-    return files, lost
+        losses |= dict.fromkeys(lost_inputs if reason else (), reason)
+        files |= {key: contents[key] for key in keys_of_plan if key not in losses}
+    return files, losses
 
 
 # Fields of a plan that determine the inputs of a cube.
@@ -281,23 +281,23 @@ def loaded_again(manifest: Manifest, plan: DatasetPlan, data_dir: Path | None) -
     if isinstance(entry, UserTable):
         paths = {key: Path(path) for key in ("path", "annotations") if (path := getattr(entry, key))}
         if (folder := data_folder(data_dir)) is not None:
-            inside = {key: folder / path.name for key, path in paths.items()}
-            paths |= {key: path for key, path in inside.items() if path.exists()}
+            paths_in_folder = {key: folder / path.name for key, path in paths.items()}
+            paths |= {key: path for key, path in paths_in_folder.items() if path.exists()}
         expected = f"a file of data set {plan.name}, which the cube lacks"
         hint = "--data-dir names the folder of such files"
         raise_all(Problem(str(path), NO_FILE, expected, hint) for path in paths.values() if not path.exists())
         entry = entry.model_copy(update={key: str(path) for key, path in paths.items()})
     grid = manifest.spec.grid.model_copy(update={"datasets": (entry,)})
     data = manifest.spec.data.model_copy(update={"unavailable": "error"})
-    alone = manifest.spec.model_copy(update={"grid": grid, "data": data})
-    loaded = load_inputs(alone, str(manifest.path), data_dir=data_dir)
-    (new,) = loaded.plans
+    spec_of_entry = manifest.spec.model_copy(update={"grid": grid, "data": data})
+    new_inputs = load_inputs(spec_of_entry, str(manifest.path), data_dir=data_dir)
+    (new,) = new_inputs.plans
     raise_all(
         Problem(f"data set {plan.name}, {field}", repr(getattr(new, field)), repr(getattr(plan, field)))
         for field in SAME
         if getattr(new, field) != getattr(plan, field)
     )
-    return loaded
+    return new_inputs
 
 
 def repair_cube(cube: Path, *, data_dir: Path | None, dry_run: bool, progress: Progress = iter) -> Repair:
@@ -319,22 +319,22 @@ def repair_cube(cube: Path, *, data_dir: Path | None, dry_run: bool, progress: P
         return repair(cube, inputs, lease.files, progress=progress)
 
 
-def repair_lines(cube: Path, done: Repair, command: str, *, dry_run: bool) -> list[str]:
+def repair_lines(cube: Path, outcome: Repair, command: str, *, dry_run: bool) -> list[str]:
     """Return the damaged files and their repair as lines; `command` computes again the cells that were set
     back.
     """
-    if not done.damaged:
+    if not outcome.damaged:
         return [f"{cube}: every file is as it was written, nothing to repair"]
     would = "would be " if dry_run else ""
-    lines = [f"{cube}: damaged files: {len(done.damaged):,}"]
-    lines += [f"  {damage}" for damage in done.damaged]
-    lines += [f"{would}made again: {key}" for key in done.remade]
-    lines += [f"{would}removed from an unfinished block: {key}" for key in done.removed]
-    lines += [f"cannot be made again: {key}: {why}" for key, why in done.lost.items()]
-    if done.blocks:
-        n_cells = sum(block.n_cells for block in done.blocks)
+    lines = [f"{cube}: damaged files: {len(outcome.damaged):,}"]
+    lines += [f"  {damage}" for damage in outcome.damaged]
+    lines += [f"{would}made again: {key}" for key in outcome.remade]
+    lines += [f"{would}removed from an unfinished block: {key}" for key in outcome.removed]
+    lines += [f"cannot be made again: {key}: {reason}" for key, reason in outcome.lost.items()]
+    if outcome.blocks:
+        n_cells = sum(block.n_cells for block in outcome.blocks)
         be = would or ("is " if n_cells == 1 else "are ")
         lines.append(f"{plural(n_cells, 'cell')} {be}set back, in these blocks:")
-        lines += [f"  {block}" for block in done.blocks]
+        lines += [f"  {block}" for block in outcome.blocks]
         lines += ["to compute them again:", f"  {command}"]
     return lines

@@ -55,14 +55,14 @@ def place_of(text: Place) -> Place:
     return ADDRESS.sub(r"\1://", str(text)).rstrip("/") if is_address else Path(text)
 
 
-def read(address: str, most: int) -> bytes:
+def read(address: str, limit: int) -> bytes:
     """Return the content of the file at an address, which has the form that `place_of` returns.
 
     Parameters
     ----------
     address : str
         address of the file
-    most : int
+    limit : int
         Largest size in bytes: no more is read, whatever size the server declares.
 
     Raises
@@ -75,14 +75,14 @@ def read(address: str, most: int) -> bytes:
         If it is larger, or no package for such addresses is installed.
     """
     with _explained(address):
-        content = _read(address, most)
-    if len(content) > most:
-        raise refused(address, f"more than {most:,} bytes", f"at most {most:,}")
+        content = _read(address, limit)
+    if len(content) > limit:
+        raise refused(address, f"more than {limit:,} bytes", f"at most {limit:,}")
     return content
 
 
 @contextmanager
-def opened(place: Place, size: int | None = None) -> Iterator[BinaryIO]:
+def open_place(place: Place, size: int | None = None) -> Iterator[BinaryIO]:
     """Open a file to read parts of it; at an address, the server must be able to send parts.
 
     With the size, which would be requested, this requests nothing yet.
@@ -123,21 +123,21 @@ def _explained(address: str) -> Iterator[None]:
         raise OSError(code, str(error.__cause__) if cut_off else text, address) from error
 
 
-def _read(address: str, most: int) -> bytes:
-    """Return the content of a file, at most one byte more than `most`."""
+def _read(address: str, limit: int) -> bytes:
+    """Return the content of a file, at most one byte more than `limit`."""
     files = _files_of(address)
     if not address.startswith("http"):
         # one request; to open it as a file would take another one for its size
         try:
-            return bytes(files.cat_file(address, start=0, end=most + 1))
+            return bytes(files.cat_file(address, start=0, end=limit + 1))
         except OSError as error:
             if error.errno != errno.EINVAL or files.size(address) != 0:
                 raise
             return b""  # an empty file has no range to ask for
     content = bytearray()
     # A stream, because a server need not support parts of files. With a size there is no request for it.
-    with files.open(address, "rb", block_size=0, size=most + 1) as file:
-        while len(content) <= most and (part := file.read(PART_BYTES)):
+    with files.open(address, "rb", block_size=0, size=limit + 1) as file:
+        while len(content) <= limit and (part := file.read(PART_BYTES)):
             content += part
     return bytes(content)
 
@@ -154,7 +154,7 @@ def _files_of(address: str) -> Any:
     return fsspec.filesystem("http", client_kwargs={"timeout": limits})
 
 
-NEEDS = {
+NEED_OF_ERROR = {
     errno.ENOSPC: "free space",
     errno.EDQUOT: "room in the disk quota, which is used up",
     errno.EFBIG: "a limit of file sizes that is not reached (ulimit -f)",
@@ -236,14 +236,14 @@ def storage_errors(path: Place, n_bytes: int | None = None) -> Iterator[None]:
         code = error.errno or 0
         # The target, if the operation was a rename.
         name = error.filename2 or error.filename
-        where = place_of(name) if isinstance(name, str) else path
-        need = NEEDS.get(code, "a file system that accepts the operation")
-        if code == errno.EACCES and isinstance(where, str):
+        location = place_of(name) if isinstance(name, str) else path
+        need = NEED_OF_ERROR.get(code, "a file system that accepts the operation")
+        if code == errno.EACCES and isinstance(location, str):
             need = CREDENTIALS
         if n_bytes is not None and code in (errno.ENOSPC, errno.EDQUOT):
             need = f"{n_bytes:,} bytes of {need}"
-        full = "the disk is full: " if code == errno.ENOSPC else ""
-        raise StorageError(where, need, full + (error.strerror or str(error))) from error
+        prefix = "the disk is full: " if code == errno.ENOSPC else ""
+        raise StorageError(location, need, prefix + (error.strerror or str(error))) from error
 
 
 @contextmanager
@@ -324,11 +324,13 @@ class Files:
         changed_folders = set()
         for key, data in files:
             path = root / key
-            missing = [above for above in path.parents if above.is_relative_to(root) and not above.exists()]
-            for folder in reversed(missing):
+            folders = [
+                folder for folder in path.parents if folder.is_relative_to(root) and not folder.exists()
+            ]
+            for folder in reversed(folders):
                 folder.mkdir(exist_ok=True)
             self.put(path, data)
-            changed_folders |= {path.parent, *(folder.parent for folder in missing)}
+            changed_folders |= {path.parent, *(folder.parent for folder in folders)}
         # Names last: every content is durable by now.
         for folder in sorted(changed_folders):
             sync_directory(folder)
@@ -364,12 +366,12 @@ class Files:
             with self.fenced():
                 os.stat(self._folder)
 
-    def note(self, written: Iterable[tuple[Path, bytes]]) -> None:
+    def note(self, contents: Iterable[tuple[Path, bytes]]) -> None:
         """Note the digests of files of the cube before they get their names, and copy the root file."""
         if self._notes is None:
             return
         (cube, digests, root), lines = self._notes, []
-        for path, data in written:
+        for path, data in contents:
             if path.is_relative_to(cube):
                 lines.append(f"\n{digest_of(data)} {path.relative_to(cube).as_posix()}\n")
             if path.parent == cube:  # the root file: all others are below
@@ -414,19 +416,19 @@ def digest_of(content: bytes) -> str:
     return hashlib.blake2b(content, digest_size=12).hexdigest()
 
 
-def read_regular(path: Path, most: int | None = None) -> bytes:
+def read_regular(path: Path, limit: int | None = None) -> bytes:
     """Return the content of a regular file; a link is not followed, and a pipe not awaited.
 
-    Raises InputError for anything else, and for more than `most` bytes.
+    Raises InputError for anything else, and for more than `limit` bytes.
     """
     if (kind := kind_of(path)) != "a file":
         raise refused(path, kind, "a file of the cube")
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with open(descriptor, "rb") as file:
         size = os.fstat(descriptor).st_size
-        if most is not None and size > most:
-            raise refused(path, f"{size:,} bytes", f"at most {most:,}")
-        return file.read(-1 if most is None else most)
+        if limit is not None and size > limit:
+            raise refused(path, f"{size:,} bytes", f"at most {limit:,}")
+        return file.read(-1 if limit is None else limit)
 
 
 def kind_of(path: Path) -> str:

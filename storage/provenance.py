@@ -94,18 +94,18 @@ def software_differences(fingerprints: Iterable[tuple[str, Mapping[str, str]]]) 
                 continue
             places.setdefault(name, {}).setdefault(value, []).append(place)
     return "; ".join(
-        f"{name}: " + ", ".join(f"{value} ({', '.join(where)})" for value, where in values.items())
+        f"{name}: " + ", ".join(f"{value} ({', '.join(runs)})" for value, runs in values.items())
         for name, values in places.items()
         if len(values) > 1
     )
 
 
-def unrecorded(fingerprint: Mapping[str, str], here: Mapping[str, str]) -> list[str]:
+def unrecorded(fingerprint: Mapping[str, str], own_fingerprint: Mapping[str, str]) -> list[str]:
     """Return the keys of a fingerprint that another one lacks although its run needed what they name."""
     # a run that recorded solvers needed no others: its sweep has grown since
     has_solvers = any(name.startswith(PREFIX) for name in fingerprint)
-    needed = (name for name in here if not (has_solvers and name.startswith(PREFIX)))
-    return [name for name in needed if name not in fingerprint]
+    required_names = (name for name in own_fingerprint if not (has_solvers and name.startswith(PREFIX)))
+    return [name for name in required_names if name not in fingerprint]
 
 
 def by_run(fingerprints: Sequence[Mapping[str, str]]) -> list[tuple[str, Mapping[str, str]]]:
@@ -118,7 +118,7 @@ def by_run(fingerprints: Sequence[Mapping[str, str]]) -> list[tuple[str, Mapping
     return rows
 
 
-def run_record(skipped: Mapping[str, tuple[str, ...]], spec: SweepSpec | None = None) -> RunRecord:
+def run_record(reasons_by_name: Mapping[str, tuple[str, ...]], spec: SweepSpec | None = None) -> RunRecord:
     """Return the record of a run that starts now, with unavailable data sets and their reasons."""
     return RunRecord(
         started=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -127,7 +127,7 @@ def run_record(skipped: Mapping[str, tuple[str, ...]], spec: SweepSpec | None = 
         versions={name: version(name) for name in PACKAGES},
         fingerprint=fingerprint(spec),
         commit=_commit(),
-        skipped=dict(skipped),
+        skipped=dict(reasons_by_name),
     )
 
 

@@ -86,7 +86,7 @@ def _wait_for_the_lease(run: RunFolder, echo: Echo) -> None:
     The answer of the queue is not enough: a head on a node that the queue has lost sight of still runs.
     """
     state = last_lease(run)
-    if state is None or state.free:
+    if state is None or state.is_free:
         return
     echo(f"waiting for {state.holder or 'an unknown process'} to end")
     started = since = clock()
@@ -94,11 +94,11 @@ def _wait_for_the_lease(run: RunFolder, echo: Echo) -> None:
     while clock() - started < END_SECONDS:
         time.sleep(POLL_SECONDS)
         now = last_lease(run)
-        if now is None or now.free or now.number != state.number:
+        if now is None or now.is_free or now.number != state.number:
             return
         if now.beat != last:
             last, since = now.beat, clock()
-        elif now.alive is None and clock() - since > PATIENCE:
+        elif now.is_alive is None and clock() - since > PATIENCE:
             echo(f"no heartbeat for {PATIENCE:.0f} s: its machine is gone, and if not, it ends when it wakes")
             return
     raise CannotCancel(f"still running after {END_SECONDS:.0f} s, and asked to end: {state.holder}")
@@ -107,7 +107,7 @@ def _wait_for_the_lease(run: RunFolder, echo: Echo) -> None:
 def _end_process(cube: Path, echo: Echo) -> None:
     """End a driver of this machine, and its workers with it."""
     state = read_run_state(cube)
-    if state.holder is None or state.lease is None or not state.lease.alive:
+    if state.holder is None or state.lease is None or not state.lease.is_alive:
         return
     with suppress(psutil.NoSuchProcess):
         driver = psutil.Process(state.holder.process.pid)
@@ -153,4 +153,4 @@ def _forget(cube: Path, state: RunState) -> None:
     with suppress(StorageError, OSError, LeaseHeld, LeaseLost), Lease.acquire(cube) as lease:
         remove(run.submission)
         if state.head is not None:
-            state.head.now(ENDED, "cancelled").write(lease.generation.head, lease.files)
+            state.head.in_state(ENDED, "cancelled").write(lease.generation.head, lease.files)

@@ -49,7 +49,7 @@ class RunState:
     @property
     def holder(self) -> Holder | None:
         """Process that runs it now, as far as can be seen."""
-        return None if self.lease is None or self.lease.free else self.lease.holder
+        return None if self.lease is None or self.lease.is_free else self.lease.holder
 
     @property
     def waiting(self) -> str | None:
@@ -112,8 +112,8 @@ def _clock(seconds: float) -> str:
 def read_run_state(cube: Path) -> RunState:
     """Read the files of a run beside its cube, which need not exist yet."""
     run = folder.RunFolder(cube)
-    if run.closed:
-        return RunState(None, None, None, run.closed)
+    if run.access_problem:
+        return RunState(None, None, None, run.access_problem)
     return RunState(
         read_lease(cube), folder.HeadRecord.read(run.last_run.head), folder.Submission.read(run.submission)
     )
@@ -310,7 +310,7 @@ class Status:
         """Return lines on worker jobs of a run in progress; those of an ended run no longer exist."""
         if self.jobs is None or self.run.holder is None:
             return []
-        counts = f"{self.jobs.n_jobs} wanted, {self.jobs.running} running, {self.jobs.n_lost} lost"
+        counts = f"{self.jobs.n_jobs} wanted, {self.jobs.n_running} running, {self.jobs.n_lost} lost"
 
         def place(job: folder.JobRecord | folder.LostJob) -> str:
             return f"  {job.job or '-':<10}{job.node or '-':<12}"
@@ -463,8 +463,8 @@ def find_logs(cube: Path, *, head: bool = False, job: str | None = None) -> list
     head's need not exist. An `InputError` says that there is no log of such a job.
     """
     run = folder.RunFolder(cube)
-    if run.closed:
-        raise refused(cube, run.closed, "a run of your own")
+    if run.access_problem:
+        raise refused(cube, run.access_problem, "a run of your own")
     if job is None:
         return [run.head_log if head else run.log]
     logs = _logs_of_jobs(run)
@@ -654,7 +654,7 @@ def explain(cube: Path, name: str, spec: Path | None = None) -> Explanation:
         state=STATUS_WORDS.get(status, "pending"),
         failures=failures,
         command=shlex.join([*submit_words(cube, "--workers", "0", spec=spec), "--only", str(cell)]),
-        closed=run.closed,
+        closed=run.access_problem,
     )
     if status not in ANSWERED:
         job = ["--job", failures[-1].job] if failures and failures[-1].job else []
@@ -677,7 +677,7 @@ def failed_causes(cube: Path) -> dict[str, str]:
     cells = failed_cells(cube, read_manifest(cube).plans.values())
     causes = {record.cell: record.cause for record in folder.read_failures(folder.RunFolder(cube))}
     of_paths = {cell: causes.get(str(AskedPath.of(cell))) for cell in cells if asks(cell.design)}
-    unknown = folder.RunFolder(cube).closed or NO_FAILURE
+    unknown = folder.RunFolder(cube).access_problem or NO_FAILURE
     return {str(cell): causes.get(str(cell)) or of_paths.get(cell) or unknown for cell in cells}
 
 
@@ -698,8 +698,8 @@ def job_remarks(cube: Path) -> list[str]:
 def job_lines(cube: Path) -> list[str]:
     """Return a line for each worker job of a cube: its number and node, how it is or ended, and its log."""
     run = folder.RunFolder(cube)
-    if run.closed:
-        raise refused(cube, run.closed, "a run of your own")
+    if run.access_problem:
+        raise refused(cube, run.access_problem, "a run of your own")
     jobs, is_over = folder.JobList.read(run.last_run.jobs), read_run_state(cube).over
     # the fullest one is last, and counts
     logs = {match["number"]: str(path) for path, match in reversed(_logs_of_jobs(run).items())}

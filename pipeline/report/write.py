@@ -185,7 +185,7 @@ def _content(
             failures += tuple(read_failures(RunFolder(place)))
         with suppress(PermissionError, StorageError):
             lease = read_lease(place)
-            holder = str(lease.holder) if lease is not None and not lease.free else holder
+            holder = str(lease.holder) if lease is not None and not lease.is_free else holder
     return Content(
         manifest=manifest,
         tree=tree,

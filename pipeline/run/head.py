@@ -479,7 +479,7 @@ def _lead(request: Request, job: HeadJob | None, console: Console, notices: sign
                 restarts=0 if job is None else job.restarts,
                 where=request.options.where(),
                 system="" if request.profile is None else request.profile.options.kind,
-            ).now(folder.RUNNING)
+            ).in_state(folder.RUNNING)
             record.write(lease.generation.head, lease.files)
             notices.begin(is_resumed=job is not None and job.restarts > 0)
             try:
@@ -493,14 +493,14 @@ def _lead(request: Request, job: HeadJob | None, console: Console, notices: sign
                 # A full disk has been reported already, and who lost the lease has nothing to say any more.
                 with suppress(StorageError, LeaseLost):
                     state = folder.REQUEUED if end.again else folder.ENDED
-                    final = record.now(state, end.how, lacked_workers=end.lacked_workers)
+                    final = record.in_state(state, end.how, lacked_workers=end.lacked_workers)
                     final.write(lease.generation.head, lease.files)
     except ENDINGS as error:
         end = _ended_by(error, job)
     if job is not None and end.again and not job.requeue(run) and record is not None:
         how = f"{end.how}, and not queued again"
         with suppress(LeaseLost):  # it was given back: the next head may have it
-            record.now(folder.ENDED, how).write(lease.generation.head, lease.files)
+            record.in_state(folder.ENDED, how).write(lease.generation.head, lease.files)
         end = End(end.code, how)
     if notices.event:
         notices.event, notices.how = "" if end.again else end.event, end.how

@@ -87,7 +87,7 @@ class Timing:
         key = Key.of(done.span.unit, done.span.start)
         choosing = done.choosing if isinstance(done, Solved) else 0.0
         if not self.measured:
-            self.moment = folder.Moment.now()
+            self.moment = folder.Moment.measure()
         seconds = (done.seconds - choosing) * done.span.step / done.span.size
         # A cell that made its choice before takes no time for it now, and the time measured then counts.
         before = self.measured.get(key, UNKNOWN).choosing

@@ -63,15 +63,15 @@ class GenerationFolder:
         self.pilot = path / "pilot.json"  #         seconds of a restart      driver           drivers, plan
         self.state = path / "state.json"  #         how far the driver is     driver           monitor
         self.failures = path / "failures.jsonl"  #  failures of cells         driver           monitor, report
-        self.written = path / "digests"  #          digests of files written   driver           verify, repair
+        self.digests = path / "digests"  #          digests of files written   driver           verify, repair
         self.root = path / "root.json"  #           the cube's root file      driver           verify, repair
         self.head = path / "head.json"  #           who runs it, how it ended head             monitor
         self.jobs = path / "jobs.json"  #           worker jobs               job watch        monitor
         self.tls = path / "tls"  #                  keys of one run           head             workers
         self.workers = path / "workers"  #          scratch of local workers  local workers    local workers
         self.writing = path / "writing"  #          incomplete files          driver           nobody
-        self.closed = path / "closed"  #            the same, renamed by the next holder
-        self.files = Files(self.writing, number, Notes(run.cube, self.written, self.root))
+        self.closed_writing = path / "closed"  #    the same, renamed by the next holder
+        self.files = Files(self.writing, number, Notes(run.cube, self.digests, self.root))
 
     def open(self) -> None:
         """Make the folder; raise LeaseLost if a later holder has removed it already.
@@ -118,7 +118,7 @@ class RunFolder:
         return []
 
     @property
-    def closed(self) -> str:
+    def access_problem(self) -> str:
         """Explain why the run cannot be read, if it belongs to another user; empty otherwise."""
         with suppress(FileNotFoundError, NotADirectoryError):
             try:
@@ -170,8 +170,8 @@ class RunFolder:
         trusted, hint = (0, os.geteuid()), "submit as that user, or use another directory for results"
         # The content of another user's folder is theirs too, and may be closed to us.
         folders = [self.path, *(holder.path for holder in self.generations() if holder.path.is_dir())]
-        inside = (path for folder in folders for path in folder.iterdir())
-        for path in [self.path] if self.path.lstat().st_uid not in trusted else inside:
+        paths = (path for folder in folders for path in folder.iterdir())
+        for path in [self.path] if self.path.lstat().st_uid not in trusted else paths:
             with suppress(FileNotFoundError):  # its holder may remove it at this moment
                 if (owner := path.lstat().st_uid) not in trusted:
                     description = f"a file or directory of {_user(owner)}"
@@ -232,7 +232,7 @@ class Record(BaseModel):
     is_finite: ClassVar[bool] = False
 
     @classmethod
-    def parse(cls, text: bytes | str, where: Path) -> Self | None:
+    def parse(cls, text: bytes | str, path: Path) -> Self | None:
         """Return the record in a JSON text, None if it has none; another format version is an InputError."""
         try:
             values = json.loads(text)
@@ -242,7 +242,7 @@ class Record(BaseModel):
             return None
         if version != VERSION:
             hint = "use the release that wrote it, or remove the folder of the run to begin again"
-            raise refused(where, f"format version {short_text(version)}", str(VERSION), hint)
+            raise refused(path, f"format version {short_text(version)}", str(VERSION), hint)
         try:
             plain = json.dumps(values, allow_nan=not cls.is_finite, ensure_ascii=False)
             if HALVES.search(plain):
@@ -304,10 +304,10 @@ class HeadRecord(FileRecord):
     how: Line = ""
     lacked_workers: bool = False  # whether it ended because its compute cluster had none
 
-    def now(self, state: str, how: str = "", *, lacked_workers: bool = False) -> HeadRecord:
+    def in_state(self, state: str, reason: str = "", *, lacked_workers: bool = False) -> HeadRecord:
         """Return the record of the same driver in another state."""
-        changes = {"state": state, "how": one_line(how), "lacked_workers": lacked_workers, "at": time.time()}
-        return self.model_copy(update=changes)
+        changes = {"state": state, "how": one_line(reason), "lacked_workers": lacked_workers}
+        return self.model_copy(update=changes | {"at": time.time()})
 
 
 class Submission(FileRecord):
@@ -327,7 +327,7 @@ class StopRequest(FileRecord):
 
 
 # Jobs that ended and are still listed.
-KEPT = 100
+JOBS_LISTED = 100
 
 
 class JobRecord(Record):
@@ -356,13 +356,13 @@ class JobList(FileRecord):
     n_jobs: int = Field(alias="wanted")  # number that the run maintains
     jobs: tuple[JobRecord, ...]
     n_lost: int
-    lost: tuple[LostJob, ...]  # the last `KEPT` of them
+    lost: tuple[LostJob, ...]  # the last `JOBS_LISTED` of them
     at: float  # unix time of the last change
     refusal: Line = ""  # number of accepted jobs, and why the queue takes no more for a while
     excluded: tuple[Line, ...] = ()  # nodes on which jobs died
 
     @property
-    def running(self) -> int:
+    def n_running(self) -> int:
         """Number of jobs with workers."""
         return sum(job.workers > 0 for job in self.jobs)
 
@@ -379,8 +379,8 @@ class JobList(FileRecord):
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        more = {"running": self.running, "workers": self.workers, "remarks": self.remarks}
-        return self.model_dump() | more
+        values = {"running": self.n_running, "workers": self.workers, "remarks": self.remarks}
+        return self.model_dump() | values
 
 
 class JobListFile:
@@ -388,29 +388,30 @@ class JobListFile:
 
     def __init__(self, path: Path, n_jobs: int, files: Files = PLAIN) -> None:
         self._path, self._n_jobs, self._files = path, n_jobs, files
-        self._lost: list[LostJob] = []
-        self._written: JobList | None = None
+        self._lost_jobs: list[LostJob] = []
+        self._last_list: JobList | None = None
 
-    def lose(self, record: JobRecord, how: str) -> None:
+    def lose(self, record: JobRecord, reason: str) -> None:
         """Record the end of a job."""
         job = record.model_dump(include={"name", "job", "node"})
-        self._lost.append(LostJob(**job, how=how, at=time.time()))
+        self._lost_jobs.append(LostJob(**job, how=reason, at=time.time()))
 
-    def show(self, jobs: Sequence[JobRecord], refusal: str = "", excluded: Sequence[str] = ()) -> None:
+    def show(self, jobs: Sequence[JobRecord], refusal: str = "", excluded_nodes: Sequence[str] = ()) -> None:
         """Write the list if it has changed; an error of the disk is only logged."""
         job_list = JobList(
             n_jobs=self._n_jobs,
             jobs=tuple(jobs),
-            n_lost=len(self._lost),
-            lost=tuple(self._lost[-KEPT:]),
+            n_lost=len(self._lost_jobs),
+            lost=tuple(self._lost_jobs[-JOBS_LISTED:]),
             at=time.time(),
             refusal=one_line(refusal),
-            excluded=tuple(excluded),
+            excluded=tuple(excluded_nodes),
         )
-        if self._written is None or self._written != job_list.model_copy(update={"at": self._written.at}):
+        last = self._last_list
+        if last is None or last != job_list.model_copy(update={"at": last.at}):
             try:
                 job_list.write(self._path, self._files)
-                self._written = job_list
+                self._last_list = job_list
             except (StorageError, LeaseLost) as error:
                 logger.debug("%s", error)
 
@@ -447,7 +448,7 @@ class Moment(NamedTuple):
     load: float  # load of the machine for each core
 
     @classmethod
-    def now(cls) -> Moment:
+    def measure(cls) -> Moment:
         """Return the present moment on this machine."""
         # The load is that of the whole machine, so it is divided by all cores of the machine.
         return cls(time.time(), socket.gethostname(), os.getloadavg()[0] / (os.cpu_count() or 1))

@@ -71,9 +71,9 @@ class JournalDamaged(Exception):
     description: str
 
     def __str__(self) -> str:
-        where = "" if self.offset is None else f" at byte {self.offset}"
+        place = "" if self.offset is None else f" at byte {self.offset}"
         remedy = "remove the file to compute its batches again"
-        return f"{self.path}: damaged{where}: {self.description}; {remedy}"
+        return f"{self.path}: damaged{place}: {self.description}; {remedy}"
 
 
 class Journal(AbstractContextManager["Journal"]):
@@ -209,17 +209,17 @@ def write_all(file: io.FileIO, data: bytes) -> None:
 def _encode(header: Mapping[str, Any], arrays: Mapping[str, npt.ArrayLike], generation: int) -> bytes:
     values_of = {name: np.asarray(values) for name, values in arrays.items()}
     # the type that each packed array has outside of the journal
-    packed = {
+    dtypes = {
         name: values.dtype.str
         for name, values in values_of.items()
         if values.dtype.kind in "iu" and values.nbytes >= PACKED_FROM
     }
-    record = {"generation": generation, "header": header, "arrays": list(values_of), "packed": packed}
+    record = {"generation": generation, "header": header, "arrays": list(values_of), "packed": dtypes}
     text = json.dumps(record).encode()
     body = io.BytesIO()
     body.write(TEXT_LENGTH.pack(len(text)) + text)
     for name, values in values_of.items():
-        if name in packed:
+        if name in dtypes:
             _pack(body, values)
         else:
             np.lib.format.write_array(body, values, allow_pickle=False)
@@ -246,9 +246,9 @@ def _decode(body: bytes) -> tuple[Header, Arrays]:
     record = _text(body)
     stream = io.BytesIO(body)
     stream.seek(TEXT_LENGTH.size + TEXT_LENGTH.unpack_from(body)[0])
-    packed = record.get("packed", {})
+    dtypes = record.get("packed", {})
     arrays = {
-        name: _unpacked(stream, name).astype(packed[name]) if name in packed else _array(stream, name)
+        name: _unpacked(stream, name).astype(dtypes[name]) if name in dtypes else _array(stream, name)
         for name in record["arrays"]
     }
     return record["header"], arrays
@@ -313,10 +313,10 @@ def _bodies(path: Path) -> Iterator[bytes]:
 
 def _foreign(tail: bytes) -> str:
     """Describe a file that does not begin as a journal of these versions."""
-    before, _, after = MARK.partition(bytes([VERSION]))
-    if tail.startswith(before) and tail[len(before) + 1 :].startswith(after[: len(tail) - len(before) - 1]):
+    prefix, _, suffix = MARK.partition(bytes([VERSION]))
+    if tail.startswith(prefix) and tail[len(prefix) + 1 :].startswith(suffix[: len(tail) - len(prefix) - 1]):
         expected = " or ".join(map(str, READABLE))
-        return f"a journal of format version {tail[len(before)]}, expected version {expected}"
+        return f"a journal of format version {tail[len(prefix)]}, expected version {expected}"
     return "no journal"
 
 

@@ -43,7 +43,7 @@ PATIENCE = 1.5 * BEAT_EVERY
 LOOK_EVERY = 0.5
 
 # Old leases that stay, so that a contender that was suspended finds its number taken.
-KEPT = 8
+OLD_LEASES = 8
 
 # Errors of file systems without hard links.
 NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
@@ -188,7 +188,7 @@ def close_older(run: folder.RunFolder, number: int) -> None:
     """
     for generation in _older(run, number):
         with suppress(FileNotFoundError):
-            os.rename(generation.writing, generation.closed)
+            os.rename(generation.writing, generation.closed_writing)
             files.sync_directory(generation.path, has_note=False)
 
 
@@ -211,9 +211,9 @@ def inherit(run: folder.RunFolder, generation: folder.GenerationFolder, *, fresh
         else:
             with Journal(generation.journal, generation.files) as journal:
                 journal.copy(former.journal for former in older)
-            for name in ("pilot", "root", "failures", "written"):
+            for name in ("pilot", "root", "failures", "digests"):
                 *copies, target = (getattr(holder, name) for holder in (*older, generation))
-                if name in ("failures", "written"):
+                if name in ("failures", "digests"):
                     content = folder.merged_lines([*copies, target])
                 else:  # the newest counts
                     newest = next((file for file in (target, *copies[::-1]) if file.exists()), None)
@@ -253,41 +253,42 @@ class LeaseState:
     # Time of the last heartbeat, in ns of the file system's clock. It is compared with other heartbeats
     # alone, as clocks of two machines differ.
     beat: int
-    alive: bool | None  # None for a process on another machine
+    is_alive: bool | None  # None for a process on another machine
 
     @property
-    def free(self) -> bool:
+    def is_free(self) -> bool:
         """Whether the lease was given back, or its process is gone."""
-        return self.alive is False or (self.holder is not None and self.holder.released)
+        return self.is_alive is False or (self.holder is not None and self.holder.released)
 
-    def age(self, now: float) -> float:
-        """Return the seconds since the last heartbeat, if `now` and the file system share a clock."""
-        return now - self.beat / 1e9
+    def age(self, current_time: float) -> float:
+        """Return the seconds since the last heartbeat, by a time of the same clock as the file system's."""
+        return current_time - self.beat / 1e9
 
 
-def read_lease(cube: Path, now: float | None = None) -> LeaseState | None:
+def read_lease(cube: Path, current_time: float | None = None) -> LeaseState | None:
     """Return the lease that counts, None if there was none; this takes up to `PATIENCE` seconds.
 
-    A heartbeat that is recent by `now`, the time of any clock, is believed. Another one may come from a dead
-    holder, or from a living one on a machine whose clock differs; then the next one is awaited. So `alive` is
-    None only for a recent heartbeat of a process on another machine.
+    A heartbeat that is recent by `current_time`, the time of any clock, is believed. Another one may come
+    from a dead holder, or from a living one on a machine whose clock differs; then the next one is awaited.
+    So `is_alive` is None only for a recent heartbeat of a process on another machine.
     """
     run = folder.RunFolder(cube)
     with files.storage_errors(run.path):
         state = last_lease(run)
-        if state is None or state.free or state.alive or 0 <= state.age(now or time.time()) < STALE_AFTER:
+        current_time = current_time or time.time()
+        if state is None or state.is_free or state.is_alive or 0 <= state.age(current_time) < STALE_AFTER:
             return state
-        since, holder = clock(), state.holder or "an unknown process"
+        start, holder = clock(), state.holder or "an unknown process"
         logger.info("waiting up to %.0f s for a heartbeat of %s", PATIENCE, holder)
-        while clock() - since < PATIENCE:
+        while clock() - start < PATIENCE:
             time.sleep(LOOK_EVERY)
-            latest = last_lease(run)
-            if latest is None or latest.free or latest.alive or latest.number != state.number:
-                return latest
-            if latest.beat != state.beat:
+            look = last_lease(run)
+            if look is None or look.is_free or look.is_alive or look.number != state.number:
+                return look
+            if look.beat != state.beat:
                 # A heartbeat since the first look, by this clock alone: its holder lives.
-                return replace(latest, alive=True)
-        return replace(state, alive=False)
+                return replace(look, is_alive=True)
+        return replace(state, is_alive=False)
 
 
 def last_lease(run: folder.RunFolder) -> LeaseState | None:
@@ -303,12 +304,12 @@ def last_lease(run: folder.RunFolder) -> LeaseState | None:
         return None
     if number not in leases:
         # The lease was removed, and with it the right to write.
-        return LeaseState(number, None, 0, alive=False)
+        return LeaseState(number, None, 0, is_alive=False)
     file = run.lease(number)
     holder = Holder.read(file)
     # Opening makes a network file system ask its server instead of a cache.
-    with file.open("rb") as opened:
-        beat = os.fstat(opened.fileno()).st_mtime_ns
+    with file.open("rb") as stream:
+        beat = os.fstat(stream.fileno()).st_mtime_ns
     return LeaseState(number, holder, beat, is_alive(holder.process) if holder else None)
 
 
@@ -326,10 +327,10 @@ class LeaseHeld(Exception):
     silent: float | None
 
     def __str__(self) -> str:
-        who = str(self.holder or "a lease that cannot be read")
+        holder = str(self.holder or "a lease that cannot be read")
         if self.silent is not None:
-            who += f"; last heartbeat {self.silent:.0f} s ago, free after {STALE_AFTER:.0f} s without one"
-        return f"{self.cube} is being written by {who}"
+            holder += f"; last heartbeat {self.silent:.0f} s ago, free after {STALE_AFTER:.0f} s without one"
+        return f"{self.cube} is being written by {holder}"
 
 
 class Cancelled(files.LeaseLost):
@@ -346,12 +347,12 @@ class Lease(AbstractContextManager["Lease"]):
         self._file = self._run.lease(self.number)
         self._last_beat = clock()
         self._on_lost = on_lost
-        self._why: files.LeaseLost | None = None
+        self._loss: files.LeaseLost | None = None
         self._stop = Event()
         self.thread = Thread(target=self.keep_beating, name="lease", daemon=True)
 
     @classmethod
-    def acquire(cls, cube: Path, *, on_lost: OnLost = lambda why: None) -> Self:
+    def acquire(cls, cube: Path, *, on_lost: OnLost = lambda loss: None) -> Self:
         """Take the lease, or raise LeaseHeld if its holder lives, or may live.
 
         A holder on this machine counts as gone as soon as its process is, or is a zombie; a holder that the
@@ -361,13 +362,13 @@ class Lease(AbstractContextManager["Lease"]):
         """
         run = folder.RunFolder(cube)
         run.make()
-        since = datetime.now(UTC).isoformat(timespec="seconds")
-        holder = Holder(token=uuid.uuid4().hex, since=since, released=False, process=this_process())
+        start = datetime.now(UTC).isoformat(timespec="seconds")
+        holder = Holder(token=uuid.uuid4().hex, since=start, released=False, process=this_process())
         with files.storage_errors(run.path):
             generation = _take_generation(run, holder)
             close_older(run, generation.number)
             for old in run.lease_numbers():
-                if old < generation.number - KEPT:
+                if old < generation.number - OLD_LEASES:
                     files.remove(run.lease(old))
             files.sync_directory(run.path, has_note=False)
         lease = cls(generation, holder, on_lost)
@@ -376,33 +377,33 @@ class Lease(AbstractContextManager["Lease"]):
 
     def check(self) -> None:
         """Raise LeaseLost if the lease is gone, `Cancelled` if the run is to end; called before a write."""
-        if self._why is None:
+        if self._loss is None:
             self.beat()
-        if self._why is not None:
-            raise self._why
+        if self._loss is not None:
+            raise self._loss
 
     def beat(self) -> None:
         """Show that the holder lives; the thread calls this."""
         try:
             last, holder = max(self._run.lease_numbers(), default=0), Holder.read(self._file)
             if last != self.number or holder is None or holder.token != self.holder.token:
-                self._why = self._why or files.LeaseLost(f"{self.cube}: {self.holder} has lost the lease")
+                self._loss = self._loss or files.LeaseLost(f"{self.cube}: {self.holder} has lost the lease")
                 return
             if self._run.stop.exists():
-                self._why = self._why or Cancelled(f"{self.cube}: cancelled")
+                self._loss = self._loss or Cancelled(f"{self.cube}: cancelled")
             os.utime(self._file)
             self._last_beat = clock()
         except OSError as error:
             logger.warning("heartbeat of %s failed: %s", self._file, error)
             if clock() - self._last_beat > STALE_AFTER:
-                why = f"{self.cube}: no heartbeat was possible for {STALE_AFTER:.0f} s"
-                self._why = self._why or files.LeaseLost(why)
+                reason = f"{self.cube}: no heartbeat was possible for {STALE_AFTER:.0f} s"
+                self._loss = self._loss or files.LeaseLost(reason)
 
     def release(self) -> None:
         """Give the lease back, so that the next holder need not wait."""
         self._stop.set()
         self.thread.join()
-        if self._why is not None and not isinstance(self._why, Cancelled):
+        if self._loss is not None and not isinstance(self._loss, Cancelled):
             return
         # Fenced like every write: a lease that was taken over needs no release.
         with files.storage_errors(self._file), suppress(files.LeaseLost):
@@ -414,9 +415,9 @@ class Lease(AbstractContextManager["Lease"]):
         is_reported = False
         while not self._stop.wait(BEAT_EVERY):
             self.beat()
-            if self._why is not None and not is_reported:
+            if self._loss is not None and not is_reported:
                 is_reported = True
-                self._on_lost(self._why)
+                self._on_lost(self._loss)
 
     def __exit__(self, *error: object) -> None:
         self.release()
@@ -429,13 +430,13 @@ def _take_generation(run: folder.RunFolder, holder: Holder) -> folder.Generation
             # Written again in every round: its time comes from the file system's clock, as that of
             # heartbeats.
             files.write_new(partial, holder.to_text(0).encode())
-            now = partial.stat().st_mtime
+            file_time = partial.stat().st_mtime
             state = last_lease(run)
             former_holder = state.holder if state is not None else None
             if former_holder is None or not holder.process.succeeds(former_holder.process):
-                state = read_lease(run.cube, now)
-                if state is not None and not state.free:
-                    raise LeaseHeld(run.cube, state.holder, None if state.alive else state.age(now))
+                state = read_lease(run.cube, file_time)
+                if state is not None and not state.is_free:
+                    raise LeaseHeld(run.cube, state.holder, None if state.is_alive else state.age(file_time))
             # The number after the judged one: any other may belong to a living holder.
             number = 1 if state is None else state.number + 1
             file = run.lease(number)

@@ -259,11 +259,11 @@ def error_of(code: int, *names: str) -> module.StorageError:
     return caught.value
 
 
-@pytest.mark.parametrize("code", [*module.NEEDS, errno.ELOOP])
+@pytest.mark.parametrize("code", [*module.NEED_OF_ERROR, errno.ELOOP])
 def test_an_error_names_path_and_need_and_a_size_where_space_is_missing(code: int) -> None:
     error = error_of(code)
     assert error.path == Path("cube")
-    assert error.need.endswith(module.NEEDS.get(code, "accepts the operation"))
+    assert error.need.endswith(module.NEED_OF_ERROR.get(code, "accepts the operation"))
     assert os.strerror(code) in str(error)
     assert ("1,000 bytes" in error.need) == (code in (errno.ENOSPC, errno.EDQUOT))
     assert error_of(code, "no such/file").path == Path("no such/file")  # the system knows it better

@@ -149,7 +149,7 @@ class Trial:
         """Return the living heads of this sweep on all hosts."""
         heads = []
         state = last_lease(RunFolder(self.cube))
-        holder = None if state is None or state.free or state.holder is None else state.holder.process
+        holder = None if state is None or state.is_free or state.holder is None else state.holder.process
         for host in self.cluster.net.hosts:
             for process in host.processes("-m sweep_clustering submit", f"--results {self.results}"):
                 with suppress(psutil.NoSuchProcess, OSError):

@@ -724,7 +724,7 @@ def test_numbers_and_words_are_those_of_status_and_failures_have_their_tile(
     cell, gone = Cell("a", None, 0.9, 4, 1, "likelihood"), Cell("gone", None, 0.5, 1, 0, "posterior")
     append_run(cube, run_record({"ecoli": ("not here",)}))
     with Lease.acquire(cube) as lease:
-        head = HeadRecord(spec="s", node="n0", dashboard="http://here").now("running")
+        head = HeadRecord(spec="s", node="n0", dashboard="http://here").in_state("running")
         head.write(lease.generation.head, lease.files)
         progress = Progress(restarts=5, total=20, workers=3, left=60.0, at=time.time())
         progress.write(lease.generation.state, lease.files)

@@ -69,7 +69,7 @@ def test_a_head_that_waits_is_told_from_one_that_died(tmp_path: Path) -> None:
 
 HOLDER = Holder(token="t", since="2026-01-01", released=False, process=this_process())
 HELD = LeaseState(1, HOLDER, 0, True)
-GONE = replace(HELD, alive=False)
+GONE = replace(HELD, is_alive=False)
 HEAD = records.HeadRecord(spec="s", job="12", node="n1", at=100.0, dashboard="http://here")
 SENT = records.Submission(system="slurm", job="12", host="here", at=90.0)
 
@@ -82,15 +82,15 @@ def test_the_lease_tells_who_runs_and_the_newer_file_who_waits() -> None:
         (RunState(HELD, HEAD, SENT), ("running", "12"), False),
         (RunState(GONE, HEAD, SENT), ("died", "12"), True),
         (RunState(GONE, HEAD, SENT.model_copy(update={"job": "13", "at": 110.0})), ("waiting", "13"), False),
-        (RunState(GONE, HEAD.now(records.REQUEUED), SENT), ("waiting", "12"), False),
-        (RunState(GONE, HEAD.now(records.ENDED), SENT), ("ended", "12"), True),
+        (RunState(GONE, HEAD.in_state(records.REQUEUED), SENT), ("waiting", "12"), False),
+        (RunState(GONE, HEAD.in_state(records.ENDED), SENT), ("ended", "12"), True),
     ):
         head = state.to_dict()
         assert (None if head is None else (head["state"], head["job"])) == expected, state
         assert state.over == over
         assert bool(state.lines()) == (head is not None)
         assert state.dashboard == ("http://here" if state.lease is HELD else None)
-    ended = HEAD.model_copy(update={"restarts": 2}).now(records.ENDED, "stopped by SIGTERM")
+    ended = HEAD.model_copy(update={"restarts": 2}).in_state(records.ENDED, "stopped by SIGTERM")
     (line,) = RunState(None, ended, None).lines()
     assert line.startswith("head: job 12 on n1, ended at ")
     assert line.endswith(", queued again 2 times: stopped by SIGTERM")

@@ -100,7 +100,7 @@ def test_a_record_says_its_version_and_who_wrote_it(tmp_path: Path) -> None:
     generation = next_generation(tmp_path / "tiny.zarr")
     Example(name="b").write(path, generation.files)
     assert json.loads(path.read_text())["generation"] == 1
-    generation.writing.rename(generation.closed)
+    generation.writing.rename(generation.closed_writing)
     with pytest.raises(LeaseLost):
         Example(name="c").write(path, generation.files)
     assert Example.read(path) == Example(name="b")
@@ -144,16 +144,18 @@ def test_the_list_of_jobs_is_written_when_it_changes(tmp_path: Path) -> None:
     path.unlink()
     file.show([job(1)])
     assert not path.exists()
-    for number in range(records.KEPT + 5):
+    for number in range(records.JOBS_LISTED + 5):
         file.lose(job(number), "was lost")
     file.show([job(98, workers=3), job(99, workers=0)])
     job_list = records.JobList.read(path)
     assert job_list is not None
     assert job_list.n_jobs == 2
-    assert job_list.running == 1
+    assert job_list.n_running == 1
     assert job_list.workers == 3
-    assert job_list.n_lost == records.KEPT + 5
-    assert [lost.job for lost in job_list.lost] == [str(number) for number in range(5, records.KEPT + 5)]
+    assert job_list.n_lost == records.JOBS_LISTED + 5
+    assert [lost.job for lost in job_list.lost] == [
+        str(number) for number in range(5, records.JOBS_LISTED + 5)
+    ]
     values = json.loads(json.dumps(job_list.to_dict()))
     assert values["running"] == 1
     assert values["workers"] == 3

@@ -211,7 +211,7 @@ def test_a_record_that_came_too_late_does_not_count(tmp_path: Path) -> None:
     with module.Journal(generation.journal, generation.files) as journal:
         journal.append({"number": 0}, {})
         journal.compact(lambda header: True)
-        generation.writing.rename(generation.closed)
+        generation.writing.rename(generation.closed_writing)
         with pytest.raises(LeaseLost):
             journal.append({"number": 1}, {})
         with pytest.raises(LeaseLost):

@@ -105,7 +105,7 @@ def _look_often(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_heartbeats_count_and_no_clock(run: RunFolder, age: float, monkeypatch: pytest.MonkeyPatch) -> None:
     def state_of() -> tuple[bool | None, bool]:
         state = module.read_lease(run.cube)
-        return (None, False) if state is None else (state.alive, state.free)
+        return (None, False) if state is None else (state.is_alive, state.is_free)
 
     leave_lease(run.cube, other_process(**ELSEWHERE), age=age)
     file = run.lease(1)
@@ -144,10 +144,10 @@ def test_the_highest_number_counts_and_one_that_somebody_removed_is_free(cube: P
     assert lease
     assert lease.number == 10
     assert lease.holder == holder
-    assert lease.alive
+    assert lease.is_alive
     assert lease.age(time.time()) == pytest.approx(10, abs=5)
     GenerationFolder(RunFolder(cube), 11).path.mkdir()
-    assert module.read_lease(cube) == module.LeaseState(11, None, 0, alive=False)
+    assert module.read_lease(cube) == module.LeaseState(11, None, 0, is_alive=False)
 
 
 HOLD = """
@@ -167,15 +167,15 @@ def cube(tmp_path: Path) -> Path:
 
 def is_released(cube: Path) -> bool:
     state = module.read_lease(cube)
-    return state is not None and state.free and state.holder is not None and state.holder.released
+    return state is not None and state.is_free and state.holder is not None and state.holder.released
 
 
 def test_one_holds_it_and_given_back_it_is_free(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLURM_JOB_ID", "77")
-    for number in range(1, module.KEPT + 4):
+    for number in range(1, module.OLD_LEASES + 4):
         with module.Lease.acquire(cube) as lease:
             assert lease.number == number
-            assert len([path for path in run_of(cube).iterdir() if path.is_file()]) <= module.KEPT + 2
+            assert len([path for path in run_of(cube).iterdir() if path.is_file()]) <= module.OLD_LEASES + 2
             message = f"{cube} .* job 77, since {re.escape(lease.holder.since)}"
             with pytest.raises(module.LeaseHeld, match=message) as caught:
                 module.Lease.acquire(cube)
