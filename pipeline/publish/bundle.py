@@ -219,7 +219,7 @@ def public_state(cube: Manifest, left_out: Collection[str] = ()) -> Manifest:
         plans=plans,
         runs=tuple(read(RunRecord, _local(run), f"{cube.path}: run") for run in runs),
         metadata=dict(sorted(metadata.items())),
-        failed=_local(cube.failed),
+        causes=_local(cube.causes),
     )
 
 

@@ -21,7 +21,7 @@ from sweep_clustering.pipeline.scoring.raw import BESIDE, raw_table, raw_text
 from sweep_clustering.storage.cube.blocks import Arrays, BlockStore, CellMismatch, compare_cells
 from sweep_clustering.storage.cube.chunks import ANNOTATIONS
 from sweep_clustering.storage.cube.growth import InputArrays, create, open_cube, science_differences
-from sweep_clustering.storage.cube.manifest import Manifest, read_manifest, software_problems, together
+from sweep_clustering.storage.cube.manifest import Manifest, joint_manifest, read_manifest, software_problems
 from sweep_clustering.storage.cube.schema import ANSWERED, INPUTS, PENDING, VARIABLES
 from sweep_clustering.storage.damage import loaded_again
 from sweep_clustering.storage.files import PLAIN, building, sync_directory, write_new
@@ -116,7 +116,7 @@ def merge(
         whole = folder / target.name
         create(whole, state.plans.values(), partial(_inputs, cubes, state, again), state.spec)
         merged = _copy(cubes, state, whole, progress)
-        root = replace(read_manifest(whole), runs=state.runs, failed=state.failed)
+        root = replace(read_manifest(whole), runs=state.runs, causes=state.causes)
         replace(root, machines=state.machines).commit(PLAIN)
         if left_out:
             cells = raw_table(open_cube(whole), state.plans, places)
@@ -156,7 +156,7 @@ def differences(cubes: Sequence[Manifest]) -> Iterator[Problem]:
 
 def joined(cubes: Sequence[Manifest]) -> Manifest:
     """Return the state of a cube with all cells of several, laid out as that of one run."""
-    state, grids = together(cubes), [cube.spec.grid for cube in cubes]
+    state, grids = joint_manifest(cubes), [cube.spec.grid for cube in cubes]
     values = {
         "p": _union((grid.p for grid in grids), accuracy_code),
         "m": _union((grid.m for grid in grids), lambda count: count.text),

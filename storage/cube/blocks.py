@@ -75,8 +75,8 @@ class BlockStore:
 
     def read(self, block: Block) -> Arrays:
         """Return all results of a block, in the layout of `write`; pending cells have fill values."""
-        answered = np.isin(self.statuses(block), ANSWERED).any()
-        return self._read(block, only=() if answered else ("status", ANNOTATIONS))
+        has_answers = np.isin(self.statuses(block), ANSWERED).any()
+        return self._read(block, names=() if has_answers else ("status", ANNOTATIONS))
 
     def annotations(self, block: Block) -> tuple[npt.NDArray[np.int32], Bools]:
         """Return the annotations of a block with models that use them, and which of them are written.
@@ -91,10 +91,10 @@ class BlockStore:
     @property
     def made_here(self) -> bool:
         """Whether all runs had this software and class of machine: equal bits are promised then."""
-        here = provenance.fingerprint(self._spec)
+        own_fingerprint = provenance.fingerprint(self._spec)
         return not any(
-            provenance.software_differences([("there", fingerprint), ("here", here)])
-            or provenance.unrecorded(fingerprint, here)
+            provenance.software_differences([("there", fingerprint), ("here", own_fingerprint)])
+            or provenance.unrecorded(fingerprint, own_fingerprint)
             for fingerprint in self._made_with
         )
 
@@ -114,8 +114,8 @@ class BlockStore:
             n_clusters, n_features), `covariances` (n_cells, n_clusters) and up to two axes of n_features,
             `best_restart`, `restarts_done`, `seconds`, `cpu_seconds`, `status` (n_cells,), and for supervised
             blocks `annotations` (n_mixtures · n_replicates, m, 3). The sweep may require more, see
-            `schema.ONLY`: `machine`, `unseen_mass`, `covariance_shape`, `base_rate` (n_cells,), `structure`
-            (n_cells, n_parts), `held_out` and `held_out_right` (n_cells, n_candidates), and
+            `schema.CONDITIONS`: `machine`, `unseen_mass`, `covariance_shape`, `base_rate` (n_cells,),
+            `structure` (n_cells, n_parts), `held_out` and `held_out_right` (n_cells, n_candidates), and
             `sweeps.shapes.ROWS`.
 
         Raises
@@ -130,40 +130,40 @@ class BlockStore:
             If names, shapes or types are not those above, or the cube has no such block.
         """
         self._check(block)
-        files, new = present(self._files), self._checked(block, results)
+        files, new_results = present(self._files), self._check_results(block, results)
         statuses = self.statuses(block)
         is_pending, is_done = statuses == PENDING, np.isin(statuses, ANSWERED)
         is_written = self._written_annotations(block)
-        unfinished = ~np.isin(new["status"], ANSWERED)
+        unfinished = ~np.isin(new_results["status"], ANSWERED)
         lacks_answers = unfinished.reshape(-1, block.per_graph).all(axis=1)
-        for name in new.keys() - {"status"}:
-            new[name][lacks_answers if name == ANNOTATIONS else unfinished] = VARIABLES[name].fill
+        for name in new_results.keys() - {"status"}:
+            new_results[name][lacks_answers if name == ANNOTATIONS else unfinished] = VARIABLES[name].fill
         if is_pending.any() and self.has_status(block):
             try:
-                compare_set_back(block, self._read(block), new, is_pending)
+                compare_set_back(block, self._read(block), new_results, is_pending)
             except CellMismatch as mismatch:
                 if self.made_here:
                     raise
                 logger.warning("%s; %s", mismatch, provenance.PROMISE)
         if is_done.any() or is_written.any():
-            stored = self.read(block)
-            compare_cells(block, stored, new, is_written)
-            for name in new:
+            stored_results = self.read(block)
+            compare_cells(block, stored_results, new_results, is_written)
+            for name in new_results:
                 unchanged = is_written if name == ANNOTATIONS else is_done
-                new[name][unchanged] = stored[name][unchanged]
+                new_results[name][unchanged] = stored_results[name][unchanged]
             if is_written.all():
-                new.pop(ANNOTATIONS, None)
+                new_results.pop(ANNOTATIONS, None)
         if is_done.all():
             return
-        with storage_errors(self.path, sum(values.nbytes for values in new.values())):
-            *results_first, status = (name for name in self._names(block) if name in new)
+        with storage_errors(self.path, sum(values.nbytes for values in new_results.values())):
+            *results_first, status = (name for name in self._names(block) if name in new_results)
             for name in results_first:
-                self._write(block, name, new[name])
+                self._write(block, name, new_results[name])
             files.settle()
             # All results and their names are durable before the status says done.
             for name in results_first:
                 sync_directory(self.path / block.node.path / name)
-            self._write(block, status, new[status])
+            self._write(block, status, new_results[status])
             sync_directory(self.path / block.node.path / status)
 
     def name_machines(self, texts: Iterable[str]) -> None:
@@ -196,15 +196,15 @@ class BlockStore:
         is_written = np.zeros(block.n_graphs, dtype=bool)
         if not block.node.baseline:
             n, node = len(block.graph_region), self._nodes[block.node.path]
-            for beside in product(*(range(len(dim.chunks())) for dim in node.stored[n:])):
-                answered = np.isin(self.statuses(node.block_at((*block.chunk[:n], *beside))), ANSWERED)
-                is_written |= answered.reshape(block.n_graphs, -1).any(axis=1)
+            for position in product(*(range(len(dim.chunks())) for dim in node.stored[n:])):
+                has_answer = np.isin(self.statuses(node.block_at((*block.chunk[:n], *position))), ANSWERED)
+                is_written |= has_answer.reshape(block.n_graphs, -1).any(axis=1)
         return is_written
 
-    def _read(self, block: Block, only: Collection[str] = ()) -> Arrays:
+    def _read(self, block: Block, names: Collection[str] = ()) -> Arrays:
         """Return some or all arrays as they are stored, and the others full of fill values."""
         return {
-            name: self._chunks.read(block, name) if name in (only or [name]) else self._fill(block, name)
+            name: self._chunks.read(block, name) if name in (names or [name]) else self._fill(block, name)
             for name in self._names(block)
         }
 
@@ -216,8 +216,8 @@ class BlockStore:
         return np.full(self._shape(block, name), VARIABLES[name].fill, dtype=VARIABLES[name].dtype)
 
     def _shape(self, block: Block, name: str) -> tuple[int, ...]:
-        _, leading, rest = self._chunks.layout(block, name)
-        return (prod(leading), *rest)
+        _, outer_shape, inner_shape = self._chunks.layout(block, name)
+        return (prod(outer_shape), *inner_shape)
 
     def _names(self, block: Block) -> tuple[str, ...]:
         """Return the names of the arrays of a block, the status last."""
@@ -225,24 +225,24 @@ class BlockStore:
         *results, status = result_names(plan, block.models, searches)
         return (*results, *([] if block.node.baseline else [ANNOTATIONS]), status)
 
-    def _checked(self, block: Block, results: Mapping[str, npt.ArrayLike]) -> Arrays:
+    def _check_results(self, block: Block, results: Mapping[str, npt.ArrayLike]) -> Arrays:
         """Return results in the types of the cube."""
         problems = []
-        checked = {}
+        arrays = {}
         shapes = {name: self._shape(block, name) for name in self._names(block)}
         if results.keys() != shapes.keys():
             problems.append(f"variables {', '.join(results)}, expected {', '.join(shapes)}")
         for name in shapes.keys() & results.keys():
             values = np.asarray(results[name])
             with np.errstate(invalid="ignore"):
-                checked[name] = values.astype(VARIABLES[name].dtype)
+                arrays[name] = values.astype(VARIABLES[name].dtype)
             if values.shape != shapes[name]:
                 problems.append(f"{name}: shape {values.shape}, expected {shapes[name]}")
-            elif not np.array_equal(values, checked[name], equal_nan=values.dtype.kind == "f"):
+            elif not np.array_equal(values, arrays[name], equal_nan=values.dtype.kind == "f"):
                 problems.append(f"{name}: values that {VARIABLES[name].dtype} cannot hold")
         if problems:
             raise ValueError(f"results of block {block} do not fit the cube: {'; '.join(sorted(problems))}")
-        return checked
+        return arrays
 
     def _check(self, block: Block) -> None:
         node = self._nodes.get(block.node.path)
@@ -262,16 +262,16 @@ def content_hash(cube: Path) -> str:
         for name in INPUTS:
             if entry := manifest.metadata.get(path := f"{plan.name}/{name}"):
                 positions = np.ndindex(*chunk_counts(entry))
-                chunks = (manifest.chunks.load(f"{path}/{chunk_name(at)}") for at in positions)
+                chunks = (manifest.chunks.load(f"{path}/{chunk_name(position)}") for position in positions)
                 values = [present(chunk)[1] for chunk in chunks]
                 rows.append(_row_hash(path, [np.concatenate(values)]))
         for block in plan.blocks():
             arrays = store.read(block)
             names = sorted(arrays.keys() - {ANNOTATIONS, *UNPROMISED})
-            for at, cell in enumerate(block.cells()):
-                if arrays["status"][at] in ANSWERED:
-                    graph = [] if block.node.baseline else [arrays[ANNOTATIONS][at // block.per_graph]]
-                    rows.append(_row_hash(str(cell), [*(arrays[name][at] for name in names), *graph]))
+            for position, cell in enumerate(block.cells()):
+                if arrays["status"][position] in ANSWERED:
+                    graph = [] if block.node.baseline else [arrays[ANNOTATIONS][position // block.per_graph]]
+                    rows.append(_row_hash(str(cell), [*(arrays[name][position] for name in names), *graph]))
     return hashlib.sha256(b"".join(sorted(rows))).hexdigest()
 
 
@@ -297,62 +297,64 @@ class CellMismatch(Exception):
 
     def __str__(self) -> str:
         texts = []
-        for name, (stored, new) in self.values.items():
-            first = tuple(map(int, np.argwhere(_unequal(stored, new))[0]))
+        for name, (stored_values, new_values) in self.values.items():
+            first = tuple(map(int, np.argwhere(_unequal(stored_values, new_values))[0]))
             place = str(list(first)) if first else ""
-            texts.append(f"{name}{place} stored {stored[first].item()!r}, new {new[first].item()!r}")
-        others = f"; and {self.n_others} more cells of this block" if self.n_others else ""
-        return f"{self.cell}: computed again with another result: {'; '.join(texts)}{others}"
+            values = f"stored {stored_values[first].item()!r}, new {new_values[first].item()!r}"
+            texts.append(f"{name}{place} {values}")
+        suffix = f"; and {self.n_others} more cells of this block" if self.n_others else ""
+        return f"{self.cell}: computed again with another result: {'; '.join(texts)}{suffix}"
 
 
-def compare_cells(block: Block, stored: Arrays, new: Arrays, is_written: Bools) -> None:
+def compare_cells(block: Block, stored_arrays: Arrays, new_arrays: Arrays, is_written: Bools) -> None:
     """Raise CellMismatch if a bit of a done cell differs in anything except times.
 
-    A cell that is pending in `new` is not compared. `is_written` marks the stored annotations that belong to
-    a done cell, in this block or in the block of another model or search.
+    A cell that is pending in `new_arrays` is not compared. `is_written` marks the stored annotations that
+    belong to a done cell, in this block or in the block of another model or search.
     """
-    differing = {}
-    for name in (name for name in stored if name not in UNPROMISED):
-        rows = differing_rows(stored[name], new[name])
+    rows_by_name = {}
+    for name in (name for name in stored_arrays if name not in UNPROMISED):
+        rows = differing_rows(stored_arrays[name], new_arrays[name])
         if name == ANNOTATIONS:
-            rows = np.repeat(rows & is_written, block.per_graph) & np.isin(new["status"], ANSWERED)
+            rows = np.repeat(rows & is_written, block.per_graph) & np.isin(new_arrays["status"], ANSWERED)
         else:
-            rows &= np.isin(stored["status"], ANSWERED) & (new["status"] != PENDING)
-        differing[name] = rows
-    cells = np.any(list(differing.values()), axis=0)
+            rows &= np.isin(stored_arrays["status"], ANSWERED) & (new_arrays["status"] != PENDING)
+        rows_by_name[name] = rows
+    cells = np.any(list(rows_by_name.values()), axis=0)
     if cells.any():
         index = int(np.argmax(cells))
         values = {}
-        for name in (name for name in differing if differing[name][index]):
+        for name in (name for name in rows_by_name if rows_by_name[name][index]):
             row = index // block.per_graph if name == ANNOTATIONS else index
-            values[name] = np.asarray(stored[name][row]), np.asarray(new[name][row])
+            values[name] = np.asarray(stored_arrays[name][row]), np.asarray(new_arrays[name][row])
         raise CellMismatch(list(block.cells())[index], values, int(cells.sum()) - 1)
 
 
-def compare_set_back(block: Block, stored: Arrays, new: Arrays, is_pending: Bools) -> None:
+def compare_set_back(block: Block, stored_arrays: Arrays, new_arrays: Arrays, is_pending: Bools) -> None:
     """Raise CellMismatch if the results that a repair left of pending cells differ from new ones.
 
-    A row of fill values in `stored` was lost, and is not compared. `waiting` are the pending cells.
+    A row of fill values in `stored_arrays` was lost, and is not compared.
     """
-    again = np.asarray(is_pending & np.isin(new["status"], ANSWERED))
-    completed = {}
-    for name, values in stored.items():
+    is_recomputed = np.asarray(is_pending & np.isin(new_arrays["status"], ANSWERED))
+    arrays = {}
+    for name, values in stored_arrays.items():
         is_lost = ~differing_rows(values, np.full_like(values, VARIABLES[name].fill))
-        completed[name] = values.copy()
-        completed[name][is_lost] = new[name][is_lost]
-    completed["status"] = np.where(again, new["status"], PENDING)
-    compare_cells(block, completed, new, np.asarray(again.reshape(-1, block.per_graph).any(axis=1)))
+        arrays[name] = values.copy()
+        arrays[name][is_lost] = new_arrays[name][is_lost]
+    arrays["status"] = np.where(is_recomputed, new_arrays["status"], PENDING)
+    is_written = np.asarray(is_recomputed.reshape(-1, block.per_graph).any(axis=1))
+    compare_cells(block, arrays, new_arrays, is_written)
 
 
-def differing_rows(stored: npt.NDArray[Any], new: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+def differing_rows(stored_values: npt.NDArray[Any], new_values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """Return where two arrays have other bits, along their first axis: the one meaning of "the same bits"."""
-    unequal = _unequal(stored, new).reshape(len(stored), -1)
+    unequal = _unequal(stored_values, new_values).reshape(len(stored_values), -1)
     return np.asarray(unequal.any(axis=1))
 
 
-def _unequal(stored: npt.NDArray[Any], new: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    if stored.dtype.kind != "f":
-        return np.asarray(stored != new)
+def _unequal(stored_values: npt.NDArray[Any], new_values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    if stored_values.dtype.kind != "f":
+        return np.asarray(stored_values != new_values)
     # Bits, because == takes 0.0 for -0.0; yet every NaN is the same missing value.
-    unequal = np.asarray(stored).view(np.uint64) != np.asarray(new).view(np.uint64)
-    return np.asarray(unequal & ~(np.isnan(stored) & np.isnan(new)))
+    unequal = np.asarray(stored_values).view(np.uint64) != np.asarray(new_values).view(np.uint64)
+    return np.asarray(unequal & ~(np.isnan(stored_values) & np.isnan(new_values)))

@@ -83,32 +83,32 @@ class ChunkFiles:
     def layout(self, block: Block, name: str) -> tuple[list[str], tuple[int, ...], tuple[int, ...]]:
         """Return the chunk files of an array of a block, and its lengths along leading and other axes."""
         path = f"{block.node.path}/{name}"
-        region, rest = block.region, self._arrays[path][1].shape[len(block.region) :]
-        ends = [(0,) * len(rest)]
+        region, lengths = block.region, self._arrays[path][1].shape[len(block.region) :]
+        ends = [(0,) * len(lengths)]
         if name == ANNOTATIONS:  # several files, if there are more annotations than at creation
-            region, rest = block.graph_region, (present(block.first.m), len(schema.FIELDS))
-            ends = [(part, 0) for part in range(ceil(rest[0] / self._lengths(path)[-2]))]
+            region, lengths = block.graph_region, (present(block.first.m), len(schema.FIELDS))
+            ends = [(part, 0) for part in range(ceil(lengths[0] / self._lengths(path)[-2]))]
         keys = [f"{path}/{chunk_name((*block.chunk[: len(region)], *end))}" for end in ends]
-        return keys, tuple(part.stop - part.start for part in region), rest
+        return keys, tuple(part.stop - part.start for part in region), lengths
 
     def read(self, block: Block, name: str) -> Values:
         """Return an array of a block, whose leading axis is the cells, or their annotation graphs.
 
         Values that are not written yet are fill values.
         """
-        keys, leading, rest = self.layout(block, name)
+        keys, outer_shape, inner_shape = self.layout(block, name)
         lengths, variable = self._lengths(keys[0].rpartition("/")[0]), schema.VARIABLES[name]
         fill = np.full(lengths, variable.fill, variable.dtype)
         parts = [fill if (chunk := self.load(key)) is None else chunk[1].reshape(lengths) for key in keys]
-        whole = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-2)
-        return whole[tuple(map(slice, leading + rest))].reshape(-1, *rest).copy()
+        array = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-2)
+        return array[tuple(map(slice, outer_shape + inner_shape))].reshape(-1, *inner_shape).copy()
 
     def contents(self, block: Block, name: str, values: Values) -> dict[str, bytes]:
         """Return the chunk files of an array of a block, by key; `values` are in the layout of `read`."""
-        keys, leading, rest = self.layout(block, name)
-        lengths, whole = self._lengths(keys[0].rpartition("/")[0]), values.reshape(leading + rest)
+        keys, outer_shape, inner_shape = self.layout(block, name)
+        lengths, array = self._lengths(keys[0].rpartition("/")[0]), values.reshape(outer_shape + inner_shape)
         starts = [number * lengths[-2] for number in range(1, len(keys))]
-        parts = np.split(whole, starts, axis=-2) if starts else [whole]
+        parts = np.split(array, starts, axis=-2) if starts else [array]
         return {
             key: encoded(part, lengths, schema.VARIABLES[name]) for key, part in zip(keys, parts, strict=True)
         }
@@ -153,34 +153,34 @@ class ChunkFiles:
         """
         if (place := self._array_of(key)) is None:
             return None
-        where = self._place / key if isinstance(self._place, Path) else f"{self._place}/{key}"
+        location = self._place / key if isinstance(self._place, Path) else f"{self._place}/{key}"
         dtype, n_values = place[1].variable.dtype, prod(self._lengths(place[1].path))
-        with storage_errors(where):
+        with storage_errors(location):
             content = self._content(key)
             if content is None and self.is_expected(key):
                 # It, and the status, may have been written since.
                 content = self._content(key)
                 if content is None:
-                    raise DamagedChunk(where, self.name(key), "is missing", self._place)
+                    raise DamagedChunk(location, self.name(key), "is missing", self._place)
         try:
             return None if content is None else (content, decoded(content, dtype, n_values))
         except ValueError as error:
-            raise DamagedChunk(where, self.name(key), str(error), self._place) from None
+            raise DamagedChunk(location, self.name(key), str(error), self._place) from None
 
     def has_values(self, key: str, content: bytes) -> bool:
         """Whether the values of a chunk file are those of another content."""
-        loaded, dtype = self.load(key), present(self._array_of(key))[1].variable.dtype
-        return loaded is not None and np.array_equal(loaded[1], decoded(content, dtype, len(loaded[1])))
+        chunk, dtype = self.load(key), present(self._array_of(key))[1].variable.dtype
+        return chunk is not None and np.array_equal(chunk[1], decoded(content, dtype, len(chunk[1])))
 
     def _content(self, key: str) -> bytes | None:
-        place, most = self._place, None
+        place, limit = self._place, None
         if isinstance(place, str):
             # from another machine no more bytes are taken than the values may need
             dtype = present(self._array_of(key))[1].variable.dtype
             size = LONGEST_TEXT if dtype == "string" else np.dtype(dtype).itemsize
-            most = LONGEST_TEXTS + 2 * size * prod(self._lengths(key.rpartition("/")[0]))
+            limit = LONGEST_TEXTS + 2 * size * prod(self._lengths(key.rpartition("/")[0]))
         with suppress(FileNotFoundError, NotADirectoryError):
-            return read_at(place, key, most)
+            return read_at(place, key, limit)
         if isinstance(place, Path) and not is_zip(place):
             os.stat(place / ROOT_FILE)  # otherwise all cells of a cube that vanished would be pending
         return None
@@ -227,8 +227,8 @@ def encoded(values: Values, lengths: Sequence[int], variable: schema.Variable) -
     is_text = variable.dtype == "string"
     chunk = np.full(lengths, variable.fill, "O" if is_text else np.dtype(variable.dtype).newbyteorder("<"))
     chunk[tuple(map(slice, values.shape))] = values
-    packed = bytes(ZSTD.encode(TEXTS.encode(chunk) if is_text else chunk.tobytes()))
-    return packed + checksum(packed)
+    compressed = bytes(ZSTD.encode(TEXTS.encode(chunk) if is_text else chunk.tobytes()))
+    return compressed + checksum(compressed)
 
 
 def decoded(content: bytes, dtype: str, n_values: int) -> Values:
@@ -236,17 +236,17 @@ def decoded(content: bytes, dtype: str, n_values: int) -> Values:
 
     From a faulty file zarr makes an error that names nothing, or it takes all memory.
     """
-    packed = content[: len(content) - CHECKSUM_BYTES]
+    compressed = content[: len(content) - CHECKSUM_BYTES]
     # The checksum of nothing is 0: a file of four zero bytes would pass for a chunk.
-    if not packed or checksum(packed) != content[len(packed) :]:
+    if not compressed or checksum(compressed) != content[len(compressed) :]:
         raise ValueError("has changed since it was written")
-    size, is_text = unpacked_size(packed), dtype == "string"
-    least = 4 + 4 * n_values if is_text else n_values * np.dtype(dtype).itemsize
-    most = LONGEST_TEXTS + LONGEST_TEXT * n_values if is_text else least
+    size, is_text = unpacked_size(compressed), dtype == "string"
+    min_size = 4 + 4 * n_values if is_text else n_values * np.dtype(dtype).itemsize
+    max_size = LONGEST_TEXTS + LONGEST_TEXT * n_values if is_text else min_size
     # A frame may declare the right size and still be none.
     with suppress(RuntimeError, ValueError):
-        data = bytes(ZSTD.decode(packed)) if size is not None and least <= size <= most else b""
-        if not is_text and len(data) == least:
+        data = bytes(ZSTD.decode(compressed)) if size is not None and min_size <= size <= max_size else b""
+        if not is_text and len(data) == min_size:
             return np.frombuffer(data, np.dtype(dtype).newbyteorder("<"))
         # Memory is taken for the number of texts, which stands first. Encoded again they must give all bytes.
         if is_text and data[:4] == n_values.to_bytes(4, "little"):
@@ -256,18 +256,18 @@ def decoded(content: bytes, dtype: str, n_values: int) -> Values:
     raise ValueError("is the file of another chunk")
 
 
-def checksum(packed: bytes) -> bytes:
+def checksum(compressed: bytes) -> bytes:
     """Return the CRC-32C in which a chunk file ends."""
-    return int(google_crc32c.value(packed)).to_bytes(CHECKSUM_BYTES, "little")
+    return int(google_crc32c.value(compressed)).to_bytes(CHECKSUM_BYTES, "little")
 
 
-def unpacked_size(packed: bytes) -> int | None:
+def unpacked_size(compressed: bytes) -> int | None:
     """Return the unpacked bytes that a zstd frame declares, or None (RFC 8878, section 3.1.1.1)."""
-    if packed[:4] != ZSTD_MAGIC or len(packed) < SHORTEST_FRAME:
+    if compressed[:4] != ZSTD_MAGIC or len(compressed) < SHORTEST_FRAME:
         return None
-    flags = packed[4]
+    flags = compressed[4]
     is_single = flags >> 5 & 1
     length = (is_single, 2, 4, 8)[flags >> 6]
     start = 5 + (1 - is_single) + (0, 1, 2, 4)[flags & 3]
-    size = int.from_bytes(packed[start : start + length], "little")
+    size = int.from_bytes(compressed[start : start + length], "little")
     return None if not length else size + 256 if length == 2 else size

@@ -98,16 +98,16 @@ def grow(
 
     def new_inputs(plan: DatasetPlan) -> InputArrays | None:
         # Inputs in the cube never change. New data sets, and more mixtures, bring new ones.
-        stored = stored_plans.get(plan.name)
-        return None if stored is not None and stored.mixtures == plan.mixtures else inputs(plan)
+        stored_plan = stored_plans.get(plan.name)
+        return None if stored_plan is not None and stored_plan.mixtures == plan.mixtures else inputs(plan)
 
     metadata, contents = render(grown.values(), manifest.metadata, new_inputs)
     # Existing chunks of inputs stay: another zstd may write the same values in other bytes.
     for key in stored_inputs(manifest, contents):
         if not manifest.chunks.has_values(key, contents.pop(key)):
-            where, expected = f"{path}/{key.rpartition('/')[0]}", "the mixtures stored in the cube"
+            location, expected = f"{path}/{key.rpartition('/')[0]}", "the mixtures stored in the cube"
             hint = f"a different numpy may draw different numbers; {HINT}"
-            raise refused(where, "other mixtures now", expected, hint)
+            raise refused(location, "other mixtures now", expected, hint)
     new = replace(manifest, spec=spec, plans=grown, metadata=metadata)
     with storage_errors(path, sum(map(len, contents.values()))):
         _remove_uncommitted(path, manifest.metadata, files)
@@ -133,7 +133,7 @@ def render(
         arrays = inputs(plan)
         values = coordinate_values(plan)
         values |= {name: data for name, data in zip(INPUTS, arrays or (), strict=False) if data is not None}
-        metadata |= {path: group_entry(of) for path, of in groups(plan).items()}
+        metadata |= {path: group_entry(attributes) for path, attributes in groups(plan).items()}
         for spec in array_specs(plan):
             # Chunk files that exist fix the chunk lengths: a grown array changes its shape alone.
             entry = {**committed.get(spec.path, array_entry(spec)), "shape": list(spec.shape)}
@@ -143,7 +143,7 @@ def render(
                 continue
             lengths = chunks.chunk_lengths(entry)
             for position in np.ndindex(*chunks.chunk_counts(entry)):
-                part = tuple(slice(at * n, (at + 1) * n) for at, n in zip(position, lengths, strict=True))
+                part = tuple(slice(i * n, (i + 1) * n) for i, n in zip(position, lengths, strict=True))
                 key = f"{spec.path}/{chunks.chunk_name(position)}"
                 contents[key] = chunks.encoded(value[part], lengths, spec.variable)
     files = {f"{path}/{chunks.ROOT_FILE}": json.dumps(entry).encode() for path, entry in metadata.items()}
@@ -152,8 +152,8 @@ def render(
 
 def stored_inputs(manifest: Manifest, contents: Iterable[str]) -> list[str]:
     """Return the keys of chunks of inputs that the cube has."""
-    there = (key for key in contents if is_committed(key, manifest.metadata))
-    return [key for key in there if chunks.variable_of(key).role is Role.INPUT]
+    committed_keys = (key for key in contents if is_committed(key, manifest.metadata))
+    return [key for key in committed_keys if chunks.variable_of(key).role is Role.INPUT]
 
 
 def is_committed(key: str, committed: chunks.Metadata) -> bool:
@@ -169,15 +169,15 @@ def is_committed(key: str, committed: chunks.Metadata) -> bool:
 def _remove_uncommitted(path: Path, metadata: Mapping[str, Any], files: Files) -> None:
     """Remove nodes and chunks that the root does not list: an interrupted growth left them."""
     for folder, subfolders, names in os.walk(path):
-        here = Path(folder)
+        directory = Path(folder)
         for name in [name for name in subfolders if not name.startswith(".")]:
-            if (here / name).relative_to(path).as_posix() not in metadata:
-                files.remove(here / name)
+            if (directory / name).relative_to(path).as_posix() not in metadata:
+                files.remove(directory / name)
                 subfolders.remove(name)
         for name in names:
-            key = (here / name).relative_to(path).as_posix()
+            key = (directory / name).relative_to(path).as_posix()
             if chunks.chunk_position(name) is not None and not is_committed(key, metadata):
-                files.remove(here / name)
+                files.remove(directory / name)
 
 
 def _content(file: Path) -> bytes | None:
@@ -187,7 +187,7 @@ def _content(file: Path) -> bytes | None:
 HINT = "use another name"
 NAME_HINT = "name them as the cube does, or use another name for it"
 # Fields of a plan by which a cube has the arrays that it has.
-KEPT = ("short", "machines", "left_out")
+LAYOUT = ("short", "machines", "left_out")
 # Fields of a plan that may differ, or are compared apart: those that grow, those that are taken from the
 # cube, those whose difference is reported for the sweep file, and those that a cube may lack.
 FREE = {
@@ -195,7 +195,7 @@ FREE = {
     *("source", "mixture_chunk", "replicate_chunk", "model_chunk"),
     *("adaptive", "held_out", "unions", "answers_each"),
     *NAMES,
-    *KEPT,
+    *LAYOUT,
 }
 # Forms of stored covariances, by the number of axes after the cluster.
 FORMS = ("one variance a cluster", "a variance of each feature a cluster", "a matrix a cluster")
@@ -206,137 +206,137 @@ def differences(manifest: Manifest, spec: SweepSpec, plans: Iterable[DatasetPlan
 
     `plans` is the grid of the new sweep, without data sets that are unavailable now.
     """
-    stored, where, by_name = manifest.spec, f"{manifest.path}: ", {plan.name: plan for plan in plans}
-    problems = list(science_differences(where, manifest, spec, by_name))
+    stored_spec, prefix, by_name = manifest.spec, f"{manifest.path}: ", {plan.name: plan for plan in plans}
+    problems = list(science_differences(prefix, manifest, spec, by_name))
     # if all models with annotations are removed, that alone is reported
     supervised = spec.grid.supervised and any(plan.supervised for plan in manifest.plans.values())
-    names_by_key = [("search", stored.search_names, spec.search_names)]
-    names_by_key += [("grid.design", stored.grid.design, spec.grid.design)] if supervised else []
+    names_by_key = [("search", stored_spec.search_names, spec.search_names)]
+    names_by_key += [("grid.design", stored_spec.grid.design, spec.grid.design)] if supervised else []
     for key, stored_names, names in names_by_key:
-        missing = [name for name in stored_names if name not in names]
+        missing_names = [name for name in stored_names if name not in names]
         # a single value has no dimension to which others could be added
-        if missing or (len(stored_names) > 1) != (len(names) > 1):
+        if missing_names or (len(stored_names) > 1) != (len(names) > 1):
             room = f"as in the cube, which has no room for more: {', '.join(stored_names) or 'one'}"
-            expected = f"also {', '.join(missing)}" if len(stored_names) > 1 else room
-            problems.append(Problem(where + key, ", ".join(names) or "one", expected, HINT))
+            expected = f"also {', '.join(missing_names)}" if len(stored_names) > 1 else room
+            problems.append(Problem(prefix + key, ", ".join(names) or "one", expected, HINT))
     for name, plan in manifest.plans.items():
         if name in by_name:
-            problems += _room_differences(f"{where}data set {name}, ", plan, by_name[name])
+            problems += _room_differences(f"{prefix}data set {name}, ", plan, by_name[name])
     expected_names = by_name.keys() | {entry.name for entry in spec.grid.datasets}
-    removed = [name for name in manifest.plans if name not in expected_names]
-    if removed:
-        text = ", ".join(map(repr, removed))
+    removed_names = [name for name in manifest.plans if name not in expected_names]
+    if removed_names:
+        text = ", ".join(map(repr, removed_names))
         expected = f"also {text}, which the cube holds"
-        problems.append(Problem(f"{where}grid.datasets", f"no {text}", expected, _of_removed(stored)))
+        problems.append(Problem(f"{prefix}grid.datasets", f"no {text}", expected, _removal_hint(stored_spec)))
     return problems
 
 
 def science_differences(
-    where: str, cube: Manifest, spec: SweepSpec, plans: Mapping[str, DatasetPlan]
+    prefix: str, cube: Manifest, spec: SweepSpec, plans: Mapping[str, DatasetPlan]
 ) -> Iterator[Problem]:
     """Yield the differences by which cells of a sweep do not belong beside those of a cube."""
-    stored = cube.spec
+    stored_spec = cube.spec
     supervised = spec.grid.supervised and any(plan.supervised for plan in cube.plans.values())
-    designs = stored.grid.design if supervised else ()
-    yield from _changed(where, _fixed(stored, designs), _fixed(spec, designs), HINT)
-    for old in stored.search:
+    designs = stored_spec.grid.design if supervised else ()
+    yield from _changes(prefix, _fixed_values(stored_spec, designs), _fixed_values(spec, designs), HINT)
+    for old in stored_spec.search:
         for new in (search for search in spec.search if search.name == old.name):
-            yield from _setting_differences(where, old, new)
-    for method in stored.grid.methods:
+            yield from _setting_differences(prefix, old, new)
+    for method in stored_spec.grid.methods:
         for new_method in (search for search in spec.grid.methods if search.name == method.name):
             hint = "give the method another name"
-            yield from _changed(f"{where}method {method.name}, ", method.science, new_method.science, hint)
+            yield from _changes(f"{prefix}method {method.name}, ", method.science, new_method.science, hint)
     for name, plan in cube.plans.items():
         if name in plans:
-            yield from _plan_differences(f"{where}data set {name}, ", plan, plans[name])
+            yield from _plan_differences(f"{prefix}data set {name}, ", plan, plans[name])
 
 
-def _of_removed(stored: SweepSpec) -> str:
+def _removal_hint(stored_spec: SweepSpec) -> str:
     """Return a remedy for a sweep file without data sets of the cube; it names a shipped file with them."""
     hint = (
         "to continue this cube, add them to a copy of the file; for a new cube, choose a folder by --results"
     )
     hint += f", or {HINT}"
     files = shipped_files()
-    if stored.name not in {path.stem for path in files}:
+    if stored_spec.name not in {path.stem for path in files}:
         return hint
     # Imported here, because only this message needs the reader of sweep files.
     from sweep_clustering.sweeps.file.reading import load_sweep
 
-    names = {entry.name for entry in stored.grid.datasets}
-    whole = (path for path in files if names <= {entry.name for entry in load_sweep(path).grid.datasets})
-    notes = (f"the shipped sweeps/{path.name} has all of them, and its own cube" for path in whole)
+    names = {entry.name for entry in stored_spec.grid.datasets}
+    sweeps = (path for path in files if names <= {entry.name for entry in load_sweep(path).grid.datasets})
+    notes = (f"the shipped sweeps/{path.name} has all of them, and its own cube" for path in sweeps)
     return "; ".join([hint, *notes])
 
 
-def _fixed(spec: SweepSpec, designs: Iterable[str]) -> dict[str, Any]:
+def _fixed_values(spec: SweepSpec, designs: Iterable[str]) -> dict[str, Any]:
     """Return the values of a sweep with some designs that may not change, by table and key.
 
     `[data]` changes no number.
     """
-    fixed = {"name": spec.name, "seed": spec.seed, "grid.restarts": spec.grid.restarts}
-    fixed |= {f"stop.{key}": value for key, value in spec.stop or ()}
+    values = {"name": spec.name, "seed": spec.seed, "grid.restarts": spec.grid.restarts}
+    values |= {f"stop.{key}": value for key, value in spec.stop or ()}
     for name, settings, is_used in (
         ("ask", spec.ask, asked_of(designs)),
         ("crowd", spec.crowd, CROWD in designs),
     ):
-        fixed |= {f"{name}.{key}": getattr(value, "text", value) for key, value in settings if is_used}
-    return fixed
+        values |= {f"{name}.{key}": getattr(value, "text", value) for key, value in settings if is_used}
+    return values
 
 
-def _changed(where: str, old: Mapping[str, Any], new: Mapping[str, Any], hint: str) -> Iterator[Problem]:
+def _changes(prefix: str, old: Mapping[str, Any], new: Mapping[str, Any], hint: str) -> Iterator[Problem]:
     for key in dict.fromkeys([*old, *new]):
-        stored, requested = old.get(key), new.get(key)
-        if stored != requested:
-            yield Problem(where + key, _show(requested), f"{_show(stored)}, as in the cube", hint)
+        stored_value, new_value = old.get(key), new.get(key)
+        if stored_value != new_value:
+            yield Problem(prefix + key, _show(new_value), f"{_show(stored_value)}, as in the cube", hint)
 
 
-def _setting_differences(where: str, stored: Search, requested: Search) -> Iterator[Problem]:
+def _setting_differences(location: str, stored_search: Search, new_search: Search) -> Iterator[Problem]:
     """Yield the settings that another search has; if the method differs, not those that it names."""
-    under, prefix = "[search]", "search."
-    if stored.name is not None:
-        under, prefix = f"the search {stored.name!r}", f"search {stored.name}."
+    table, prefix = "[search]", "search."
+    if stored_search.name is not None:
+        table, prefix = f"the search {stored_search.name!r}", f"search {stored_search.name}."
     old, new = (
         {"method": search.shortest_keys()["method"]}
         | {name: getattr(search, name) for name in sorted([*vars(search.settings), HELD_OUT])}
-        for search in (stored, requested)
+        for search in (stored_search, new_search)
     )
     if old["method"] != new["method"]:
         for name in BY_METHOD:
             del old[name], new[name]
     # what was left out may go by another method now, so that nothing in the file has to have changed
-    keys = stored.shortest_keys() | {name: value for name, value in old.items() if value != new[name]}
-    written = ", ".join(f"{name} = {json.dumps(value)}" for name, value in keys.items())
-    hint = f"to grow this cube write {written} under {under}, and no key that says otherwise; or {HINT}"
-    yield from _changed(where + prefix, old, new, hint)
+    keys = stored_search.shortest_keys() | {name: value for name, value in old.items() if value != new[name]}
+    settings = ", ".join(f"{name} = {json.dumps(value)}" for name, value in keys.items())
+    hint = f"to grow this cube write {settings} under {table}, and no key that says otherwise; or {HINT}"
+    yield from _changes(location + prefix, old, new, hint)
 
 
-def _plan_differences(where: str, old: DatasetPlan, new: DatasetPlan) -> Iterator[Problem]:
-    fixed = sorted({union.name for union in fields(old)} - FREE)
+def _plan_differences(prefix: str, old: DatasetPlan, new: DatasetPlan) -> Iterator[Problem]:
+    field_names = sorted({union.name for union in fields(old)} - FREE)
     if None in (old.mixtures, new.mixtures):
-        fixed.append("mixtures")
+        field_names.append("mixtures")
     if old.mixtures == 1:
-        fixed.remove("mixture_step")  # a single mixture has no step yet
+        field_names.remove("mixture_step")  # a single mixture has no step yet
     name_keys = [key for key in NAMES if getattr(old, key) and getattr(new, key)]
-    for keys, hint in ((fixed, HINT), (name_keys, NAME_HINT)):
+    for keys, hint in ((field_names, HINT), (name_keys, NAME_HINT)):
         of_cube, of_file = ({key: getattr(plan, key) for key in keys} for plan in (old, new))
-        yield from _changed(where, of_cube, of_file, hint)
+        yield from _changes(prefix, of_cube, of_file, hint)
 
 
-def _room_differences(where: str, old: DatasetPlan, new: DatasetPlan) -> Iterator[Problem]:
+def _room_differences(prefix: str, old: DatasetPlan, new: DatasetPlan) -> Iterator[Problem]:
     """Yield what a cube has no room for."""
-    yield from _dim_differences(f"{where}models", Dim("model", old.baselines), Dim("model", new.baselines))
+    yield from _dim_differences(f"{prefix}models", Dim("model", old.baselines), Dim("model", new.baselines))
     for dim, new_dim in zip(old.dims, new.dims, strict=True):
         # a cube without models that use annotations accepts any, and with them these dimensions
         is_new = dim.values[0] is None or (dim.name == "mixture" and new.mixtures is None)
         if not is_new and dim.name not in VARIANTS:
-            yield from _dim_differences(f"{where}{dim.name}{'s' if dim.ranged else ''}", dim, new_dim)
+            yield from _dim_differences(f"{prefix}{dim.name}{'s' if dim.ranged else ''}", dim, new_dim)
     # wider covariances have no room: their chunks would have to be written again
     n_axes = len(widest_dims(map(shape_of, old.models)))
     wider = [model for model in new.models if old.supervised and len(DIMS[shape_of(model)]) > n_axes]
     if wider:
         description = f"{', '.join(map(repr, wider))} with {FORMS[len(widest_dims(map(shape_of, wider)))]}"
-        yield Problem(f"{where}models", description, f"{FORMS[n_axes]}, as in the cube", HINT)
+        yield Problem(f"{prefix}models", description, f"{FORMS[n_axes]}, as in the cube", HINT)
     # Longer rows have no room either. Rows of cells in the cube keep their length, even if later releases
     # would have longer ones.
     lengths, stored_unions = room(old), {union.key for union in old.unions}
@@ -345,20 +345,20 @@ def _room_differences(where: str, old: DatasetPlan, new: DatasetPlan) -> Iterato
         description = f"{union.model!r} of up to {union.components} Gaussians in {union.entries:,} numbers"
         of_search = "models" if union.search is None else f"search {union.search}, models"
         expected = f"at most {lengths.components} in {lengths.entries:,}, as the cube has room for"
-        yield Problem(f"{where}{of_search}", description, expected, HINT)
+        yield Problem(f"{prefix}{of_search}", description, expected, HINT)
 
 
-def _dim_differences(where: str, old: Dim, new: Dim) -> Iterator[Problem]:
+def _dim_differences(location: str, old: Dim, new: Dim) -> Iterator[Problem]:
     """Yield a problem if the values of the cube along a dimension are not the first of the new ones."""
-    missing = [value for value in old.values if new.index(value) is None]
-    if missing and isinstance(old.values, range):
-        yield Problem(where, str(len(new.values)), f"at least the {len(old.values)} in the cube", HINT)
-    elif missing:
-        words, also = (", ".join(map(_show, values)) for values in (new.values, missing))
-        yield Problem(where, words, f"also {also}, which the cube holds", HINT)
+    missing_values = [value for value in old.values if new.index(value) is None]
+    if missing_values and isinstance(old.values, range):
+        yield Problem(location, str(len(new.values)), f"at least the {len(old.values)} in the cube", HINT)
+    elif missing_values:
+        words, missing_words = (", ".join(map(_show, values)) for values in (new.values, missing_values))
+        yield Problem(location, words, f"also {missing_words}, which the cube holds", HINT)
     elif old.name != "replicate" and len(new.values) % old.chunk:
         expected = f"a multiple of {old.chunk}, the length at creation"
-        yield Problem(where, str(len(new.values)), expected, HINT)
+        yield Problem(location, str(len(new.values)), expected, HINT)
 
 
 def _show(value: object) -> str:
@@ -379,7 +379,7 @@ def align(manifest: Manifest, plans: Iterable[DatasetPlan]) -> list[DatasetPlan]
         old = manifest.plans.get(new.name, new)
         # A cube keeps the names of its creation, or none, and the type of its features, because existing
         # metadata contain them.
-        stored_keys, joined_keys = ["source", "mixture_chunk", *NAMES, *KEPT], ["baselines", "searches"]
+        stored_keys, joined_keys = ["source", "mixture_chunk", *NAMES, *LAYOUT], ["baselines", "searches"]
         if old.supervised:
             stored_keys += ["replicate_chunk", "model_chunk"]
             joined_keys += ["p", "m", "models", "designs"]
@@ -391,7 +391,7 @@ def align(manifest: Manifest, plans: Iterable[DatasetPlan]) -> list[DatasetPlan]
             changes[key] = (*stored_values, *new_values)
         # cells of a cube of format 2 stay without Gaussians, and so do those that it grows by of their kind
         codes = set(product(old.node_of, old.searches or (None,)))
-        added = tuple(value for value in new.unions if value.key not in codes)
-        changes["unions"] = old.unions + added
+        new_unions = tuple(value for value in new.unions if value.key not in codes)
+        changes["unions"] = old.unions + new_unions
         aligned.append(replace(new, **changes))
     return aligned

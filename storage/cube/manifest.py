@@ -19,7 +19,7 @@ from pydantic import Field
 
 from sweep_clustering.storage.archive import is_zip, read_at
 from sweep_clustering.storage.cube.chunks import ROOT_FILE, ChunkFiles, chunk_lengths
-from sweep_clustering.storage.cube.schema import SCALED, ArraySpec, Role, array_specs, groups
+from sweep_clustering.storage.cube.schema import SCALE_TEXTS, ArraySpec, Role, array_specs, groups
 from sweep_clustering.storage.files import (
     LONGEST_ROOT,
     PLAIN,
@@ -75,18 +75,19 @@ NAMES = ("feature_names", "class_names", "sample_names")
 def plan_to_json(plan: DatasetPlan) -> dict[str, Any]:
     """Return the fields of a plan that differ from their defaults, so that older cubes stay readable."""
     # Every cube says how its features were scaled.
-    usual = {field.name: field.default for field in fields(plan) if field.name != "scale"}
-    return {key: value for key, value in asdict(plan).items() if key not in usual or value != usual[key]}
+    defaults = {field.name: field.default for field in fields(plan) if field.name != "scale"}
+    values = asdict(plan).items()
+    return {key: value for key, value in values if key not in defaults or value != defaults[key]}
 
 
-def plan_problems(where: str, spec: SweepSpec, name: str, plan: DatasetPlan) -> list[Problem]:
+def plan_problems(location: str, spec: SweepSpec, name: str, plan: DatasetPlan) -> list[Problem]:
     """Return the parts of a plan that this sweep would not have written: a partial grid, or foreign names."""
     n, n_pooled, n_names = plan.n_features, plan.n_annotations, len(plan.feature_names)
     is_drawn, methods = plan.mixtures is not None, spec.grid.methods
-    most = math.inf if is_drawn else max(plan.m, default=0)
+    limit = math.inf if is_drawn else max(plan.m, default=0)
     is_partial = not bool(plan.p) == bool(plan.m) == plan.supervised
     has_names = is_drawn and any(getattr(plan, key) for key in NAMES)
-    has_too_few = 0 < n_pooled < most
+    has_too_few = 0 < n_pooled < limit
     answers = spec.crowd.answers if CROWD in plan.designs else 0
     rows = [
         ("name", plan.name != name, repr(plan.name), repr(name)),
@@ -117,10 +118,10 @@ def plan_problems(where: str, spec: SweepSpec, name: str, plan: DatasetPlan) -> 
     plans = [method.plan for method in methods]
     wrong = [method for method in plan.methods if method not in plans]
     wrong += [method for method in plan.methods if method.restarts > plan.restarts]
-    absent = {*plan.models, *plan.baselines} - {method.name for method in plan.methods}
-    wrong += [method for method in plans if method.name in absent]
+    absent_names = {*plan.models, *plan.baselines} - {method.name for method in plan.methods}
+    wrong += [method for method in plans if method.name in absent_names]
     rows += [("methods", True, short_text(method.name), "the methods of the sweep") for method in wrong]
-    place = f"{where}: data set {name[:100]}:"
+    place = f"{location}: data set {name[:100]}:"
     return [Problem(f"{place} {key}", value, expected) for key, is_bad, value, expected in rows if is_bad]
 
 
@@ -162,70 +163,70 @@ def layout_problems(path: Place, plans: Iterable[DatasetPlan], metadata: object)
     specs = {spec.path: spec for plan in plans for spec in array_specs(plan)}
     nodes = {path: attributes for plan in plans for path, attributes in groups(plan).items()}
     for key in sorted(metadata.keys() | specs.keys() | nodes.keys()):
-        where, stored = f"{path}/{key}", metadata.get(key)
+        location, stored_entry = f"{path}/{key}", metadata.get(key)
         if key not in specs and key not in nodes:
-            yield Problem(where, "a node", "no such variable")
-        elif not isinstance(stored, Mapping):
-            yield Problem(where, "no metadata", "a table of those of this variable or group")
+            yield Problem(location, "a node", "no such variable")
+        elif not isinstance(stored_entry, Mapping):
+            yield Problem(location, "no metadata", "a table of those of this variable or group")
         else:
             if key in specs:
-                yield from _array_problems(where, stored, specs[key])
+                yield from _array_problems(location, stored_entry, specs[key])
             else:
-                entry = dict(stored)
+                entry = dict(stored_entry)
                 # as zarr writes it when it consolidates a cube again
                 if entry.get("consolidated_metadata") in (None, {**INLINE, "metadata": {}}):
                     entry.pop("consolidated_metadata", None)
-                yield from _compared(where, entry, group_entry(nodes[key]))
+                yield from _key_problems(location, entry, group_entry(nodes[key]))
             # the read of a missing directory is an error
             with suppress(OSError):
-                if (kind := kind_of(Path(where))) != "a directory":
-                    yield Problem(where, kind, "a directory of the cube")
+                if (kind := kind_of(Path(location))) != "a directory":
+                    yield Problem(location, kind, "a directory of the cube")
 
 
-def size_problems(where: str, plan: DatasetPlan) -> Iterator[Problem]:
+def size_problems(prefix: str, plan: DatasetPlan) -> Iterator[Problem]:
     """Yield the parts of a plan that are too large for memory: the status of all cells, or a chunk."""
     if plan.n_cells > MOST_CELLS:
-        yield Problem(f"{where}{plan.name}", f"{plan.n_cells:,} cells", f"at most {MOST_CELLS:,}")
+        yield Problem(f"{prefix}{plan.name}", f"{plan.n_cells:,} cells", f"at most {MOST_CELLS:,}")
     for spec in array_specs(plan):
         dtype = spec.variable.dtype
         n_bytes = math.prod(spec.chunks) * (8 if dtype == "string" else np.dtype(dtype).itemsize)
         if n_bytes > MOST_CHUNK_BYTES:
             size = f"chunks of {n_bytes:,} bytes"
             hint = "fewer replicates or mixtures at creation; both may grow"
-            yield Problem(f"{where}{spec.path}", size, f"at most {MOST_CHUNK_BYTES:,}", hint)
+            yield Problem(f"{prefix}{spec.path}", size, f"at most {MOST_CHUNK_BYTES:,}", hint)
 
 
-def _compared(where: str, stored: Mapping[str, Any], entry_now: Mapping[str, Any]) -> Iterator[Problem]:
+def _key_problems(location: str, entry: Mapping[str, Any], reference: Mapping[str, Any]) -> Iterator[Problem]:
     """Yield a problem for every key that is not as this version writes it."""
-    for key in sorted(stored.keys() | entry_now.keys()):
+    for key in sorted(entry.keys() | reference.keys()):
         # as texts: JSON true is a bool, which Python takes for the whole number 1
-        text, expected = (json.dumps(entry.get(key), sort_keys=True) for entry in (stored, entry_now))
-        if key not in entry_now:
-            yield Problem(where, f"a key {key[:60]!r}", f"one of {', '.join(sorted(entry_now))}")
+        text, expected = (json.dumps(table.get(key), sort_keys=True) for table in (entry, reference))
+        if key not in reference:
+            yield Problem(location, f"a key {key[:60]!r}", f"one of {', '.join(sorted(reference))}")
         elif text != expected:
             name = "type" if key == "data_type" else key
-            yield Problem(where, f"{name} {text[:200]}", expected[:200])
+            yield Problem(location, f"{name} {text[:200]}", expected[:200])
 
 
-def _array_problems(where: str, stored: Mapping[str, Any], spec: ArraySpec) -> Iterator[Problem]:
+def _array_problems(place: str, stored_entry: Mapping[str, Any], spec: ArraySpec) -> Iterator[Problem]:
     # Coordinates and the longest row of annotations grow, but not their chunks.
     grow = [spec.variable.role is Role.COORDINATE or dim == "annotation" for dim in spec.dims]
     with suppress(KeyError, TypeError, ValueError):
-        lengths = chunk_lengths(stored)
+        lengths = chunk_lengths(stored_entry)
         if all(
-            type(n) is int and (n == most or (grows and 0 < n < most))
-            for n, most, grows in zip(lengths, spec.chunks, grow, strict=True)
+            type(n) is int and (n == length or (grows and 0 < n < length))
+            for n, length, grows in zip(lengths, spec.chunks, grow, strict=True)
         ):
             spec = replace(spec, chunks=lengths)
-    attributes = stored.get("attributes", {})
+    attributes = stored_entry.get("attributes", {})
     if not (
         isinstance(attributes, Mapping)
         and all(type(value) is ATTRIBUTES.get(key) for key, value in attributes.items())
         and all(type(flag) is int for flag in attributes.get("flag_values", []))
     ):
-        yield Problem(where, f"attributes {str(attributes)[:200]}", f"only {', '.join(sorted(ATTRIBUTES))}")
-    entry = {"storage_transformers": [], **stored, "attributes": {}}
-    yield from _compared(where, entry, array_entry(spec) | {"attributes": {}})
+        yield Problem(place, f"attributes {str(attributes)[:200]}", f"only {', '.join(sorted(ATTRIBUTES))}")
+    entry = {"storage_transformers": [], **stored_entry, "attributes": {}}
+    yield from _key_problems(place, entry, array_entry(spec) | {"attributes": {}})
 
 
 def array_entry(spec: ArraySpec) -> dict[str, Any]:
@@ -260,7 +261,7 @@ class Manifest:
     plans: dict[str, DatasetPlan]  # by name, with coordinates in order of arrival
     runs: tuple[RunRecord, ...]  # oldest first
     metadata: dict[str, dict[str, Any]]  # zarr metadata of every node below the root, by path
-    failed: dict[str, str] = field(default_factory=dict)  # last causes of failed cells, by name
+    causes: dict[str, str] = field(default_factory=dict)  # last causes of failed cells, by name
     machines: dict[str, str] = field(default_factory=dict)  # classes of machines, by code
 
     @property
@@ -273,14 +274,14 @@ class Manifest:
     def made_with(self) -> tuple[dict[str, str], ...]:
         """Fingerprint of each run, as far as it is recorded."""
         # Releases that recorded no solvers used the first one, which kept no Gaussians of unions.
-        earlier = {
+        first_solvers = {
             solver_name(*union.key): "1"
             for plan in self.plans.values()
             for union in unions_of(self.spec.search, plan)
             if union.key not in [stored_union.key for stored_union in plan.unions]
         }
         return tuple(
-            run.made_with | ({} if any(key.startswith(PREFIX) for key in run.fingerprint) else earlier)
+            run.made_with | ({} if any(key.startswith(PREFIX) for key in run.fingerprint) else first_solvers)
             for run in self.runs
         )
 
@@ -294,8 +295,8 @@ class Manifest:
     def format_version(self) -> int:
         """Version that a release must support to read the cube."""
         plans = self.plans.values()
-        needed = (version for version, key in NEEDED_BY.items() if any(getattr(plan, key) for plan in plans))
-        return max(needed, default=FORMAT_VERSIONS[0])
+        minima = (version for version, key in NEEDED_BY.items() if any(getattr(plan, key) for plan in plans))
+        return max(minima, default=FORMAT_VERSIONS[0])
 
     @cached_property
     def document(self) -> bytes:
@@ -309,8 +310,8 @@ class Manifest:
             "title": TITLE.format(name=self.spec.name),
             "documentation": DOCUMENTATION,
             "scores": SCORES,
-            "scale": {name: SCALED.get(plan.scale, plan.scale) for name, plan in self.plans.items()},
-            "failed": self.failed,
+            "scale": {name: SCALE_TEXTS.get(plan.scale, plan.scale) for name, plan in self.plans.items()},
+            "failed": self.causes,
             **({"machines": self.machines} if self.machines else {}),
         }
         inline = {**INLINE, "metadata": dict(sorted(self.metadata.items()))}
@@ -371,8 +372,8 @@ def read_manifest(path: Place) -> Manifest:
     metadata: Any = None
     if isinstance(inline := document.pop("consolidated_metadata", None), dict):
         metadata = inline.pop("metadata", None)
-        problems += _compared(f"{path}: consolidated_metadata", inline, INLINE)
-    problems += _compared(str(path), {**document, "attributes": {}}, {**ROOT, "attributes": {}})
+        problems += _key_problems(f"{path}: consolidated_metadata", inline, INLINE)
+    problems += _key_problems(str(path), {**document, "attributes": {}}, {**ROOT, "attributes": {}})
     problems += layout_problems(path, plans.values(), metadata)
     manifest = Manifest(path, spec, plans, contents.runs, metadata, contents.failed, contents.machines)
     if manifest.format_version != version:
@@ -400,9 +401,9 @@ def append_run(path: Path, record: RunRecord, files: Files = PLAIN) -> None:
 def keep_causes(path: Path, causes: Mapping[str, str], files: Files = PLAIN) -> None:
     """Replace the causes of failed cells, by name, in the root."""
     manifest = read_manifest(path)
-    failed = {cell: one_line(cause, LONGEST_CAUSE) for cell, cause in islice(causes.items(), MOST_FAILED)}
-    if failed != manifest.failed:
-        replace(manifest, failed=failed).commit(files)
+    texts = {cell: one_line(cause, LONGEST_CAUSE) for cell, cause in islice(causes.items(), MOST_FAILED)}
+    if texts != manifest.causes:
+        replace(manifest, causes=texts).commit(files)
 
 
 def _read_document(path: Place) -> dict[str, Any]:
@@ -460,30 +461,30 @@ def read_parts(places: Places) -> Parts:
     if not places:
         raise refused("cubes", "none", "at least one")
     manifests = collected(lambda place: read_manifest(place_of(place)), places)
-    first, *others = cubes = sorted(manifests, key=_order)
-    if not others:
+    first, *other_cubes = cubes = sorted(manifests, key=_order)
+    if not other_cubes:
         return Parts((first,), first)
-    raise_all(chain(*(_differences(first, other) for other in others), _overlaps(cubes)))
-    missing, manifest = _missing(cubes), together(cubes)
-    path = f"{manifest.path} ({missing})" if missing else manifest.path
-    return Parts(tuple(cubes), replace(manifest, path=path), missing)
+    raise_all(chain(*(_differences(first, other) for other in other_cubes), _overlaps(cubes)))
+    missing_parts, manifest = _missing_parts(cubes), joint_manifest(cubes)
+    path = f"{manifest.path} ({missing_parts})" if missing_parts else manifest.path
+    return Parts(tuple(cubes), replace(manifest, path=path), missing_parts)
 
 
-def together(cubes: Sequence[Manifest]) -> Manifest:
+def joint_manifest(cubes: Sequence[Manifest]) -> Manifest:
     """Return the state of several cubes as one, with the data sets, mixtures, runs and causes of all."""
     first, plans = cubes[0], dict[str, DatasetPlan]()
     for name, plan in ((name, plan) for cube in cubes for name, plan in cube.plans.items()):
-        plans[name] = _joined(plans[name], plan) if name in plans else plan
+        plans[name] = _join(plans[name], plan) if name in plans else plan
     grid = first.spec.grid.model_copy(update={"datasets": _entries(cubes)})
-    spec = first.spec.model_copy(update={"name": _whole(first.spec.name), "grid": grid})
+    spec = first.spec.model_copy(update={"name": _sweep_name(first.spec.name), "grid": grid})
     runs = tuple(sorted((run for cube in cubes for run in cube.runs), key=lambda run: run.started))
-    skipped = {name: tuple(reasons) for cube in cubes for name, reasons in cube.skipped.items()}
+    reasons_by_name = {name: tuple(reasons) for cube in cubes for name, reasons in cube.skipped.items()}
     if runs:
-        runs = (*runs[:-1], runs[-1].model_copy(update={"skipped": skipped}))
-    failed = {cell: cause for cube in cubes for cell, cause in cube.failed.items()}
+        runs = (*runs[:-1], runs[-1].model_copy(update={"skipped": reasons_by_name}))
+    causes = {cell: cause for cube in cubes for cell, cause in cube.causes.items()}
     machines = {code: text for cube in cubes for code, text in cube.machines.items()}
     path = ", ".join(str(cube.path) for cube in cubes)
-    return Manifest(path, spec, plans, runs, {}, failed, machines)
+    return Manifest(path, spec, plans, runs, {}, causes, machines)
 
 
 def attributes_of(manifest: Manifest) -> dict[str, Any]:
@@ -497,18 +498,18 @@ def _order(cube: Manifest) -> tuple[Any, ...]:
     return (0, part.number / part.of) if part else (1, first)
 
 
-def _missing(cubes: Iterable[Manifest]) -> str:
+def _missing_parts(cubes: Iterable[Manifest]) -> str:
     """List the missing parts, as far as the names of the cubes count them."""
     parts = [part for cube in cubes if (part := part_named(cube.spec.name)) is not None]
     if not parts or len({part.of for part in parts}) > 1:
         return ""
-    there, of = {part.number for part in parts}, parts[0].of
-    missing = [number for number in range(1, of + 1) if number not in there]
-    numbers = ", ".join(map(str, missing[:10])) + (", ..." if len(missing) > 10 else "")
-    return f"{len(missing)} of {of} parts are missing: {numbers}" if missing else ""
+    numbers_of_cubes, n_parts = {part.number for part in parts}, parts[0].of
+    missing_numbers = [number for number in range(1, n_parts + 1) if number not in numbers_of_cubes]
+    numbers = ", ".join(map(str, missing_numbers[:10])) + (", ..." if len(missing_numbers) > 10 else "")
+    return f"{len(missing_numbers)} of {n_parts} parts are missing: {numbers}" if missing_numbers else ""
 
 
-def _whole(name: str) -> str:
+def _sweep_name(name: str) -> str:
     """Return the name of the sweep to which a part with a name belongs."""
     part = part_named(name)
     return name if part is None else part.sweep
@@ -516,7 +517,7 @@ def _whole(name: str) -> str:
 
 def _settings(spec: SweepSpec) -> dict[str, Any]:
     """Return the values that all parts of a sweep have in common, by key."""
-    dump = spec.dump() | {"name": _whole(spec.name)}
+    dump = spec.dump() | {"name": _sweep_name(spec.name)}
     grid: Mapping[str, Any] = dump.pop("grid")
     dump.pop("data")  # changes no number
     return dump | {f"grid.{key}": value for key, value in grid.items() if key != "datasets"}
@@ -524,14 +525,14 @@ def _settings(spec: SweepSpec) -> dict[str, Any]:
 
 def _differences(first: Manifest, other: Manifest) -> Iterator[Problem]:
     """Yield the differences that show that two cubes belong to different sweeps."""
-    for where, reference, values in (
+    for prefix, reference, values in (
         ("", _settings(first.spec), _settings(other.spec)),
         ("data set ", _recipes(first), _recipes(other)),
     ):
-        keys = set(reference) & set(values) if where == "data set " else set(reference) | set(values)
+        keys = set(reference) & set(values) if prefix == "data set " else set(reference) | set(values)
         for key in sorted(key for key in keys if reference.get(key) != values.get(key)):
             value, expected = (json.dumps(source.get(key))[:200] for source in (values, reference))
-            place, hint = f"{other.path}: {where}{key}", "cubes read as one are parts of one sweep"
+            place, hint = f"{other.path}: {prefix}{key}", "cubes read as one are parts of one sweep"
             yield Problem(place, value, f"{expected}, as in {first.path}", hint)
     yield from software_problems(first, other)
 
@@ -541,9 +542,9 @@ def software_problems(first: Manifest, other: Manifest) -> Iterator[Problem]:
     versions, expected = (dict(cube.made_with[-1]) if cube.runs else {} for cube in (other, first))
     for name in sorted(versions.keys() & expected.keys()):
         if versions[name] != expected[name] and (name in SOFTWARE or name.startswith(PREFIX)):
-            where = f"{other.path}: last run, version of {name}"
+            location = f"{other.path}: last run, version of {name}"
             value, other_value = json.dumps(versions[name]), json.dumps(expected[name])
-            yield Problem(where, value, f"{other_value}, as in {first.path}")
+            yield Problem(location, value, f"{other_value}, as in {first.path}")
 
 
 def _recipes(cube: Manifest) -> dict[str, Any]:
@@ -562,24 +563,24 @@ def _overlaps(cubes: Sequence[Manifest]) -> Iterator[Problem]:
         for plan in cube.plans.values():
             plans.setdefault(plan.name, []).append((plan, cube))
     for name, parts in plans.items():
-        for (part, before), (plan, cube) in combinations(
+        for (part, former_cube), (plan, cube) in combinations(
             sorted(parts, key=lambda row: row[0].first_mixture), 2
         ):
             if common := sorted(set(part.dims[0].values) & set(plan.dims[0].values)):
-                mixtures = "" if plan.mixtures is None else f", mixtures {_listed(common)}"
-                expected = f"cells that {before.path} does not have"
+                mixtures = "" if plan.mixtures is None else f", mixtures {_number_words(common)}"
+                expected = f"cells that {former_cube.path} does not have"
                 yield Problem(f"{cube.path}: data set {name}{mixtures}", "there as well", expected)
 
 
-def _listed(numbers: Sequence[int]) -> str:
+def _number_words(numbers: Sequence[int]) -> str:
     """Return ascending numbers in words, as a range or the first ten."""
-    whole = range(numbers[0], numbers[-1] + 1)
-    if len(whole) == len(numbers):
-        return range_words(whole)
+    full_range = range(numbers[0], numbers[-1] + 1)
+    if len(full_range) == len(numbers):
+        return range_words(full_range)
     return ", ".join(map(str, numbers[:10])) + (", ..." if len(numbers) > 10 else "")
 
 
-def _joined(plan: DatasetPlan, part: DatasetPlan) -> DatasetPlan:
+def _join(plan: DatasetPlan, part: DatasetPlan) -> DatasetPlan:
     """Return the grid of a data set with the mixtures of one more part."""
     mixtures = [*plan.dims[0].values, *part.dims[0].values]
     if plan.mixtures is None or plan.dims[0].values == part.dims[0].values:
@@ -592,9 +593,9 @@ def _entries(cubes: Iterable[Manifest]) -> tuple[Dataset, ...]:
     """Return the data sets of all cubes, with all mixtures of each."""
     by_name: dict[str, Dataset] = {}
     for entry in (entry for cube in cubes for entry in cube.spec.grid.datasets):
-        before = by_name.setdefault(entry.name, entry)
-        if before != entry and isinstance(before, Mixtures) and isinstance(entry, Mixtures):
-            first = min(before.first, entry.first)
-            count = max(mixtures.draws[-1] for mixtures in (before, entry)) + 1 - first
-            by_name[entry.name] = before.model_copy(update={"first": first, "count": count, "step": 1})
+        former_entry = by_name.setdefault(entry.name, entry)
+        if former_entry != entry and isinstance(former_entry, Mixtures) and isinstance(entry, Mixtures):
+            first = min(former_entry.first, entry.first)
+            count = max(mixtures.draws[-1] for mixtures in (former_entry, entry)) + 1 - first
+            by_name[entry.name] = former_entry.model_copy(update={"first": first, "count": count, "step": 1})
     return tuple(by_name.values())

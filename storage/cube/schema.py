@@ -162,7 +162,7 @@ COVARIANCE_TEXTS = {
 TOLD_TEXT = "accuracy that the models assume; annotations of a file"
 
 # Scaling of the features, for the attribute `long_name` of X.
-SCALED = {
+SCALE_TEXTS = {
     "none": "not scaled",
     "standard": "each scaled to mean 0 and standard deviation 1",
     "minmax": "each scaled to the range from 0 to 1",
@@ -178,7 +178,7 @@ INPUTS = tuple(name for name, variable in VARIABLES.items() if variable.role is 
 #
 # A block without a choice of shapes has no files of choices, and a block without Gaussians none of those. So
 # a cube of other models and searches can grow by one with them.
-ONLY: dict[str, Callable[[DatasetPlan, Sequence[str], Sequence[UnionPlan]], bool]] = {
+CONDITIONS: dict[str, Callable[[DatasetPlan, Sequence[str], Sequence[UnionPlan]], bool]] = {
     "unseen_mass": lambda plan, models, unions: plan.adaptive,
     "covariance_shape": lambda plan, models, unions: any(map(chooses, models)),
     "structure": lambda plan, models, unions: any(map(is_any, models)),
@@ -211,7 +211,7 @@ def _names(
     role: Role, plan: DatasetPlan, models: Sequence[str] = (), unions: Sequence[UnionPlan] = ()
 ) -> tuple[str, ...]:
     of_role = (name for name, variable in VARIABLES.items() if variable.role is role)
-    return tuple(name for name in of_role if name not in ONLY or ONLY[name](plan, models, unions))
+    return tuple(name for name in of_role if name not in CONDITIONS or CONDITIONS[name](plan, models, unions))
 
 
 def scored_shapes(plan: DatasetPlan) -> tuple[str, ...]:
@@ -289,9 +289,9 @@ def array_specs(plan: DatasetPlan) -> list[ArraySpec]:
     } | {name: len(dim.values) for name, dim in dims.items()}
     chunks = lengths | {name: dim.chunk for name, dim in dims.items()}
 
-    def spec(node: str, name: str, leading: Sequence[str] = (), models: Sequence[str] = ()) -> ArraySpec:
+    def spec(node: str, name: str, leading_dims: Sequence[str] = (), models: Sequence[str] = ()) -> ArraySpec:
         variable = _variable(name, plan, models)
-        names = (*leading, *variable.dims)
+        names = (*leading_dims, *variable.dims)
         # a coordinate is never written in part: its chunk is as long as the coordinate was at first
         parts = lengths if variable.role is Role.COORDINATE else chunks
         return ArraySpec(
@@ -302,8 +302,8 @@ def array_specs(plan: DatasetPlan) -> list[ArraySpec]:
     specs = [spec(plan.name, name) for name in _coordinates(plan)]
     specs += [spec(plan.name, name, mixture) for name in _names(Role.INPUT, plan)]
     for node in plan.nodes:
-        leading, models = [dim.name for dim in node.stored], node.dims[-1].values
-        specs += [spec(node.path, name, leading, models) for name in result_names(plan, models)]
+        leading_dims, models = [dim.name for dim in node.stored], node.dims[-1].values
+        specs += [spec(node.path, name, leading_dims, models) for name in result_names(plan, models)]
         if not node.baseline:
             specs.append(spec(node.path, "annotations", [dim.name for dim in node.stored if dim.of_graph]))
     return specs
@@ -319,7 +319,7 @@ def _variable(name: str, plan: DatasetPlan, models: Iterable[str]) -> Variable:
     texts |= {"p": TOLD_TEXT} if plan.n_annotations else {}
     texts |= {"structure": GROUPS_TEXT} if any(map(has_groups, models)) else {}
     texts |= {"annotations": CROWD_TEXT} if plan.answers_each else {}
-    texts |= {"X": f"{variable.text}, {SCALED[plan.scale]}"} if plan.scale in SCALED else {}
+    texts |= {"X": f"{variable.text}, {SCALE_TEXTS[plan.scale]}"} if plan.scale in SCALE_TEXTS else {}
     dtype = "float32" if name == "X" and plan.short else variable.dtype
     return replace(variable, dtype=dtype, text=texts.get(name, variable.text))
 
@@ -339,7 +339,7 @@ def groups(plan: DatasetPlan) -> dict[str, dict[str, Any]]:
         attributes["coordinates"] = "m_over_n annotator" if plan.answers_each else "m_over_n"
         if len(plan.designs) == 1 and plan.designs != DEFAULT:
             attributes["design"] = plan.designs[0]
-    above: dict[str, dict[str, Any]] = {
+    parents: dict[str, dict[str, Any]] = {
         str(parent): {} for parent in PurePosixPath(plan.name).parents if parent.name
     }
-    return above | {plan.name: attributes} | {node.path: {} for node in plan.nodes if node.baseline}
+    return parents | {plan.name: attributes} | {node.path: {} for node in plan.nodes if node.baseline}

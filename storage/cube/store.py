@@ -81,8 +81,8 @@ class CubeStore(Store):
             return json.dumps(entry).encode() if entry else None if path else self._document
         if key in self._cache:
             return self._cache[key]
-        loaded = self._chunks.load(key)
-        content = None if loaded is None else loaded[0]
+        chunk = self._chunks.load(key)
+        content = None if chunk is None else chunk[0]
         n_bytes, is_status = len(content or b""), path.rpartition("/")[2] == "status"
         if not self._is_remote or (n_bytes > self._free_bytes and not is_status):
             return content
@@ -150,21 +150,21 @@ class ShownArray:
         """Read a part, which has a slice without a step for each dimension."""
         dims = self.spec.dims
         rows = tuple(
-            self.order[dim][at] if dim in self.order else at for dim, at in zip(dims, part, strict=True)
+            self.order[dim][span] if dim in self.order else span for dim, span in zip(dims, part, strict=True)
         )
         is_in_order = all(isinstance(row, slice) for row in rows)
         values = np.asarray(self._array[rows] if is_in_order else self._array.oindex[rows], self.dtype)
         if self.status is None:
             return values
-        at = dict(zip(dims, part, strict=True))
-        states = self.status[tuple(at.get(dim, slice(None)) for dim in self.status_dims)]
+        spans = dict(zip(dims, part, strict=True))
+        states = self.status[tuple(spans.get(dim, slice(None)) for dim in self.status_dims)]
         variable = self.spec.variable
         has_values = states == schema.DONE
         if variable.name in OF_ANSWERS or variable.role is schema.Role.ANNOTATION:
             has_values |= states == schema.NO_SOLUTION
         # several cells share annotations, which exist if one of these is done
-        shared = tuple(axis for axis, dim in enumerate(self.status_dims) if dim not in dims)
-        has_values = has_values.any(shared)
+        shared_axes = tuple(axis for axis, dim in enumerate(self.status_dims) if dim not in dims)
+        has_values = has_values.any(shared_axes)
         has_values = has_values.reshape(has_values.shape + (1,) * (values.ndim - has_values.ndim))
         return np.where(has_values, values, np.asarray(variable.fill, self.dtype))
 
@@ -232,20 +232,20 @@ def open_parts(parts: Parts) -> xr.DataTree:
         for plan in cube.plans.values():
             for path in schema.groups(plan):
                 mixtures.setdefault(f"/{path}", []).extend(plan.dims[0].values)
-    nodes = {path: _joined(datasets, mixtures.get(path, [])) for path, datasets in by_path.items()}
+    nodes = {path: _join(datasets, mixtures.get(path, [])) for path, datasets in by_path.items()}
     if len(parts.cubes) > 1:
         nodes["/"] = nodes["/"].assign_attrs(attributes_of(parts.manifest))
     return DataTree.from_dict(nodes)
 
 
-def _joined(datasets: list[xr.Dataset], mixtures: list[int]) -> xr.Dataset:
+def _join(datasets: list[xr.Dataset], mixtures: list[int]) -> xr.Dataset:
     """Return a node of several cubes, which have different mixtures or a group without values."""
     if len(datasets) == 1 or "mixture" not in datasets[0].dims:
         return datasets[0]
     import xarray as xr
 
     # `left`: cubes may have grown in another order
-    joined = xr.concat(
+    dataset = xr.concat(
         datasets,
         "mixture",
         data_vars="minimal",
@@ -256,7 +256,7 @@ def _joined(datasets: list[xr.Dataset], mixtures: list[int]) -> xr.Dataset:
     )
     # mixtures are dealt to the parts in turn
     order = sorted(range(len(mixtures)), key=mixtures.__getitem__)
-    return joined if order == list(range(len(order))) else joined.isel(mixture=order)
+    return dataset if order == list(range(len(order))) else dataset.isel(mixture=order)
 
 
 def _nodes(manifest: Manifest) -> dict[str, xr.Dataset]:
