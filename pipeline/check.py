@@ -60,7 +60,7 @@ from sweep_clustering.sweeps.file.spec import SweepSpec
 from sweep_clustering.sweeps.files import opened, read_file
 from sweep_clustering.sweeps.inputs import RealSource, Source, cell_annotations, load_inputs
 from sweep_clustering.sweeps.plan import AskedPath, Cell, DatasetPlan
-from sweep_clustering.sweeps.records import Choice, Listed, Record, Text, Whole, read
+from sweep_clustering.sweeps.records import Choice, List, Record, Text, Whole, read
 from sweep_clustering.sweeps.shapes import CODES
 from sweep_clustering.sweeps.words import SHIPPED, asks, is_model
 
@@ -580,7 +580,7 @@ class Answer(Record):
 
     cell: Line
     answer: Annotated[str, Choice(ANSWERS)]
-    differs: Annotated[tuple[Line, ...], Listed()] = ()
+    differs: Annotated[tuple[Line, ...], List()] = ()
     cause: Line = ""
 
 
@@ -595,9 +595,9 @@ class VerificationRecord(Record):
     at: Line  # time, UTC
     seed: Count | None  # None if the file alone decided which cells were drawn
     n_cells: Count  # those that could have been drawn
-    cells: Annotated[tuple[Answer, ...], Listed()] = Field(min_length=1)
+    cells: Annotated[tuple[Answer, ...], List()] = Field(min_length=1)
     n_paths: Count = 0
-    paths: Annotated[tuple[Answer, ...], Listed()] = ()
+    paths: Annotated[tuple[Answer, ...], List()] = ()
     left_out: Count = 0  # cells of methods whose code was not run
     made_with: dict[str, Line]  # software and class of the machine
 

@@ -18,7 +18,7 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field
 
 from sweep_clustering.sweeps.file.spec import SweepSpec
-from sweep_clustering.sweeps.records import Listed, Record
+from sweep_clustering.sweeps.records import List, Record
 from sweep_clustering.sweeps.words import PREFIX, solvers_of
 
 # Part of every message about differing fingerprints.
@@ -42,7 +42,7 @@ class RunRecord(Record):
     fingerprint: dict[str, str] = Field(default_factory=dict)
     commit: str = ""
     # unavailable data sets, and reasons
-    skipped: dict[str, Annotated[tuple[str, ...], Listed()]] = Field(default_factory=dict)
+    skipped: dict[str, Annotated[tuple[str, ...], List()]] = Field(default_factory=dict)
 
     @property
     def made_with(self) -> dict[str, str]:

@@ -20,7 +20,7 @@ from pydantic import ConfigDict, Strict
 from sweep_clustering.kernels.settings import SCALES
 from sweep_clustering.sweeps.annotations.draw import MOST_ANNOTATIONS
 from sweep_clustering.sweeps.errors import Problem, collected, did_you_mean, not_one_of, present, raise_all
-from sweep_clustering.sweeps.records import Choice, Each, Listed, Real, Text, Whole
+from sweep_clustering.sweeps.records import Choice, List, Real, Set, Text, Whole
 from sweep_clustering.sweeps.seeds import accuracy_code
 from sweep_clustering.sweeps.words import DEFAULT, DESIGNS, asks
 
@@ -54,7 +54,7 @@ Flag = Annotated[bool, Strict()]
 Citation = Annotated[str, Text("a text of at most 2,000 characters", max_length=2_000)]
 # Names of features or classes, as in a table: some may be equal.
 Names = Annotated[
-    tuple[Annotated[str, Text("a text of at most 200 characters", max_length=200)], ...], Listed()
+    tuple[Annotated[str, Text("a text of at most 200 characters", max_length=200)], ...], List()
 ]
 
 # Enough digits that accuracies 1e-9 apart, the closest allowed, have different names.
@@ -380,11 +380,11 @@ class DatasetPlan:
     source: Source  # origin of the data, for people
     has_labels: Flag
     mixtures: Length | None  # None for a real data set
-    p: Annotated[tuple[Accuracy, ...], Each(accuracy_code, shortest=0)]
-    m: Annotated[tuple[Annotated[int, Whole(1, 2**31 - 1)], ...], Each(int, shortest=0)]
+    p: Annotated[tuple[Accuracy, ...], Set(accuracy_code, shortest=0)]
+    m: Annotated[tuple[Annotated[int, Whole(1, 2**31 - 1)], ...], Set(int, shortest=0)]
     replicates: Length
-    models: Annotated[tuple[Name, ...], Each(str, shortest=0)]  # and methods that use links
-    baselines: Annotated[tuple[Name, ...], Each(str, shortest=0)]  # and methods without annotations
+    models: Annotated[tuple[Name, ...], Set(str, shortest=0)]  # and methods that use links
+    baselines: Annotated[tuple[Name, ...], Set(str, shortest=0)]  # and methods without annotations
     restarts: Length  # restarts of each cell of a model, and the most of a method
     # Chunk lengths are the lengths at the creation of the cube.
     mixture_chunk: Length
@@ -393,17 +393,17 @@ class DatasetPlan:
     scale: Scale = "none"
     adaptive: Flag = False  # whether a cell of a model may end before its last restart
     held_out: Flag = False  # whether every cell with annotations holds some out, to score its predictions
-    methods: Annotated[tuple[MethodPlan, ...], Each(repr, shortest=0)] = ()  # those in models and baselines
+    methods: Annotated[tuple[MethodPlan, ...], Set(repr, shortest=0)] = ()  # those in models and baselines
     # Annotations of a user's file, from which cells draw; 0 if they are drawn from the true labels.
     n_annotations: Annotated[int, Whole(0, MOST_ANNOTATIONS)] = 0
     annotations_checksum: Source = ""
-    designs: Annotated[tuple[Annotated[str, Choice(DESIGNS)], ...], Each(str)] = DEFAULT
-    searches: Annotated[tuple[Name, ...], Each(str, shortest=0)] = ()  # empty if there is a single one
+    designs: Annotated[tuple[Annotated[str, Choice(DESIGNS)], ...], Set(str)] = DEFAULT
+    searches: Annotated[tuple[Name, ...], Set(str, shortest=0)] = ()  # empty if there is a single one
     feature_names: Names = ()
     class_names: Names = ()  # by their codes
     sample_names: Source = ""  # sha256 of the names
     # Cells whose classes are unions of Gaussians, without those of a cube of format 2.
-    unions: Annotated[tuple[UnionPlan, ...], Each(repr, shortest=0)] = ()
+    unions: Annotated[tuple[UnionPlan, ...], Set(repr, shortest=0)] = ()
     first_mixture: Annotated[int, Whole(0, 10**6)] = 0
     short: Flag = False  # whether 32 bits hold every feature as used, so that the cube has float32
     answers_each: Annotated[int, Whole(0, 10**6)] = 0  # answers of each annotator of a crowd; 0 without one

@@ -57,11 +57,11 @@ class Record(BaseModel):
 def mark_unknown_keys(values: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
     """Return a table in which the value of an unknown key lists the known ones."""
     names = tuple(keys)
-    return {key: value if key in names else Unknown(names) for key, value in values.items()}
+    return {key: value if key in names else UnknownKey(names) for key, value in values.items()}
 
 
 @dataclass(frozen=True)
-class Unknown:
+class UnknownKey:
     """A marker in the place of an unknown key's value."""
 
     keys: tuple[str, ...]  # the known ones
@@ -80,7 +80,7 @@ class StandIn:
     hint: str = ""
 
 
-ABSENT = StandIn(MISSING_KEY, "the key")
+MISSING_VALUE = StandIn(MISSING_KEY, "the key")
 EMPTY = StandIn("an empty list", "at least one value")
 
 
@@ -135,7 +135,7 @@ def refusal(expected: str, hint: str = "", *, key: str = "", value: str = "") ->
 
 def _problem(line: ErrorDetails, location: str, brackets: bool) -> Problem:
     value, words, names = line["input"], line.get("ctx", {}), _names(line["loc"])
-    if isinstance(value, Unknown):
+    if isinstance(value, UnknownKey):
         expected, hint = "one of " + ", ".join(sorted(value.keys)), did_you_mean(names[-1], value.keys)
         table = _place(location, names[:-1], brackets, table=True)
         return Problem(table, f"unknown key {names[-1]!r}", expected, hint)
@@ -144,7 +144,7 @@ def _problem(line: ErrorDetails, location: str, brackets: bool) -> Problem:
     is_table = expected == "a table" and not key
     place = _place(location, [*names, key] if key else names, brackets, table=is_table)
     if line["type"] == "missing":
-        value = ABSENT
+        value = MISSING_VALUE
     if isinstance(value, StandIn):
         return Problem(place, value.value, value.expected, value.hint)
     if line["type"] != REFUSAL:
@@ -250,7 +250,7 @@ class As:
 
 
 @dataclass(frozen=True)
-class Checked:
+class Parser:
     """A value that a function converts; it raises `refusal` for other values.
 
     The JSON Schema is for editors, which complete and check a file by it.
@@ -267,7 +267,7 @@ class Checked:
 
 
 @dataclass(frozen=True)
-class Each:
+class Set:
     """A list, kept as a tuple, without repeats.
 
     `identity` returns the part of an element by which elements differ. It may raise an error for a wrong
@@ -325,7 +325,7 @@ def named_once(names: Callable[[Any], Iterable[Any]]) -> BeforeValidator:
     return BeforeValidator(mark)
 
 
-class Given:
+class NoNull:
     """A value, or None for a missing key; null in a file is refused, because TOML has none."""
 
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -334,7 +334,7 @@ class Given:
         return inner
 
 
-class Listed:
+class List:
     """A tuple that is a list in TOML, YAML and JSON."""
 
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:

@@ -20,7 +20,7 @@ from sweep_clustering.pipeline.common import core_count
 from sweep_clustering.pipeline.jobs import keys
 from sweep_clustering.sweeps.errors import InputError, Problem, did_you_mean, refused, short_text
 from sweep_clustering.sweeps.files import read_file
-from sweep_clustering.sweeps.records import Checked, Choice, Given, Record, Terse, read, refusal
+from sweep_clustering.sweeps.records import Choice, NoNull, Parser, Record, Terse, read, refusal
 
 # The text of cluster.yaml as plain values, within bounds.
 
@@ -128,11 +128,11 @@ class Local(keys.AnyCluster):
     """Worker processes on this machine."""
 
     kind: Literal["local"] = Field(default="local", description="What the profile is.")
-    workers: Annotated[keys.Count | None, Given()] = Field(
+    workers: Annotated[keys.Count | None, NoNull()] = Field(
         None, description="Number of processes; default: one per processor that may be used."
     )
     dashboard_port: keys.Port = Field(8787, description=keys.PORT_WANTED)
-    memory_limit: Annotated[keys.Size | None, Given()] = Field(
+    memory_limit: Annotated[keys.Size | None, NoNull()] = Field(
         None, description="Memory of each worker; default: an equal share of the machine's memory."
     )
 
@@ -160,10 +160,12 @@ class Address(keys.AnyCluster):
     """A scheduler that is already running, with its workers."""
 
     kind: Literal["address"] = Field(default="address", description="What the profile is.")
-    address: Annotated[str, Checked(scheduler_address, {"type": "string"})] = Field(
+    address: Annotated[str, Parser(scheduler_address, {"type": "string"})] = Field(
         description="Address of the scheduler, such as tls://host:8786; tcp:// only on loopback."
     )
-    tls: Annotated[Tls | None, Given()] = Field(default=None, description="Files of an encrypted connection.")
+    tls: Annotated[Tls | None, NoNull()] = Field(
+        default=None, description="Files of an encrypted connection."
+    )
 
     @model_validator(mode="after")
     def _encrypted(self) -> Self:

@@ -17,7 +17,7 @@ from dask.utils import parse_bytes, parse_timedelta
 from pydantic import Field, ValidationInfo, create_model, field_validator
 
 from sweep_clustering.pipeline.jobs.queues import QUEUES, walltime_seconds
-from sweep_clustering.sweeps.records import Checked, Given, Record, Whole, refusal
+from sweep_clustering.sweeps.records import NoNull, Parser, Record, Whole, refusal
 
 # Types of the values in a profile: how each is checked, and what schema and messages say it should be.
 
@@ -129,15 +129,15 @@ TEXT = {"type": "string"}
 Count = Annotated[int, Whole(1, 10_000)]
 Port = Annotated[int, Whole(0, 65_535)]
 PORT_WANTED = "Port wanted for the dashboard; a free one is taken when it is busy."
-Size = Annotated[int, Checked(size, {"type": ["string", "integer"], "examples": ["4GiB"]})]
-TimeSpan = Annotated[float, Checked(time_span, {"type": ["string", "number"], "examples": ["30min", "12h"]})]
-Lines = Annotated[list[str], Checked(lines, {"type": "array", "items": TEXT})]
-Command = Annotated[list[str], Checked(command, {"type": ["string", "array"], "items": TEXT})]
-Pairs = Annotated[dict[str, Any], Checked(pairs, {"type": "object"})]
-Label = Annotated[str, Checked(name, {"type": ["string", "integer"]})]
-Plain = Annotated[Any, Checked(plain, {"type": ["string", "number", "boolean"]})]
-OptionalWord = Annotated[Annotated[str, Checked(word, TEXT)] | None, Given()]
-OtherTime = Annotated[str, Checked(partial(walltime, ""), {**TEXT, "examples": ["10:00:00"]})]
+Size = Annotated[int, Parser(size, {"type": ["string", "integer"], "examples": ["4GiB"]})]
+TimeSpan = Annotated[float, Parser(time_span, {"type": ["string", "number"], "examples": ["30min", "12h"]})]
+Lines = Annotated[list[str], Parser(lines, {"type": "array", "items": TEXT})]
+Command = Annotated[list[str], Parser(command, {"type": ["string", "array"], "items": TEXT})]
+Pairs = Annotated[dict[str, Any], Parser(pairs, {"type": "object"})]
+Label = Annotated[str, Parser(name, {"type": ["string", "integer"]})]
+Plain = Annotated[Any, Parser(plain, {"type": ["string", "number", "boolean"]})]
+OptionalWord = Annotated[Annotated[str, Parser(word, TEXT)] | None, NoNull()]
+OtherTime = Annotated[str, Parser(partial(walltime, ""), {**TEXT, "examples": ["10:00:00"]})]
 
 
 # Names of dask-jobqueue's classes by short name.
@@ -190,7 +190,7 @@ class HeadResources(Record):
 
     cores: Count = Field(1, description="Cores.")
     memory: Size = Field(2 * 2**30, description="Memory; default: 2GiB.")
-    walltime: Annotated[OtherTime | None, Given()] = Field(None, description=HEAD_WALLTIME)
+    walltime: Annotated[OtherTime | None, NoNull()] = Field(None, description=HEAD_WALLTIME)
     queue: OptionalWord = Field(None, description="Default: that of the worker jobs.")
     account: OptionalWord = Field(None, description="Default: that of the worker jobs.")
     job_extra_directives: Lines = Field([], description="Lines of its script; default: none.")
@@ -202,7 +202,7 @@ class HeadResources(Record):
 class AnyCluster(Record):
     """Keys of every profile."""
 
-    notify: Annotated[Command | None, Given()] = Field(
+    notify: Annotated[Command | None, NoNull()] = Field(
         None, description="Command that runs when a run ends, fails or waits for long; default: none."
     )
 
@@ -270,7 +270,7 @@ def job_queue(kind: str) -> type[JobQueue]:
     """Return the record of profiles of a queueing system, with the keys of the installed dask-jobqueue."""
     added: dict[str, Any] = {"kind": (Literal[kind], Field(description="Queueing system."))}
     schema = {**TEXT, "examples": walltime_examples(kind)}
-    time = Annotated[str, Checked(partial(walltime, kind), schema)]
+    time = Annotated[str, Parser(partial(walltime, kind), schema)]
     for key in known_keys(kind):
         type_, meaning = THEIRS.get(key, (Plain, f"A key of dask-jobqueue's {CLASSES[kind]}."))
         if key == "walltime":
@@ -279,13 +279,13 @@ def job_queue(kind: str) -> type[JobQueue]:
             type_ = Pairs
         default = _packaged_defaults()[kind]["walltime"] if key == "walltime" else None
         if key not in JobQueue.model_fields:
-            added[key] = (Annotated[type_ | None, Given()], Field(default=default, description=meaning))
+            added[key] = (Annotated[type_ | None, NoNull()], Field(default=default, description=meaning))
     if kind in QUEUES:
         head = create_model(
             CLASSES[kind].replace("Cluster", "Head"),
             __base__=HeadResources,
             __doc__=HeadResources.__doc__,
-            walltime=(Annotated[time | None, Given()], Field(None, description=HEAD_WALLTIME)),
+            walltime=(Annotated[time | None, NoNull()], Field(None, description=HEAD_WALLTIME)),
         )
         if QUEUES[kind].environments:
             added["pe"] = (OptionalWord, Field(None, description=PE_WANTED))

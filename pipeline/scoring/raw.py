@@ -34,7 +34,7 @@ from sweep_clustering.sweeps.data.lines import MOST_BYTES, Lines, plain_text, re
 from sweep_clustering.sweeps.errors import InputError, Problem, collecting, raise_all, short_text
 from sweep_clustering.sweeps.file.spec import SweepSpec
 from sweep_clustering.sweeps.plan import AXES, Cell, DatasetPlan
-from sweep_clustering.sweeps.records import Choice, Expected, Given, Real, Record, Text, Whole, read
+from sweep_clustering.sweeps.records import Choice, Expected, NoNull, Real, Record, Text, Whole, read
 
 if TYPE_CHECKING:
     from sweep_clustering.storage.cube.manifest import Manifest
@@ -78,12 +78,12 @@ class Row(Record):
     """Cell of a line, without its scores."""
 
     dataset: Word
-    mixture: Annotated[Number | None, Given()] = None
-    p: Annotated[Annotated[float, Real("an accuracy in (0, 1]", gt=0, le=1)] | None, Given()] = None
-    m: Annotated[Number | None, Given()] = None
-    design: Annotated[Word | None, Given()] = None
-    replicate: Annotated[Number | None, Given()] = None
-    search: Annotated[Word | None, Given()] = None
+    mixture: Annotated[Number | None, NoNull()] = None
+    p: Annotated[Annotated[float, Real("an accuracy in (0, 1]", gt=0, le=1)] | None, NoNull()] = None
+    m: Annotated[Number | None, NoNull()] = None
+    design: Annotated[Word | None, NoNull()] = None
+    replicate: Annotated[Number | None, NoNull()] = None
+    search: Annotated[Word | None, NoNull()] = None
     model: Word
     status: Annotated[str, Choice(tuple(STATUS_WORDS.values()))]
 

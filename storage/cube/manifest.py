@@ -45,7 +45,7 @@ from sweep_clustering.sweeps.errors import (
 from sweep_clustering.sweeps.file.search import unions_of
 from sweep_clustering.sweeps.file.spec import Dataset, Mixtures, SweepSpec, load, part_named
 from sweep_clustering.sweeps.plan import DatasetPlan, range_words
-from sweep_clustering.sweeps.records import ABSENT, Listed, Record, mark_unknown_keys, read
+from sweep_clustering.sweeps.records import MISSING_VALUE, List, Record, mark_unknown_keys, read
 from sweep_clustering.sweeps.words import BASELINES, CROWD, DEFAULT, MODEL_CODES, PREFIX, solver_name
 
 FORMAT = "sweep cube"
@@ -363,7 +363,7 @@ def read_manifest(path: Place) -> Manifest:
         for name, record in contents.datasets.items():
             with collecting(problems):
                 # A plan has a default scale, but every cube has to declare its own.
-                values = {"scale": ABSENT, **mark_unknown_keys(record, field_names)}
+                values = {"scale": MISSING_VALUE, **mark_unknown_keys(record, field_names)}
                 plans[name] = read(DatasetPlan, values, f"{path}: data set {name[:100]}:")
     for name, plan in () if problems else plans.items():
         problems += plan_problems(str(path), spec, name, plan)
@@ -386,7 +386,7 @@ def read_manifest(path: Place) -> Manifest:
 class Contents(Record):
     """Attributes of the root file beside the sweep: its history, and its data sets by name."""
 
-    runs: Annotated[tuple[RunRecord, ...], Listed()]
+    runs: Annotated[tuple[RunRecord, ...], List()]
     datasets: dict[str, dict[str, Any]]
     failed: dict[str, Line] = Field(default_factory=dict)
     machines: dict[str, Line] = Field(default_factory=dict)

@@ -53,7 +53,7 @@ def _is_plain(value: object) -> bool:
     return isinstance(value, str | bool | int) or (isinstance(value, float) and math.isfinite(value))
 
 
-Options = Annotated[dict[str, Any], records.Checked(_options, {"type": "object"})]
+Options = Annotated[dict[str, Any], records.Parser(_options, {"type": "object"})]
 Call = Annotated[
     str, records.Text(words.FORMS, pattern=r"^[^:\s]+(:[A-Za-z_][A-Za-z0-9_.]*)?$", max_length=1000)
 ]
@@ -67,10 +67,10 @@ class MethodKeys(records.Record):
     call: Call = Field(
         description=f"Function to call: {words.FORMS}. A file is relative to the folder of this one."
     )
-    uses: Annotated[Uses | None, records.Given()] = Field(
+    uses: Annotated[Uses | None, records.NoNull()] = Field(
         None, description='Whether it sees the annotations: "links" (default) or "nothing".'
     )
-    restarts: Annotated[Annotated[int, records.Whole(1, 10**6)] | None, records.Given()] = Field(
+    restarts: Annotated[Annotated[int, records.Whole(1, 10**6)] | None, records.NoNull()] = Field(
         None, description="Calls for each cell, at most restarts of [grid]; default: 1."
     )
     time_limit: Annotated[float, SECONDS] = Field(words.PER_CALL, description="Seconds that a call may take.")
@@ -203,7 +203,7 @@ def _method(entry: MethodEntry, info: ValidationInfo) -> Method:
 # Methods as a sweep file asks for them.
 METHODS = Annotated[
     tuple[Annotated[MethodEntry, AfterValidator(_method)], ...],
-    records.Each(lambda entry: name_of(entry), shortest=0),
+    records.Set(lambda entry: name_of(entry), shortest=0),
 ]
 
 

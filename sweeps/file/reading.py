@@ -90,7 +90,7 @@ def _is_nested(value: object, levels: int = MOST_NESTED) -> bool:
 class Recipe(spec.Draw):
     """Mixtures as a sweep file asks for them."""
 
-    n_clusters: Annotated[tuple[Clusters, ...], records.Each(int)] = Field(
+    n_clusters: Annotated[tuple[Clusters, ...], records.Set(int)] = Field(
         description="Numbers of clusters; each gives a data set."
     )
 
@@ -119,7 +119,7 @@ KNOWN_SCHEMA = {"anyOf": [{"enum": list(BUILTIN)}, {"pattern": r"[*?\[]"}], "typ
 class KnownEntry(spec.Builtin):
     """One of the data sets that come with this package, or that it can fetch."""
 
-    name: Annotated[str, records.Checked(_check_name, KNOWN_SCHEMA)] = Field(
+    name: Annotated[str, records.Parser(_check_name, KNOWN_SCHEMA)] = Field(
         description="Name of the data set; a pattern such as suite/uci/* stands for all whose names it fits."
     )
 
@@ -189,7 +189,7 @@ def _datasets(entry: KnownEntry | spec.UserTable | MixtureEntry, folder: Path) -
 # Data sets as a sweep file asks for them; the context of validation has its `folder` and `scale`.
 DATASETS = Annotated[
     # json.dumps refuses what stands for a name that was marked
-    tuple[Entry, ...], records.Each(json.dumps), records.named_once(_names), AfterValidator(_resolved)
+    tuple[Entry, ...], records.Set(json.dumps), records.named_once(_names), AfterValidator(_resolved)
 ]
 
 
@@ -227,7 +227,7 @@ class GridTable(spec.Grid):
         empty = {key: records.EMPTY for key in ("p", "m", "models", "methods") if values.get(key) == []}
         if method_names:
             values = {**values, "models": list(map(_method_among_models, values["models"]))}
-        return {**dict.fromkeys(required_keys, records.ABSENT), **values, **empty}
+        return {**dict.fromkeys(required_keys, records.MISSING_VALUE), **values, **empty}
 
 
 def _method_among_models(model: object) -> object:

@@ -184,7 +184,7 @@ KeptTable = create_model(
     __base__=records.Record,
     **{setting.name: _key(setting, setting.default) for setting in declared.SETTINGS},
     held_out=HELD_OUT_KEY,
-    name=(Annotated[Name | None, records.Given()], None),
+    name=(Annotated[Name | None, records.NoNull()], None),
 )
 
 
@@ -251,7 +251,7 @@ def _from_tables(tables: tuple[records.Record, ...]) -> tuple[Search, ...]:
 Method = Annotated[str, records.Choice(declared.METHOD.choices)]
 Methods = Annotated[
     Annotated[Method, AfterValidator(lambda method: (method,)), Tag(ITEM)]
-    | Annotated[tuple[Method, ...], records.Each(str), Tag(LIST)],
+    | Annotated[tuple[Method, ...], records.Set(str), Tag(LIST)],
     Discriminator(_form),
 ]
 
@@ -278,11 +278,9 @@ NamedTable = create_model(
 NAME_RULE = records.named_once(lambda table: [table.get(NAME)] if isinstance(table, Mapping) else [])
 _in_file = (
     Annotated[SharedTable, AfterValidator(_from_table), Tag(ITEM)]
-    | Annotated[tuple[NamedTable, ...], records.Listed(), NAME_RULE, AfterValidator(_from_tables), Tag(LIST)]
+    | Annotated[tuple[NamedTable, ...], records.List(), NAME_RULE, AfterValidator(_from_tables), Tag(LIST)]
 )
-_in_cube = (
-    Annotated[Search, Tag(ITEM)] | Annotated[tuple[Search, ...], records.Listed(), NAME_RULE, Tag(LIST)]
-)
+_in_cube = Annotated[Search, Tag(ITEM)] | Annotated[tuple[Search, ...], records.List(), NAME_RULE, Tag(LIST)]
 # Searches as a sweep file has them: the method decides what the file leaves out.
 FILE_SEARCHES = Annotated[_in_file, Discriminator(_form), PlainSerializer(_dump)]
 

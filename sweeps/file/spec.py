@@ -21,15 +21,15 @@ from sweep_clustering.sweeps.file.search import CUBE_SEARCHES, Search
 from sweep_clustering.sweeps.plan import Accuracy, Citation, Clusters, DataName, Name, Scale, range_words
 from sweep_clustering.sweeps.records import (
     As,
-    Checked,
     Choice,
-    Each,
     Expected,
-    Given,
     Interval,
-    Listed,
+    List,
+    NoNull,
+    Parser,
     Real,
     Record,
+    Set,
     Text,
     Whole,
     read,
@@ -94,7 +94,7 @@ def annotation_count(value: object) -> AnnotationCount:
 
 Count = Annotated[
     AnnotationCount,
-    Checked(
+    Parser(
         annotation_count,
         {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": rf"^{COUNT}$|^\d+$"}]},
     ),
@@ -141,7 +141,7 @@ Likely = Annotated[float, Real("an accuracy between 0 and 1", gt=0, lt=1)]
 Mean = Annotated[float, Real("a finite number")]
 Deviation = Annotated[float, Real("a standard deviation of at least 0", ge=0)]
 Quantiles = Annotated[
-    tuple[Annotated[tuple[Share, Likely], Listed()], ...], Each(repr), AfterValidator(_quantiles)
+    tuple[Annotated[tuple[Share, Likely], List()], ...], Set(repr), AfterValidator(_quantiles)
 ]
 
 
@@ -154,7 +154,7 @@ class Crowd(Record):
         description="Quantiles of the accuracies: pairs of a share of the annotators and the accuracy that"
         " they do not exceed. Their log odds are shifted so that p is the median.",
     )
-    leaning: Annotated[tuple[Mean, Deviation], Listed()] = Field(
+    leaning: Annotated[tuple[Mean, Deviation], List()] = Field(
         (-0.15, 0.8),
         description='Mean and standard deviation of the log odds by which annotators lean towards "together":'
         " more accurate on pairs that belong together, and less on others.",
@@ -167,7 +167,7 @@ class Crowd(Record):
 # Data sets of a sweep file: known by name, tables of the user's own, mixtures.
 
 ColumnKey = Annotated[str | int, Expected("a column's name or index")]
-Columns = Annotated[tuple[ColumnKey, ...], Each(repr)]
+Columns = Annotated[tuple[ColumnKey, ...], Set(repr)]
 
 EMPTY_CELLS = PARAMETERS["missing"]
 TEXTS = PARAMETERS["categories"]
@@ -206,10 +206,10 @@ class UserTable(NamedRecord):
         description="Table with a row per sample: text (CSV; .gz too), .npz, .npy, .parquet, .feather, .xlsx;"
         " relative to the folder of this file."
     )
-    columns: Annotated[Columns | None, Given()] = Field(
+    columns: Annotated[Columns | None, NoNull()] = Field(
         None, description="The features, by name or index; all columns that are nothing else by default."
     )
-    drop: Annotated[Columns | None, Given()] = Field(
+    drop: Annotated[Columns | None, NoNull()] = Field(
         None, description="Columns that are no features, by name or index."
     )
     index_column: Annotated[str | int | None, Expected("a column's name or index")] = Field(
@@ -229,7 +229,7 @@ class UserTable(NamedRecord):
     n_clusters: Clusters | None = Field(
         None, description="Number of clusters; that of the classes where it is left out."
     )
-    annotations: Annotated[str | None, Given(), Text(min_length=1)] = Field(
+    annotations: Annotated[str | None, NoNull(), Text(min_length=1)] = Field(
         None, description="File of annotations that cells draw from; relative to the folder of this file."
     )
     first_row: Annotated[
@@ -333,25 +333,25 @@ Dataset = Annotated[
 class Grid(Record):
     """Values that are crossed with each other."""
 
-    datasets: Annotated[tuple[Dataset, ...], Each(repr)] = Field(
+    datasets: Annotated[tuple[Dataset, ...], Set(repr)] = Field(
         description="Data sets: names of known ones, tables of your own, mixtures."
     )
-    p: Annotated[tuple[Accuracy, ...], Each(accuracy_code, shortest=0)] = Field(
+    p: Annotated[tuple[Accuracy, ...], Set(accuracy_code, shortest=0)] = Field(
         (), description="Accuracies: probabilities that an annotation is right."
     )
-    m: Annotated[tuple[Count, ...], Each(lambda value: annotation_count(value).text, shortest=0)] = Field(
+    m: Annotated[tuple[Count, ...], Set(lambda value: annotation_count(value).text, shortest=0)] = Field(
         (), description='Numbers of annotations: whole numbers, or shares of the samples such as "1.5N".'
     )
-    design: Annotated[tuple[Annotated[str, Choice(DESIGNS)], ...], Each(str)] = Field(
+    design: Annotated[tuple[Annotated[str, Choice(DESIGNS)], ...], Set(str)] = Field(
         DEFAULT, description="How the annotated pairs are chosen: drawn, or asked for batch after batch."
     )
     replicates: Annotated[int, Whole(1, 10**6)] = Field(
         1, description="How often the annotations are drawn again."
     )
-    models: Annotated[tuple[Annotated[str, Choice(tuple(MODEL_CODES))], ...], Each(str, shortest=0)] = Field(
+    models: Annotated[tuple[Annotated[str, Choice(tuple(MODEL_CODES))], ...], Set(str, shortest=0)] = Field(
         (), description="Models; those that use annotations need p, m and replicates."
     )
-    methods: Annotated[tuple[Method, ...], Each(name_of, shortest=0)] = Field(
+    methods: Annotated[tuple[Method, ...], Set(name_of, shortest=0)] = Field(
         (), description="Methods beside the models: names of shipped ones, and tables of your own."
     )
     restarts: Annotated[int, Whole(1, 10**6)] = Field(
@@ -402,7 +402,7 @@ class SweepSpec(Record):
     )
     ask: Ask = Field(Ask(), description="How designs whose pairs are asked for choose them.")
     crowd: Crowd = Field(Crowd(), description='Annotators of the design "crowd".')
-    stop: Annotated[Stop | None, Given()] = Field(
+    stop: Annotated[Stop | None, NoNull()] = Field(
         None, description="When a cell has had restarts enough; all of them are run where it is left out."
     )
 
