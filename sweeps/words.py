@@ -31,14 +31,14 @@ CROWD = "crowd"
 
 # Designs whose pairs are drawn at once: uniformly, with some samples more often, a sample and a near one, or
 # uniformly for the annotators of a crowd.
-DRAWN = (UNIFORM, BIASED, NEAR, CROWD)
+DRAWN_DESIGNS = (UNIFORM, BIASED, NEAR, CROWD)
 
 _BY_STRATEGY = ("uncertain", "anchors", "again", "farthest-first", "committee", "overall", "merges")
 # Designs whose pairs are asked for, batch after batch, and the strategy of each (`pipeline.asking`).
-ASKED = {"active": "information", **{name: name for name in _BY_STRATEGY}}
+ASKED_DESIGNS = {"active": "information", **{name: name for name in _BY_STRATEGY}}
 
 # All designs by name. A name stays: cubes hold it, and random streams depend on it.
-DESIGNS = (*DRAWN, *ASKED)
+DESIGNS = (*DRAWN_DESIGNS, *ASKED_DESIGNS)
 
 # The designs of a sweep that names none.
 DEFAULT = (UNIFORM,)
@@ -60,7 +60,7 @@ STRATEGIES = {
 
 def asks(design: str | None) -> bool:
     """Whether the pairs of a design are asked for; None is the design of a sweep that names none."""
-    return design in ASKED
+    return design in ASKED_DESIGNS
 
 
 def asked_of(designs: Iterable[str]) -> tuple[str, ...]:
@@ -266,7 +266,7 @@ def solvers_of(spec: SweepSpec) -> dict[str, str]:
 
 def _asking_version(design: str, shape: str) -> str:
     """Return the version of the questions of a design, and that of merged groups if these ask."""
-    groups_ask = shape in OPEN_SHAPES or (shape == AUTO and ASKED[design] == "merges")
+    groups_ask = shape in OPEN_SHAPES or (shape == AUTO and ASKED_DESIGNS[design] == "merges")
     return f"{SOLVERS['questions']}.{SOLVERS['merged groups']}" if groups_ask else str(SOLVERS["questions"])
 
 

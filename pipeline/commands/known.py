@@ -141,10 +141,10 @@ def check_datasets(names: tuple[str, ...], data_dir: Path | None, as_json: bool)
 
 def _names_of(names: tuple[str, ...]) -> tuple[str, ...]:
     """Return the data sets of these names and patterns, each once, or all known ones."""
-    from sweep_clustering.sweeps.data.builtin import BUILTIN, KNOWN, fitting
+    from sweep_clustering.sweeps.data.builtin import BUILTIN, KNOWN_NAMES, fitting
 
     unknown = (name for name in names if not fitting(name))
-    raise_all(Problem("NAME", repr(name), KNOWN, did_you_mean(name, BUILTIN)) for name in unknown)
+    raise_all(Problem("NAME", repr(name), KNOWN_NAMES, did_you_mean(name, BUILTIN)) for name in unknown)
     return tuple(dict.fromkeys(match for name in names for match in fitting(name))) or BUILTIN
 
 

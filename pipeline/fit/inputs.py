@@ -167,7 +167,7 @@ class FitInputs:
 
     def check_hard(self, n_clusters: int) -> None:
         """Raise an InputError for hard links that no partition into so many clusters obeys."""
-        words = _hard_words(self.rows.answered, self.samples)
+        words = _hard_words(self.rows.answers, self.samples)
         if problems := [*hard_problems(self.layers, n_clusters, words)]:
             raise InputError(problems)
 
@@ -241,7 +241,7 @@ def read_inputs(options: FitOptions, also: Iterable[Problem] = ()) -> FitInputs:
             with collecting(unread):
                 row_labels = labels_file.labels(numbering.samples_of(labels_file.path, samples))
     rows = AnnotationRows.join(parts)
-    annotations, model = rows.answered, options.model_choice.model
+    annotations, model = rows.answers, options.model_choice.model
     problems += unread
     problems += annotator_problems(
         accuracies,

@@ -36,9 +36,9 @@ from sweep_clustering.pipeline.fit.solve import weighted_agreement
 from sweep_clustering.sweeps.annotations.files import LINK_CELLS, PairFile, header_problems, usual_names
 from sweep_clustering.sweeps.annotations.labels import RowLabels
 from sweep_clustering.sweeps.annotations.numbering import verdict
+from sweep_clustering.sweeps.annotations.rows import DROPPED_ROW as LEFT_OUT
 from sweep_clustering.sweeps.annotations.rows import LINKS, AnnotationRows, Samples
-from sweep_clustering.sweeps.annotations.rows import OUTSIDE as LEFT_OUT
-from sweep_clustering.sweeps.data.columns import ABSENT, frame_columns
+from sweep_clustering.sweeps.data.columns import NO_CELL, frame_columns
 from sweep_clustering.sweeps.data.table import SampleRows, exact_below, identity, text_of
 from sweep_clustering.sweeps.errors import Problem, collecting, did_you_mean, plural, raise_all, refused
 
@@ -207,13 +207,13 @@ class Reader:
         for number, frame in enumerate([frames] if is_single else frames) if frames is not None else ():
             with collecting(problems):
                 name = "annotations" if is_single else f"annotations[{number}]"
-                rows.append(PairFile(frame_columns(name, frame)).table(self._samples).answered)
+                rows.append(PairFile(frame_columns(name, frame)).table(self._samples).answers)
         return rows
 
     @cached_property
     def _samples(self) -> Samples:
         names = [] if self.names is None or self.is_by_place else [*map(plain, self.names)]
-        texts = tuple(text_of(name) or ABSENT for name in names)
+        texts = tuple(text_of(name) or NO_CELL for name in names)
         if self.names is not None and len({*map(identity, texts)}) < len(texts) and self.names.is_unique:
             expected = "labels whose texts differ"
             raise refused(

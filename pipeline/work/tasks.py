@@ -33,7 +33,7 @@ from sweep_clustering.sweeps.file.spec import Stop
 from sweep_clustering.sweeps.inputs import Arrays, Source, cell_annotations
 from sweep_clustering.sweeps.plan import AskedPath, Cell
 from sweep_clustering.sweeps.shapes import DIMS, widened
-from sweep_clustering.sweeps.words import ASKED, CROWD, shape_of, split_model
+from sweep_clustering.sweeps.words import ASKED_DESIGNS, CROWD, shape_of, split_model
 
 if TYPE_CHECKING:
     from sweep_clustering.kernels.fits import Fit
@@ -194,7 +194,7 @@ def ask_batch(science: Science, path: AskedPath, earlier: Answers, arrays: Array
             answers,
             n_clusters=science.n_clusters,
             p=path.p,
-            strategy=ASKED[path.design],
+            strategy=ASKED_DESIGNS[path.design],
             count=stop - len(answers),
             seed=seed,
             covariance=asking.covariance,

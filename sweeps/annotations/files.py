@@ -27,14 +27,14 @@ from numpy.typing import NDArray
 from sweep_clustering.kernels.settings import LARGEST_WEIGHT, LEAST_WEIGHT, WEIGHTS
 from sweep_clustering.sweeps.annotations.draw import CANNOT, MOST_ANNOTATIONS, MUST
 from sweep_clustering.sweeps.annotations.rows import (
-    ASKED,
     COUNTS,
+    DROPPED_ROW,
     ENDS,
     FIRST_ROW,
     LINKS,
     MOST_COMPARED,
-    OUTSIDE,
     SELF_PAIR_WEIGHT,
+    UNNAMED_ANNOTATOR,
     WHOLE_NUMBER,
     Annotation,
     AnnotationRows,
@@ -45,7 +45,7 @@ from sweep_clustering.sweeps.annotations.rows import (
     read_rows,
 )
 from sweep_clustering.sweeps.data import lines
-from sweep_clustering.sweeps.data.columns import ABSENT, Columns, RowFile, parse_plain, read_content
+from sweep_clustering.sweeps.data.columns import NO_CELL, Columns, RowFile, parse_plain, read_content
 from sweep_clustering.sweeps.data.reading import BLANK, rows_of
 from sweep_clustering.sweeps.data.table import Coding, TableChoice, identity
 from sweep_clustering.sweeps.errors import (
@@ -268,9 +268,9 @@ class PairFile(RowFile):
         A first line that names the columns is a header: columns then come in any order, and `#` begins a
         comment if blanks separate, and at the begin of a line. A file whose header has the columns `i`, `j`
         and `answer` is one of questions. A row without an answer says nothing. Answers are words of
-        `ANSWERS`, skipped pairs words of `SKIPS`, in any case; without a name the annotator is `ASKED`. A
-        last line without a line end may break off: what is missing of it was never answered. In a column
-        `first_row`, each row says by 0 or 1 how it counts samples.
+        `ANSWERS`, skipped pairs words of `SKIPS`, in any case; without a name the annotator is
+        `UNNAMED_ANNOTATOR`. A last line without a line end may break off: what is missing of it was never
+        answered. In a column `first_row`, each row says by 0 or 1 how it counts samples.
 
         Raises
         ------
@@ -335,7 +335,7 @@ class PairFile(RowFile):
                 hint = suggestion(word, words)
                 problems.append(Problem(location, f"{key} {cells[key][:60]!r}", expected, hint))
         if (text := cells.get("weight")) is not None:
-            weight, is_self = lines.to_number(text), pair[0] == pair[1] != OUTSIDE
+            weight, is_self = lines.to_number(text), pair[0] == pair[1] != DROPPED_ROW
             if weight == math.inf:
                 is_hard = True
             elif weight is None or not LEAST_WEIGHT <= weight <= LARGEST_WEIGHT:
@@ -391,9 +391,9 @@ class PairFile(RowFile):
             for end in ENDS:
                 columns = columns.with_texts(end, samples.named_by)
             if ANNOTATOR in columns.codings:
-                columns = columns.with_texts(ANNOTATOR, lambda cell: lines.of_cell(cell) or ASKED)
+                columns = columns.with_texts(ANNOTATOR, lambda cell: lines.of_cell(cell) or UNNAMED_ANNOTATOR)
         if has_header and self.kind is None and ANNOTATOR not in columns.codings:
-            columns = columns.with_column(ANNOTATOR, ASKED)
+            columns = columns.with_column(ANNOTATOR, UNNAMED_ANNOTATOR)
         return cells._replace(columns=columns)
 
     @cached_property
@@ -449,11 +449,11 @@ class PairFile(RowFile):
                     row = dict(zip(names, cells, strict=False))
                 numbers.append(line)
                 for name in columns_read:
-                    codes[name].append(texts[name].setdefault(row.get(name, ABSENT), len(texts[name])))
+                    codes[name].append(texts[name].setdefault(row.get(name, NO_CELL), len(texts[name])))
         codings = {
             name: Coding(np.array(codes[name], dtype=np.int32), [*texts[name]])
             for name in columns_read
-            if name in ENDS or {*texts[name]} - {ABSENT}
+            if name in ENDS or {*texts[name]} - {NO_CELL}
         }
         columns = Columns(text.path, np.array(numbers, dtype=np.int32), codings)
         return _Cells(columns, is_questions, expected, tuple(problems))
@@ -466,7 +466,7 @@ class PairFile(RowFile):
             columns = self._cells(Samples.of(0)).columns
             if MALFORMED in columns.codings:
                 codes, words = columns.codings[MALFORMED]
-                is_right = np.array([word == ABSENT for word in words], dtype=np.bool_)
+                is_right = np.array([word == NO_CELL for word in words], dtype=np.bool_)
                 columns = columns.select_rows(is_right[codes])
             mark_of = marks_of(columns)
             for end in ENDS:
@@ -666,7 +666,7 @@ def read_pool(file: PairFile, samples: Samples | int) -> tuple[Pool, tuple[str, 
     """
     problems: list[Problem] = []
     path, table_samples = file.path, Samples.of(samples)
-    rows = file.table(table_samples).answered
+    rows = file.table(table_samples).answers
     for place in np.flatnonzero(rows.columns["is_hard"]):
         location = f"{path}, {file.unit} {rows.columns['line'][place]}"
         hint = "a cell draws links, and takes them as such"

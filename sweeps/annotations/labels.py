@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sweep_clustering.kernels.settings import UNLABELLED
 from sweep_clustering.sweeps.annotations.draw import CANNOT, MUST
 from sweep_clustering.sweeps.annotations.files import SEPARATORS, Mentions
-from sweep_clustering.sweeps.annotations.rows import COLUMNS, OUTSIDE, AnnotationRows, Samples
+from sweep_clustering.sweeps.annotations.rows import COLUMNS, DROPPED_ROW, AnnotationRows, Samples
 from sweep_clustering.sweeps.data import lines
 from sweep_clustering.sweeps.data.columns import Columns, RowFile, read_content
 from sweep_clustering.sweeps.data.reading import BLANK, rows_of
@@ -135,7 +135,7 @@ class LabelFile(RowFile):
             except InputError as error:
                 problems += error.problems
                 continue
-            if position == OUTSIDE or text.lower() in NO_LABEL:
+            if position == DROPPED_ROW or text.lower() in NO_LABEL:
                 continue
             if cells.setdefault(position, text) != text:
                 former_label = f"{cells[position][:60]!r} in {self.unit} {line_of[position]}"
@@ -162,7 +162,7 @@ class LabelFile(RowFile):
         numbers = [
             number
             for number, place in enumerate(places)
-            if place is not None and place != OUTSIDE and entries.labels[number].lower() not in NO_LABEL
+            if place is not None and place != DROPPED_ROW and entries.labels[number].lower() not in NO_LABEL
         ]
         order = np.random.default_rng(len(numbers)).permutation(numbers)[: limit // 2]
         by_label = np.array(sorted(order.tolist(), key=lambda number: entries.labels[number]), dtype=np.int64)

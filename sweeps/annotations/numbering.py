@@ -364,7 +364,7 @@ def _by_answers(files: Sequence[NumberedFile], samples: Samples, X: Floats | Non
     pairs: list[NDArray[np.int64]] = []
     kinds: list[NDArray[np.bool_]] = []
     for file in files:
-        readings = [_right_rows(file, every_row.counted_from(first)).answered.columns for first in (0, 1)]
+        readings = [_right_rows(file, every_row.counted_from(first)).answers.columns for first in (0, 1)]
         if not set(readings[1]["line"]) <= set(readings[0]["line"]):  # a line that is right from 1 alone
             return Numbering(1, f"as a {file.unit} of {file.path} names row {n_rows}, the last")
         ends = [np.column_stack([part["first"], part["second"]]) for part in readings]

@@ -88,7 +88,7 @@ class Annotation:
 
 
 # Annotator of answers that name none.
-ASKED = "asked"
+UNNAMED_ANNOTATOR = "asked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class Skip:
 
     first: int
     second: int
-    annotator: str = ASKED
+    annotator: str = UNNAMED_ANNOTATOR
     count: float = 1.0
 
 
@@ -109,7 +109,7 @@ KIND_NAMES = {MUST: "must", CANNOT: "cannot"}
 SKIP_KIND = -1
 
 # Place of a sample that is a row of the file, but was left out of the table.
-OUTSIDE = -2
+DROPPED_ROW = -2
 
 COLUMNS = np.dtype(
     [
@@ -168,19 +168,19 @@ class AnnotationRows:
         return Annotation(self.files[file], line, first, second, kind, count, name, accuracy, is_hard)
 
     @property
-    def answered(self) -> AnnotationRows:
+    def answers(self) -> AnnotationRows:
         """Rows that are no skipped pairs."""
         return self._select(self.columns["kind"] != SKIP_KIND)
 
     @property
-    def skipped(self) -> AnnotationRows:
+    def skips(self) -> AnnotationRows:
         """Rows of which annotators were unsure."""
         return self._select(self.columns["kind"] == SKIP_KIND)
 
     @property
     def kept_rows(self) -> AnnotationRows:
         """Rows of samples alone; those of a row that was left out of the table are counted."""
-        is_inside = (self.columns["first"] != OUTSIDE) & (self.columns["second"] != OUTSIDE)
+        is_inside = (self.columns["first"] != DROPPED_ROW) & (self.columns["second"] != DROPPED_ROW)
         return replace(self._select(is_inside), n_outside=self.n_outside + int((~is_inside).sum()))
 
     def _select(self, is_selected: NDArray[np.bool_]) -> AnnotationRows:
@@ -278,7 +278,7 @@ def read_rows(
     ends = _ends(columns, find)
     has_samples = (ends != NOBODY).all(axis=1)
     # rows whose other cells are the same, and that are self pairs or not, say the same of their pairs
-    is_self = (ends[:, 0] == ends[:, 1]) & (ends[:, 0] != OUTSIDE)
+    is_self = (ends[:, 0] == ends[:, 1]) & (ends[:, 0] != DROPPED_ROW)
     cell_codes, count = is_self.astype(np.int64), 2
     for name, (codes, texts) in columns.codings.items():
         if name not in ENDS and len(texts) > 1:
@@ -402,7 +402,7 @@ class Samples:
     ) -> None:
         self.rows, self.first_row, self.choice = rows, first_row, choice
         self._reason, self._hint = reason, hint
-        self._place_outside = OUTSIDE if choice.links_outside == "drop" else None
+        self._place_outside = DROPPED_ROW if choice.links_outside == "drop" else None
         all_rows = range(rows.n_rows)
         self._row_of: Sequence[int] = all_rows if rows.selection is None else rows.selection.tolist()
         self.are_numbered = not rows.doubt and not any(map(is_number, rows.names))
@@ -437,7 +437,7 @@ class Samples:
     def find(self, cell: str) -> int | None:
         """Find the position from 0 of the sample that a cell names; None if there is none.
 
-        It is `OUTSIDE` for a row that was left out of the table, if its annotations are left out, too.
+        It is `DROPPED_ROW` for a row that was left out of the table, if its annotations are left out, too.
         """
         cell = identity(cell)
         row, first = self._by_name.get(cell), self.first_row

@@ -179,7 +179,7 @@ REGISTRY: Mapping[str, Entry] = {name: _entry(name, keys) for name, keys in _TAB
 BUILTIN: tuple[str, ...] = tuple(REGISTRY)
 
 # Names that messages expect.
-KNOWN = (
+KNOWN_NAMES = (
     f"one of {', '.join(name for name in BUILTIN if '/' not in name)}, suite/<battery>/<name>,"
     " a pattern such as suite/uci/*"
 )
@@ -491,7 +491,7 @@ def find(name: str, *, data_dir: Path | None = None, download: bool = True) -> D
         If the name is unknown or the data directory does not exist.
     """
     if name not in REGISTRY:
-        raise refused("data set", repr(name), KNOWN, did_you_mean(name, BUILTIN))
+        raise refused("data set", repr(name), KNOWN_NAMES, did_you_mean(name, BUILTIN))
     entry = REGISTRY[name]
     folder, reasons = data_folder(data_dir), list[str]()
     sources = (_from_data_folder, _from_cache, _from_sklearn, _from_network)

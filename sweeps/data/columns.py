@@ -42,7 +42,7 @@ ARROW = (".parquet", ".pq", ".feather", ".arrow")
 CHUNK = 2**18
 
 # Text that no file holds, because this character is refused.
-ABSENT = "\0"
+NO_CELL = "\0"
 
 # Bytes of a cell that is compared as one number.
 WORD = 8
@@ -59,7 +59,7 @@ class Columns:
     lines : array of shape (n_rows,)
         Number of the line of each row, from 1, or that of each row of a data frame, from 0.
     codings : mapping of str to Coding
-        Codes and distinct texts of each column; `ABSENT` stands where a row has no such cell.
+        Codes and distinct texts of each column; `NO_CELL` stands where a row has no such cell.
     """
 
     path: Path
@@ -72,7 +72,7 @@ class Columns:
     def row(self, place: int) -> dict[str, str]:
         """Return the cells of a row by the names of their columns."""
         cells = {name: texts[codes[place]] for name, (codes, texts) in self.codings.items()}
-        return {name: text for name, text in cells.items() if text != ABSENT}
+        return {name: text for name, text in cells.items() if text != NO_CELL}
 
     def first_places(self, name: str, marks: NDArray[np.int8]) -> list[int]:
         """Return the first place of each pair of a distinct text and a mark of its row, which is below 3."""

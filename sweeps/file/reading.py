@@ -29,7 +29,7 @@ from sweep_clustering.kernels.settings import DEFAULT as SETTINGS
 from sweep_clustering.kernels.settings import MODEL_ANY, SCALES, SINGULAR
 from sweep_clustering.kernels.structure import UNION
 from sweep_clustering.sweeps import records, words
-from sweep_clustering.sweeps.data.builtin import BUILTIN, KNOWN, fitting, is_pattern
+from sweep_clustering.sweeps.data.builtin import BUILTIN, KNOWN_NAMES, fitting, is_pattern
 from sweep_clustering.sweeps.errors import InputError, Problem, closest, collecting, did_you_mean, refused
 from sweep_clustering.sweeps.file import spec
 from sweep_clustering.sweeps.file.methods import METHODS, Method, name_of, uses_links
@@ -109,7 +109,7 @@ def _check_name(value: object) -> str:
     if not fitting(value):
         is_path = "/" in value or "\\" in value or Path(value).suffix != ""
         hint = 'a table of your own is {name = "...", path = "..."}' if is_path else ""
-        raise records.refusal(f"{KNOWN}, or a table", did_you_mean(value, BUILTIN) or hint)
+        raise records.refusal(f"{KNOWN_NAMES}, or a table", did_you_mean(value, BUILTIN) or hint)
     return value
 
 
@@ -275,10 +275,10 @@ class SweepFile(spec.SweepSpec):
                 rule = records.StandIn(fault, "fewer than restarts of [grid]", "no cell could stop early")
                 values["stop"] = {**stop, "r_min": rule}
         designs = grid.get("design", list(words.DEFAULT))
-        if "ask" in values and isinstance(designs, list) and {*map(str, designs)} <= {*words.DRAWN}:
-            expected = f"one of {', '.join(words.ASKED)} in design of [grid]"
+        if "ask" in values and isinstance(designs, list) and {*map(str, designs)} <= {*words.DRAWN_DESIGNS}:
+            expected = f"one of {', '.join(words.ASKED_DESIGNS)} in design of [grid]"
             values["ask"] = records.StandIn("a table without a design that asks", expected)
-        other_designs = {*words.DRAWN, *words.ASKED} - {words.CROWD}
+        other_designs = {*words.DRAWN_DESIGNS, *words.ASKED_DESIGNS} - {words.CROWD}
         if "crowd" in values and isinstance(designs, list) and {*map(str, designs)} <= other_designs:
             fault = "a table without the design"
             values["crowd"] = records.StandIn(fault, f'"{words.CROWD}" in design of [grid]')

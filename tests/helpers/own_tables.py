@@ -49,5 +49,5 @@ def problems(path: Path, **choice: Any) -> list[str]:
 
 def read_annotations(path: Path, samples: Samples | int, kind: int | None = None) -> list[Annotation]:
     """Return the annotations of a file one by one; all of them are of the kind, if there is one."""
-    rows = PairFile.of(path, kind).table(Samples.of(samples)).answered
+    rows = PairFile.of(path, kind).table(Samples.of(samples)).answers
     return [row for row in rows if isinstance(row, Annotation)]

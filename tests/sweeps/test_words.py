@@ -107,7 +107,7 @@ def test_designs_that_ask_and_shipped_methods_have_one(tmp_path: Path) -> None:
 def test_questions_of_merged_groups_change_with_these(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(words.SOLVERS, "questions", 5)
     monkeypatch.setitem(words.SOLVERS, "merged groups", 8)
-    merges = next(design for design, strategy in words.ASKED.items() if strategy == "merges")
+    merges = next(design for design, strategy in words.ASKED_DESIGNS.items() if strategy == "merges")
     grid = {"models": ["posterior"], "design": ["active", merges]}
     for shape, active, merging in (("auto", "5", "5.8"), ("spherical", "5", "5"), ("any", "5.8", "5.8")):
         solvers = versions(grid, ask={"covariance": shape})

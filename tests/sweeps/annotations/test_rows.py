@@ -134,11 +134,11 @@ def test_columns_are_the_rows_that_they_were_made_from() -> None:
     ]
     columns = AnnotationRows.of(rows)
     assert list(columns) == rows
-    assert list(columns.answered) == [rows[0], rows[2]]
+    assert list(columns.answers) == [rows[0], rows[2]]
     again = AnnotationRows.join([AnnotationRows.of(rows[2:]), AnnotationRows.of([]), columns])
     assert list(again) == [rows[2], *rows]
     assert again.annotators == ("links", "bob", "eve")
-    assert list(again.skipped) == [rows[1]]
+    assert list(again.skips) == [rows[1]]
     assert list(AnnotationRows.join([])) == []
 
 
@@ -158,10 +158,10 @@ def test_unsure_answers_are_counted_whatever_the_file_calls_them(suffix: str, tm
     words = ["must", "unsure", "?", "NA", "" if suffix == "npz" else None, "Unsure", "cannot"]
     frame = pd.DataFrame({"i": range(1, 8), "j": range(2, 9), "kind": words, "annotator": list("aabbcca")})
     rows = PairFile.of(write_frame(frame, tmp_path / f"links.{suffix}")).table(Samples.of(8))
-    assert [row.line for row in rows.answered if isinstance(row, Annotation)] == (
+    assert [row.line for row in rows.answers if isinstance(row, Annotation)] == (
         [2, 8] if suffix == "csv" else [1, 7]
     )
-    assert list(rows.skipped) == [Skip(n, n + 1, who) for n, who in zip(range(1, 6), "abbcc", strict=True)]
+    assert list(rows.skips) == [Skip(n, n + 1, who) for n, who in zip(range(1, 6), "abbcc", strict=True)]
 
 
 def test_an_empty_answer_is_no_unsure_one(tmp_path: Path) -> None:
