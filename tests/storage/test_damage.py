@@ -12,7 +12,7 @@ from cubes.small import draw_block, draw_inputs, files, fill, filled_cube, make_
 from sweep_clustering.storage.cube.blocks import BlockStore, CellMismatch
 from sweep_clustering.storage.cube.manifest import Manifest, append_run
 from sweep_clustering.storage.cube.schema import DONE, PENDING
-from sweep_clustering.storage.damage import CHANGED, Repair, repair, scan
+from sweep_clustering.storage.damage import CHANGE_FAULT, Repair, repair, scan
 from sweep_clustering.storage.provenance import RunRecord
 from sweep_clustering.sweeps.errors import InputError, Problem
 from sweep_clustering.sweeps.plan import DatasetPlan
@@ -51,7 +51,7 @@ def test_all_that_is_damaged_is_found_at_once_and_mended(good_cube: Path, cube: 
     for key in lost:
         (cube / key).unlink()
     problems = {damage.key: damage.problem for damage in scan(cube).damaged}
-    assert sorted(key for key, words in problems.items() if words == CHANGED) == turned
+    assert sorted(key for key, words in problems.items() if words == CHANGE_FAULT) == turned
     # a block without its status is pending, so nothing of it is missed
     pending = {key.rpartition("/status/")[0] for key in lost if "/status/" in key}
     missed = {key for key in lost if "/status/" not in key and key.rsplit("/", 2)[0] not in pending}
