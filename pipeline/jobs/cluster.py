@@ -70,15 +70,15 @@ class Slot:
     job: Any
     deaths: int = 0
     early_ends: int = 0
-    connected: float | None = None
-    lost: float | None = None
-    settled: bool = False
-    absent: int = 0
+    connected_at: float | None = None
+    lost_at: float | None = None
+    is_settled: bool = False
+    n_absences: int = 0
     replace_at: float | None = None
     workers: int = 0
     node: str = ""
     end: queues.JobDetails = field(default_factory=queues.JobDetails)
-    refused: bool = False
+    was_refused: bool = False
     reason: str = ""
 
     @property
@@ -87,41 +87,41 @@ class Slot:
         is_refused = self.job.refusal and self.replace_at is None
         return queues.obstacle(self.job.refusal) if is_refused else ""
 
-    def update(self, workers: int, now: float) -> None:
+    def update(self, workers: int, moment: float) -> None:
         """Note how many workers the job has."""
         self.workers = workers
         if workers:
-            self.connected = now if self.connected is None else self.connected
-            self.lost, self.absent = None, 0
-            if now - self.connected >= SETTLED_SECONDS:
-                self.settled, self.early_ends, self.deaths = True, 0, 0
-        elif self.connected is not None and self.lost is None:
-            self.lost = now
+            self.connected_at = moment if self.connected_at is None else self.connected_at
+            self.lost_at, self.n_absences = None, 0
+            if moment - self.connected_at >= SETTLED_SECONDS:
+                self.is_settled, self.early_ends, self.deaths = True, 0, 0
+        elif self.connected_at is not None and self.lost_at is None:
+            self.lost_at = moment
 
-    def mark_ended(self, now: float) -> tuple[str, float]:
+    def mark_ended(self, moment: float) -> tuple[str, float]:
         """Note the job's end; return how it ended, and the seconds until another one takes its place."""
         # Not its fault: it worked for a while, or it was ended from outside.
-        excused = self.settled or self.end.state in ENDED_BY_OTHERS
-        self.early_ends += not self.settled
-        self.deaths += not excused
+        is_excused = self.is_settled or self.end.state in ENDED_BY_OTHERS
+        self.early_ends += not self.is_settled
+        self.deaths += not is_excused
         backoff = min(2.0**self.early_ends, LONGEST_BACKOFF) if self.early_ends else 0.0
-        self.replace_at = now + backoff
-        early = "could not be submitted" if self.job.refusal else "died at once"
-        how = "was cancelled" if self.end.state == "CANCELLED" else "was lost" if excused else early
-        return ": ".join(filter(None, [how, self.end.end.removeprefix("cancelled ")])), backoff
+        self.replace_at = moment + backoff
+        failure = "could not be submitted" if self.job.refusal else "died at once"
+        ending = "was cancelled" if self.end.state == "CANCELLED" else "was lost" if is_excused else failure
+        return ": ".join(filter(None, [ending, self.end.end.removeprefix("cancelled ")])), backoff
 
-    def is_gone(self, live: Live | None, now: float) -> bool:
-        """Whether the job has ended; `live` is None if the queue does not answer."""
+    def is_gone(self, live_jobs: Live | None, moment: float) -> bool:
+        """Whether the job has ended; `live_jobs` is None if the queue does not answer."""
         if self.job.job_id is None:
             return bool(self.job.refusal)
-        if live is None:
-            return self.lost is not None and now - self.lost > LOST_SECONDS
-        if (job := live.get(self.job.job_id)) is not None and job.state == "ERROR":
+        if live_jobs is None:
+            return self.lost_at is not None and moment - self.lost_at > LOST_SECONDS
+        if (job := live_jobs.get(self.job.job_id)) is not None and job.state == "ERROR":
             self.reason = job.reason
             return True
         # Twice, because one answer may be from before the job entered the queue.
-        self.absent = 0 if self.job.job_id in live else self.absent + 1
-        return self.absent >= 2
+        self.n_absences = 0 if self.job.job_id in live_jobs else self.n_absences + 1
+        return self.n_absences >= 2
 
 
 # Seconds before a refused job is submitted again, which double up to `LONGEST_BACKOFF`.
@@ -144,32 +144,32 @@ class RefusedJobs:
         self._n_refusals = 0
         self._next_at = 0.0
 
-    def look(self, slots: Mapping[str, Slot], now: float) -> set[str]:
+    def look(self, slots: Mapping[str, Slot], moment: float) -> set[str]:
         """Return the names of refused jobs, after setting `replace_at` where one is to be submitted again."""
-        hopeless = ("", queues.NO_NODE) if self._n_refusals >= MOST_DOUBTFUL else ("",)
-        refused = {name: slot for name, slot in slots.items() if slot.obstacle not in hopeless}
-        accepted = {name for name, slot in slots.items() if slot.job.job_id and slot.replace_at is None}
-        if self._trial in accepted:
+        final_obstacles = ("", queues.NO_NODE) if self._n_refusals >= MOST_DOUBTFUL else ("",)
+        refused_slots = {name: slot for name, slot in slots.items() if slot.obstacle not in final_obstacles}
+        accepted_names = {name for name, slot in slots.items() if slot.job.job_id and slot.replace_at is None}
+        if self._trial in accepted_names:
             self._n_refusals, self._trial = 0, ""
-            for slot in refused.values():
-                slot.replace_at = now
-        elif new := [slot for slot in refused.values() if not slot.refused]:
-            for slot in new:
-                slot.refused = True
+            for slot in refused_slots.values():
+                slot.replace_at = moment
+        elif new_slots := [slot for slot in refused_slots.values() if not slot.was_refused]:
+            for slot in new_slots:
+                slot.was_refused = True
             self._n_refusals += 1
-            words = new[0].obstacle
+            words = new_slots[0].obstacle
             seconds = min(REFUSED_PAUSES[words] * 2 ** (self._n_refusals - 1), LONGEST_BACKOFF)
-            self._next_at = now + seconds
-            self._reason = f"{words} ({' '.join(new[0].job.refusal.split())})"
-            logger.warning("%s; trying again in %.0f s", self._count(accepted), seconds)
-        elif refused and now >= self._next_at:
-            self._trial, self._next_at = min(refused), now + LONGEST_BACKOFF
-            refused[self._trial].replace_at = now
-        self.words = self._count(accepted) if refused else ""
-        return set(refused)
+            self._next_at = moment + seconds
+            self._reason = f"{words} ({' '.join(new_slots[0].job.refusal.split())})"
+            logger.warning("%s; trying again in %.0f s", self._count(accepted_names), seconds)
+        elif refused_slots and moment >= self._next_at:
+            self._trial, self._next_at = min(refused_slots), moment + LONGEST_BACKOFF
+            refused_slots[self._trial].replace_at = moment
+        self.words = self._count(accepted_names) if refused_slots else ""
+        return set(refused_slots)
 
-    def _count(self, accepted: set[str]) -> str:
-        return f"{len(accepted)} of {self._n_jobs} jobs: {self._reason}"
+    def _count(self, accepted_names: set[str]) -> str:
+        return f"{len(accepted_names)} of {self._n_jobs} jobs: {self._reason}"
 
 
 # Jobs at a time that are replaced only after the queue has told how they ended, though they had worked.
@@ -212,16 +212,17 @@ class JobWatch:
         self._logs = generation.run.job_logs
         self._list = JobListFile(generation.jobs, n_jobs, generation.files)
         self._slots: dict[str, Slot] = {}
-        self._refused = RefusedJobs(n_jobs)
-        self._node_deaths, self._sound = Counter[str](), set[str]()  # in a row; with workers that stayed
-        self._excluded: list[str] = client.cluster.job_cls.excluded
+        self._refused_jobs = RefusedJobs(n_jobs)
+        self._node_deaths = Counter[str]()  # in a row
+        self._sound_nodes = set[str]()  # with workers that stayed
+        self._excluded_nodes: list[str] = client.cluster.job_cls.excluded_nodes
         self._queue = queues.QUEUES.get(options.kind)
-        self._live: Live | None = None if self._queue is None else {}
+        self._live_jobs: Live | None = None if self._queue is None else {}
         self._ask_at = self._place_at = self._asked_at = 0.0
         self._pause = FIRST_PAUSE
         self._alive_at = time.monotonic()
-        self._logged = ""
-        self._ready = threading.Event()
+        self._logged_states = ""
+        self._has_outcome = threading.Event()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="job-watch", daemon=True)
 
@@ -235,58 +236,59 @@ class JobWatch:
 
     def wait_for_worker(self) -> None:
         """Return when a worker is connected; `ComputeClusterError` says that none is available."""
-        self._ready.wait()
+        self._has_outcome.wait()
         if self.failure is not None:
             raise self.failure
 
-    def look(self, now: float) -> None:
-        """Look at all jobs once, at `now` of the monotonic clock, and do what is due."""
-        for name, (job, workers) in self._cluster.sync(self._cluster.watched).items():
+    def look(self, moment: float) -> None:
+        """Look at all jobs once, at a moment of the monotonic clock, and do what is due."""
+        for name, (job, workers) in self._cluster.sync(self._cluster.jobs_with_workers).items():
             slot = self._slots.setdefault(name, Slot(job))
             if job is not slot.job:
                 slot = self._slots[name] = Slot(job, slot.deaths, slot.early_ends)
-            slot.update(workers, now)
-            if slot.settled and slot.workers and slot.node:
-                self._sound.add(slot.node)
+            slot.update(workers, moment)
+            if slot.is_settled and slot.workers and slot.node:
+                self._sound_nodes.add(slot.node)
                 del self._node_deaths[slot.node]
-        refused = self._refused.look(self._slots, now)
-        idle = {name: slot for name, slot in self._slots.items() if not slot.workers}
-        waiting = {name: slot for name, slot in idle.items() if name not in refused}
-        if len(idle) < len(self._slots):
-            self._alive_at = now
-            self._ready.set()
+        refused_names = self._refused_jobs.look(self._slots, moment)
+        idle_slots = {name: slot for name, slot in self._slots.items() if not slot.workers}
+        waiting_slots = {name: slot for name, slot in idle_slots.items() if name not in refused_names}
+        if len(idle_slots) < len(self._slots):
+            self._alive_at = moment
+            self._has_outcome.set()
         # `sweep status` shows where a job is that works
-        unplaced = [slot for slot in self._slots.values() if slot.workers and not slot.node]
-        if any(slot.connected == now for slot in unplaced):
+        unplaced_slots = [slot for slot in self._slots.values() if slot.workers and not slot.node]
+        if any(slot.connected_at == moment for slot in unplaced_slots):
             self._place_at = min(self._place_at, self._asked_at + FIRST_PAUSE)
-        if (waiting and now >= self._ask_at) or (unplaced and now >= self._place_at):
-            self._asked_at, self._place_at = now, now + PLACE_SECONDS
-            self._ask_queue(waiting, now)
-        if not waiting:
-            self._ask_at, self._pause = now, FIRST_PAUSE
-        due = [name for name, slot in idle.items() if now >= (slot.replace_at or math.inf)]
-        if due:
-            self._cluster.sync(self._cluster.drop, due)
-            for name in due:
+        if (waiting_slots and moment >= self._ask_at) or (unplaced_slots and moment >= self._place_at):
+            self._asked_at, self._place_at = moment, moment + PLACE_SECONDS
+            self._ask_queue(waiting_slots, moment)
+        if not waiting_slots:
+            self._ask_at, self._pause = moment, FIRST_PAUSE
+        due_names = [name for name, slot in idle_slots.items() if moment >= (slot.replace_at or math.inf)]
+        if due_names:
+            self._cluster.sync(self._cluster.drop, due_names)
+            for name in due_names:
                 self._slots[name].replace_at = math.inf  # once: what stands there next is another job
-            self._ask_at, self._pause = now + FIRST_PAUSE, FIRST_PAUSE
-        self._list.show([self._record(name) for name in self._slots], self._refused.words, self._excluded)
-        if len(idle) == len(self._slots):
-            self._give_up(now)
+            self._ask_at, self._pause = moment + FIRST_PAUSE, FIRST_PAUSE
+        job_records = [self._record(name) for name in self._slots]
+        self._list.show(job_records, self._refused_jobs.words, self._excluded_nodes)
+        if len(idle_slots) == len(self._slots):
+            self._give_up(moment)
 
     def _record(self, name: str) -> JobRecord:
         slot = self._slots[name]
-        live = (self._live or {}).get(slot.job.job_id)
+        live_job = (self._live_jobs or {}).get(slot.job.job_id)
         if slot.workers:
             state = "running"
         elif slot.job.refusal:
             state = "refused"
         elif slot.replace_at is not None:
             state = "gone"
-        elif live is None:
+        elif live_job is None:
             state = "submitted"
         else:
-            state = "starting" if live.state == "RUNNING" else live.words
+            state = "starting" if live_job.state == "RUNNING" else live_job.words
         number = slot.job.job_id or ""
         return JobRecord(name=name, job=number, node=slot.node, state=state, workers=slot.workers)
 
@@ -304,48 +306,52 @@ class JobWatch:
                 if not self._stop.is_set():
                     logger.debug("a look at the worker jobs failed", exc_info=True)
 
-    def _ask_queue(self, waiting: dict[str, Slot], now: float) -> None:
+    def _ask_queue(self, waiting_slots: dict[str, Slot], moment: float) -> None:
         """Ask the queue what became of the jobs without workers, and where the others run."""
         if self._queue is not None:
             try:
-                self._live = {job.number: job for job in self._queue.live_jobs(self._name)}
+                self._live_jobs = {job.number: job for job in self._queue.live_jobs(self._name)}
             except queues.CommandFailed as error:
-                self._live = None
+                self._live_jobs = None
                 logger.warning("the queue does not answer: %s", error)
         for slot in self._slots.values():
-            if job := (self._live or {}).get(slot.job.job_id):
+            if job := (self._live_jobs or {}).get(slot.job.job_id):
                 slot.node = job.node
         n_asks = MOST_ENDS
-        for name, slot in waiting.items():
-            if slot.replace_at is None and slot.is_gone(self._live, now) and self._has_ended(slot, n_asks):
+        for name, slot in waiting_slots.items():
+            if (
+                slot.replace_at is None
+                and slot.is_gone(self._live_jobs, moment)
+                and self._has_ended(slot, n_asks)
+            ):
                 n_asks = n_asks - 1 if slot.end.state else 0
                 deaths = slot.deaths
-                how, backoff = slot.mark_ended(now)
-                self._list.lose(self._record(name), how)
+                ending, backoff = slot.mark_ended(moment)
+                self._list.lose(self._record(name), ending)
                 number = slot.job.job_id
-                logger.warning("worker job %s (%s) %s; another one in %.0f s", name, number, how, backoff)
+                logger.warning("worker job %s (%s) %s; another one in %.0f s", name, number, ending, backoff)
                 if slot.deaths > deaths and slot.node:
                     self._blame(slot.node)
-        states = self._states(waiting.values())
-        if states and states != self._logged:
+        states = self._states(waiting_slots.values())
+        if states and states != self._logged_states:
             logger.info("worker jobs without workers: %s", states)
-        self._logged = states
+        self._logged_states = states
         self._pause = min(1.5 * self._pause, LONGEST_PAUSE)
-        is_doubtful = any(slot.absent == 1 for slot in waiting.values())
-        self._ask_at = now + (FIRST_PAUSE if is_doubtful else self._pause)
+        is_doubtful = any(slot.n_absences == 1 for slot in waiting_slots.values())
+        self._ask_at = moment + (FIRST_PAUSE if is_doubtful else self._pause)
 
     def _has_ended(self, slot: Slot, n_asks: int) -> bool:
         """Whether the end of a job is known, and how it came if that matters."""
-        if slot.job.job_id is None or self._queue is None or (slot.settled and n_asks <= 0):
+        if slot.job.job_id is None or self._queue is None or (slot.is_settled and n_asks <= 0):
             return True
         slot.end = self._queue.end_of(slot.job.job_id)
         slot.node = slot.node or slot.end.node
-        return slot.settled or slot.end.state != "COMPLETING" or slot.absent >= MOST_ABSENT
+        return slot.is_settled or slot.end.state != "COMPLETING" or slot.n_absences >= MOST_ABSENT
 
     def _blame(self, node: str) -> None:
         """Count a death on a node, and keep later jobs from the node after several, unless none is left."""
         self._node_deaths[node] += 1
-        if self._node_deaths[node] < MOST_FAULTS or node in self._excluded:
+        if self._node_deaths[node] < MOST_FAULTS or node in self._excluded_nodes:
             return
         if (queue := self._queue) is None or queue.exclusion is None:
             return
@@ -354,38 +360,39 @@ class JobWatch:
             n_nodes = queue.count_nodes(getattr(self._options, "queue", None))
         # If everything dies, the nodes are not at fault. So one is excluded, and one more for each other node
         # whose workers stayed. A node must be left, also if their number is not known.
-        n_excluded, n_sound = len(self._excluded), len(self._sound.difference([node, *self._excluded]))
+        n_excluded = len(self._excluded_nodes)
+        n_sound = len(self._sound_nodes.difference([node, *self._excluded_nodes]))
         if n_excluded <= n_sound and (n_excluded + 1 < n_nodes if n_nodes else n_sound > 0):
-            self._excluded.append(node)
+            self._excluded_nodes.append(node)
             for slot in self._slots.values():
                 slot.deaths = 0  # they were of this node
             logger.warning(
                 "node %s is excluded from later jobs: %d jobs died there in a row", node, MOST_FAULTS
             )
 
-    def _give_up(self, now: float) -> None:
+    def _give_up(self, moment: float) -> None:
         """End the run if no worker is to be expected; it has none now."""
-        dead = max(self._slots.values(), key=lambda slot: slot.deaths, default=None)
-        most = self._options.failed_starts
-        if any(job.state == "RUNNING" for job in (self._live or {}).values()):
-            most *= 3  # another one is starting
-        if dead is not None and dead.deaths >= most:
-            how = "cannot be submitted" if dead.job.refusal else "die at once"
-            times = f"{plural(dead.deaths, 'time')} in a row, and no worker is left"
-            message = f"worker jobs {how}: {times}\n{self._cause_of_end(dead)}"
-        elif now - self._alive_at > self._options.start_timeout:
-            states = [self._refused.words, self._states(self._slots.values())]
+        worst_slot = max(self._slots.values(), key=lambda slot: slot.deaths, default=None)
+        max_deaths = self._options.failed_starts
+        if any(job.state == "RUNNING" for job in (self._live_jobs or {}).values()):
+            max_deaths *= 3  # another one is starting
+        if worst_slot is not None and worst_slot.deaths >= max_deaths:
+            symptom = "cannot be submitted" if worst_slot.job.refusal else "die at once"
+            times = f"{plural(worst_slot.deaths, 'time')} in a row, and no worker is left"
+            message = f"worker jobs {symptom}: {times}\n{self._cause_of_end(worst_slot)}"
+        elif moment - self._alive_at > self._options.start_timeout:
+            states = [self._refused_jobs.words, self._states(self._slots.values())]
             reason = "; ".join(filter(None, states)) or "nothing is known of the jobs"
             message = f"no worker for {duration(self._options.start_timeout)} (start_timeout): {reason}"
         else:
             return
         self.failure = queues.ComputeClusterError(message)
-        self._ready.set()
+        self._has_outcome.set()
 
     def _states(self, slots: Iterable[Slot]) -> str:
         """Count the states of jobs in the queue, with their reasons."""
-        live = self._live or {}
-        jobs = [live[slot.job.job_id] for slot in slots if slot.job.job_id in live]
+        live_jobs = self._live_jobs or {}
+        jobs = [live_jobs[slot.job.job_id] for slot in slots if slot.job.job_id in live_jobs]
         counts = Counter(job.words for job in jobs)
         return ", ".join(f"{count} {text}" for text, count in sorted(counts.items()))
 
@@ -419,15 +426,15 @@ def new_credentials() -> Security:
     """
     # An RSA key of 2048 bits takes 10 ms at best; one of an elliptic curve 0.1 ms, with its certificate.
     secret = ec.generate_private_key(ec.SECP256R1())
-    now = datetime.now(tz=UTC)
+    moment = datetime.now(tz=UTC)
     certificate = (
         x509.CertificateBuilder()
         .subject_name(NAME)
         .issuer_name(NAME)
         .public_key(secret.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - VALID_BEFORE)
-        .not_valid_after(now + VALID_AFTER)
+        .not_valid_before(moment - VALID_BEFORE)
+        .not_valid_after(moment + VALID_AFTER)
         .sign(secret, hashes.SHA256())
     )
     cert = certificate.public_bytes(serialization.Encoding.PEM).decode()
@@ -510,12 +517,12 @@ class NamedJob:
     # Raises `LeaseLost` when nothing may be submitted any more.
     check: Callable[[], None]
     queue: queues.Queue | None
-    excluded: list[str]  # nodes
+    excluded_nodes: list[str]
     job_header: str
 
     def __init__(self, scheduler: str | None = None, name: str | None = None, **keys: Any) -> None:
         self.refusal = ""
-        self.ended = False
+        self.has_ended = False
         super().__init__(scheduler, name, job_name=name, **keys)  # type: ignore[call-arg]
 
     async def start(self) -> None:
@@ -523,8 +530,8 @@ class NamedJob:
         try:
             # A head that another has replaced, or that is to end, must leave no job behind.
             await asyncio.to_thread(self.check)
-            if self.excluded and self.queue is not None and self.queue.exclusion is not None:
-                directive = self.queue.exclusion(self.job_header, self.excluded)
+            if self.excluded_nodes and self.queue is not None and self.queue.exclusion is not None:
+                directive = self.queue.exclusion(self.job_header, self.excluded_nodes)
                 self.job_header = f"{self.job_header}\n{self.queue.marker} {directive}"
             await super().start()  # type: ignore[misc]
         except (RuntimeError, OSError, ValueError, LeaseLost) as error:
@@ -533,7 +540,7 @@ class NamedJob:
 
     async def close(self) -> None:
         """Take the job out of the queue, or end it."""
-        if not self.ended:
+        if not self.has_ended:
             await super().close()  # type: ignore[misc]
         self.status = Status.closed
 
@@ -560,7 +567,7 @@ class QueueCommands:
     async def end(cls, jobs: list[Any]) -> None:
         await asyncio.to_thread(cls.queue.cancel, [job.job_id for job in jobs if job.job_id])
         for job in jobs:
-            job.ended = True
+            job.has_ended = True
 
 
 class KeptCluster:
@@ -580,11 +587,11 @@ class KeptCluster:
             await self.job_cls.end(list(self.workers.values()))  # type: ignore[attr-defined]
         await super()._close()  # type: ignore[misc]
 
-    async def watched(self) -> dict[str, tuple[Any, int]]:
+    async def jobs_with_workers(self) -> dict[str, tuple[Any, int]]:
         """Return the jobs by name, each with the number of its workers that are connected now."""
-        connected = [str(worker.name) for worker in self.scheduler.workers.values()]  # type: ignore[attr-defined]
+        worker_names = [str(worker.name) for worker in self.scheduler.workers.values()]  # type: ignore[attr-defined]
         # The workers of a job with several processes are called <name>-0, <name>-1, ...
-        owners = Counter(name if name in self.workers else name.rpartition("-")[0] for name in connected)  # type: ignore[attr-defined]
+        owners = Counter(name if name in self.workers else name.rpartition("-")[0] for name in worker_names)  # type: ignore[attr-defined]
         return {name: (job, owners[name]) for name, job in self.workers.items()}  # type: ignore[attr-defined]
 
     async def drop(self, names: list[str]) -> None:
@@ -753,7 +760,7 @@ def lifetime(options: JobQueue) -> tuple[float, float] | None:
 def _job_class(system: str, check: Callable[[], None]) -> Any:
     queue = queues.QUEUES.get(system)
     commands = () if queue is None else (QueueCommands,)
-    members: dict[str, Any] = {"check": staticmethod(check), "queue": queue, "excluded": []}
+    members: dict[str, Any] = {"check": staticmethod(check), "queue": queue, "excluded_nodes": []}
     return type("WorkerJob", (*commands, NamedJob, cluster_class(system).job_cls), members)
 
 

@@ -268,7 +268,7 @@ class KnownQueue(JobQueue):
 @cache
 def job_queue(kind: str) -> type[JobQueue]:
     """Return the record of profiles of a queueing system, with the keys of the installed dask-jobqueue."""
-    added: dict[str, Any] = {"kind": (Literal[kind], Field(description="Queueing system."))}
+    new_fields: dict[str, Any] = {"kind": (Literal[kind], Field(description="Queueing system."))}
     schema = {**TEXT, "examples": walltime_examples(kind)}
     time = Annotated[str, Parser(partial(walltime, kind), schema)]
     for key in known_keys(kind):
@@ -279,7 +279,7 @@ def job_queue(kind: str) -> type[JobQueue]:
             type_ = Pairs
         default = _packaged_defaults()[kind]["walltime"] if key == "walltime" else None
         if key not in JobQueue.model_fields:
-            added[key] = (Annotated[type_ | None, NoNull()], Field(default=default, description=meaning))
+            new_fields[key] = (Annotated[type_ | None, Given()], Field(default=default, description=meaning))
     if kind in QUEUES:
         head = create_model(
             CLASSES[kind].replace("Cluster", "Head"),
@@ -288,10 +288,10 @@ def job_queue(kind: str) -> type[JobQueue]:
             walltime=(Annotated[time | None, NoNull()], Field(None, description=HEAD_WALLTIME)),
         )
         if QUEUES[kind].environments:
-            added["pe"] = (OptionalWord, Field(None, description=PE_WANTED))
-        added["head"] = (head, Field(default_factory=head, description="The job of a detached head."))
+            new_fields["pe"] = (OptionalWord, Field(None, description=PE_WANTED))
+        new_fields["head"] = (head, Field(default_factory=head, description="The job of a detached head."))
     base = KnownQueue if kind in QUEUES else JobQueue
-    return create_model(CLASSES[kind], __base__=base, __doc__=f"Workers in jobs of {kind}.", **added)
+    return create_model(CLASSES[kind], __base__=base, __doc__=f"Workers in jobs of {kind}.", **new_fields)
 
 
 def cluster_class(system: str) -> Any:
@@ -301,11 +301,11 @@ def cluster_class(system: str) -> Any:
     that a profile leaves out have the package's own defaults, whatever dask's configuration files of this
     machine say: cluster.yaml alone tells what a job is.
     """
-    before = signal.getsignal(signal.SIGINT)
+    previous_handler = signal.getsignal(signal.SIGINT)
     try:
         package = import_module("dask_jobqueue")
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, previous_handler)
     dask.config.set({"jobqueue": _packaged_defaults()})
     return getattr(package, CLASSES[system])
 

@@ -167,26 +167,28 @@ def run(
     while True:
         number += 1
         try:
-            return _once(command, timeout)
+            return _run_once(command, timeout)
         except CommandFailed as error:
-            most = min(attempts, error.most_attempts)
-            if ending.is_set() or (number >= most and not (error.transient and find_effect)):
+            max_attempts = min(attempts, error.most_attempts)
+            if ending.is_set() or (number >= max_attempts and not (error.transient and find_effect)):
                 raise
             # after the last attempt there is only a look whether it has succeeded
-            seconds = min(PAUSE * 2 ** (number - 1), LONGEST_PAUSE) if number < most else PAUSE
-            if number < most and attempts > ATTEMPTS:
-                logger.warning("%s; attempt %d of %d follows in %.0f s", error, number + 1, most, seconds)
+            seconds = min(PAUSE * 2 ** (number - 1), LONGEST_PAUSE) if number < max_attempts else PAUSE
+            if number < max_attempts and attempts > ATTEMPTS:
+                logger.warning(
+                    "%s; attempt %d of %d follows in %.0f s", error, number + 1, max_attempts, seconds
+                )
             ending.wait(seconds)
             if find_effect is not None and (effect := find_effect()):
                 return effect
-            if number >= most:
+            if number >= max_attempts:
                 raise
 
 
-def _once(command: Sequence[str], timeout: float) -> str:
+def _run_once(command: Sequence[str], timeout: float) -> str:
     """Return the output of a command, which has at most `HURRY_SECONDS` left once the head begins to end."""
-    without = left_out()
-    environment = {name: value for name, value in os.environ.items() if name not in without}
+    hidden_names = hidden_variables()
+    environment = {name: value for name, value in os.environ.items() if name not in hidden_names}
     try:
         # In its own session, so that Ctrl-C in the terminal does not end a command half-way.
         process = subprocess.Popen(
@@ -201,20 +203,20 @@ def _once(command: Sequence[str], timeout: float) -> str:
         )
     except OSError as error:
         raise CommandFailed(command, error.strerror or str(error)) from error
-    began, hurried, output, errors = time.monotonic(), math.inf, "", ""
+    start_time, hurry_end, output, errors = time.monotonic(), math.inf, "", ""
     with process:
         try:
             while process.returncode is None:
                 if ending.is_set():
-                    hurried = min(hurried, time.monotonic() + HURRY_SECONDS)
-                left = min(began + timeout, hurried) - time.monotonic()
+                    hurry_end = min(hurry_end, time.monotonic() + HURRY_SECONDS)
+                seconds_left = min(start_time + timeout, hurry_end) - time.monotonic()
                 if errors.endswith(WAITS):
                     raise CommandFailed(command, errors)
-                if left <= 0:
-                    reason = f"no answer within {time.monotonic() - began:.1f} s {errors}".strip()
+                if seconds_left <= 0:
+                    reason = f"no answer within {time.monotonic() - start_time:.1f} s {errors}".strip()
                     raise CommandFailed(command, reason)
                 try:
-                    output, errors = process.communicate(timeout=min(SLICE_SECONDS, left))
+                    output, errors = process.communicate(timeout=min(SLICE_SECONDS, seconds_left))
                 except subprocess.TimeoutExpired as late:
                     errors = " ".join((late.stderr or b"").decode(errors="replace").split())
         except BaseException:  # also a signal, which is an exception here
@@ -241,13 +243,13 @@ def head_name(run: RunFolder) -> str:
 class JobDetails:
     """The details that a queue shows of one job: empty, 0 or None if it does not tell.
 
-    `state` is the queue's own word, `used` and `limit` are the seconds that the job has run and may run, and
-    `end` has words for how it ended.
+    `state` is the queue's own word, `elapsed` and `limit` are the seconds that the job has run and may run,
+    and `end` has words for how it ended.
     """
 
     state: str = ""
     restarts: int = 0
-    used: float | None = None
+    elapsed: float | None = None
     limit: float | None = None
     end: str = ""
     node: str = ""
@@ -397,8 +399,8 @@ class Queue:
     def is_out_of_time(self, number: str) -> bool:
         """Whether the job of this process has used up its walltime; False if the queue does not answer."""
         job = self.details(number)
-        used = time.time() - psutil.Process().create_time() if job.used is None else job.used
-        return job.limit is not None and used >= job.limit
+        elapsed = time.time() - psutil.Process().create_time() if job.elapsed is None else job.elapsed
+        return job.limit is not None and elapsed >= job.limit
 
     def requeue(self, number: str) -> None:
         """Put a job that runs back into the queue as it was submitted; `CommandFailed` if that is refused."""
@@ -409,8 +411,8 @@ class Queue:
         name = head_name(folder)
         for job in self.live_jobs(name):
             if job.name == name:
-                where = job.node or job.reason
-                return f"its head is job {job.number} already: {job.state.lower()} ({where})"
+                place = job.node or job.reason
+                return f"its head is job {job.number} already: {job.state.lower()} ({place})"
         return None
 
 
@@ -437,11 +439,11 @@ def _slurm_jobs(output: str) -> list[LiveJob]:
         fields = line.strip().split("|", 5)
         if len(fields) < 6:
             continue
-        number, name, state, node, used, reason = fields
+        number, name, state, node, elapsed, reason = fields
         if state == "COMPLETING":
             # The job has lost its processes, and only its node is still being cleaned. One that is queued
             # again has used no time since then; the time of one that has ended stays.
-            if used != "0:00":
+            if elapsed != "0:00":
                 continue
             state, node, reason = "PENDING", "", "its node is being cleaned"
         jobs.append(LiveJob(number, name, state, node, "" if reason == "None" else reason))
@@ -461,12 +463,12 @@ SLURM_ENDS = {
 def _slurm_end(state: str, user: str, reason: str, code: str) -> str:
     """Return how a job ended, by its state, the number of who cancelled it, its reason and its exit code."""
     if user:
-        by_others = "by an administrator" if int(user) != os.getuid() else "by its user"
-        return f"cancelled {by_others} (user number {user})"
+        canceller = "by an administrator" if int(user) != os.getuid() else "by its user"
+        return f"cancelled {canceller} (user number {user})"
     number, _, signal = code.partition(":")
-    how = f"signal {signal}" if signal not in ("", "0") else f"exit code {number}" if number else ""
+    outcome = f"signal {signal}" if signal not in ("", "0") else f"exit code {number}" if number else ""
     has_ended = state in ("FAILED", "COMPLETED", "COMPLETING")
-    return SLURM_ENDS.get(state) or SLURM_ENDS.get(reason) or (how if has_ended else "")
+    return SLURM_ENDS.get(state) or SLURM_ENDS.get(reason) or (outcome if has_ended else "")
 
 
 def _slurm_details(output: str) -> JobDetails:
@@ -477,16 +479,16 @@ def _slurm_details(output: str) -> JobDetails:
     user = re.search(r"^CANCELLED by (\d+)", output, re.MULTILINE)
     keys = ("JobState", "Restarts", "NodeList", "Reason", "ExitCode")
     state, restarts, node, reason, code = (fields.get(key, "") for key in keys)
-    used, limit = (walltime_seconds("slurm", fields.get(key, "")) for key in ("RunTime", "TimeLimit"))
+    elapsed, limit = (walltime_seconds("slurm", fields.get(key, "")) for key in ("RunTime", "TimeLimit"))
     n_restarts = int(restarts) if restarts.isdecimal() else 0
     end = _slurm_end(state, user[1] if user else "", reason, code)
-    return JobDetails(state, n_restarts, used, limit, end, "" if "(" in node or " " in node else node)
+    return JobDetails(state, n_restarts, elapsed, limit, end, "" if "(" in node or " " in node else node)
 
 
 def _slurm_exclusion(header: str, nodes: Sequence[str]) -> str:
     # The last directive of a kind counts, and the profile may have one.
-    others = re.findall(r"^#SBATCH\s+(?:--exclude[=\s]|-x\s*)(\S+)", header, re.MULTILINE)
-    return f"--exclude={','.join([*others[-1:], *nodes])}"
+    profile_nodes = re.findall(r"^#SBATCH\s+(?:--exclude[=\s]|-x\s*)(\S+)", header, re.MULTILINE)
+    return f"--exclude={','.join([*profile_nodes[-1:], *nodes])}"
 
 
 SLURM = Queue(
@@ -588,9 +590,9 @@ def _sge_details(output: str) -> JobDetails:
     if "failed" in fields:
         failure = fields["failed"].partition(":")[2].strip()
         code = int(fields.get("exit_status", "0").split()[0])
-        how = f"signal {code - 128}" if code > 128 else f"exit code {code}"
+        outcome = f"signal {code - 128}" if code > 128 else f"exit code {code}"
         # "assumedly after job" is what it says about every end by a signal
-        words = [text for text in (failure, how) if text and not text.startswith("assumedly")]
+        words = [text for text in (failure, outcome) if text and not text.startswith("assumedly")]
         return JobDetails("ENDED", end=", ".join(words), node=fields.get("hostname", ""))
     limits = dict(re.findall(r"\b([hs]_rt)=(\d+)", output))
     limit = limits.get("s_rt", limits.get("h_rt"))
@@ -654,7 +656,7 @@ def used_queue(run: RunFolder) -> Queue | None:
     return next((QUEUES[system] for system in reversed(systems) if system in QUEUES), None)
 
 
-def left_out() -> list[str]:
+def hidden_variables() -> list[str]:
     """Return the names of this process's variables that neither the commands of a queue nor its jobs get."""
     return sorted(
         name

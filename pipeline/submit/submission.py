@@ -134,7 +134,7 @@ def job_lines(options: JobQueue, sweep: Sweep, *, where: str, n_jobs: int) -> li
     warnings = [*problems, *limit_warnings(options, n_jobs)]
     script = job_script(options, sweep.run).strip().splitlines()
     head = f"{plural(n_jobs, 'worker job')} of this script would be kept running:"
-    names = ", ".join(queues.left_out() if options.kind in queues.QUEUES else ())
+    names = ", ".join(queues.hidden_variables() if options.kind in queues.QUEUES else ())
     notes = [f"variables of this shell that no job gets: {names}"] if names else []
     return [head, "", *script, "", *notes, *(f"WARNING: {warning}" for warning in warnings)]
 

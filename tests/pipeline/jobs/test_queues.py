@@ -140,7 +140,7 @@ def test_no_command_reads_the_variables_of_a_shell(command: Command, monkeypatch
     visible = {"SLURM_CONF", "SLURM_CLUSTERS", "SLURMD_NODENAME", "SGE_ROOT", "OMP_NUM_THREADS"}
     for name in hidden | visible:
         monkeypatch.setenv(name, "set")
-    assert hidden <= set(queues.left_out())
+    assert hidden <= set(queues.hidden_variables())
     command("sbatch", "env >&2; exit 1")
     with pytest.raises(queues.CommandFailed) as failure:
         queues.SLURM.submit("job.sh", "sweep-a-1")

@@ -51,7 +51,7 @@ class Site:
         self.queue, self.ends, self.jobs = dict[str, queues.LiveJob](), dict[str, str](), dict[str, Job]()
         self.futures, self.cancelled = {"batch-1": None, "batch-2": None}, dict[str, str]()
         self.answers, self.refusal, self.dropped = True, refusal, list[str]()
-        self.limit, self.node, self.job_cls = limit, "", SimpleNamespace(excluded=list[str]())
+        self.limit, self.node, self.job_cls = limit, "", SimpleNamespace(excluded_nodes=list[str]())
         self.asked = self.asked_for_ends = 0
         self._numbers = count(1)
         for number in range(n_jobs):
@@ -88,7 +88,7 @@ class Site:
     def sync(self, function: Callable[..., Any], *arguments: Any) -> Any:
         return function(*arguments)
 
-    def watched(self) -> dict[str, tuple[Job, int]]:
+    def jobs_with_workers(self) -> dict[str, tuple[Job, int]]:
         return {name: (job, job.workers) for name, job in self.jobs.items()}
 
     def drop(self, names: list[str]) -> None:
@@ -450,9 +450,9 @@ def test_a_node_on_which_jobs_die_is_excluded(make: MakeSite, caplog: pytest.Log
     for node, excluded in (("n1", ["n1"]), ("n4", ["n1", "n4"]), ("n3", ["n1", "n4"])):
         site.node = node
         site.end_often(2)
-        assert node not in site.job_cls.excluded
+        assert node not in site.job_cls.excluded_nodes
         site.end_often(1)
-        assert site.job_cls.excluded == excluded
+        assert site.job_cls.excluded_nodes == excluded
     assert list(site.job_list.excluded) == ["n1", "n4"]
     assert "node n1 is excluded from later jobs: 3 jobs died there in a row" in caplog.messages
     assert site.job_list.lost[0].node == "n1"
@@ -466,7 +466,7 @@ def test_nodes_are_not_at_fault_where_everything_dies(make: MakeSite) -> None:
             site.node = f"n{1 + n_died // 3}"
             n_died += site.end_often(1)
         assert n_died == n_ends
-        assert site.job_cls.excluded == excluded
+        assert site.job_cls.excluded_nodes == excluded
         assert site.failure.startswith("worker jobs die at once: 3 times in a row")
 
 
@@ -481,9 +481,9 @@ def test_a_worker_that_stays_clears_its_node(make: MakeSite) -> None:
         site.end()
         site.wait(10)
     site.end_often(2)
-    assert site.job_cls.excluded == []
+    assert site.job_cls.excluded_nodes == []
     site.end_often(1)
-    assert site.job_cls.excluded == ["n1"]
+    assert site.job_cls.excluded_nodes == ["n1"]
 
 
 def test_later_jobs_keep_away_from_excluded_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -496,7 +496,7 @@ def test_later_jobs_keep_away_from_excluded_nodes(tmp_path: Path, monkeypatch: p
     kind = module._job_class("slurm", lambda: None)
     monkeypatch.setattr(kind, "_submit_job", submit)
     for excluded in ([], ["n1", "n2"]):
-        kind.excluded[:] = excluded
+        kind.excluded_nodes[:] = excluded
         extra = ["--exclude=n9"]
         keys = {"cores": 1, "memory": "1GB", "job_extra_directives": extra, "log_directory": str(tmp_path)}
         asyncio.run(kind("tls://there:1", name="sweep-a-0", **keys).start())
