@@ -21,7 +21,7 @@ from distributed import Worker, WorkerPlugin
 
 from sweep_clustering.pipeline.cluster.executor import DaskExecutor
 from sweep_clustering.pipeline.work.records import Solved, Task
-from sweep_clustering.pipeline.work.tasks import Ended, NextTask, Outcome, SerialExecutor
+from sweep_clustering.pipeline.work.tasks import NextTask, Outcome, SerialExecutor, TaskOutcomes
 
 if TYPE_CHECKING:  # the memory of a driver is measured, which loads no kernels
     from sweep_clustering.kernels.fits import Fit
@@ -33,7 +33,7 @@ SAMPLES = 400
 # CPU time is counted for the thread that drives, for all others of its process, and for the workers.
 WHO = ("driver", "scheduler", "workers")
 
-Results = Callable[[NextTask], Iterator[Ended]]
+Results = Callable[[NextTask], Iterator[TaskOutcomes]]
 
 
 class NoWork(WorkerPlugin):  # type: ignore[misc]
@@ -97,7 +97,7 @@ class Watch:
         """Return the seconds from the first batch handed out to the last one taken."""
         return self.times[-1] - self.times[0]
 
-    def results(self, inner: Results, next_batch: NextTask) -> Iterator[Ended]:
+    def results(self, inner: Results, next_batch: NextTask) -> Iterator[TaskOutcomes]:
         """Yield the results of an executor, and note their times."""
         self.times.append(time.perf_counter())
         self.cpu.append(cpu_seconds())
@@ -156,7 +156,7 @@ def watch_executors(watch: Watch, seconds: float | None) -> Iterator[None]:
     """Watch every executor. If `seconds` are given, restarts sleep so long in place of the solver."""
 
     def wrap(results: Any) -> Any:
-        def replacement(executor: Any, next_batch: NextTask) -> Iterator[Ended]:
+        def replacement(executor: Any, next_batch: NextTask) -> Iterator[TaskOutcomes]:
             if seconds is not None:
                 client = getattr(executor, "_client", None)
                 NoWork(seconds).setup() if client is None else client.register_plugin(NoWork(seconds))

@@ -523,7 +523,7 @@ def verify_scores(
     """
     problems = list[Problem]()
     with collecting(problems):
-        calls = method_calls(where, spec.grid.methods, loaded=True)
+        calls = method_calls(where, spec.grid.methods, is_tried=True)
     with collecting(problems):
         inputs = load_inputs(spec, where, data_dir=data_dir)
         plans = {plan.name: plan for plan in inputs.plans}

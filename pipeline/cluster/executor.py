@@ -33,7 +33,7 @@ from sweep_clustering.pipeline.cluster.connect import register
 from sweep_clustering.pipeline.jobs.queues import ComputeClusterError
 from sweep_clustering.pipeline.methods.process import PATIENCE, START_LIMIT
 from sweep_clustering.pipeline.work.records import BatchLost, Results, Task
-from sweep_clustering.pipeline.work.tasks import Ended, NextTask, Outcome, load_kernels, run_task
+from sweep_clustering.pipeline.work.tasks import NextTask, Outcome, TaskOutcomes, load_kernels, run_task
 from sweep_clustering.storage.runfolder.lease import own_job
 from sweep_clustering.sweeps.inputs import Source
 from sweep_clustering.sweeps.plan import Cell
@@ -153,7 +153,7 @@ def run_watched(task: Task, source: Source, key: str, limit: float) -> Results:
         scheduler gives it to another worker.
     """
     worker = get_worker()
-    if not worker.plugins[LeaveInTime.name].takes(task.predicted):
+    if not worker.plugins[LeaveInTime.name].takes(task.predicted_seconds):
         raise Reschedule
 
     where = {"worker": worker.address, "nanny": worker.nanny, "node": socket.gethostname()}
@@ -401,7 +401,7 @@ class DaskExecutor:
             if place is not None:
                 yield batch.task, place, batch.since
 
-    def results(self, next_task: NextTask) -> Iterator[Ended]:
+    def results(self, next_task: NextTask) -> Iterator[TaskOutcomes]:
         """Keep each worker busy and one batch ahead; a longer queue only costs the scheduler."""
         while True:
             room = AHEAD * self.workers - len(self._in_progress)
@@ -442,13 +442,13 @@ class DaskExecutor:
             self.client.subscribe_topic(message["worker"], partial(self._receive, message["worker"]))
         self._inbox.put((topic, message))
 
-    def _next_ended(self) -> Ended:
+    def _next_ended(self) -> TaskOutcomes:
         """Wait for an event; return the batches ended by it and by those that came meanwhile, often none."""
         events = [self._next_event()]
         with suppress(Empty):
             while len(events) < MOST_TOGETHER:
                 events.append(self._inbox.get_nowait())
-        finished: Ended = []
+        finished: TaskOutcomes = []
         for topic, event in events:
             ended = [event] if topic == ENDED else self._losses.read(topic, event).items()
             for key, outcome in ended:
@@ -493,7 +493,9 @@ def generous_limit(task: Task) -> float:
         for span in task.spans
         if isinstance(span.unit, Cell) and (method := task.science.method(span.unit.model)) is not None
     ]
-    return sum(calls, 0.0 if len(calls) == len(task.spans) else LEAST_LIMIT + LIMIT_FACTOR * task.predicted)
+    return sum(
+        calls, 0.0 if len(calls) == len(task.spans) else LEAST_LIMIT + LIMIT_FACTOR * task.predicted_seconds
+    )
 
 
 def _identity(source: Source) -> Source:

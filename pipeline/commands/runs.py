@@ -189,7 +189,7 @@ def doctor(
 ) -> None:
     """Try a compute cluster with one worker: queue, versions, clock, network, limits and shared folder."""
     from sweep_clustering.pipeline.cluster.profiles import load_profile
-    from sweep_clustering.pipeline.run.signals import Stopped
+    from sweep_clustering.pipeline.run.signals import StopSignal
     from sweep_clustering.pipeline.submit import doctor as room
 
     checks: list[room.Check] = []
@@ -203,7 +203,7 @@ def doctor(
         with output.reported():
             site = load_profile(profile, cluster_file)
             room.examine(site, results, note, workers=workers, wait=wait)
-    except Stopped as stop:
+    except StopSignal as stop:
         click.echo(f"stopped by {stop}", err=True)
         sys.exit(output.INTERRUPTS + stop.number)
     if as_json:

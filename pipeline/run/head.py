@@ -41,7 +41,7 @@ from sweep_clustering.pipeline.run import signals
 from sweep_clustering.pipeline.run.ledger import Collector, Work, next_wave
 from sweep_clustering.pipeline.run.request import Request, Selection, Sweep, align_with_cube, is_settled
 from sweep_clustering.pipeline.work.merge import Mismatch
-from sweep_clustering.pipeline.work.records import Failed, Science, Span, Task, checked
+from sweep_clustering.pipeline.work.records import Failed, Science, Span, Task, checked_results
 from sweep_clustering.pipeline.work.tasks import SerialExecutor
 from sweep_clustering.pipeline.work.timing import LONGEST, TIMED, Timing, make_batches, target_seconds
 from sweep_clustering.storage.cube import schema
@@ -101,7 +101,7 @@ def open_sweep(sweep: Sweep, lease: Lease, selection: Selection) -> Iterator[Col
             journal,
             sweep.inputs,
             {plan.name: Science.of(sweep.spec, plan, sweep.methods) for plan in plans},
-            failed=lambda record: folder.append_failure(generation.failures, record, files),
+            keep_failure=lambda record: folder.append_failure(generation.failures, record, files),
             selection=selection,
         )
 
@@ -121,7 +121,7 @@ class Driver:
         # A quarter of the limit at most, because predictions err.
         self._length = self._longest = LONGEST if self.time_limit is None else self.time_limit / 4
         self._timing = Timing.load(self.lease.generation.run)
-        self._again = deque[Task]()
+        self._retries = deque[Task]()
         self._runnable = deque[Task]()
         self._solver_seconds = 0.0
         self._clock = Clock(self.executor.workers)
@@ -129,16 +129,16 @@ class Driver:
 
     def run(self) -> None:
         """Time a few restarts, predict the duration, then compute everything that is left."""
-        started, collector, work = time.monotonic(), self.collector, self.collector.survey()
+        start, collector, work = time.monotonic(), self.collector, self.collector.survey()
         is_bounded = any(science.stop is not None for science in collector.sciences.values())
         logger.info("%s", "; ".join(_announced(work, is_bounded=is_bounded)))
         with display(work, self._clock, self.console, self.lease, is_bounded=is_bounded) as show:
             self._show = lambda: show(collector, self.executor.workers)
             self._show()
             self._pilot()
-            self._rest()
+            self._run_main()
         collector.close()
-        seconds = time.monotonic() - started
+        seconds = time.monotonic() - start
         if collector.spared:
             logger.info("the adaptive stop made %d restarts unnecessary", collector.spared)
         logger.info(
@@ -157,15 +157,15 @@ class Driver:
         """
         batches: dict[AskedPath, float] = {}
         for plan in self._plans:
-            for cell in self._timing.missing(plan):
+            for cell in self._timing.untimed_cells(plan):
                 self._timing.note_done(cell, self.collector.seconds(cell))
-            needs = [cell for cell in self._timing.missing(plan) if asks(cell.design)]
-            for path in (*self._timing.missing_paths(plan), *map(AskedPath.of, needs)):
+            asking_cells = [cell for cell in self._timing.untimed_cells(plan) if asks(cell.design)]
+            for path in (*self._timing.untimed_paths(plan), *map(AskedPath.of, asking_cells)):
                 batches[path] = inf if len(plan.asking_designs) == len(plan.designs) else TIMED
 
         def next_questions() -> Task | None:
-            among = [path for path, count in batches.items() if count > 0]
-            task = self.collector.paths.next_task(0.0, self._timing, among)
+            open_paths = [path for path, count in batches.items() if count > 0]
+            task = self.collector.paths.next_task(0.0, self._timing, open_paths)
             if task is not None:
                 batches[task.spans[0].unit] -= 1
             return task
@@ -173,14 +173,14 @@ class Driver:
         for _ in self._results(next_questions, is_timed=True):
             pass
         spans = deque(
-            replace(first, stop=first.start + 1)
+            replace(span, stop=span.start + 1)
             for plan in self._plans
-            for cell in self._timing.missing(plan)
-            for first in self.collector.open_cell(cell)[:1]
+            for cell in self._timing.untimed_cells(plan)
+            for span in self.collector.open_cell(cell)[:1]
         )
 
         def next_restart() -> Task | None:
-            return next(self._grouped(spans[0].unit.dataset, [spans.popleft()])) if spans else None
+            return next(self._group(spans[0].unit.dataset, [spans.popleft()])) if spans else None
 
         if spans:
             logger.info("timing %d of them, to predict the others", len(spans))
@@ -188,14 +188,14 @@ class Driver:
             pass
         self._timing.save(self.lease.generation.pilot, self.lease.files)
 
-    def _rest(self) -> None:
+    def _run_main(self) -> None:
         collector, workers = self.collector, self.executor.workers
         spans = [span for plan in self._plans for span in collector.count(plan)]
         seconds = sum(map(self._timing.seconds, spans))
         on_free_cores = sum(self._timing.seconds(span, of_cpu=True) for span in spans)
         self._clock.predict(seconds)
         self._length = min(target_seconds(seconds, workers), self._longest)
-        drawn = self._drawn()
+        drawn_tasks = self._drawn_tasks()
         moment = None if collector.ran else self._timing.moment
         logger.info(
             "%s left on %s%s",
@@ -208,37 +208,39 @@ class Driver:
         def next_task() -> Task | None:
             # Questions first: a path is asked one batch after the other, and cells wait for it.
             questions = collector.paths.next_task(self._length, self._timing)
-            return questions or self._next_runnable() or next(drawn, None)
+            return questions or self._next_runnable() or next(drawn_tasks, None)
 
         for task in self._results(next_task):
-            self._clock.done += task.predicted
+            self._clock.finished_seconds += task.predicted_seconds
 
     def _next_runnable(self) -> Task | None:
         """Return a task of cells whose answers have come in, or None."""
         if not self._runnable:
-            for name, spans in groupby(self.collector.runnable(), key=lambda span: span.unit.dataset):
-                self._runnable += self._grouped(name, spans)
+            for name, spans in groupby(self.collector.runnable_spans(), key=lambda span: span.unit.dataset):
+                self._runnable += self._group(name, spans)
         return self._runnable.popleft() if self._runnable else None
 
     def _results(self, new_task: Callable[[], Task | None], *, is_timed: bool = False) -> Iterator[Task]:
         """Yield tasks as they finish, merged already: those of `new_task`, and cells that are tried again."""
 
         def next_task() -> Task | None:
-            while self._again:
-                task = self._again.popleft()
-                if self.collector.missing(task.spans[0].unit):
+            while self._retries:
+                task = self._retries.popleft()
+                if self.collector.missing_spans(task.spans[0].unit):
                     return task
             return new_task()
 
         for outcomes in self.executor.results(next_task):
-            ended = [(task, checked(task, outcome)) for task, outcome in outcomes]
+            task_results = [(task, checked_results(task, outcome)) for task, outcome in outcomes]
             # Before anything is written: another driver may have taken over a lease that became stale.
             self.lease.check()
             with signals.uninterrupted():
-                for span in self.collector.take([result for _, results in ended for result in results]):
+                for span in self.collector.take(
+                    [result for _, results in task_results for result in results]
+                ):
                     # Alone, so that another failure is charged to this cell and to no other.
-                    self._again += self._grouped(span.unit.dataset, [span])
-            for task, results in ended:
+                    self._retries += self._group(span.unit.dataset, [span])
+            for task, results in task_results:
                 for result in results:
                     if not isinstance(result, Failed):
                         self._solver_seconds += result.seconds
@@ -247,34 +249,38 @@ class Driver:
                 yield task
             self._show()
 
-    def _drawn(self) -> Iterator[Task]:
+    def _drawn_tasks(self) -> Iterator[Task]:
         """Yield tasks of cells whose pairs are drawn: a draw of every block of every data set, then more."""
         blocks = [block for plan in self._plans for block in plan.blocks() if not asks(block.first.design)]
         draws, start = max((block.n_graphs for block in blocks), default=0), 0
         while start < draws:
-            left = present(self._clock.left())
+            seconds_left = present(self._clock.seconds_left())
             wave = next_wave(
-                start, draws, blocks=len(blocks), left=left, write_seconds=self.collector.write_seconds
+                start,
+                draws,
+                blocks=len(blocks),
+                seconds_left=seconds_left,
+                write_seconds=self.collector.write_seconds,
             )
-            tasks = (self._grouped(plan.name, self.collector.left(plan, wave)) for plan in self._plans)
+            tasks = (self._group(plan.name, self.collector.spans_left(plan, wave)) for plan in self._plans)
             for turn in zip_longest(*tasks):  # so that no data set waits for another one
                 yield from filter(None, turn)
             start = wave.stop
 
-    def _grouped(self, dataset: str, spans: Iterable[Span[Cell]]) -> Iterator[Task]:
+    def _group(self, dataset: str, spans: Iterable[Span[Cell]]) -> Iterator[Task]:
         science = self.collector.sciences[dataset]
         return make_batches(science, spans, self._timing, seconds=self._length)
 
 
 def _announced(work: Work, *, is_bounded: bool) -> Iterator[str]:
     """Say how much a run has to do, and how much of the sweep was done before."""
-    most = "at most " if is_bounded else ""
-    yield f"{most}{common.plural(work.left, 'restart')} to run"
+    bound = "at most " if is_bounded else ""
+    yield f"{bound}{common.plural(work.restarts_left, 'restart')} to run"
     if work.questions_left:
         yield f"{common.plural(work.questions_left, 'question')} to ask before"
-    if work.restarts > work.left or work.cells_done:
+    if (n_earlier := work.restarts - work.restarts_left) > 0 or work.cells_done:
         yield (
-            f"done before: {work.restarts - work.left:,} of {most}{common.plural(work.restarts, 'restart')}, "
+            f"done before: {n_earlier:,} of {bound}{common.plural(work.restarts, 'restart')}, "
             f"{work.cells_done:,} of {common.plural(work.cells, 'cell')}"
         )
     if work.cells_failed:
@@ -295,33 +301,33 @@ class Clock:
     """Predict the end of a run from the solver seconds predicted for its work and the time that the work
     took.
 
-    `predicted` counts the solver seconds of all the work since `started`; it is None while restarts are
+    `predicted_seconds` are those of the solver for all work since `start_time`; None while restarts are
     timed.
     """
 
     workers: int
-    predicted: float | None = None
-    done: float = 0.0
-    started: float = field(default_factory=time.monotonic)
+    predicted_seconds: float | None = None
+    finished_seconds: float = 0.0
+    start_time: float = field(default_factory=time.monotonic)
 
     def predict(self, seconds: float) -> None:
         """Take a prediction of the solver seconds of the work that is left, and begin to measure the pace."""
-        self.predicted, self.done, self.started = seconds, 0.0, time.monotonic()
+        self.predicted_seconds, self.finished_seconds, self.start_time = seconds, 0.0, time.monotonic()
 
-    def left(self) -> float | None:
+    def seconds_left(self) -> float | None:
         """Return the wall seconds until the end, or None while nothing is predicted.
 
         The first batches of a run say little about the pace, so the prediction counts as a twentieth of the
         work.
         """
-        if self.predicted is None:
+        if self.predicted_seconds is None:
             return None
-        prior = 0.05 * self.predicted
-        if self.predicted <= 0:
+        prior = 0.05 * self.predicted_seconds
+        if self.predicted_seconds <= 0:
             return 0.0
-        elapsed = time.monotonic() - self.started
-        pace = (elapsed + prior / self.workers) / (self.done + prior)
-        return max(0.0, self.predicted - self.done) * pace
+        elapsed = time.monotonic() - self.start_time
+        pace = (elapsed + prior / self.workers) / (self.finished_seconds + prior)
+        return max(0.0, self.predicted_seconds - self.finished_seconds) * pace
 
 
 @contextmanager
@@ -342,38 +348,38 @@ def display(
         console=console,
         disable=not console.is_terminal,
     )
-    total, earlier = work.restarts, work.restarts - work.left
-    most = "at most " if is_bounded else ""
-    before = f", {earlier:,} of them before this run" if earlier else ""
-    task = bar.add_task("sweep", total=total, completed=earlier, text="", left="")
+    total, n_earlier = work.restarts, work.restarts - work.restarts_left
+    bound = "at most " if is_bounded else ""
+    note = f", {n_earlier:,} of them before this run" if n_earlier else ""
+    task = bar.add_task("sweep", total=total, completed=n_earlier, text="", left="")
     # A line says how far a run came, so the first waits; the first state says that it has begun.
-    logged, written = time.monotonic(), -inf
+    log_time, state_time = time.monotonic(), -inf
 
     def show(collector: Collector, workers: int) -> None:
-        nonlocal logged, written
-        now, seconds = time.monotonic(), clock.left()
-        done = total - collector.remaining[Cell]
-        answered = work.questions - collector.remaining[AskedPath]
-        left = "timing restarts" if seconds is None else f"{common.duration(seconds)} left"
-        text = f"{done:,} of {most}{common.plural(total, 'restart')}{before}"
-        text += f" · {answered:,} of {common.plural(work.questions, 'question')}" if work.questions else ""
+        nonlocal log_time, state_time
+        moment, seconds = time.monotonic(), clock.seconds_left()
+        n_done = total - collector.remaining[Cell]
+        n_answered = work.questions - collector.remaining[AskedPath]
+        time_left = "timing restarts" if seconds is None else f"{common.duration(seconds)} left"
+        text = f"{n_done:,} of {bound}{common.plural(total, 'restart')}{note}"
+        text += f" · {n_answered:,} of {common.plural(work.questions, 'question')}" if work.questions else ""
         n_written = work.cells_done + collector.cells_written
         text += f" · {n_written:,} of {common.plural(work.cells, 'cell')} in the cube"
-        bar.update(task, completed=done, text=text, left=left)
-        is_over = done == total and seconds is not None
-        if bar.disable and (is_over or now - logged >= LINE_SECONDS):
-            logged = now
-            logger.info("%5.1f %% · %s · %s", 100 * done / max(total, 1), text, left)
-        if is_over or now - written >= STATE_SECONDS:
-            written = now
+        bar.update(task, completed=n_done, text=text, left=time_left)
+        is_over = n_done == total and seconds is not None
+        if bar.disable and (is_over or moment - log_time >= LINE_SECONDS):
+            log_time = moment
+            logger.info("%5.1f %% · %s · %s", 100 * n_done / max(total, 1), text, time_left)
+        if is_over or moment - state_time >= STATE_SECONDS:
+            state_time = moment
             folder.Progress(
-                restarts=done,
+                restarts=n_done,
                 total=total,
-                earlier=earlier,
+                earlier=n_earlier,
                 workers=workers,
                 left=seconds,
                 at=time.time(),
-                answers=answered,
+                answers=n_answered,
                 questions=work.questions,
             ).write(lease.generation.state, lease.files)
 
@@ -404,7 +410,7 @@ def step(text: str, console: Console) -> Iterator[None]:
 # These end a run with a message: no cell is to blame, and nothing that was reported done is lost.
 ENDINGS = (
     *(StorageError, LeaseHeld, LeaseLost, JournalDamaged, Mismatch, CellMismatch),
-    *(signals.Stopped, queues.ComputeClusterError),
+    *(signals.StopSignal, queues.ComputeClusterError),
 )
 
 # Exit code of a head that was cancelled, by a signal or by a file.
@@ -424,15 +430,15 @@ class End:
     """How a run ended: exit code, description, whether its job is to be queued again, or it had no worker."""
 
     code: int
-    how: str
-    again: bool = False
+    description: str
+    is_requeued: bool = False
     lacked_workers: bool = False
 
     @property
     def event(self) -> str:
         """The end in one word."""
-        finished = self.code in (common.COMPLETE, common.FAILED_CELLS)
-        return "finished" if finished else "failed" if self.code == common.INTERNAL else "stopped"
+        is_finished = self.code in (common.COMPLETE, common.FAILED_CELLS)
+        return "finished" if is_finished else "failed" if self.code == common.INTERNAL else "stopped"
 
 
 def run_head(request: Request, console: Console) -> int:
@@ -477,7 +483,7 @@ def _lead(request: Request, job: HeadJob | None, console: Console, notices: sign
                 job=this_process().job_id,
                 node=own_job().node or socket.gethostname(),
                 restarts=0 if job is None else job.restarts,
-                where=request.options.where(),
+                where=request.options.cluster_flags(),
                 system="" if request.profile is None else request.profile.options.kind,
             ).in_state(folder.RUNNING)
             record.write(lease.generation.head, lease.files)
@@ -492,18 +498,18 @@ def _lead(request: Request, job: HeadJob | None, console: Console, notices: sign
             finally:
                 # A full disk has been reported already, and who lost the lease has nothing to say any more.
                 with suppress(StorageError, LeaseLost):
-                    state = folder.REQUEUED if end.again else folder.ENDED
-                    final = record.in_state(state, end.how, lacked_workers=end.lacked_workers)
+                    state = folder.REQUEUED if end.is_requeued else folder.ENDED
+                    final = record.now(state, end.description, lacked_workers=end.lacked_workers)
                     final.write(lease.generation.head, lease.files)
     except ENDINGS as error:
         end = _ended_by(error, job)
-    if job is not None and end.again and not job.requeue(run) and record is not None:
-        how = f"{end.how}, and not queued again"
+    if job is not None and end.is_requeued and not job.requeue(run) and record is not None:
+        description = f"{end.description}, and not queued again"
         with suppress(LeaseLost):  # it was given back: the next head may have it
-            record.in_state(folder.ENDED, how).write(lease.generation.head, lease.files)
-        end = End(end.code, how)
+            record.now(folder.ENDED, description).write(lease.generation.head, lease.files)
+        end = End(end.code, description)
     if notices.event:
-        notices.event, notices.how = "" if end.again else end.event, end.how
+        notices.event, notices.description = "" if end.is_requeued else end.event, end.description
     return end
 
 
@@ -529,7 +535,7 @@ def _run(
         _page(request.sweep, collector, executor),
     ):
         if isinstance(executor, DaskExecutor):
-            notices.connected = lambda: executor.connected
+            notices.count_workers = lambda: executor.connected
         Driver(collector, lease, executor, console, request.options.time_limit).run()
         keep_causes(request.sweep.cube, failed_causes(request.sweep.cube), lease.files)
         return _conclude(request)
@@ -540,13 +546,13 @@ def _ended_by(error: BaseException, job: HeadJob | None) -> End:
     if isinstance(error, Cancelled):
         logger.error("%s; what was finished is kept, submit again to resume", error)
         return End(CANCELLED, "cancelled")
-    if isinstance(error, signals.Stopped):
+    if isinstance(error, signals.StopSignal):
         signals.ignore_signals()
         # Asked once: the queue's answer to a SIGTERM changes as the job ends.
-        again = job is not None and job.continues(error.number)
-        then = "the head resumes when its job starts again" if again else "submit again to resume"
-        logger.error("stopped by %s; what was finished is kept, %s", error, then)
-        return End(128 + error.number, f"stopped by {error}", again)
+        is_requeued = job is not None and job.continues(error.number)
+        next_step = "the head resumes when its job starts again" if is_requeued else "submit again to resume"
+        logger.error("stopped by %s; what was finished is kept, %s", error, next_step)
+        return End(128 + error.number, f"stopped by {error}", is_requeued)
     logger.error("%s", error)
     return End(common.INTERNAL, str(error), lacked_workers=isinstance(error, queues.ComputeClusterError))
 
@@ -554,29 +560,31 @@ def _ended_by(error: BaseException, job: HeadJob | None) -> End:
 def _conclude(request: Request) -> End:
     """Log the results of a run for the whole sweep, which includes data sets that are not at hand."""
     sweep, selection = request.sweep, request.selection
-    plans, skipped = sweep.inputs.plans, sweep.inputs.skipped
-    failed = list(filter(selection.runs, failed_cells(sweep.cube, plans)))
-    for cell in failed:
+    plans, skipped_datasets = sweep.inputs.plans, sweep.inputs.skipped
+    failures = list(filter(selection.runs, failed_cells(sweep.cube, plans)))
+    for cell in failures:
         logger.error('failed: %s (for more: sweep why %s "%s")', cell, sweep.cube, cell)
     store = BlockStore(sweep.cube, read_only=True)
     unsolved = Counter(cell.model for cell in store.cells(plans, schema.NO_SOLUTION))
     for method, count in unsolved.items():
         logger.info("no solution: %s, in %s", method, common.plural(count, "cell"))
-    if not selection.only:
-        rows = [row for row in read_status(sweep.cube).datasets if row.name not in skipped]
-        missing = common.cells_left_out(sweep.spec, skipped)
+    if not selection.cells:
+        rows = [row for row in read_status(sweep.cube).datasets if row.name not in skipped_datasets]
+        n_left_out = common.cells_left_out(sweep.spec, skipped_datasets)
         cells, n_failed = (sum(getattr(row, name) for row in rows) for name in ("cells", "failed"))
-        done = cells - n_failed - sum(row.left for row in rows)
-        parts = [f"{done:,} of {common.plural(cells + missing, 'cell')} done"]
+        n_done = cells - n_failed - sum(row.left for row in rows)
+        parts = [f"{n_done:,} of {common.plural(cells + n_left_out, 'cell')} done"]
         parts += [f"{n_failed:,} failed"] if n_failed else []
-        parts += [f"{missing:,} left out, because their data sets are not at hand"] if missing else []
+        parts += [f"{n_left_out:,} left out, because their data sets are not at hand"] if n_left_out else []
         logger.info("%s", ", ".join(parts))
     logger.info("results: %s", sweep.cube)
-    if selection.only and not is_settled(sweep, selection):
+    if selection.cells and not is_settled(sweep, selection):
         logger.info("results are kept, and written to the cube when the rest of the block is done")
-    if failed:
+    if failures:
         return End(common.FAILED_CELLS, "finished with failed cells")
-    return End(common.FAILED_CELLS if request.options.strict and skipped else common.COMPLETE, "finished")
+    return End(
+        common.FAILED_CELLS if request.options.strict and skipped_datasets else common.COMPLETE, "finished"
+    )
 
 
 @contextmanager
@@ -618,11 +626,11 @@ def _executor(
             dashboard = f"{address} (from elsewhere: {tunnel})"
         logger.info("dashboard: %s", dashboard)
         record.model_copy(update={"dashboard": dashboard}).write(lease.generation.head, lease.files)
-        started = time.monotonic()
+        start = time.monotonic()
         with step(COMPILING, console):
             executor = DaskExecutor(client, sources, time_limit=request.options.time_limit)
-        ready = common.plural(executor.workers, "worker")
-        logger.info("%s ready after %s", ready, common.span(time.monotonic() - started))
+        n_workers = common.plural(executor.workers, "worker")
+        logger.info("%s ready after %s", n_workers, common.span(time.monotonic() - start))
         yield executor
 
 
@@ -637,8 +645,8 @@ def _page(sweep: Sweep, collector: Collector, executor: Executor) -> Iterator[No
 
         def crew() -> Crew:
             rows = [
-                (urlsplit(place["worker"]).netloc, place["node"], place["job"], str(task), since)
-                for task, place, since in executor.at_work()
+                (urlsplit(place["worker"]).netloc, place["node"], place["job"], str(task), begin)
+                for task, place, begin in executor.at_work()
             ]
             return executor.connected, rows
 
@@ -689,11 +697,11 @@ class HeadJob:
             if self.queue.requeuing:
                 self.queue.requeue(self.number)
                 return True
-            at = time.time()
+            moment = time.time()
             name = queues.head_name(run)
             number = replace(self.queue, attempts=6).submit(str(run.script), name, besides=self.number)
             host = socket.gethostname()
-            folder.Submission(system=self.queue.kind, job=number, host=host, at=at).write(run.submission)
+            folder.Submission(system=self.queue.kind, job=number, host=host, at=moment).write(run.submission)
         except (queues.CommandFailed, StorageError) as error:
             logger.error("the head was not queued again (%s); submit again to resume", error)
             return False

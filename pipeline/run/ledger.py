@@ -53,7 +53,7 @@ class Work:
     cells, cells_done, cells_failed : int
         Cells that the run may compute, those of them that the cube holds, and those that are marked failed
         and not tried again.
-    restarts, left : int
+    restarts, restarts_left : int
         Restarts of all these cells but the failed ones, and those that are still to be run. Both are upper
         bounds where the sweep has an adaptive stop.
     questions, questions_left : int
@@ -64,7 +64,7 @@ class Work:
     cells_done: int = 0
     cells_failed: int = 0
     restarts: int = 0
-    left: int = 0
+    restarts_left: int = 0
     questions: int = 0
     questions_left: int = 0
 
@@ -86,7 +86,7 @@ class Collector:
         Data, for drawing the annotations of a finished block again.
     sciences : mapping of str to Science
         Settings of each data set.
-    failed : callable
+    keep_failure : callable
         Function that keeps the record of a failure.
     selection : Selection
         Cells that this run computes.
@@ -110,7 +110,7 @@ class Collector:
     journal: InitVar[Journal | Journals]
     inputs: Inputs
     sciences: Mapping[str, records.Science]
-    failed: Callable[[FailureRecord], None]
+    keep_failure: Callable[[FailureRecord], None]
     selection: Selection
 
     def __post_init__(self, journal: Journal | Journals) -> None:
@@ -120,7 +120,7 @@ class Collector:
         # results of cells that are open or in the journal
         self._results: dict[Cell, CellResult] = {}
         self._open: dict[Cell, BlockResult] = {}
-        self._opened = Counter[Block]()
+        self._n_opened = Counter[Block]()
         self._attempts = Counter[Cell | AskedPath]()
         self._compacted = 0
         self.blocks_written = self.cells_written = 0
@@ -149,55 +149,55 @@ class Collector:
         """Send results to the page of the run, at once those of cells that the journal holds whole."""
         self._page = page
         for result in self._results.values():
-            self._settled(result)
+            self._publish(result)
 
     def survey(self) -> Work:
         """Count the work of this run, and from now on keep the remaining work up to date."""
         work = sum(map(self.work, self.plans.values()), Work())
-        self.remaining = Counter({Cell: work.left, AskedPath: work.questions_left})
+        self.remaining = Counter({Cell: work.restarts_left, AskedPath: work.questions_left})
         return work
 
     def work(self, plan: DatasetPlan) -> Work:
         """Count the work of a data set, without opening a block."""
-        cells = done = failed = 0
-        restarts = 0 if self.selection.only else plan.n_restarts
+        n_cells = n_done = n_failed = 0
+        restarts = 0 if self.selection.cells else plan.n_restarts
         for block, statuses in self.store.all_statuses(plan, self.selection.blocks(plan)):
-            if not self.selection.only and (statuses != FAILED).all():  # cells one by one would take long
-                cells += len(statuses)
-                done += int(np.isin(statuses, ANSWERED).sum())
+            if not self.selection.cells and (statuses != FAILED).all():  # cells one by one would take long
+                n_cells += len(statuses)
+                n_done += int(np.isin(statuses, ANSWERED).sum())
                 continue
             for cell, status in zip(block.cells(), statuses.tolist(), strict=True):
                 if not self.selection.runs(cell):
                     continue
                 is_given_up = status == FAILED and self.selection.settles(cell, status)
-                cells += 1
-                done += status in ANSWERED
-                failed += is_given_up
-                if self.selection.only or is_given_up:
+                n_cells += 1
+                n_done += status in ANSWERED
+                n_failed += is_given_up
+                if self.selection.cells or is_given_up:
                     restarts += plan.restarts_of(cell.model) * (-1 if is_given_up else 1)
-        left = Counter[type]()
+        sizes = Counter[type]()
         for span in self.count(plan):
-            left[type(span.unit)] += span.size
-        questions = left[AskedPath]
-        if plan.n_paths and not self.selection.only:
+            sizes[type(span.unit)] += span.size
+        questions = sizes[AskedPath]
+        if plan.n_paths and not self.selection.cells:
             batch = present(self.sciences[plan.name].asking).batch
             questions = plan.n_paths * ceil(max(plan.m) / batch) * batch
-        return Work(cells, done, failed, restarts, left[Cell], questions, left[AskedPath])
+        return Work(n_cells, n_done, n_failed, restarts, sizes[Cell], questions, sizes[AskedPath])
 
     def count(self, plan: DatasetPlan) -> Iterator[records.Span[Any]]:
         """Yield the spans of paths and cells of a data set that are left, without opening a block."""
-        yield from self.paths.left(plan.name)
+        yield from self.paths.spans_left(plan.name)
         for block, statuses in self.store.all_statuses(plan, self.selection.blocks(plan)):
             for cell in filter(self.selection.runs, self._unsettled(block, statuses)):
                 result = self._results.get(cell)
-                whole = records.Span(cell, 0, plan.restarts_of(cell.model))
-                yield from result.missing() if result else [whole]
+                all_restarts = records.Span(cell, 0, plan.restarts_of(cell.model))
+                yield from result.missing_spans() if result else [all_restarts]
 
-    def left(self, plan: DatasetPlan, draws: range | None = None) -> Iterator[records.Span[Cell]]:
+    def spans_left(self, plan: DatasetPlan, draws: range | None = None) -> Iterator[records.Span[Cell]]:
         """Yield restarts of a data set that are neither in cube nor journal, opening its blocks on the way.
 
         If `draws` are given, only draws with these ranks are yielded, after all with a lower rank. Cells
-        whose pairs are asked for wait for them: see `runnable`.
+        whose pairs are asked for wait for them: see `runnable_spans`.
         """
         # Only this process writes: what the status said at the start holds for each cell until it is opened.
         blocks = (block for block in self.selection.blocks(plan) if not asks(block.first.design))
@@ -205,11 +205,11 @@ class Collector:
             self._open_block(block, statuses, block.n_graphs if draws is None else draws.stop)
             for cell, rank in ranked_cells(block):
                 if (draws is None or rank in draws) and self.selection.runs(cell):
-                    yield from self.missing(cell)
+                    yield from self.missing_spans(cell)
 
-    def runnable(self) -> Iterator[records.Span[Cell]]:
+    def runnable_spans(self) -> Iterator[records.Span[Cell]]:
         """Yield restarts of cells whose pairs were asked for and are there, opening their blocks."""
-        for cell in self.paths.runnable():
+        for cell in self.paths.runnable_cells():
             yield from self.open_cell(cell)
 
     def open_cell(self, cell: Cell) -> list[records.Span[Cell]]:
@@ -222,15 +222,15 @@ class Collector:
             return []
         block = self.plans[cell.dataset].block_of(cell)
         draws = block.n_graphs if asks(cell.design) else 1
-        if draws > self._opened[block]:
+        if draws > self._n_opened[block]:
             self._open_block(block, self.store.statuses(block), draws)
-        return self.missing(cell)
+        return self.missing_spans(cell)
 
-    def missing(self, cell: Cell) -> list[records.Span[Cell]]:
+    def missing_spans(self, cell: Cell) -> list[records.Span[Cell]]:
         """Return the restarts of an open cell that are still to be run, with annotations it waited for."""
-        if cell not in self._open or self._results[cell].failed:
+        if cell not in self._open or self._results[cell].has_failed:
             return []
-        spans = self._results[cell].missing()
+        spans = self._results[cell].missing_spans()
         if not asks(cell.design):
             return list(spans)
         answers = self.paths.annotations(cell)
@@ -249,14 +249,14 @@ class Collector:
         Mismatch
             If a restart that was computed, or a question that was answered before, has another value now.
         """
-        answered = [result for result in results if isinstance(result, records.Answered)]
-        if answered:
-            present(self._journal).append(*records.to_record(answered))
-        for answers in answered:
-            path = answers.span.unit
-            before = self.paths.remaining(path)
-            self.paths.take(answers)
-            self.remaining[AskedPath] -= before - self.paths.remaining(path)
+        batches = [result for result in results if isinstance(result, records.Answered)]
+        if batches:
+            present(self._journal).append(*records.to_record(batches))
+        for batch in batches:
+            path = batch.span.unit
+            n_before = self.paths.n_remaining(path)
+            self.paths.take(batch)
+            self.remaining[AskedPath] -= n_before - self.paths.n_remaining(path)
             del self._attempts[path]  # answers in between forgive a failure
         # The cells of a written block are closed: late results are dropped.
         solved: dict[str, list[records.Solved]] = {}
@@ -266,45 +266,45 @@ class Collector:
                 self._merge(result)
         for of_dataset in solved.values():  # in one record, because each costs a wait for the disk
             present(self._journal).append(*records.to_record(of_dataset))
-        failed = [result for result in results if isinstance(result, records.Failed)]
-        again = [failure.span for failure in failed if not failure.charged or self._charge(failure)]
+        failures = [result for result in results if isinstance(result, records.Failed)]
+        retries = [failure.span for failure in failures if not failure.is_charged or self._charge(failure)]
         self._write_complete({result.span.unit for of_dataset in solved.values() for result in of_dataset})
-        return again
+        return retries
 
     def _merge(self, restarts: records.Solved) -> None:
         result = self._results[restarts.span.unit]
-        left, n_run = result.left, result.n_run
+        n_left, n_run = result.n_left, result.n_run
         result.add(restarts)
-        self.remaining[Cell] -= left - result.left
+        self.remaining[Cell] -= n_left - result.n_left
         self.ran += result.n_run - n_run
-        self.spared += left - result.left - (result.n_run - n_run)
-        self._settled(result)
+        self.spared += n_left - result.n_left - (result.n_run - n_run)
+        self._publish(result)
 
-    def _charge(self, failed: records.Failed) -> bool:
+    def _charge(self, failure: records.Failed) -> bool:
         """Count a failure of a cell or path, and return whether the cell may try again.
 
         A unit that fails too often is given up; with a path all cells that wait for its answers.
         """
-        unit = failed.span.unit
+        unit = failure.span.unit
         is_path = isinstance(unit, AskedPath)
         if not is_path and unit not in self._open:
             return False
         self._attempts[unit] += 1
-        self.failed(failed.record(self._attempts[unit]))
+        self.keep_failure(failure.record(self._attempts[unit]))
         if self._attempts[unit] < ATTEMPTS:
             if is_path:
                 self.paths.retry(unit)
             return not is_path
-        logger.error("%s %s failed: %s", "path" if is_path else "cell", unit, failed.cause)
+        logger.error("%s %s failed: %s", "path" if is_path else "cell", unit, failure.cause)
         if is_path:
-            self.remaining[AskedPath] -= self.paths.remaining(unit)
+            self.remaining[AskedPath] -= self.paths.n_remaining(unit)
         cells = self.paths.give_up(unit) if is_path else [unit]
         for cell in cells:
             self.open_cell(cell)
             if cell in self._open:
-                self.remaining[Cell] -= self._results[cell].left
-                self._results[cell].failed = True
-                self._settled(self._results[cell])
+                self.remaining[Cell] -= self._results[cell].n_left
+                self._results[cell].has_failed = True
+                self._publish(self._results[cell])
         self._write_complete(set(cells))
         return False
 
@@ -319,16 +319,16 @@ class Collector:
 
     def close(self) -> None:
         """Drop from the journal what is in the cube."""
-        needed = self.paths.needed()
+        n_needed = self.paths.needed_answers()
 
-        def live(span: records.Span[Any]) -> bool:
+        def is_live(span: records.Span[Any]) -> bool:
             unit = span.unit
             # results of data sets that are not available this time stay
             if unit.dataset not in self.plans:
                 return True
-            return unit in self._results if isinstance(unit, Cell) else span.start < needed.get(unit, 0)
+            return unit in self._results if isinstance(unit, Cell) else span.start < n_needed.get(unit, 0)
 
-        present(self._journal).compact(lambda header: any(map(live, records.spans_of(header))))
+        present(self._journal).compact(lambda header: any(map(is_live, records.spans_of(header))))
         self._compacted = present(self._journal).size
 
     def _open_block(self, block: Block, statuses: NDArray[np.int8], draws: int) -> None:
@@ -337,11 +337,11 @@ class Collector:
         The unit of write is the chunks of a block, and a run waits for some of its draws: those that are
         opened together are written together.
         """
-        ranks = range(self._opened.get(block, 0), draws)
-        self._opened[block] = max(draws, ranks.start)
+        ranks = range(self._n_opened.get(block, 0), draws)
+        self._n_opened[block] = max(draws, ranks.start)
         unsettled = set(self._unsettled(block, statuses))
-        opened = (cell for cell, rank in ranked_cells(block) if rank in ranks and cell in unsettled)
-        cells = {cell: self._result(cell) for cell in opened}
+        new_cells = (cell for cell, rank in ranked_cells(block) if rank in ranks and cell in unsettled)
+        cells = {cell: self._result(cell) for cell in new_cells}
         self._open |= dict.fromkeys(cells, BlockResult(block, cells))
         # The journal may hold all of it: the driver died between the last batch and the write.
         self._write_complete(cells)
@@ -356,23 +356,23 @@ class Collector:
         cells = zip(block.cells(), statuses, strict=True)
         return [cell for cell, status in cells if not self.selection.settles(cell, status)]
 
-    def _settled(self, result: CellResult) -> None:
+    def _publish(self, result: CellResult) -> None:
         if self._page is not None and result.status != PENDING:
             self._page.settled(result)
 
     def _write_complete(self, cells: Iterable[Cell]) -> None:
         # dict.fromkeys: each block once, even when several of its cells came in together
         for result in dict.fromkeys(self._open[cell] for cell in cells if cell in self._open):
-            if not result.complete:
+            if not result.is_complete:
                 continue
             arrays = result.into(self.store.read(result.block))
             if not result.block.node.baseline:
                 arrays["annotations"] = self._annotations(result.block, arrays["annotations"])
-            started = time.monotonic()
+            start = time.monotonic()
             if "machine" in arrays:
                 self.store.name_machines({cell.machine for cell in result.cells.values()} - {""})
             self.store.write(result.block, arrays)
-            self.write_seconds.append(time.monotonic() - started)
+            self.write_seconds.append(time.monotonic() - start)
             self.blocks_written += not (arrays["status"] == PENDING).any()
             self.cells_written += len(result.cells)
             if self._page is not None:
@@ -382,7 +382,7 @@ class Collector:
             if present(self._journal).size > COMPACT_BYTES + 2 * self._compacted:
                 self.close()
 
-    def _annotations(self, block: Block, stored: NDArray[Any]) -> Any:
+    def _annotations(self, block: Block, stored_annotations: NDArray[Any]) -> Any:
         """Return the annotations of a block, an array of shape (n_mixtures · n_replicates, m, 3).
 
         They are drawn again from their coordinates. Those that were asked for are taken from their paths, or
@@ -391,10 +391,11 @@ class Collector:
         cells = block.graph_cells()
         if asks(block.first.design):
             answers = map(self.paths.annotations, cells)
-            return np.stack([old if new is None else new for new, old in zip(answers, stored, strict=True)])
+            pairs = zip(answers, stored_annotations, strict=True)
+            return np.stack([old if new is None else new for new, old in pairs])
         source, science = self.inputs.sources[block.dataset], self.sciences[block.dataset]
-        drawn = (cell_annotations(science.seed, cell, source, science.crowd) for cell in cells)
-        return np.stack(list(drawn))
+        annotations = (cell_annotations(science.seed, cell, source, science.crowd) for cell in cells)
+        return np.stack(list(annotations))
 
 
 def read_ledger(sweep: Sweep, selection: Selection) -> Collector | None:
@@ -404,14 +405,14 @@ def read_ledger(sweep: Sweep, selection: Selection) -> Collector | None:
     """
     if not sweep.cube.exists():
         return None
-    stored, inputs = read_manifest(sweep.cube).plans, sweep.inputs
-    plans = tuple(stored[plan.name] for plan in inputs.plans if plan.name in stored)
+    stored_plans, inputs = read_manifest(sweep.cube).plans, sweep.inputs
+    plans = tuple(stored_plans[plan.name] for plan in inputs.plans if plan.name in stored_plans)
     return Collector(
         BlockStore(sweep.cube, read_only=True),
         Journals(sweep.run),
         replace(inputs, plans=plans),
         {plan.name: records.Science.of(sweep.spec, plan, sweep.methods) for plan in plans},
-        failed=lambda record: None,
+        keep_failure=lambda record: None,
         selection=selection,
     )
 
@@ -440,24 +441,24 @@ class Paths:
     def __post_init__(self, journalled: Sequence[records.Answered]) -> None:
         self._answers: dict[AskedPath, records.Answers] = {}
         # numbers of annotations that cells of this run wait for
-        self._waiting: dict[AskedPath, set[int]] = {}
-        self._ready: dict[AskedPath, None] = {}
-        self._failing: set[AskedPath] = set()
+        self._targets: dict[AskedPath, set[int]] = {}
+        self._ready_paths: dict[AskedPath, None] = {}
+        self._failing_paths: set[AskedPath] = set()
         self._released = deque[tuple[AskedPath, int]]()
         for cell, status in self._unanswered():
             path = AskedPath.of(cell)
             self._answers.setdefault(path, records.NO_ANSWERS)
-            waiting = self._waiting.setdefault(path, set())
+            targets = self._targets.setdefault(path, set())
             if self.selection.runs(cell) and not self.selection.settles(cell, status):
-                waiting.add(present(cell.m))
+                targets.add(present(cell.m))
         for plan in self.plans.values():
             self._read_cube(plan)
-        for answers in sorted(journalled, key=lambda answers: answers.span.start):
-            path, start = answers.span.unit, answers.span.start
+        for batch in sorted(journalled, key=lambda batch: batch.span.start):
+            path, start = batch.span.unit, batch.span.start
             if path in self._answers:
                 if start > len(self._answers[path]):
                     raise ValueError(f"answers of {path} from {start} on, without those before")
-                self._extend(answers)
+                self._extend(batch)
         for path in self._answers:
             self._release(path)
 
@@ -466,18 +467,20 @@ class Paths:
         answers, m = self._answers.get(AskedPath.of(cell), records.NO_ANSWERS), present(cell.m)
         return None if len(answers) < m else answers[:m]
 
-    def runnable(self) -> Iterator[Cell]:
+    def runnable_cells(self) -> Iterator[Cell]:
         """Yield, once, each cell whose annotations are complete now."""
         while self._released:
             yield from self._cells(*self._released.popleft())
 
-    def left(self, dataset: str) -> Iterator[records.Span[AskedPath]]:
+    def spans_left(self, dataset: str) -> Iterator[records.Span[AskedPath]]:
         """Return the questions of a data set that this run is to ask, in whole batches."""
-        return (self._rest(path) for path in self._waiting if path.dataset == dataset and self._waiting[path])
+        return (
+            self._open_span(path) for path in self._targets if path.dataset == dataset and self._targets[path]
+        )
 
-    def remaining(self, path: AskedPath) -> int:
+    def n_remaining(self, path: AskedPath) -> int:
         """Count the questions of a path that this run is to ask, in whole batches."""
-        return self._rest(path).size if self._waiting.get(path) else 0
+        return self._open_span(path).size if self._targets.get(path) else 0
 
     def remaining_for(self, path: AskedPath, m: int) -> records.Span[AskedPath] | None:
         """Return the questions, in whole batches, that `m` answers of a path need beyond those of this run.
@@ -486,8 +489,8 @@ class Paths:
         """
         step = present(self.sciences[path.dataset].asking).batch
         stop = ceil(m / step) * step
-        if self._waiting.get(path):
-            start = self._rest(path).stop
+        if self._targets.get(path):
+            start = self._open_span(path).stop
         else:
             # the cube has all answers of a path that no cell needs
             plan, answers = self.plans[path.dataset], self._answers.get(path)
@@ -496,53 +499,53 @@ class Paths:
         return records.Span(path, start, stop, step=step) if start < stop else None
 
     def next_task(
-        self, seconds: float, timing: Timing, among: Collection[AskedPath] | None = None
+        self, seconds: float, timing: Timing, paths: Collection[AskedPath] | None = None
     ) -> records.Task | None:
         """Return the next questions of a path that nobody asks at the moment; None if there are none.
 
         The task has at least one batch, and more while it is predicted to last no longer than `seconds`. If
-        `among` is given, the path is one of these.
+        `paths` are given, the path is one of these.
         """
-        path = next((path for path in self._ready if among is None or path in among), None)
+        path = next((path for path in self._ready_paths if paths is None or path in paths), None)
         if path is None:
             return None
-        del self._ready[path]
-        rest = self._rest(path)
-        span = replace(rest, stop=rest.start + rest.step)
+        del self._ready_paths[path]
+        open_span = self._open_span(path)
+        span = replace(open_span, stop=open_span.start + open_span.step)
         # after a failure one batch at a time: what was answered before the next is kept
-        limit = 0.0 if path in self._failing else seconds
-        while span.stop < rest.stop:
+        limit = 0.0 if path in self._failing_paths else seconds
+        while span.stop < open_span.stop:
             longer = replace(span, stop=span.stop + span.step)
             if timing.seconds(longer) > limit:
                 break
             span = longer
         return records.Task(self.sciences[path.dataset], path.dataset, (span,), timing.seconds(span))
 
-    def take(self, answered: records.Answered) -> None:
+    def take(self, batch: records.Answered) -> None:
         """Take answers that came in; `Mismatch` is raised if the cube has others."""
-        self._extend(answered)
-        self._failing.discard(answered.span.unit)
-        self._release(answered.span.unit)
+        self._extend(batch)
+        self._failing_paths.discard(batch.span.unit)
+        self._release(batch.span.unit)
 
     def retry(self, path: AskedPath) -> None:
         """Ask a path that has failed again, one batch at a time."""
-        self._failing.add(path)
-        self._ready.setdefault(path)
+        self._failing_paths.add(path)
+        self._ready_paths.setdefault(path)
 
     def give_up(self, path: AskedPath) -> list[Cell]:
         """Ask nothing more of a path, and return the cells of this run that wait for its answers."""
-        waiting = sorted(self._waiting[path])
-        self._waiting[path].clear()
-        self._ready.pop(path, None)
-        return [cell for m in waiting for cell in self._cells(path, m)]
+        targets = sorted(self._targets[path])
+        self._targets[path].clear()
+        self._ready_paths.pop(path, None)
+        return [cell for m in targets for cell in self._cells(path, m)]
 
-    def needed(self) -> dict[AskedPath, int]:
+    def needed_answers(self) -> dict[AskedPath, int]:
         """Return the number of answers of each path that cells outside the cube need, in any run."""
-        needed: dict[AskedPath, int] = {}
+        n_needed: dict[AskedPath, int] = {}
         for cell, _ in self._unanswered():
             path = AskedPath.of(cell)
-            needed[path] = max(needed.get(path, 0), present(cell.m))
-        return needed
+            n_needed[path] = max(n_needed.get(path, 0), present(cell.m))
+        return n_needed
 
     def _cells(self, path: AskedPath, m: int) -> list[Cell]:
         """Return the cells of this run with the first m answers of a path."""
@@ -551,26 +554,26 @@ class Paths:
         cells = plan.node_of[plan.models[0]].cells({**values, "m": (m,)})
         return list(filter(self.selection.runs, cells))
 
-    def _rest(self, path: AskedPath) -> records.Span[AskedPath]:
+    def _open_span(self, path: AskedPath) -> records.Span[AskedPath]:
         """Return the questions of a path that are to be asked, in whole batches.
 
         Annotations of a cube may end within a batch, which is asked again.
         """
         answers, step = self._answers[path], present(self.sciences[path.dataset].asking).batch
         start = len(answers) // step * step
-        stop = ceil(max(self._waiting[path]) / step) * step
+        stop = ceil(max(self._targets[path]) / step) * step
         return records.Span(path, start, stop, answers=answers[:start], step=step)
 
     def _release(self, path: AskedPath) -> None:
         """Hand out the cells that a path has enough answers for; if others wait, the path goes on."""
-        waiting = self._waiting[path]
-        for m in sorted(m for m in waiting if m <= len(self._answers[path])):
+        targets = self._targets[path]
+        for m in sorted(m for m in targets if m <= len(self._answers[path])):
             self._released.append((path, m))
-            waiting.remove(m)
-        if waiting:
-            self._ready.setdefault(path)
+            targets.remove(m)
+        if targets:
+            self._ready_paths.setdefault(path)
         else:  # batches of a task come back one by one: those before may have left it ready
-            self._ready.pop(path, None)
+            self._ready_paths.pop(path, None)
 
     def _unanswered(self) -> Iterator[tuple[Cell, int]]:
         """Yield the cells outside the cube that need a path, with their statuses."""
@@ -585,31 +588,31 @@ class Paths:
         # the largest m first: what it holds says all that smaller ones do
         for block in sorted(_asked_blocks(plan), key=lambda block: -present(block.first.m)):
             graphs = list(map(AskedPath.of, block.graph_cells()))
-            lacking = [len(self._answers.get(path, [0])) == 0 for path in graphs]
-            if not any(lacking) or not self.store.has_status(block):
+            needs_answers = [len(self._answers.get(path, [0])) == 0 for path in graphs]
+            if not any(needs_answers) or not self.store.has_status(block):
                 continue
             rows, is_written = self.store.annotations(block)
-            for path, row, is_lacking, has_row in zip(graphs, rows, lacking, is_written, strict=True):
-                if is_lacking and has_row:
+            for path, row, is_needed, has_row in zip(graphs, rows, needs_answers, is_written, strict=True):
+                if is_needed and has_row:
                     self._answers[path] = row.astype(np.int32)
 
-    def _extend(self, answered: records.Answered) -> None:
+    def _extend(self, batch: records.Answered) -> None:
         """Append answers to those of their path; where both have a question, the answers must be the same."""
-        path, start = answered.span.unit, answered.span.start
-        before, now = self._answers[path], answered.answers
-        common = min(len(before) - start, len(now))
-        differs = (before[start : start + common] != now[:common]).any(axis=1)
-        if differs.any():
-            which = int(np.argmax(differs))
+        path, start = batch.span.unit, batch.span.start
+        old_answers, new_answers = self._answers[path], batch.answers
+        n_common = min(len(old_answers) - start, len(new_answers))
+        is_different = (old_answers[start : start + n_common] != new_answers[:n_common]).any(axis=1)
+        if is_different.any():
+            index = int(np.argmax(is_different))
             message = (
-                f"path {path}, question {start + which}: {now[which].tolist()} now, "
-                f"{before[start + which].tolist()} before: "
+                f"path {path}, question {start + index}: {new_answers[index].tolist()} now, "
+                f"{old_answers[start + index].tolist()} before: "
                 "a path must give the same bits wherever it is asked"
             )
             if self.store.made_here:
                 raise Mismatch(message)
             logger.warning("%s; %s", message, PROMISE)
-        self._answers[path] = np.concatenate([before, now[common:]])
+        self._answers[path] = np.concatenate([old_answers, new_answers[n_common:]])
 
 
 def _asked_blocks(plan: DatasetPlan) -> Iterable[Block]:
@@ -642,19 +645,19 @@ def ranked_cells(block: Block) -> Iterator[tuple[Cell, int]]:
 
 
 def next_wave(
-    start: int, draws: int, *, blocks: int, left: float, write_seconds: Sequence[float] = ()
+    start: int, draws: int, *, blocks: int, seconds_left: float, write_seconds: Sequence[float] = ()
 ) -> range:
     """Return the ranks of the draws to be run next in every block, from `start` on.
 
-    `draws` is the largest number of draws in any block, `left` the predicted seconds until the end of the
+    `draws` is the largest number of draws in any block, `seconds_left` those predicted until the end of the
     run, and `write_seconds` the time of each write of a block so far. The first wave is one draw, and each
     other wave is at least as long as all before it.
     """
     cost = blocks * fmean(write_seconds or [WRITE_SECONDS])
-    more = int(WRITING_SHARE * left / cost) if cost > 0 else draws
-    if more < 1:
+    n_waves = int(WRITING_SHARE * seconds_left / cost) if cost > 0 else draws
+    if n_waves < 1:
         return range(start, draws)
     if start == 0:
         return range(1)
-    growth = max(2.0, (draws / start) ** (1 / (more + 1)))
+    growth = max(2.0, (draws / start) ** (1 / (n_waves + 1)))
     return range(start, min(draws, ceil(start * growth)))

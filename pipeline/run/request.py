@@ -68,7 +68,7 @@ def prepare(path: Path, *, results: Path, data_dir: Path | None, part: str | Non
     problems += _folder_problems(RunFolder(cube).path, results)
     methods: tuple[MethodCall, ...] = ()
     with collecting(problems):
-        methods = method_calls(path.name, spec.grid.methods, loaded=True)
+        methods = method_calls(path.name, spec.grid.methods, is_tried=True)
     try:
         inputs = load_inputs(spec, path.name, data_dir=data_dir)
     except InputError as error:
@@ -108,16 +108,16 @@ def _part(spec: SweepSpec, text: str, results: Path) -> SweepSpec:
         if (part := part_named(cube.stem)) is not None and part.sweep == spec.name:
             manifests[part.number] = read_manifest(cube)
     specs = {number: manifest.spec for number, manifest in manifests.items()}
-    chosen, problems = part_of(spec, text, specs), []
+    spec_of_part, problems = part_of(spec, text, specs), []
     for number, manifest in manifests.items():
         for entry in part_of(spec, f"{number}/{parts}", specs).grid.datasets:
             plan = manifest.plans.get(entry.name)
             if isinstance(entry, Mixtures) and plan is not None and entry.count % plan.mixture_chunk:
-                where = f"{manifest.path}: data set {entry.name}, mixtures"
+                location = f"{manifest.path}: data set {entry.name}, mixtures"
                 expected = f"a multiple of {plan.mixture_chunk}, the length at creation"
-                problems.append(Problem(where, f"{entry.count} of {spec.name}", expected))
+                problems.append(Problem(location, f"{entry.count} of {spec.name}", expected))
     raise_all(problems)
-    return chosen
+    return spec_of_part
 
 
 def align_with_cube(sweep: Sweep) -> Sweep:
@@ -128,9 +128,9 @@ def align_with_cube(sweep: Sweep) -> Sweep:
     if not sweep.cube.exists():
         return sweep
     if (damage := changed_root(sweep.cube)) is not None:
-        where = sweep.cube / damage.key
+        path = sweep.cube / damage.key
         hint = f"sweep repair puts it back; if this is another cube, remove {sweep.run.path}"
-        raise refused(where, f"a file that {damage.problem}", "as it was written", hint)
+        raise refused(path, f"a file that {damage.problem}", "as it was written", hint)
     manifest = read_manifest(sweep.cube)
     raise_all(differences(manifest, sweep.spec, sweep.inputs.plans))
     plans = tuple(align(manifest, sweep.inputs.plans))
@@ -142,30 +142,30 @@ def align_with_cube(sweep: Sweep) -> Sweep:
 
 @dataclass(frozen=True)
 class Selection:
-    """The cells that a run computes: `only` these, or all if it is empty, and with `retry_failed` those
+    """The cells that a run computes: `cells`, or all if there are none, and with `retry_failed` those
     marked failed.
 
-    Cells of `only` are run whether they are marked failed or not.
+    Cells of `cells` are run whether they are marked failed or not.
     """
 
     retry_failed: bool = False
-    only: frozenset[Cell] = frozenset()
+    cells: frozenset[Cell] = frozenset()
 
     def runs(self, cell: Cell) -> bool:
         """Whether this run may compute a cell."""
-        return not self.only or cell in self.only
+        return not self.cells or cell in self.cells
 
     def settles(self, cell: Cell, status: int) -> bool:
         """Whether a cell of that `status` needs no more work, by this run or by another one."""
-        retries = cell in self.only if self.only else self.retry_failed
+        retries = cell in self.cells if self.cells else self.retry_failed
         return status in ANSWERED or (status == FAILED and not retries)
 
     def blocks(self, plan: DatasetPlan) -> Iterable[Block]:
         """Return the blocks of a data set with cells that this run may compute."""
-        if not self.only:
+        if not self.cells:
             return plan.blocks()
         # the grid of a cube that is to be grown lacks some of the cells
-        cells = (cell for cell in self.only if cell.dataset == plan.name and plan.has(cell))
+        cells = (cell for cell in self.cells if cell.dataset == plan.name and plan.has(cell))
         return dict.fromkeys(map(plan.block_of, cells))
 
 
@@ -174,8 +174,8 @@ def is_settled(sweep: Sweep, selection: Selection) -> bool:
     if not sweep.cube.exists():
         return False
     plans = sweep.inputs.plans
-    stored = read_manifest(sweep.cube).plans
-    if any(stored.get(plan.name) != plan for plan in plans):
+    stored_plans = read_manifest(sweep.cube).plans
+    if any(stored_plans.get(plan.name) != plan for plan in plans):
         return False  # the cube is to be grown first
     store = BlockStore(sweep.cube, read_only=True)
     return all(
@@ -248,12 +248,12 @@ class Options:
     time_limit: float | None = None
     part: str | None = None
 
-    def flags(self, without: Container[str] = NOT_FORWARDED) -> list[str]:
+    def flags(self, omitted: Container[str] = NOT_FORWARDED) -> list[str]:
         """Return the choices that a head needs, as arguments of `sweep submit`; paths are absolute."""
         arguments: list[str] = []
         for field in fields(self):
             value = getattr(self, field.name)
-            if field.name in without or value == field.default:
+            if field.name in omitted or value == field.default:
                 continue
             flag = FLAGS.get(field.name, "--" + field.name.replace("_", "-"))
             for item in value if isinstance(value, tuple) else [value]:
@@ -261,6 +261,6 @@ class Options:
                 arguments += [flag] if item is True else [flag, text]
         return arguments
 
-    def where(self) -> list[str]:
+    def cluster_flags(self) -> list[str]:
         """Return those arguments that choose the compute cluster."""
         return self.flags({field.name for field in fields(self)} - CHOOSE_CLUSTER)

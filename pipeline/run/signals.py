@@ -47,7 +47,7 @@ SHOW_CURSOR = "\x1b[?25h"
 # Outputs that are terminals; one that has been closed does not say so any more.
 _TERMINALS = [number for number in (1, 2) if os.isatty(number)]
 
-WAITING = "waiting"
+LONG_WAIT_EVENT = "waiting"
 
 # Seconds that the command may take.
 LIMIT = 10.0
@@ -62,7 +62,7 @@ MOST_CHARACTERS = 2000
 LOOK_SECONDS = 1.0
 
 
-class Stopped(BaseException):
+class StopSignal(BaseException):
     """A signal asked the driver to stop; what was reported done is kept."""
 
     def __init__(self, number: int) -> None:
@@ -105,16 +105,16 @@ Interrupt = Callable[[Exception], None]
 
 @contextmanager
 def stop_on_signal() -> Iterator[Interrupt]:
-    """Turn the first of `NUMBERS` into `Stopped`, raised in the main thread; yield a function that raises
+    """Turn the first of `NUMBERS` into `StopSignal`, raised in the main thread; yield a function that raises
     others there.
 
     Another Ctrl-C while workers and files are closed would only break that off, with tracebacks of libraries:
     such signals are ignored to the end of the process, which the third Ctrl-C ends. A signal after a
-    `Stopped` that was lost, as in a finaliser of an object, raises another one.
+    `StopSignal` that was lost, as in a finaliser of an object, raises another one.
     """
     _presses.clear()
     reasons: list[Exception] = []
-    raised: weakref.ref[Stopped] | None = None
+    raised: weakref.ref[StopSignal] | None = None
 
     def stop(number: int, frame: FrameType | None) -> None:
         nonlocal raised
@@ -125,12 +125,12 @@ def stop_on_signal() -> Iterator[Interrupt]:
         if number == signal.SIGHUP:
             _discard_output()
         if raised is None or raised() is None:
-            stopped = Stopped(number)
-            raised = weakref.ref(stopped)
+            stop_signal = StopSignal(number)
+            raised = weakref.ref(stop_signal)
             try:
-                raise stopped
+                raise stop_signal
             finally:
-                del stopped  # this frame, which the exception knows, would keep it alive
+                del stop_signal  # this frame, which the exception knows, would keep it alive
 
     def interrupt(reason: Exception) -> None:
         reasons.append(reason)
@@ -139,7 +139,7 @@ def stop_on_signal() -> Iterator[Interrupt]:
     with _handled_by(stop):
         try:
             yield interrupt
-        except Stopped:
+        except StopSignal:
             ignore_signals()
             raise
 
@@ -171,9 +171,9 @@ def _ignore_interrupts() -> None:
 
 def _discard_output() -> None:
     """Discard the output of terminals: every write to one that has been closed would be another error."""
-    with open(os.devnull, "w") as nothing:
+    with open(os.devnull, "w") as null_device:
         for output in _TERMINALS:
-            os.dup2(nothing.fileno(), output)
+            os.dup2(null_device.fileno(), output)
 
 
 @contextmanager
@@ -182,16 +182,17 @@ def uninterrupted() -> Iterator[None]:
 
     An exception raised by a signal inside zarr's event loop leaves tasks behind that log errors at exit.
     """
-    pending: list[int] = []
+    held_signals: list[int] = []
 
     def hold(number: int, frame: FrameType | None) -> None:
         _note(number)
-        pending.append(number)
+        held_signals.append(number)
 
     with _handled_by(hold):
         yield
-    del _presses[len(_presses) - pending.count(signal.SIGINT) :]  # they are counted when they are delivered
-    for number in pending:
+    # They are counted when they are delivered.
+    del _presses[len(_presses) - held_signals.count(signal.SIGINT) :]
+    for number in held_signals:
         signal.raise_signal(number)
 
 
@@ -200,15 +201,15 @@ def _handled_by(handler: Callable[[int, FrameType | None], None]) -> Iterator[No
     if threading.current_thread() is not threading.main_thread():
         yield  # Python delivers signals to the main thread alone
         return
-    before = {number: signal.getsignal(number) for number in (*NUMBERS, INTERRUPT)}
-    if before[signal.SIGHUP] is signal.SIG_IGN:
-        del before[signal.SIGHUP]  # started by nohup: it stays ignored
-    for number in before:
+    old_handlers = {number: signal.getsignal(number) for number in (*NUMBERS, INTERRUPT)}
+    if old_handlers[signal.SIGHUP] is signal.SIG_IGN:
+        del old_handlers[signal.SIGHUP]  # started by nohup: it stays ignored
+    for number in old_handlers:
         signal.signal(number, handler)
     try:
         yield
     finally:
-        for number, old in before.items():
+        for number, old in old_handlers.items():
             if signal.getsignal(number) is handler:  # and not to be ignored from now on
                 signal.signal(number, old)
 
@@ -263,13 +264,13 @@ def log_file(path: Path) -> Iterator[None]:
 class Notices(AbstractContextManager["Notices"]):
     """Run a command, if there is one, once for each long wait for workers, and when the block ends.
 
-    `connected` returns the number of workers. `event` and `how` say how the run ended; if `event` is empty,
+    `count_workers` returns their number. `event` and `description` say how the run ended; without an `event`
     it did not begin, or its head is going to resume.
     """
 
     def __init__(self, command: Sequence[str] | None, run: RunFolder) -> None:
-        self.connected: Callable[[], int] = int  # none
-        self.event = self.how = ""
+        self.count_workers: Callable[[], int] = int  # none
+        self.event = self.description = ""
         self._command, self._run = list(command or ()), run
         self._has_waited = False
         self._stop = threading.Event()
@@ -288,26 +289,26 @@ class Notices(AbstractContextManager["Notices"]):
         if self.event:
             with suppress(StorageError), log_file(self._run.log):
                 self._note_wait(False)
-                self._send(self.event, self.how)
+                self._send(self.event, self.description)
 
     def begin(self, *, is_resumed: bool) -> None:
         """Note that the run has begun; a head that resumes does not repeat what the one before it sent."""
         self._has_waited = self._run.notified.exists()
         self._note_wait(self._has_waited and is_resumed)
-        self.event, self.how = "failed", "ended by an error"
+        self.event, self.description = "failed", "ended by an error"
 
     def _watch(self) -> None:
         alive_at = time.monotonic()
         while not self._stop.wait(LOOK_SECONDS):
             is_alive = not self.event
             with suppress(Exception):  # a scheduler that is closing answers nothing
-                is_alive = is_alive or self.connected() > 0
+                is_alive = is_alive or self.count_workers() > 0
             if is_alive:
                 alive_at = time.monotonic()
                 self._note_wait(self._has_waited and not self.event)
             elif time.monotonic() - alive_at >= LONG_WAIT and not self._has_waited:
                 self._note_wait(True)
-                self._send(WAITING, f"no worker for {duration(LONG_WAIT)}")
+                self._send(LONG_WAIT_EVENT, f"no worker for {duration(LONG_WAIT)}")
 
     def _note_wait(self, has_waited: bool) -> None:
         """Note that a long wait was reported, or is over, in a file for the next head of this run."""
@@ -316,18 +317,18 @@ class Notices(AbstractContextManager["Notices"]):
             with suppress(OSError):
                 self._run.notified.touch() if has_waited else self._run.notified.unlink()
 
-    def _send(self, event: str, how: str) -> None:
+    def _send(self, event: str, description: str) -> None:
         """Run the command with a line of text and the state of the run on its input."""
-        reason = how.partition("\n")[0] or event  # an error may have no text
+        reason = description.partition("\n")[0] or event  # an error may have no text
         text, state = f"{self._run.path.stem}: {reason}", None
         with suppress(Exception):  # the files of a run that failed may be what has failed
             status = read_status(self._run.cube)
-            total, jobs = status.total, status.jobs.jobs if status.jobs and event == WAITING else ()
+            total, jobs = status.total, status.jobs.jobs if status.jobs and event == LONG_WAIT_EVENT else ()
             text += f"; {total.done:,} of {total.cells:,} cells done" if total.cells else ""
             counts = Counter(job.state for job in jobs)
             text += "".join(f"; {plural(counts[word], 'job')} {word}" for word in sorted(counts))
             state = status.to_dict()
-        document = {"event": event, "text": text, "how": how, "status": state}
+        document = {"event": event, "text": text, "how": description, "status": state}
         try:
             with (
                 TemporaryFile("w+", encoding="utf-8", errors="replace") as words,

@@ -425,7 +425,7 @@ def plan_overview(
     for dataset in datasets:
         n_restarts = max(1, math.floor(length / max(dataset["seconds_per_restart"], 1e-9)))
         batches += math.ceil(dataset["restarts_left"] / n_restarts)
-    is_timed = not any(timing.missing(plan) for plan in sweep.inputs.plans)
+    is_timed = not any(timing.untimed_cells(plan) for plan in sweep.inputs.plans)
     spec, skipped = sweep.spec, sweep.inputs.skipped
     total = {key: sum(dataset[key] for dataset in datasets) for key in SUMMED}
     least = total["restarts_least"] / total["restarts_left"] if total["restarts_left"] else 1.0
@@ -464,8 +464,10 @@ def _time_corners(sweep: Sweep, timing: Timing) -> None:
         science = Science.of(sweep.spec, plan, sweep.methods)
         source = sweep.inputs.sources[plan.name]
         # with pairs drawn uniformly: nothing is kept, and how they are chosen hardly changes the time
-        spans: list[Any] = [tuple(Span(replace(cell, design=None), 0, 1) for cell in timing.missing(plan))]
-        for path in timing.missing_paths(plan):
+        spans: list[Any] = [
+            tuple(Span(replace(cell, design=None), 0, 1) for cell in timing.untimed_cells(plan))
+        ]
+        for path in timing.untimed_paths(plan):
             span = replace(_questions_of(path, max(plan.m), science), answers=NO_ANSWERS)
             spans.append((replace(span, stop=min(span.stop, TIMED * span.step)),))
         tasks = (Task(science, plan.name, spans_of_task, 0.0) for spans_of_task in spans)
@@ -501,10 +503,10 @@ def _dataset(
 ) -> dict[str, Any]:
     science = Science.of(sweep.spec, plan)
     whole = _whole(plan, science)
-    rest = whole if ledger is None and not selection.only else _rest(plan, science, ledger, selection)
+    rest = whole if ledger is None and not selection.cells else _rest(plan, science, ledger, selection)
 
     def seconds(spans: Portions, kind: type) -> list[float]:
-        missing = timing.missing(plan) if kind is Cell else timing.missing_paths(plan)
+        missing = timing.untimed_cells(plan) if kind is Cell else timing.untimed_paths(plan)
         of_kind = [(span, times) for span, times in spans if type(span.unit) is kind]
         return _seconds(sweep, plan, timing, of_kind, not missing)
 
@@ -525,7 +527,7 @@ def _dataset(
         "cells_failed": rest.work.cells_failed,
         "cells_left": rest.work.cells - rest.work.cells_done - rest.work.cells_failed,
         "restarts": plan.n_restarts,
-        "restarts_left": rest.work.left,
+        "restarts_left": rest.work.restarts_left,
         "restarts_least": sum(span.size * times for span, times in least),
         "blocks": sum(1 for _ in plan.blocks()),
         "files": len({spec.node for spec in specs}) + len(specs) + sum(chunks),

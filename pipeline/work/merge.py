@@ -54,7 +54,7 @@ class CellResult:
     seconds: float = 0.0
     cpu_seconds: float = 0.0
     best: Solved | None = None
-    failed: bool = False
+    has_failed: bool = False
     end: int | None = field(init=False, default=None)
     chosen: Chosen | None = field(init=False, default=None)
     machines: set[str] = field(init=False, default_factory=set)
@@ -66,11 +66,11 @@ class CellResult:
     @property
     def status(self) -> int:
         """Pending, done, failed, or without a solution."""
-        if self.failed:
+        if self.has_failed:
             return FAILED
         if self.end is None:
             return PENDING
-        return DONE if self.best is not None and self.best.solved else NO_SOLUTION
+        return DONE if self.best is not None and self.best.has_solution else NO_SOLUTION
 
     @property
     def unseen_mass(self) -> float:
@@ -88,38 +88,38 @@ class CellResult:
         return int(self.is_run.sum())
 
     @property
-    def left(self) -> int:
+    def n_left(self) -> int:
         """Number of restarts that are still to be run; with an adaptive stop, the largest possible one."""
-        return 0 if self.failed else sum(span.size for span in self.missing())
+        return 0 if self.has_failed else sum(span.size for span in self.missing_spans())
 
-    def add(self, done: Solved) -> None:
+    def add(self, result: Solved) -> None:
         """Take some restarts; another objective or choice than before is a `Mismatch`."""
-        if self.chosen is not None and (done.chosen is None or not self.chosen.is_same(done.chosen)):
+        if self.chosen is not None and (result.chosen is None or not self.chosen.is_same(result.chosen)):
             raise Mismatch(
-                f"cell {self.cell}: {done.chosen} now, {self.chosen} before: held-out annotations must say"
+                f"cell {self.cell}: {result.chosen} now, {self.chosen} before: held-out annotations must say"
                 " the same of a cell wherever it runs"
             )
-        self.chosen = done.chosen
-        start, stop = done.span.start, done.span.stop
+        self.chosen = result.chosen
+        start, stop = result.span.start, result.span.stop
         is_repeat = self.is_run[start:stop].copy()
-        is_mismatch = is_repeat & differing_rows(self.objectives[start:stop], done.objectives)
+        is_mismatch = is_repeat & differing_rows(self.objectives[start:stop], result.objectives)
         if is_mismatch.any():
             restart = start + int(np.argmax(is_mismatch))
             raise Mismatch(
-                f"cell {self.cell}, restart {restart}: objective {done.objectives[restart - start]!r} now, "
+                f"cell {self.cell}, restart {restart}: objective {result.objectives[restart - start]!r} now, "
                 f"{self.objectives[restart]!r} before: a restart must give the same bits wherever it runs"
             )
         if not is_repeat.all():
-            self.machines.add(done.machine)
-            self.seconds += done.seconds
-            self.cpu_seconds += done.cpu_seconds
-        self.objectives[start:stop] = done.objectives
+            self.machines.add(result.machine)
+            self.seconds += result.seconds
+            self.cpu_seconds += result.cpu_seconds
+        self.objectives[start:stop] = result.objectives
         self.is_run[start:stop] = True
         self.end = restarts_enough(self._first(), self.stop, self.restarts)
-        if self.best is None or _rank(done) < _rank(self.best):
-            self.best = done
+        if self.best is None or _rank(result) < _rank(self.best):
+            self.best = result
 
-    def missing(self) -> Iterator[Span[Cell]]:
+    def missing_spans(self) -> Iterator[Span[Cell]]:
         """Yield the spans of restarts that are still to be run."""
         if self.stop is not None:
             objectives = self._first()
@@ -144,11 +144,11 @@ class Rank(NamedTuple):
     restart: int
 
 
-def _rank(done: Solved) -> Rank:
-    if not done.solved:
-        return Rank(True, 0.0, done.span.start)
-    objective = float(done.objectives[done.best_restart - done.span.start])
-    return Rank(False, np.inf if np.isnan(objective) else -objective, done.best_restart)
+def _rank(result: Solved) -> Rank:
+    if not result.has_solution:
+        return Rank(True, 0.0, result.span.start)
+    objective = float(result.objectives[result.best_restart - result.span.start])
+    return Rank(False, np.inf if np.isnan(objective) else -objective, result.best_restart)
 
 
 @dataclass(eq=False)
@@ -163,7 +163,7 @@ class BlockResult:
         self._unsettled = list(reversed(self.cells.values()))
 
     @property
-    def complete(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether every cell is done or failed."""
         while self._unsettled and self._unsettled[-1].status != PENDING:
             self._unsettled.pop()

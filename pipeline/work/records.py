@@ -58,7 +58,7 @@ class Span(Generic[Unit]):
     start, stop : int
         First restart or question, and the one after the last. With an adaptive stop fewer restarts may be
         enough; a path has whole batches.
-    earlier : tuple of float
+    earlier_objectives : tuple of float
         Objectives of the restarts before `start`, with an adaptive stop.
     chosen : Chosen or None
         Choice that the cell has made before, by held-out annotations.
@@ -72,7 +72,7 @@ class Span(Generic[Unit]):
     unit: Unit
     start: int
     stop: int
-    earlier: tuple[float, ...] = ()
+    earlier_objectives: tuple[float, ...] = ()
     chosen: Chosen | None = None
     answers: Answers | None = field(default=None, compare=False, repr=False)
     step: int = 1
@@ -118,9 +118,9 @@ class Chosen:
     distance_rate: float = np.nan
 
     @classmethod
-    def of(cls, choice: Choice, every: bool) -> Chosen:
-        """Return the part of a choice that cubes keep, with scores of shapes that `every` model may have."""
-        names, scores, base = SCORED if every else CANDIDATES, choice.by_shape, choice.base_rate
+    def of(cls, choice: Choice, has_all_shapes: bool) -> Chosen:
+        """Return the part of a choice that cubes keep, with scores of all shapes if every model has them."""
+        names, scores, base = SCORED if has_all_shapes else CANDIDATES, choice.by_shape, choice.base_rate
         if (skill := choice.skill) is not None and not choice.has_no_skill:
             scores = {choice.shape: skill.with_distance}
         return cls(
@@ -200,11 +200,12 @@ class Task:
     science: Science
     dataset: str
     spans: tuple[Span[Any], ...]
-    predicted: float
+    predicted_seconds: float
 
     def __str__(self) -> str:
-        others = len({span.unit for span in self.spans}) - 1
-        return f"{self.spans[0].unit} and {plural(others, 'other cell')}" if others else str(self.spans[0])
+        n_others = len({span.unit for span in self.spans}) - 1
+        first = self.spans[0]
+        return f"{first.unit} and {plural(n_others, 'other cell')}" if n_others else str(first)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -249,7 +250,7 @@ class Solved:
     machine: str = ""
 
     @property
-    def solved(self) -> bool:
+    def has_solution(self) -> bool:
         """Whether there is a solution, which a method may not find."""
         return self.best_restart >= 0
 
@@ -273,7 +274,7 @@ class Answered:
 class Failed:
     """Span that raised: its cause, node, job and traceback, in words that can be logged, shown and stored.
 
-    If `charged`, its unit is to blame. Units that share a task that was lost are not.
+    If `is_charged`, its unit is to blame. Units that share a task that was lost are not.
     """
 
     span: Span[Any]
@@ -281,7 +282,7 @@ class Failed:
     node: str
     job: str
     traceback: str
-    charged: bool = True
+    is_charged: bool = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "cause", one_line(self.cause))
@@ -292,7 +293,7 @@ class Failed:
         span = self.span
         cell = span.unit if isinstance(span.unit, Cell) else None
         return FailureRecord(
-            work=FailedWork(cell=cell, start=span.start, stop=span.stop, objectives=span.earlier),
+            work=FailedWork(cell=cell, start=span.start, stop=span.stop, objectives=span.earlier_objectives),
             cause=self.cause,
             node=self.node,
             job=self.job,
@@ -303,7 +304,7 @@ class Failed:
         )
 
 
-Done = Solved | Answered
+Success = Solved | Answered
 
 # Results of a task that ended.
 Results = Sequence[Solved | Answered | Failed]
@@ -326,7 +327,7 @@ class BatchLost(Exception):
         self.job = job
 
 
-def checked(task: Task, outcome: Results | BaseException) -> Results:
+def checked_results(task: Task, outcome: Results | BaseException) -> Results:
     """Return the results of a task, or a failure for each span if there are none or those of another task."""
     if not isinstance(outcome, BaseException):
         stops = {(span.unit, span.start): span.stop for span in task.spans}
@@ -341,12 +342,13 @@ def checked(task: Task, outcome: Results | BaseException) -> Results:
     cause, node, job = cause_of(outcome), "", ""
     if isinstance(outcome, BatchLost):
         node, job = outcome.node, outcome.job
-    elif (last := getattr(outcome, "last_worker", None)) is not None:  # KilledWorker of distributed
-        node, job = last.host, last.name if isinstance(last.name, str) else ""
+    elif (last_worker := getattr(outcome, "last_worker", None)) is not None:  # KilledWorker of distributed
+        node, job = last_worker.host, last_worker.name if isinstance(last_worker.name, str) else ""
     logger.warning("lost: %s: %s", task, cause)
-    first, *others = (Failed(span, cause, node, job, "", charged=False) for span in task.spans)
+    failures = [Failed(span, cause, node, job, "", is_charged=False) for span in task.spans]
     # A unit that was alone is charged, and once for all of its spans.
-    return [replace(first, charged=len({span.unit for span in task.spans}) == 1), *others]
+    failures[0] = replace(failures[0], is_charged=len({span.unit for span in task.spans}) == 1)
+    return failures
 
 
 # Results as records of the journal, and back; records of another program or another sweep are refused.
@@ -368,46 +370,46 @@ LONGEST_MACHINE = 200
 LENGTHS = "gaussians"
 
 
-def to_record(results: Sequence[Done]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def to_record(results: Sequence[Success]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return results of one kind as a record: a header of plain values, and arrays."""
     entries = []
-    for done in results:
-        unit = list(astuple(done.span.unit))
+    for result in results:
+        unit = list(astuple(result.span.unit))
         while unit[-1] is None:  # design and search of cells are left out if the sweep names none
             unit.pop()
         best: dict[str, Any] = {}
-        if isinstance(done, Solved):
-            best = {"best_restart": done.best_restart}
-            best |= {"machine": done.machine} if done.machine else {}
-        if isinstance(done, Solved) and done.gaussians is not None:
-            best[LENGTHS] = [len(row) for row in to_rows(done.gaussians).values()]
+        if isinstance(result, Solved):
+            best = {"best_restart": result.best_restart}
+            best |= {"machine": result.machine} if result.machine else {}
+        if isinstance(result, Solved) and result.gaussians is not None:
+            best[LENGTHS] = [len(row) for row in to_rows(result.gaussians).values()]
         entries.append(
             {
                 "cell" if best else "path": unit,
-                "start": done.span.start,
-                "stop": done.span.stop,
+                "start": result.span.start,
+                "stop": result.span.stop,
                 **best,
-                "seconds": done.seconds,
-                "cpu_seconds": done.cpu_seconds,
+                "seconds": result.seconds,
+                "cpu_seconds": result.cpu_seconds,
             }
         )
-    solved = [done for done in results if isinstance(done, Solved)]
-    if not solved:
-        answers = [done.answers for done in results if isinstance(done, Answered)]
+    solutions = [result for result in results if isinstance(result, Solved)]
+    if not solutions:
+        answers = [result.answers for result in results if isinstance(result, Answered)]
         return {PATHS: entries}, {"answers": np.concatenate(answers)}
     # Covariances of several shapes stack in the form of the widest, as in the cube.
-    n_axes = max(done.covariances.ndim for done in solved) - 1
-    wide = [shapes.widened(done.covariances, n_axes, done.centroids.shape[1]) for done in solved]
+    n_axes = max(result.covariances.ndim for result in solutions) - 1
+    wide = [shapes.widened(result.covariances, n_axes, result.centroids.shape[1]) for result in solutions]
     arrays: dict[str, NDArray[Any]] = {
-        "labels": np.stack([done.labels for done in solved]),
-        "centroids": np.stack([done.centroids for done in solved]),
+        "labels": np.stack([result.labels for result in solutions]),
+        "centroids": np.stack([result.centroids for result in solutions]),
         "covariances": np.stack(wide),
-        "objectives": np.concatenate([done.objectives for done in solved]),
+        "objectives": np.concatenate([result.objectives for result in solutions]),
     }
-    choices = [done.chosen.values() for done in solved if done.chosen is not None]
+    choices = [result.chosen.values() for result in solutions if result.chosen is not None]
     for name in choices[0] if choices else ():
         arrays[name] = np.array([values[name] for values in choices])
-    unions = [to_rows(done.gaussians) for done in solved if done.gaussians is not None]
+    unions = [to_rows(result.gaussians) for result in solutions if result.gaussians is not None]
     for name in ROWS if unions else ():
         arrays[name] = np.concatenate([rows[name] for rows in unions])
     return {PARTIALS: entries}, arrays
@@ -425,11 +427,11 @@ def from_record(
     data set) cannot have; those of other data sets, which are not available this time, stay unchecked.
     """
     try:
-        results: list[Done] = list((_answered if PATHS in header else _solved)(header, arrays))
-        for done in results:
-            name = done.span.unit.dataset
+        results: list[Success] = list((_answers_of if PATHS in header else _solutions_of)(header, arrays))
+        for result in results:
+            name = result.span.unit.dataset
             if name in (plans or {}):
-                for problem in _problems(done, (plans or {})[name], (sciences or {}).get(name)):
+                for problem in _problems(result, (plans or {})[name], (sciences or {}).get(name)):
                     raise ValueError(problem)
     except (LookupError, TypeError, ArithmeticError, AttributeError, ValueError) as error:
         raise ValueError(f"a record of other content ({type(error).__name__}: {error})") from error
@@ -447,7 +449,7 @@ def spans_of(header: Mapping[str, Any]) -> list[Span[Any]]:
     return spans
 
 
-def _answered(header: Mapping[str, Any], arrays: Arrays) -> Iterator[Answered]:
+def _answers_of(header: Mapping[str, Any], arrays: Arrays) -> Iterator[Answered]:
     spans = spans_of(header)
     parts = np.split(arrays["answers"], np.cumsum([span.size for span in spans])[:-1])
     for span, entry, rows in zip(spans, header[PATHS], parts, strict=True):
@@ -457,7 +459,7 @@ def _answered(header: Mapping[str, Any], arrays: Arrays) -> Iterator[Answered]:
         yield Answered(span, rows.copy(), seconds, float(entry.get("cpu_seconds", seconds)))
 
 
-def _solved(header: Mapping[str, Any], arrays: Arrays) -> Iterator[Solved]:
+def _solutions_of(header: Mapping[str, Any], arrays: Arrays) -> Iterator[Solved]:
     spans = spans_of(header)
     objectives = np.split(arrays["objectives"], np.cumsum([span.size for span in spans])[:-1])
     choices, unions = _choices([span.unit for span in spans], arrays), _gaussians(header, arrays)
@@ -493,8 +495,8 @@ def _gaussians(header: Mapping[str, Any], arrays: Arrays) -> Iterator[Gaussians 
         name: np.split(arrays.get(name, np.empty(0)), np.cumsum(column)[:-1])
         for name, column in zip(ROWS, lengths.T, strict=True)
     }
-    for at in range(len(lengths)):
-        yield from_rows({name: parts[name][at] for name in ROWS}, n_features, n_classes)
+    for index in range(len(lengths)):
+        yield from_rows({name: parts[name][index] for name in ROWS}, n_features, n_classes)
 
 
 def _choices(cells: Sequence[Cell], arrays: Arrays) -> list[Chosen | None]:
@@ -505,55 +507,57 @@ def _choices(cells: Sequence[Cell], arrays: Arrays) -> list[Chosen | None]:
     if "held_out" not in arrays:
         return [None] * len(cells)
     has_every = arrays["held_out"].shape[1:] == (len(SCORED),)
-    places = [at for at, cell in enumerate(cells) if holds_out(cell.model, has_every)]
+    places = [index for index, cell in enumerate(cells) if holds_out(cell.model, has_every)]
     columns = (arrays[name].tolist() for name in ("covariance_shape", "held_out", "held_out_right"))
     shape_of_code = {code: shape for shape, code in CODES.items()}
     # A record of a version that had no such classes has no structures and rates.
     structures = arrays.get("structure", np.full((len(places), len(STRUCTURE)), -1)).tolist()
-    missing = np.full(len(places), np.nan)
-    rates = np.stack([arrays.get(name, missing) for name in ("base_rate", "distance_rate")], axis=1).tolist()
+    unknown_rates = np.full(len(places), np.nan)
+    rate_columns = [arrays.get(name, unknown_rates) for name in ("base_rate", "distance_rate")]
+    rates = np.stack(rate_columns, axis=1).tolist()
     choices: dict[int, Chosen] = {}
-    for at, structure, rate, code, *scores in zip(places, structures, rates, *columns, strict=True):
-        allowed = CANDIDATES if chooses(cells[at].model) else (shape_of(cells[at].model),)
-        if shape_of_code[code] not in allowed:
-            raise ValueError(f"the shape {code} of {cells[at]}, expected one of {', '.join(allowed)}")
-        if is_any(cells[at].model):
+    for index, structure, rate, code, *scores in zip(places, structures, rates, *columns, strict=True):
+        possible_shapes = CANDIDATES if chooses(cells[index].model) else (shape_of(cells[index].model),)
+        if shape_of_code[code] not in possible_shapes:
+            expected = ", ".join(possible_shapes)
+            raise ValueError(f"the shape {code} of {cells[index]}, expected one of {expected}")
+        if is_any(cells[index].model):
             Structure.from_codes(structure)  # it raises an error if the codes are wrong
         log_losses, right = (tuple(map(float, score)) for score in scores)
-        choices[at] = Chosen(shape_of_code[code], log_losses, right, tuple(structure), *map(float, rate))
-    return [choices.get(at) for at in range(len(cells))]
+        choices[index] = Chosen(shape_of_code[code], log_losses, right, tuple(structure), *map(float, rate))
+    return [choices.get(index) for index in range(len(cells))]
 
 
-def _problems(done: Done, plan: DatasetPlan, science: Science | None) -> Iterator[str]:
+def _problems(result: Success, plan: DatasetPlan, science: Science | None) -> Iterator[str]:
     """Yield the reasons why a result cannot be one of a data set of this plan."""
-    unit = done.span.unit
+    unit = result.span.unit
     if not (plan.has(unit) if isinstance(unit, Cell) else plan.has_path(unit)):
         yield f"{unit}, which is no {'cell' if isinstance(unit, Cell) else 'path'} of the sweep"
         return
-    if not all(0 <= seconds < math.inf for seconds in (done.seconds, done.cpu_seconds)):
-        yield f"{unit} that took {done.seconds} and {done.cpu_seconds} seconds"
-    if isinstance(done, Solved):
-        yield from _problems_of_cell(done, plan)
+    if not all(0 <= seconds < math.inf for seconds in (result.seconds, result.cpu_seconds)):
+        yield f"{unit} that took {result.seconds} and {result.cpu_seconds} seconds"
+    if isinstance(result, Solved):
+        yield from _problems_of_cell(result, plan)
         return
-    if done.answers.shape != (done.span.size, 3) or done.answers.dtype != np.int32:
-        yield f"{done.span} with answers of {done.answers.dtype} {done.answers.shape}"
+    if result.answers.shape != (result.span.size, 3) or result.answers.dtype != np.int32:
+        yield f"{result.span} with answers of {result.answers.dtype} {result.answers.shape}"
     asking = None if science is None else science.asking
-    if asking is not None and (done.span.start % asking.batch or done.span.stop % asking.batch):
-        yield f"{done.span}, which are no batches of {asking.batch}"
-    samples, kinds = done.answers[:, :2], done.answers[:, 2]
+    if asking is not None and (result.span.start % asking.batch or result.span.stop % asking.batch):
+        yield f"{result.span}, which are no batches of {asking.batch}"
+    samples, kinds = result.answers[:, :2], result.answers[:, 2]
     if not ((samples >= 0) & (samples < plan.n_samples)).all():
         yield f"{unit} with answers about none of {plan.n_samples} samples"
     if not np.isin(kinds, (MUST, CANNOT)).all():
         yield f"{unit} with answers that are neither {MUST} nor {CANNOT}"
 
 
-def _problems_of_cell(done: Solved, plan: DatasetPlan) -> Iterator[str]:
-    cell, span = done.span.unit, done.span
+def _problems_of_cell(result: Solved, plan: DatasetPlan) -> Iterator[str]:
+    cell, span = result.span.unit, result.span
     if span.stop > plan.restarts_of(cell.model):
         yield f"{cell} with restart {span.stop - 1} of {plan.restarts_of(cell.model)}"
-    if not done.solved and is_model(cell.model):
+    if not result.has_solution and is_model(cell.model):
         yield f"{cell} without a solution, which a model always has"
-    scores = {0} if done.chosen is None else {len(done.chosen.held_out), len(done.chosen.right)}
+    scores = {0} if result.chosen is None else {len(result.chosen.held_out), len(result.chosen.right)}
     n_shapes = len(scored_shapes(plan)) if holds_out(cell.model, plan.held_out) else 0
     if scores != {n_shapes}:
         yield f"{cell} with scores of {scores} shapes on held-out annotations, expected {n_shapes}"
@@ -561,21 +565,21 @@ def _problems_of_cell(done: Solved, plan: DatasetPlan) -> Iterator[str]:
         "objectives": (span.size,),
         "labels": (plan.n_samples,),
         "centroids": (plan.n_clusters, plan.n_features),
-        "covariances": (plan.n_clusters, *(plan.n_features for _ in DIMS[done.shape])),
+        "covariances": (plan.n_clusters, *(plan.n_features for _ in DIMS[result.shape])),
     }
     for name, shape in expected.items():
-        values = getattr(done, name)
+        values = getattr(result, name)
         dtype = np.dtype("float64" if name == "objectives" else VARIABLES[name].dtype)
         if values.shape != shape or values.dtype != dtype:
             yield f"{cell} with {name} of {values.dtype} {values.shape}, expected {dtype} {shape}"
-    yield from _problems_of_gaussians(done, plan)
-    low, high = (0, plan.n_clusters) if done.solved else (-1, 0)
-    if done.labels.shape and not ((done.labels >= low) & (done.labels < high)).all():
+    yield from _problems_of_gaussians(result, plan)
+    low, high = (0, plan.n_clusters) if result.has_solution else (-1, 0)
+    if result.labels.shape and not ((result.labels >= low) & (result.labels < high)).all():
         yield f"{cell} with labels that are none of {plan.n_clusters} clusters"
 
 
-def _problems_of_gaussians(done: Solved, plan: DatasetPlan) -> Iterator[str]:
-    cell, gaussians = done.span.unit, done.gaussians
+def _problems_of_gaussians(result: Solved, plan: DatasetPlan) -> Iterator[str]:
+    cell, gaussians = result.span.unit, result.gaussians
     for room in plan.unions_of([cell.model], [cell.search]):
         if gaussians is None:
             yield f"{cell} without Gaussians, which the cube stores for it"
@@ -583,6 +587,6 @@ def _problems_of_gaussians(done: Solved, plan: DatasetPlan) -> Iterator[str]:
         lengths = tuple(map(len, to_rows(gaussians).values()))
         if lengths[0] > room.components or lengths[-1] > room.entries:
             yield f"{cell} with rows of {lengths}, expected {room.components} and {room.entries} at most"
-        structure = None if done.chosen is None else done.chosen.class_structure
+        structure = None if result.chosen is None else result.chosen.class_structure
         if structure is not None and structure != gaussians.structure:
             yield f"{cell} with {gaussians.structure}, which it did not choose"

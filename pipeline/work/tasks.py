@@ -45,30 +45,30 @@ T = TypeVar("T")
 TRIED = 3
 
 
-def run_task(task: records.Task, source: Source) -> list[records.Done | records.Failed]:
+def run_task(task: records.Task, source: Source) -> list[records.Success | records.Failed]:
     """Run a task on the data of its source, with one result for each span of a cell and batch of a path.
 
     A span that raises is a `Failed` and does not stop the others, but later batches of its path are not run.
     """
-    results: list[records.Done | records.Failed] = []
+    results: list[records.Success | records.Failed] = []
     for span in task.spans:
-        running = span
+        current_span = span
         try:
             if isinstance(span.unit, Cell):
                 results.append(run_cell(task.science, span, source))
                 continue
             answers, arrays = present(span.answers), source.arrays(span.unit.mixture)
             for start in range(span.start, span.stop, span.step):
-                running = Span(span.unit, start, start + span.step, step=span.step)
+                current_span = Span(span.unit, start, start + span.step, step=span.step)
                 ask = partial(ask_batch, task.science, span.unit, answers, arrays)
                 batch, seconds, cpu_seconds = _timed(ask)
-                results.append(records.Answered(running, batch, seconds, cpu_seconds))
+                results.append(records.Answered(current_span, batch, seconds, cpu_seconds))
                 answers = np.concatenate([answers, batch])
         except Exception as error:
             cause, trace = cause_of(error), traceback.format_exc()
             if isinstance(error, MethodFailed):  # the error was raised in the process of the method
                 cause, trace = str(error), error.traceback
-            results.append(records.Failed(running, cause, socket.gethostname(), own_job().number, trace))
+            results.append(records.Failed(current_span, cause, socket.gethostname(), own_job().number, trace))
     return results
 
 
@@ -95,7 +95,7 @@ def run_cell(science: Science, span: Span[Cell], source: Source) -> Solved:
     def fit_all() -> list[Fit]:
         fits: list[Fit] = []
         for restart in range(span.start, span.stop):
-            objectives = [*span.earlier, *(fit.objective for fit in fits)]
+            objectives = [*span.earlier_objectives, *(fit.objective for fit in fits)]
             if science.stop is not None and is_enough(objectives, science.stop):
                 break
             fits.append(solver.restart(stream_of(science, cell, restart)).bare)
@@ -144,16 +144,18 @@ def solver_of(
     if cell.design == CROWD and model.kind is UNION:
         # soft fits alone estimate two accuracies of each annotator; other models assume the median for all
         layers = layers_from_annotations(annotations, None, science.crowd.answers)
-    seed = seeds.choice_seed(science.seed, cell.dataset, **_where(cell), model=cell.model)
+    seed = seeds.choice_seed(science.seed, cell.dataset, **_coordinates(cell), model=cell.model)
     return prepare(model, X, layers, science.n_clusters, seed)
 
 
 def stream_of(science: Science, cell: Cell, restart: int) -> np.random.SeedSequence:
     """Return the random stream of a restart of a cell."""
-    return seeds.search_seed(science.seed, cell.dataset, **_where(cell), model=cell.model, restart=restart)
+    return seeds.search_seed(
+        science.seed, cell.dataset, **_coordinates(cell), model=cell.model, restart=restart
+    )
 
 
-def _where(cell: Cell) -> dict[str, Any]:
+def _coordinates(cell: Cell) -> dict[str, Any]:
     """Return the coordinates that the random streams of a cell depend on."""
     return {name: getattr(cell, name) for name in ("mixture", "p", "m", "replicate")}
 
@@ -168,12 +170,12 @@ class Timed(NamedTuple, Generic[T]):
 
 def _timed(function: Callable[[], T]) -> Timed[T]:
     """Call a function and measure its time."""
-    started, cpu_started = time.perf_counter(), cpu_time()
+    start, cpu_start = time.perf_counter(), cpu_time()
     result = function()
-    return Timed(result, time.perf_counter() - started, cpu_time() - cpu_started)
+    return Timed(result, time.perf_counter() - start, cpu_time() - cpu_start)
 
 
-def ask_batch(science: Science, path: AskedPath, earlier: Answers, arrays: Arrays) -> Answers:
+def ask_batch(science: Science, path: AskedPath, earlier_answers: Answers, arrays: Arrays) -> Answers:
     """Ask the batch of a path that follows the earlier answers, and return the new ones.
 
     A batch is whole whatever the largest m, so that a path is a prefix of a longer one. If there are fewer
@@ -185,7 +187,7 @@ def ask_batch(science: Science, path: AskedPath, earlier: Answers, arrays: Array
 
     X, labels_true = arrays
     asking = present(science.asking)
-    answers, stop = earlier, len(earlier) + asking.batch
+    answers, stop = earlier_answers, len(earlier_answers) + asking.batch
     while len(answers) < stop:
         seed = seeds.path_seed(science.seed, **asdict(path), start=len(answers))
         batch = next_answers(
@@ -203,22 +205,22 @@ def ask_batch(science: Science, path: AskedPath, earlier: Answers, arrays: Array
         if not len(batch):
             raise ValueError(f"{path}: no pair to ask after {len(answers)} answers")
         answers = np.concatenate([answers, batch])
-    return answers[len(earlier) : stop]
+    return answers[len(earlier_answers) : stop]
 
 
 # Calls of a method, which solves cells in the place of a model.
 
 
-def method_calls(where: str, methods: Iterable[Method], *, loaded: bool = False) -> tuple[MethodCall, ...]:
+def method_calls(origin: str, methods: Iterable[Method], *, is_tried: bool = False) -> tuple[MethodCall, ...]:
     """Return the methods of a sweep as workers get them, with the text of their files.
 
     Parameters
     ----------
-    where : str
+    origin : str
         Sweep file or cube, for messages.
     methods : iterable of Method
         Methods of its grid.
-    loaded : bool
+    is_tried : bool
         Whether every method is imported in another process, so that a run begins only if that works.
 
     Raises
@@ -234,14 +236,14 @@ def method_calls(where: str, methods: Iterable[Method], *, loaded: bool = False)
                 try:
                     source = method.source()
                     call = MethodCall(method.name, method.call, source, method.options, method.time_limit)
-                    if loaded:
+                    if is_tried:
                         process.load(call)
                     calls.append(call)
                 except InputError:
                     raise
                 except (ValueError, MethodFailed) as error:
                     expected = "code that is as it was, and can be imported"
-                    problems.append(Problem(f"{where}: method {method.name}", str(error), expected))
+                    problems.append(Problem(f"{origin}: method {method.name}", str(error), expected))
     raise_all(problems)
     return tuple(calls)
 
@@ -272,7 +274,7 @@ def run_method(
     objectives = np.full(span.size, np.nan)
     for restart in range(span.start, span.stop):
         state = seeds.method_seed(
-            science.seed, cell.dataset, **_where(cell), method=method.name, restart=restart
+            science.seed, cell.dataset, **_coordinates(cell), method=method.name, restart=restart
         )
         try:
             call = _process().solve(
@@ -347,8 +349,8 @@ def unseen_mass(objectives: Sequence[float] | Floats, rule: str) -> float:
 
 def is_enough(objectives: Sequence[float] | Floats, stop: Stop) -> bool:
     """Whether the rule is tested after these restarts, and ends the cell."""
-    beyond = len(objectives) - stop.r_min
-    return beyond >= 0 and beyond % stop.step == 0 and unseen_mass(objectives, stop.rule) < stop.risk
+    n_extra = len(objectives) - stop.r_min
+    return n_extra >= 0 and n_extra % stop.step == 0 and unseen_mass(objectives, stop.rule) < stop.risk
 
 
 def restarts_enough(objectives: Sequence[float] | Floats, stop: Stop | None, restarts: int) -> int | None:
@@ -368,7 +370,7 @@ def restarts_enough(objectives: Sequence[float] | Floats, stop: Stop | None, res
 Outcome = records.Results | BaseException
 
 # Tasks that ended at about the same time.
-Ended = list[tuple[records.Task, Outcome]]
+TaskOutcomes = list[tuple[records.Task, Outcome]]
 
 NextTask = Callable[[], records.Task | None]
 
@@ -382,7 +384,7 @@ class SerialExecutor:
         self._sources = sources
         load_kernels()
 
-    def results(self, next_task: NextTask) -> Iterator[Ended]:
+    def results(self, next_task: NextTask) -> Iterator[TaskOutcomes]:
         """Run each task before asking `next_task` for another, until it has none.
 
         The caller may add tasks after a yield. Other executors may end tasks in any order, several together.

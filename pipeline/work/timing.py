@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sweep_clustering.pipeline.work.records import Done, Science, Solved, Span, Task
+from sweep_clustering.pipeline.work.records import Science, Solved, Span, Success, Task
 from sweep_clustering.storage.files import PLAIN, Files
 from sweep_clustering.storage.runfolder import folder
 from sweep_clustering.sweeps.plan import AskedPath, Cell, DatasetPlan
@@ -30,7 +30,7 @@ class Key(NamedTuple):
     group: tuple[Any, ...]
     p: Any
     # Number of annotations of a cell, or number of answers before a batch of questions.
-    along: Any
+    n_annotations: Any
 
     @classmethod
     def of(cls, unit: Cell | AskedPath | folder.TimedRestart | folder.TimedQuestions, start: int = 0) -> Key:
@@ -51,67 +51,67 @@ class Times(NamedTuple):
 
 
 # Times of a restart or a batch if none of its group was timed.
-UNKNOWN = Times(1.0)
+DEFAULT_TIMES = Times(1.0)
 
 
 @dataclass
 class Timing:
     """Measured times and predictions from them, with the time and place of the oldest one if it is known."""
 
-    measured: dict[Key, Times] = field(default_factory=dict)
+    measured_times: dict[Key, Times] = field(default_factory=dict)
     moment: folder.Moment | None = None
-    _predicted: dict[Key, Times] = field(default_factory=dict)
+    _predictions: dict[Key, Times] = field(default_factory=dict)
 
     @classmethod
     def load(cls, run: folder.RunFolder) -> Timing:
         """Read the timings of a pilot, none from a missing or unreadable file."""
         pilot = folder.read_pilot(run)
-        measured = {Key.of(row): Times(row.seconds, row.choosing, row.busy) for row in pilot.timed}
+        measured_times = {Key.of(row): Times(row.seconds, row.choosing, row.busy) for row in pilot.timed}
         for row in pilot.questions:
-            measured[Key.of(row, row.start)] = Times(row.seconds, busy=row.busy)
-        return cls(measured, pilot.moment)
+            measured_times[Key.of(row, row.start)] = Times(row.seconds, busy=row.busy)
+        return cls(measured_times, pilot.moment)
 
     def save(self, path: Path, files: Files = PLAIN) -> None:
         """Write the timings, replacing the file in one step."""
         timed, questions = list[folder.TimedRestart](), list[folder.TimedQuestions]()
-        for (group, p, along), times in self.measured.items():
+        for (group, p, n_annotations), times in self.measured_times.items():
             if len(group) == 2:
-                questions.append(folder.TimedQuestions(*group, p, along, times.seconds, times.busy))
+                questions.append(folder.TimedQuestions(*group, p, n_annotations, times.seconds, times.busy))
             else:
                 dataset, model, search = group
-                timed.append(folder.TimedRestart(dataset, model, p, along, *times, search))
+                timed.append(folder.TimedRestart(dataset, model, p, n_annotations, *times, search))
         folder.Pilot(timed=tuple(timed), questions=tuple(questions), moment=self.moment).write(path, files)
 
-    def note(self, done: Done) -> None:
+    def note(self, result: Success) -> None:
         """Take the time of some restarts, or of a batch of questions."""
-        key = Key.of(done.span.unit, done.span.start)
-        choosing = done.choosing if isinstance(done, Solved) else 0.0
-        if not self.measured:
-            self.moment = folder.Moment.measure()
-        seconds = (done.seconds - choosing) * done.span.step / done.span.size
+        key = Key.of(result.span.unit, result.span.start)
+        choosing = result.choosing if isinstance(result, Solved) else 0.0
+        if not self.measured_times:
+            self.moment = folder.Moment.now()
+        seconds = (result.seconds - choosing) * result.span.step / result.span.size
         # A cell that made its choice before takes no time for it now, and the time measured then counts.
-        before = self.measured.get(key, UNKNOWN).choosing
-        busy = done.cpu_seconds / done.seconds if done.seconds > 0 else 1.0
-        self._set(key, Times(seconds, choosing or before, busy))
+        earlier_choosing = self.measured_times.get(key, DEFAULT_TIMES).choosing
+        busy = result.cpu_seconds / result.seconds if result.seconds > 0 else 1.0
+        self._set(key, Times(seconds, choosing or earlier_choosing, busy))
 
     def note_done(self, cell: Cell, seconds: float | None) -> None:
         """Take the seconds of a restart of a cell, if they are known."""
         if seconds is not None:
             key = Key.of(cell, 0)
-            self._set(key, self.measured.get(key, UNKNOWN)._replace(seconds=seconds))
+            self._set(key, self.measured_times.get(key, DEFAULT_TIMES)._replace(seconds=seconds))
 
-    def missing(self, plan: DatasetPlan) -> list[Cell]:
+    def untimed_cells(self, plan: DatasetPlan) -> list[Cell]:
         """Return the cells of the pilot that were not timed yet."""
-        return [cell for cell in pilot_cells(plan) if Key.of(cell, 0) not in self.measured]
+        return [cell for cell in pilot_cells(plan) if Key.of(cell, 0) not in self.measured_times]
 
-    def missing_paths(self, plan: DatasetPlan) -> list[AskedPath]:
+    def untimed_paths(self, plan: DatasetPlan) -> list[AskedPath]:
         """Return paths of the first draw and the extreme accuracies with fewer than `TIMED` timed batches."""
         mixture = plan.dims[0].values[0]
         corners = _ends(plan.p) if plan.asking_designs else []
         paths = [
             AskedPath(plan.name, mixture, p, 0, design) for p in corners for design in plan.asking_designs
         ]
-        timed = [key[:2] for key in self.measured]
+        timed = [key[:2] for key in self.measured_times]
         return [path for path in paths if timed.count(Key.of(path, 0)[:2]) < TIMED]
 
     def seconds(self, span: Span[Any], *, of_cpu: bool = False) -> float:
@@ -124,37 +124,37 @@ class Timing:
             times = self.times(span.unit)
             total = span.size * times.seconds + (times.choosing if span.chosen is None else 0.0)
             return total * times.busy if of_cpu else total
-        batches = (self.times(span.unit, at) for at in range(span.start, span.stop, span.step))
+        batches = (self.times(span.unit, start) for start in range(span.start, span.stop, span.step))
         return sum(times.seconds * (times.busy if of_cpu else 1.0) for times in batches)
 
     def times(self, unit: Cell | AskedPath, start: int = 0) -> Times:
         """Predict the times of a restart of a cell, or of the batch of a path after so many answers."""
         key = Key.of(unit, start)
-        if key not in self._predicted:
-            self._predicted[key] = self._predict(key)
-        return self._predicted[key]
+        if key not in self._predictions:
+            self._predictions[key] = self._predict(key)
+        return self._predictions[key]
 
     def _set(self, key: Key, times: Times) -> None:
-        self.measured[key] = times
-        self._predicted.clear()
+        self.measured_times[key] = times
+        self._predictions.clear()
 
     def _predict(self, key: Key) -> Times:
         rows: dict[Any, dict[Any, Times]] = {}
-        for (group, p, along), times in self.measured.items():
+        for (group, p, n_annotations), times in self.measured_times.items():
             if group == key.group and (p is None) == (key.p is None):
-                rows.setdefault(p, {})[along] = times
+                rows.setdefault(p, {})[n_annotations] = times
         if not rows:
-            return UNKNOWN
+            return DEFAULT_TIMES
         if key.p is None:
             return rows[None][None]  # a baseline has neither accuracies nor annotations
-        return _between({p: _between(row, key.along) for p, row in rows.items()}, key.p)
+        return _interpolate({p: _interpolate(row, key.n_annotations) for p, row in rows.items()}, key.p)
 
 
-def _between(points: dict[Any, Times], at: float) -> Times:
-    """Interpolate linearly between the two points around `at`; beyond the last point it is constant."""
+def _interpolate(points: dict[Any, Times], position: float) -> Times:
+    """Interpolate linearly between the two points around a position; beyond the last point it is constant."""
     places = sorted(points)
     columns = zip(*(points[place] for place in places), strict=True)
-    return Times(*(float(np.interp(at, places, column)) for column in columns))
+    return Times(*(float(np.interp(position, places, column)) for column in columns))
 
 
 def pilot_cells(plan: DatasetPlan) -> list[Cell]:
@@ -216,7 +216,7 @@ def make_batches(
     do not, because one task tests the rule, nor those of a cell that holds annotations out once.
     """
     group: list[Span[Cell]] = []
-    filled = predicted = 0.0
+    filled = predicted_seconds = 0.0
     for span in spans:
         restart_seconds, choosing, _ = timing.times(span.unit)
         if span.chosen is not None:
@@ -226,15 +226,15 @@ def make_batches(
         while start < span.stop:
             # Sums of shares round, so a task that misses less than the rounding is full.
             room = int((1 - filled - choosing / seconds) / size + 1e-9)
-            least = span.stop - start if is_whole else 1
-            if room < least and group:
-                yield Task(science, span.unit.dataset, tuple(group), predicted)
-                group, filled, predicted = [], 0.0, 0.0
+            fewest = span.stop - start if is_whole else 1
+            if room < fewest and group:
+                yield Task(science, span.unit.dataset, tuple(group), predicted_seconds)
+                group, filled, predicted_seconds = [], 0.0, 0.0
                 continue
-            stop = min(span.stop, start + max(least, room))
+            stop = min(span.stop, start + max(fewest, room))
             group.append(replace(span, start=start, stop=stop))
             filled += (stop - start) * size + choosing / seconds
-            predicted += (stop - start) * restart_seconds + choosing
+            predicted_seconds += (stop - start) * restart_seconds + choosing
             start = stop
     if group:
-        yield Task(science, group[0].unit.dataset, tuple(group), predicted)
+        yield Task(science, group[0].unit.dataset, tuple(group), predicted_seconds)

@@ -17,7 +17,7 @@ from processes.sweeping import TINY, assert_same_bits, run, write_spec
 
 from sweep_clustering.pipeline.cluster import executor
 from sweep_clustering.pipeline.common import best_of
-from sweep_clustering.pipeline.run.signals import Stopped
+from sweep_clustering.pipeline.run.signals import StopSignal
 from sweep_clustering.pipeline.work import tasks
 from sweep_clustering.pipeline.work.records import Chosen, Science, Solved, Span
 from sweep_clustering.storage.cube.blocks import BlockStore
@@ -115,7 +115,7 @@ class Solver:
         if self.stop_after is not None:
             self.stop_after -= 1
             if self.stop_after < 0:
-                raise Stopped(15)
+                raise StopSignal(15)
         return stub(science, work, source)
 
 

@@ -150,10 +150,10 @@ def _run(
             journal,
             Inputs((plan,), {plan.name: RealSource(*draw_inputs(plan))}, {}),
             {plan.name: Science(7, (), plan.n_clusters)},
-            failed=lambda record: append_failure(lease.generation.failures, record, files),
+            keep_failure=lambda record: append_failure(lease.generation.failures, record, files),
             selection=Selection(retry_failed=not failing),
         )
-        for work in list(collector.left(plan)):
+        for work in list(collector.spans_left(plan)):
             # Two batches for each cell, so that the journal holds part of a block.
             for start, stop in ((work.start, work.start + 1), (work.start + 1, work.stop)):
                 part = Span(work.unit, start, stop)

@@ -550,12 +550,12 @@ class Run:
             self.stack.enter_context(Journal(generation.journal, generation.files)),
             Inputs((GRID,), {"a": RealSource(*draw_inputs(GRID))}, {}),
             {"a": Science(7, (), GRID.n_clusters)},
-            failed=lambda record: append_failure(generation.failures, record),
+            keep_failure=lambda record: append_failure(generation.failures, record),
             selection=Selection(),
         )
         self.feed = module.Feed(self.cube)
         self.collector.tell(self.feed)
-        return iter(list(self.collector.left(GRID)))
+        return iter(list(self.collector.spans_left(GRID)))
 
     def solve(self, work: Span) -> None:
         self.collector.take([solve_partly(work.unit, work.start, work.stop)])

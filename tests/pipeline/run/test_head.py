@@ -41,7 +41,7 @@ from sweep_clustering.pipeline.run import head
 from sweep_clustering.pipeline.run.head import Clock, End, display, step
 from sweep_clustering.pipeline.run.ledger import Collector, Work
 from sweep_clustering.pipeline.run.request import Options, Request, Selection, prepare
-from sweep_clustering.pipeline.run.signals import Stopped, stop_on_signal, uninterrupted
+from sweep_clustering.pipeline.run.signals import StopSignal, stop_on_signal, uninterrupted
 from sweep_clustering.pipeline.work import tasks
 from sweep_clustering.pipeline.work.merge import CellResult
 from sweep_clustering.pipeline.work.records import Results, Science, Solved, Span, Task
@@ -120,7 +120,7 @@ def test_a_run_without_workers_points_to_the_doctor(tmp_path: Path, monkeypatch:
 
 
 REFUSED = CommandFailed(["scontrol"], "Requested operation is presently disabled")
-TERM, USR1 = Stopped(signal.SIGTERM), Stopped(signal.SIGUSR1)
+TERM, USR1 = StopSignal(signal.SIGTERM), StopSignal(signal.SIGUSR1)
 BY_TERM, BY_USR1, AGAIN = "stopped by SIGTERM", "stopped by SIGUSR1", "resumes when its job starts again"
 
 
@@ -152,7 +152,7 @@ def test_what_ends_a_run_early_is_said_recorded_and_an_exit_code(
     ended = submit(tmp_path)
     assert ended.exit_code == code
     assert words in ended.stderr
-    is_again = requeue is not None and isinstance(error, Stopped)
+    is_again = requeue is not None and isinstance(error, StopSignal)
     assert requeue is None or [call.args for call in requeue.call_args_list] == [("5",)] * is_again
     if of == "_run":
         record = record_of(tmp_path)
@@ -175,7 +175,7 @@ def test_a_finished_run(tiny_run: Path, monkeypatch: pytest.MonkeyPatch, caplog:
     assert head._conclude(strict) == End(FAILED_CELLS, "finished with failed cells")
     assert f'sweep why {sweep.cube} "{failed}"' in caplog.text
     # A cell that failed earlier is no matter of a run of others.
-    alone = replace(strict, selection=Selection(only=frozenset({second})))
+    alone = replace(strict, selection=Selection(cells=frozenset({second})))
     assert head._conclude(alone).code == COMPLETE
     # the queue is asked for another head, and may be silent
     profile = Profile("p", job_queue("slurm")(kind="slurm", cores=1, memory="1GB"), None)
@@ -218,7 +218,7 @@ def test_a_signal_stops_at_once_or_when_a_write_has_ended(number: signal.Signals
         writes.append("written")
 
     for held, expected in ((nullcontext, []), (uninterrupted, ["written"])):
-        with pytest.raises(Stopped) as caught, stop_on_signal(), held():
+        with pytest.raises(StopSignal) as caught, stop_on_signal(), held():
             write()
         assert caught.value.number == number
         assert writes == expected
@@ -236,7 +236,7 @@ def test_a_second_signal_does_not_break_off_what_the_first_one_ends() -> None:
                 signal.raise_signal(number)
             closed.append("workers")
 
-    with pytest.raises(Stopped, match="SIGTERM"), stop_on_signal():
+    with pytest.raises(StopSignal, match="SIGTERM"), stop_on_signal():
         work()
     assert closed == ["workers"]
 
@@ -244,14 +244,14 @@ def test_a_second_signal_does_not_break_off_what_the_first_one_ends() -> None:
 def test_a_signal_stops_after_one_that_got_lost() -> None:
     class Careless:
         def __del__(self) -> None:
-            with suppress(Stopped):
+            with suppress(StopSignal):
                 signal.raise_signal(signal.SIGINT)
 
     def work() -> None:
         Careless()
         signal.raise_signal(signal.SIGTERM)
 
-    with pytest.raises(Stopped, match="SIGTERM"), stop_on_signal():
+    with pytest.raises(StopSignal, match="SIGTERM"), stop_on_signal():
         work()
 
 
@@ -270,13 +270,13 @@ def test_under_nohup_a_closed_terminal_stops_nothing() -> None:
 
 def test_the_time_left_starts_at_the_prediction_and_follows_the_pace() -> None:
     clock = Clock(workers=2)
-    assert clock.left() is None
+    assert clock.seconds_left() is None
     clock.predict(100.0)
-    assert clock.left() == pytest.approx(50.0, abs=0.1)
-    clock.started, clock.done = time.monotonic() - 50.0, 50.0  # half as fast as predicted
-    assert clock.left() == pytest.approx(50.0 * (50.0 + 2.5) / 55.0, abs=0.1)
+    assert clock.seconds_left() == pytest.approx(50.0, abs=0.1)
+    clock.start_time, clock.finished_seconds = time.monotonic() - 50.0, 50.0  # half as fast as predicted
+    assert clock.seconds_left() == pytest.approx(50.0 * (50.0 + 2.5) / 55.0, abs=0.1)
     clock.predict(0.0)
-    assert clock.left() == 0.0
+    assert clock.seconds_left() == 0.0
 
 
 def collector(restarts: int, questions: int, cells: int) -> Any:
@@ -292,9 +292,9 @@ def test_lines_and_states_come_now_and_then_and_at_the_end(
     generation, now = next_generation(tmp_path / "tiny.zarr"), [100.0]
     lease: Any = SimpleNamespace(generation=generation, files=generation.files)
     monkeypatch.setattr(head.time, "monotonic", lambda: now[0])
-    clock: Any = SimpleNamespace(left=lambda: 5.0)
+    clock: Any = SimpleNamespace(restarts_left=lambda: 5.0)
     # twelve restarts, of which two are done, and three of five cells
-    work = Work(cells=5, cells_done=3, restarts=12, left=10, questions=48, questions_left=40)
+    work = Work(cells=5, cells_done=3, restarts=12, restarts_left=10, questions=48, questions_left=40)
     # the keys are restarts that are left and the time, the values are the file's number of done restarts
     expected = {(9, 100.0): 3, (8, 101.0): 3, (7, 102.5): 5, (5, 111.0): 7, (0, 111.5): 12}
     with display(work, clock, Console(file=io.StringIO()), lease) as show:
@@ -308,7 +308,9 @@ def test_lines_and_states_come_now_and_then_and_at_the_end(
             assert progress.questions == 48
             assert progress.workers == 2
     terminal, file = Console(file=io.StringIO(), force_terminal=True, width=120), Console(file=io.StringIO())
-    with display(Work(cells=5, restarts=10, left=10), clock, terminal, lease, is_bounded=True) as show:
+    with display(
+        Work(cells=5, restarts=10, restarts_left=10), clock, terminal, lease, is_bounded=True
+    ) as show:
         show(collector(6, 0, 3), 2)
     for console in (file, terminal):
         with step("loading", console):
@@ -328,7 +330,7 @@ def test_while_restarts_are_timed_that_is_shown(tmp_path: Path, caplog: pytest.L
     generation = next_generation(tmp_path / "tiny.zarr")
     lease: Any = SimpleNamespace(generation=generation, files=generation.files)
     terminal = Console(file=io.StringIO(), force_terminal=True, width=120)
-    with display(Work(cells=5, restarts=10, left=10), Clock(workers=2), terminal, lease) as show:
+    with display(Work(cells=5, restarts=10, restarts_left=10), Clock(workers=2), terminal, lease) as show:
         show(collector(9, 0, 0), 2)
     assert "1 of 10 restarts" in terminal.file.getvalue()
     assert "timing restarts" in terminal.file.getvalue()
@@ -365,7 +367,7 @@ def test_growing_computes_only_what_is_new(tmp_path: Path, caplog: pytest.LogCap
         spec.write_text(text)
         assert run(spec, tmp_path) == 0
         counts.append(restarts_run(caplog.text))
-        before = Timing.load(run_folder).measured
+        before = Timing.load(run_folder).measured_times
         run_folder.last_run.pilot.unlink()
     assert counts == [RESTARTS, (4 * 3 - 2) * 2 * 5, 4 * 4 * 2 * 5]
     assert len(before) == 1 + 2 * 4

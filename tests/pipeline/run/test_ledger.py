@@ -45,7 +45,9 @@ def waves(draws: int, *, left: float, write_seconds: tuple[float, ...] = ()) -> 
     while ranges[-1].stop < draws:
         handed = ranges[-1].stop
         seconds = left * (draws - handed) / draws
-        ranges.append(ledger.next_wave(handed, draws, blocks=20, left=seconds, write_seconds=write_seconds))
+        ranges.append(
+            ledger.next_wave(handed, draws, blocks=20, seconds_left=seconds, write_seconds=write_seconds)
+        )
     return ranges[1:]
 
 
@@ -103,7 +105,7 @@ def start(cube: Path) -> Iterator[Start]:
                 stack.enter_context(Journal(generation.journal, generation.files)),
                 Inputs((plan,), {"a": RealSource(*draw_inputs(plan))}, {}),
                 {"a": SCIENCE},
-                failed=lambda record: append_failure(generation.failures, record),
+                keep_failure=lambda record: append_failure(generation.failures, record),
                 selection=selection or Selection(),
             )
 
@@ -138,7 +140,7 @@ def work_left(collector: ledger.Collector) -> dict[Any, int]:
 def test_a_block_is_written_when_its_last_cell_is_in(start: Start, cube: Path) -> None:
     collector = start()
     assert work_left(collector) == {BASELINE: 3, FIRST: 3, SECOND: 3}
-    assert list(collector.left(PLAN)) == [Span(cell, 0, 3) for cell in (BASELINE, FIRST, SECOND)]
+    assert list(collector.spans_left(PLAN)) == [Span(cell, 0, 3) for cell in (BASELINE, FIRST, SECOND)]
     # batches that ended together are one record
     assert (
         collector.take([make_solved(FIRST, 0, 1), make_solved(FIRST, 1, 3), make_solved(SECOND, 0, 2)]) == []
@@ -147,13 +149,13 @@ def test_a_block_is_written_when_its_last_cell_is_in(start: Start, cube: Path) -
     assert [(entry["start"], entry["stop"]) for entry in record[0]["partials"]] == [(0, 1), (1, 3), (0, 2)]
     assert collector.blocks_written == 0
     assert statuses(cube) == [PENDING, PENDING]
-    assert collector.missing(FIRST) == []
-    assert collector.missing(SECOND) == [Span(SECOND, 2, 3)]
+    assert collector.missing_spans(FIRST) == []
+    assert collector.missing_spans(SECOND) == [Span(SECOND, 2, 3)]
     # restarts in the journal are not asked for again, by this driver or the next
     for driver in (collector, start()):
         assert work_left(driver) == {BASELINE: 3, SECOND: 1}
     collector = start()
-    assert list(collector.left(PLAN)) == [Span(BASELINE, 0, 3), Span(SECOND, 2, 3)]
+    assert list(collector.spans_left(PLAN)) == [Span(BASELINE, 0, 3), Span(SECOND, 2, 3)]
     collector.take([make_solved(SECOND, 2, 3)])
     assert collector.blocks_written == 1
     assert statuses(cube) == [DONE, DONE]
@@ -173,28 +175,28 @@ def test_a_block_is_written_when_its_last_cell_is_in(start: Start, cube: Path) -
 
 def test_a_block_whole_in_the_journal(start: Start, cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = start()
-    list(first.left(PLAN))
+    list(first.spans_left(PLAN))
     with monkeypatch.context() as killed:
         killed.setattr(ledger.Collector, "_write_complete", lambda *_: None)
         first.take([make_solved(FIRST), make_solved(SECOND)])
     assert statuses(cube) == [PENDING, PENDING]
     again = start()
-    assert list(again.left(PLAN)) == [Span(BASELINE, 0, 3)]
+    assert list(again.spans_left(PLAN)) == [Span(BASELINE, 0, 3)]
     assert again.blocks_written == 1
     assert statuses(cube) == [DONE, DONE]
     # killed before what is written was dropped from the journal, which a long one is without being asked
     monkeypatch.setattr(ledger, "COMPACT_BYTES", 0)
     third = start()
-    assert list(third.left(PLAN)) == [Span(BASELINE, 0, 3)]
+    assert list(third.spans_left(PLAN)) == [Span(BASELINE, 0, 3)]
     third.take([make_solved(BASELINE)])
     assert list(records(cube)) == []
 
 
 def test_a_cell_that_fails_twice(start: Start, cube: Path, caplog: pytest.LogCaptureFixture) -> None:
     collector = start()
-    list(collector.left(PLAN))
+    list(collector.spans_left(PLAN))
     # work that was lost with other work is charged to nobody
-    assert collector.take([replace(make_failed(FIRST), charged=False)] * 3) == [Span(FIRST, 0, 3)] * 3
+    assert collector.take([replace(make_failed(FIRST), is_charged=False)] * 3) == [Span(FIRST, 0, 3)] * 3
     assert collector.take([make_solved(SECOND), make_failed(FIRST)]) == [Span(FIRST, 0, 3)]
     assert collector.take([make_failed(FIRST)]) == []
     assert f"cell {FIRST} failed: ValueError: no" in caplog.text
@@ -202,9 +204,9 @@ def test_a_cell_that_fails_twice(start: Start, cube: Path, caplog: pytest.LogCap
     assert statuses(cube) == [FAILED, DONE]
     assert collector.take([make_failed(FIRST)]) == [], "its block is closed"
     assert [record.attempt for record in read_failures(RunFolder(cube))] == [*range(1, ledger.ATTEMPTS + 1)]
-    assert [span.unit for span in start().left(PLAN)] == [BASELINE]
+    assert [span.unit for span in start().spans_left(PLAN)] == [BASELINE]
     retried = start(Selection(retry_failed=True))
-    assert [span.unit for span in retried.left(PLAN)] == [BASELINE, FIRST]
+    assert [span.unit for span in retried.spans_left(PLAN)] == [BASELINE, FIRST]
     retried.take([make_solved(FIRST)])
     assert statuses(cube) == [DONE, DONE]
 
@@ -212,13 +214,13 @@ def test_a_cell_that_fails_twice(start: Start, cube: Path, caplog: pytest.LogCap
 def test_some_draws_of_a_block_are_written_before_the_others(start: Start, cube: Path) -> None:
     collector = start()
     assert collector.open_cell(FIRST) == [Span(FIRST, 0, 3)]  # a pilot does this
-    assert list(collector.left(PLAN, range(1))) == [Span(BASELINE, 0, 3), Span(FIRST, 0, 3)]
+    assert list(collector.spans_left(PLAN, range(1))) == [Span(BASELINE, 0, 3), Span(FIRST, 0, 3)]
     collector.take([make_solved(BASELINE), make_solved(FIRST)])
     assert collector.blocks_written == 1, "the baseline's is whole"
     assert statuses(cube) == [DONE, PENDING], "the baseline's is whole"
     before = BlockStore(cube).read(PLAN.block_of(FIRST))
     assert {*before["labels"][1], *before["annotations"][1].ravel()} == {-1}
-    assert list(collector.left(PLAN, range(1, 2))) == [Span(SECOND, 0, 3)]
+    assert list(collector.spans_left(PLAN, range(1, 2))) == [Span(SECOND, 0, 3)]
     collector.close()
     assert list(records(cube)) == [], "nothing waits for the rest of the block"
     collector.take([make_solved(SECOND)])
@@ -249,7 +251,7 @@ def cells(m: int, replicate: int) -> list[Cell]:
 
 
 def spans_left(collector: ledger.Collector) -> list[tuple[AskedPath, int, int]]:
-    return [(span.unit, span.start, span.stop) for span in collector.paths.left("a")]
+    return [(span.unit, span.start, span.stop) for span in collector.paths.spans_left("a")]
 
 
 def write(cube: Path, m: int) -> None:
@@ -260,7 +262,7 @@ def write(cube: Path, m: int) -> None:
 
 
 def runnable(collector: ledger.Collector) -> list[Cell]:
-    return [span.unit for span in collector.runnable()]
+    return [span.unit for span in collector.runnable_spans()]
 
 
 def test_batches_follow_each_other_and_make_cells_runnable(start: Start, cube: Path) -> None:
@@ -278,7 +280,7 @@ def test_batches_follow_each_other_and_make_cells_runnable(start: Start, cube: P
     again: Any = paths.next_task(0.0, TIMING)
     assert np.array_equal(again.spans[0].answers, answers(ONE)[:2])
     collector.take([make_answered(ONE, 2, 4)])
-    (first, _) = spans = list(collector.runnable())
+    (first, _) = spans = list(collector.runnable_spans())
     assert [span.unit for span in spans] == cells(3, 0)
     assert np.array_equal(first.answers, answers(ONE)[:3]), "a worker could not draw them again"
     assert runnable(collector) == [], "once"
@@ -308,14 +310,14 @@ def test_a_path_goes_on_where_journal_and_cube_end(start: Start, cube: Path) -> 
     assert spans_left(collector) == [(ONE, 2, 8), (TWO, 2, 8)]
     collector.take([make_answered(ONE, 2, 4)])
     assert spans_left(collector) == [(ONE, 4, 8), (TWO, 2, 8)]
-    assert collector.paths.needed() == {ONE: 7, TWO: 7}
+    assert collector.paths.needed_answers() == {ONE: 7, TWO: 7}
     answer = Answered(Span(TWO, 2, 4), 1 - answers(TWO)[2:4], 1.0, 1.0)
     with pytest.raises(Mismatch, match=r"path a/p=0.9/design=active/replicate=1, question 2"):
         collector.take([answer])
     write(cube, 7)
     collector = start(plan=ASKING_PLAN)
     assert spans_left(collector) == []
-    assert collector.paths.needed() == {}
+    assert collector.paths.needed_answers() == {}
     # a larger m would ask the batch again within which the answers of the cube end
     assert collector.paths.remaining_for(ONE, 7) is None
     assert collector.paths.remaining_for(ONE, 9) == Span(ONE, 6, 10, step=2)
@@ -341,16 +343,16 @@ def test_a_path_that_fails_twice_is_given_up_with_its_cells(start: Start, cube: 
     collector.paths.next_task(0.0, TIMING)
     collector.take([make_failed(ONE, 0, 2)])
     collector.take([make_answered(ONE, 0, 4)])  # answers in between forgive a failure
-    list(collector.runnable())
+    list(collector.runnable_spans())
     assert collector.take([make_failed(ONE, 4, 6)]) == []
     assert collector.paths.next_task(100.0, TIMING, {ONE}).spans[0].size == 2, "one batch after a failure"
     collector.take([make_failed(ONE, 4, 6)])
     assert spans_left(collector) == [(TWO, 0, 8)]
     assert collector.paths.next_task(0.0, TIMING, {ONE}) is None
     assert [record.attempt for record in read_failures(RunFolder(cube))] == [1, 1, 2]
-    assert collector.missing(cells(7, 0)[0]) == []
+    assert collector.missing_spans(cells(7, 0)[0]) == []
     collector.take([make_answered(TWO, 0, 8)])
-    for span in list(collector.runnable()):
+    for span in list(collector.runnable_spans()):
         collector.take([make_solved(span.unit)])
     block = ASKING_PLAN.block_of(cells(7, 0)[0])
     assert BlockStore(cube).statuses(block).tolist() == [FAILED, FAILED, DONE, DONE]
@@ -358,11 +360,11 @@ def test_a_path_that_fails_twice_is_given_up_with_its_cells(start: Start, cube: 
 
 def test_only_what_is_wanted_is_asked(start: Start) -> None:
     cell = cells(3, 1)[0]
-    collector = start(Selection(only=frozenset({cell})), plan=ASKING_PLAN)
+    collector = start(Selection(cells=frozenset({cell})), plan=ASKING_PLAN)
     assert spans_left(collector) == [(TWO, 0, 4)]
     collector.take([make_answered(TWO, 0, 4)])
     assert runnable(collector) == [cell]
-    assert collector.paths.needed() == {ONE: 7, TWO: 7}, "cells of other runs need them"
+    assert collector.paths.needed_answers() == {ONE: 7, TWO: 7}, "cells of other runs need them"
     # a journal that lacks the beginning is damaged
     collector._journal.append(*to_record([make_answered(ONE, 2, 4)]))
     with pytest.raises(JournalDamaged, match=r"answers of a/p=0.9/design=active/replicate=0 from 2 on"):

@@ -51,7 +51,7 @@ def test_an_end_is_one_notice_and_a_head_that_resumes_is_none(
     for event in ("", "finished"):
         with signals.Notices(command, run) as hearer:
             hearer.begin(is_resumed=False)
-            hearer.event, hearer.how = event, "finished\nwith more lines"
+            hearer.event, hearer.description = event, "finished\nwith more lines"
     (document,) = messages_heard()
     assert document["event"] == "finished"
     assert document["text"] == "tiny: finished"
@@ -67,7 +67,7 @@ def test_an_end_is_one_notice_and_a_head_that_resumes_is_none(
 def test_an_error_without_text_is_a_notice(run: RunFolder, command: list[str], messages_heard: Heard) -> None:
     with signals.Notices(command, run) as hearer:
         hearer.begin(is_resumed=False)
-        hearer.how = str(OSError())
+        hearer.description = str(OSError())
     assert [document["text"] for document in messages_heard()] == ["tiny: failed"]
 
 
@@ -87,9 +87,9 @@ def test_a_long_wait_is_one_notice_until_a_worker_comes(
         hearer.begin(is_resumed=True)
         time.sleep(0.3)
         assert len(messages_heard()) == 1
-        hearer.connected = lambda: 1
+        hearer.count_workers = lambda: 1
         sweeping.wait_until(lambda: not run.notified.exists(), seconds=20)
-        hearer.connected = int
+        hearer.count_workers = int
         wait_for(2)
         hearer.event = ""
     with signals.Notices(command, run) as hearer:

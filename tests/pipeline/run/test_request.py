@@ -57,7 +57,7 @@ CELL, OTHER = (Cell("a", None, 0.9, 4, replicate, "likelihood") for replicate in
 def test_only_the_named_cells_run_and_only_their_blocks_are_read() -> None:
     plan = make_plan(p=(0.9, 0.8))
     assert list(request.Selection().blocks(plan)) == list(plan.blocks())
-    only = request.Selection(only=frozenset({CELL, OTHER}))
+    only = request.Selection(cells=frozenset({CELL, OTHER}))
     assert list(only.blocks(plan)) == [plan.block_of(CELL)]
     assert list(only.blocks(make_plan("b"))) == []
     # cells that are named are tried again, others of their blocks never
@@ -66,8 +66,8 @@ def test_only_the_named_cells_run_and_only_their_blocks_are_read() -> None:
 
 
 def test_a_settled_cube(tmp_path: Path) -> None:
-    retry, other_alone = request.Selection(retry_failed=True), request.Selection(only=frozenset({OTHER}))
-    cell_alone = request.Selection(only=frozenset({CELL}))
+    retry, other_alone = request.Selection(retry_failed=True), request.Selection(cells=frozenset({OTHER}))
+    cell_alone = request.Selection(cells=frozenset({CELL}))
     cases: dict[tuple[int, ...], dict[request.Selection, bool]] = {
         (DONE, FAILED, DONE): {request.Selection(): True, retry: False, other_alone: True, cell_alone: False},
         (DONE, PENDING, DONE): {request.Selection(): False, other_alone: True},

@@ -205,7 +205,7 @@ def test_a_serial_run_needs_no_profile_and_has_its_cells(tmp_path: Path, request
     names = ("iris/unsupervised", "mixtures_k2/mixture=1/p=0.8/m=15/replicate=0/posterior")
     submission.submit(spec, Options(tmp_path, workers=0, only=names, retry_failed=True), console)
     (selection,) = (request.selection for request in requests)
-    assert {str(cell) for cell in selection.only} == set(names)
+    assert {str(cell) for cell in selection.cells} == set(names)
     assert selection.retry_failed
 
 

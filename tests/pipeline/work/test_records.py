@@ -70,18 +70,18 @@ def test_any_order_of_any_split_gives_the_same_cell() -> None:
             assert np.array_equal(result.objectives, OBJECTIVES)
             assert result.seconds == 2.5
             assert result.cpu_seconds == 1.25
-            assert list(result.missing()) == []
+            assert list(result.missing_spans()) == []
 
 
 def test_what_is_missing_is_asked_for_again() -> None:
     result = CellResult(CELL, 5)
-    assert list(result.missing()) == [Span(CELL, 0, 5)]
+    assert list(result.missing_spans()) == [Span(CELL, 0, 5)]
     result.add(make_solved(1, 2))
     result.add(make_solved(4, 5))
-    assert list(result.missing()) == [Span(CELL, 0, 1), Span(CELL, 2, 4)]
+    assert list(result.missing_spans()) == [Span(CELL, 0, 1), Span(CELL, 2, 4)]
     chosen = CellResult(CHOOSING, 5)
     chosen.add(make_solved(0, 1, cell=CHOOSING, chosen=CHOSEN))
-    assert list(chosen.missing()) == [Span(CHOOSING, 1, 5, chosen=CHOSEN)]
+    assert list(chosen.missing_spans()) == [Span(CHOOSING, 1, 5, chosen=CHOSEN)]
 
 
 def test_a_restart_computed_twice_must_give_the_same_bits() -> None:
@@ -114,15 +114,15 @@ def test_finished_cells_are_laid_over_what_the_cube_holds() -> None:
     block = make_plan("iris", m=(75,), replicates=1, models=models).block_of(replace(CELL, replicate=0))
     plain, wide, chosen, unsolved, failed = (CellResult(cell, 5) for cell in block.cells())
     result = BlockResult(block, {part.cell: part for part in (plain, wide, chosen, unsolved, failed)})
-    assert not result.complete
+    assert not result.is_complete
     fixed = replace(CHOSEN, covariance="spherical")  # its own shape, which is not chosen
     plain.add(make_solved(0, 5, cell=plain.cell, chosen=fixed))
     wide.add(make_solved(0, 5, cell=wide.cell))
     chosen.add(make_solved(0, 5, cell=chosen.cell, chosen=CHOSEN))
     nothing = {"best_restart": -1, "labels": np.full(4, -1, np.int16), "objectives": np.full(5, NAN)}
     unsolved.add(replace(make_solved(0, 5), span=Span(unsolved.cell, 0, 5), **nothing))
-    failed.failed = True
-    assert result.complete
+    failed.has_failed = True
+    assert result.is_complete
     sizes = {"log_likelihood": 5, "centroids": (2, 3), "covariances": (2, 3, 3), "held_out": 4}
     arrays: dict[str, Any] = {name: np.full(np.append(5, size), NAN) for name, size in sizes.items()}
     arrays |= {"labels": np.full((5, 4), -1, np.int16), "covariance_shape": np.full(5, -1, np.int8)}
@@ -165,7 +165,7 @@ def test_the_best_call_of_a_method_in_any_order(first: Solved, later: Solved, st
             result.add(part)
         assert result.status == status
         assert present(result.best).best_restart == best
-        assert list(result.missing()) == []
+        assert list(result.missing_spans()) == []
     result.add(parts[1])  # calls without an objective are not made again, and give none a second time
     with pytest.raises(Mismatch, match="restart 1"):
         result.add(make_calls(1, 1, -17.0))
@@ -215,7 +215,7 @@ def make_failed(unit: Any, start: int, stop: int) -> Failed:
 def test_an_answer_is_taken_for_its_own_task_alone(task: Task, result: Any, is_ours: bool) -> None:
     of_cells = [make_solved(2, 6, EQUAL, cell=IRIS), make_solved(0, 3, EQUAL, cell=REDRAWN)]
     ours = of_cells if task is OF_CELLS else [make_answered(5, 10)]
-    results = records.checked(task, [*ours, result])
+    results = records.checked_results(task, [*ours, result])
     if is_ours:
         assert results == [*ours, result]
     else:
@@ -230,9 +230,9 @@ def test_who_is_charged_for_a_lost_task_and_what_is_said_of_it() -> None:
 
     parts = replace(OF_CELLS, spans=(Span(IRIS, 0, 1, (-1.0,)), Span(IRIS, 3, 4)))
     for task, charged in ((OF_CELLS, [False, False]), (parts, [True, False]), (OF_PATH, [True])):
-        failures: Any = records.checked(task, BatchLost("a\nb", "n1", "7"))
-        assert [failure.charged for failure in failures] == charged, "a unit alone, and once"
-    first: Any = records.checked(parts, BatchLost("a\nb", "n1", "7"))[0]
+        failures: Any = records.checked_results(task, BatchLost("a\nb", "n1", "7"))
+        assert [failure.is_charged for failure in failures] == charged, "a unit alone, and once"
+    first: Any = records.checked_results(parts, BatchLost("a\nb", "n1", "7"))[0]
     assert first.cause == "BatchLost: a b"
     assert first.node == "n1"
     assert first.job == "7"
@@ -241,7 +241,7 @@ def test_who_is_charged_for_a_lost_task_and_what_is_said_of_it() -> None:
     assert record.attempt == 2
     assert record.work.cell == IRIS
     assert record.work.objectives == (-1.0,)
-    wordless: Any = records.checked(OF_PATH, Wordless())[0]
+    wordless: Any = records.checked_results(OF_PATH, Wordless())[0]
     assert wordless.cause == "Wordless: <its text cannot be made>"
     assert wordless.record(1).work.cell is None
     assert wordless.record(1).work.stop == 15

@@ -20,7 +20,7 @@ from sweep_clustering.kernels.partition.objective import objective_terms
 from sweep_clustering.kernels.problem.problem import build_problem, layers_from_annotations
 from sweep_clustering.kernels.scores import cluster_gaussians
 from sweep_clustering.pipeline.common import SAME_OPTIMUM
-from sweep_clustering.pipeline.run.signals import Stopped
+from sweep_clustering.pipeline.run.signals import StopSignal
 from sweep_clustering.pipeline.work import records, tasks
 from sweep_clustering.pipeline.work.merge import CellResult
 from sweep_clustering.storage.cube.growth import open_cube
@@ -259,7 +259,7 @@ def test_calls_of_a_method_become_restarts(tmp_path: Path) -> None:
     odd, even = ([restart for restart in range(4) if seeds[restart] % 2 == parity] for parity in (1, 0))
     assert call_method(0, 4, mode="odd").best_restart == even[0], "calls without a solution are passed over"
     none = call_method(odd[0], odd[0] + 1, mode="odd")
-    assert not none.solved
+    assert not none.has_solution
     assert none.best_restart == -1
     assert none.labels.tolist() == [-1] * 12
     assert np.isnan(none.centroids).all()
@@ -277,7 +277,7 @@ def test_calls_of_a_method_become_restarts(tmp_path: Path) -> None:
     faulty = {"call": "broken.py:f", "path": str(broken), "code": checksum(broken.read_bytes())}
     changes: tuple[dict[str, object], ...] = {}, faulty, {"call": "mine.py:gone"}, {"options": {"speed": 1}}
     with pytest.raises(InputError) as raised:
-        tasks.method_calls("a.toml", [echo.model_copy(update=change) for change in changes], loaded=True)
+        tasks.method_calls("a.toml", [echo.model_copy(update=change) for change in changes], is_tried=True)
     words, problems = ("nothing_such", "'gone'", "speed"), map(str, raised.value.problems)
     assert all(word in problem for problem, word in zip(problems, words, strict=True))
     file.write_text(CODE + "#")
@@ -339,12 +339,12 @@ def test_a_span_after_known_restarts_ends_where_the_whole_would_have() -> None:
         result = CellResult(CELL, 12, science.stop)
         before = {"objectives": whole.objectives[:n_known], "best_restart": 0}
         result.add(replace(whole, span=records.Span(CELL, 0, n_known), **before))
-        assert list(result.missing()) == [remaining]
+        assert list(result.missing_spans()) == [remaining]
         assert result.end is None
         result.add(part)
         assert result.status == DONE
         assert result.end == whole.span.stop
-        assert list(result.missing()) == []
+        assert list(result.missing_spans()) == []
 
 
 def test_no_result_depends_on_batches_stops_or_failures(
@@ -358,7 +358,7 @@ def test_no_result_depends_on_batches_stops_or_failures(
     def solve_some(science: records.Science, span: records.Span[Cell], source: Source) -> records.Solved:
         begun.append(span)
         if len(begun) == 8:
-            raise Stopped(signal.SIGTERM)
+            raise StopSignal(signal.SIGTERM)
         if span.unit.replicate == 1 and span.stop > 1:
             raise ArithmeticError("made to fail")
         return solve(science, span, source)

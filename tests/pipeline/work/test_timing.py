@@ -44,9 +44,9 @@ def test_the_pilot_times_the_corners_of_each_model_and_the_extreme_accuracies() 
     assert len(cells) == len(set(cells)) == 1 + 4
     corners = {(cell.p, cell.m, cell.design) for cell in cells if cell.model == "likelihood"}
     assert corners == {(p, m, "uniform") for p in (0.8, 1.0) for m in (10, 40)}
-    paths = Timing().missing_paths(PLAN)
+    paths = Timing().untimed_paths(PLAN)
     assert [(path.p, path.design, path.mixture) for path in paths] == [(0.8, "active", 0), (1.0, "active", 0)]
-    assert Timing().missing_paths(make_plan()) == []
+    assert Timing().untimed_paths(make_plan()) == []
 
 
 def test_predictions_are_bilinear_between_the_corners_and_constant_outside() -> None:
@@ -71,7 +71,7 @@ def test_measured_is_one_restart_and_choosing_counts_once_a_cell(tmp_path: Path,
     generation = next_generation(tmp_path / "tiny.zarr")
     timing.save(generation.pilot, generation.files)
     again = Timing.load(generation.run)
-    assert again.measured == timing.measured
+    assert again.measured_times == timing.measured_times
     assert again.moment == timing.moment
     rows = json.loads(generation.pilot.read_text())
     expected = ["posterior-auto", 0.8, 40, 3.0, 10.0, 0.5], ["unsupervised", None, None, 0.5, 0.0, 1.0]
@@ -81,20 +81,20 @@ def test_measured_is_one_restart_and_choosing_counts_once_a_cell(tmp_path: Path,
     timing.note(make_solved(replace(cell, m=25), 1, 9.0, 9.0))
     assert timing.seconds(replace(span, chosen=CHOSEN)) == 45.0
     generation.pilot.write_text("[[1")
-    assert Timing.load(generation.run).measured == {}
+    assert Timing.load(generation.run).measured_times == {}
     assert "timed again" in caplog.text
 
 
 def test_seconds_of_questions_are_interpolated_over_answers_and_accuracies() -> None:
     timing = Timing()
-    corners = timing.missing_paths(PLAN)
+    corners = timing.untimed_paths(PLAN)
     span = Span(AskedPath("a", 0, 0.9, 1, "active"), 0, 12, step=4)
     assert timing.seconds(span) == 3.0, "a second for each batch"
     for questions in (answers(0.8, 0, 1.0), answers(0.8, 4, 6.0, batches=2), answers(1.0, 0, 3.0)):
         timing.note(questions)
-    assert timing.missing_paths(PLAN) == corners[1:], f"fewer than {module.TIMED} batches"
+    assert timing.untimed_paths(PLAN) == corners[1:], f"fewer than {module.TIMED} batches"
     timing.note(answers(1.0, 4, 5.0))
-    assert timing.missing_paths(PLAN) == []
+    assert timing.untimed_paths(PLAN) == []
     assert timing.seconds(span) == pytest.approx(2.0 + 4.0 + 4.0)
     assert timing.seconds(span, of_cpu=True) == pytest.approx(5.0)
     assert timing.seconds(replace(span, unit=corners[0], start=2, stop=6)) == 2.0
@@ -126,25 +126,25 @@ def test_every_restart_is_in_one_task_in_order(work: list[Span[Cell]], pace: flo
     full = max(1, int(seconds / pace + 1e-9))
     assert all(size == full for size in sizes[:-1])
     assert all(0 < size <= full for size in sizes)
-    assert [task.predicted for task in tasks] == pytest.approx([size * pace for size in sizes])
+    assert [task.predicted_seconds for task in tasks] == pytest.approx([size * pace for size in sizes])
 
 
 def test_tasks_follow_the_length_of_each_cell_and_some_cells_are_never_split() -> None:
     auto, posterior = replace(CELL, model="posterior-auto"), replace(CELL, model="posterior")
     choosing = timing_of({CELL: 1.0, BASELINE: 1.0})
-    choosing.measured |= {Key.of(cell, 0): Times(1.0, 3.0) for cell in (auto, posterior)}
+    choosing.measured_times |= {Key.of(cell, 0): Times(1.0, 3.0) for cell in (auto, posterior)}
     span_with_choice = Span(replace(auto, replicate=1), 1, 5, chosen=CHOSEN)
     work = [Span(CELL, 0, 2), Span(auto, 0, 5), span_with_choice, Span(replace(auto, replicate=2), 0, 1)]
     tasks = list(make_batches(SCIENCE, work, choosing, seconds=8.0))
     assert [task.spans for task in tasks] == [(work[0],), (work[1],), (work[2], work[3])]
-    assert [task.predicted for task in tasks] == [2.0, 8.0, 8.0]
+    assert [task.predicted_seconds for task in tasks] == [2.0, 8.0, 8.0]
     assert len(list(make_batches(SCIENCE, work[1:2], choosing, seconds=0.5))) == 1
     # a cell that holds annotations out does so once, whatever its shape; a baseline has none
     holding = replace(SCIENCE, searches=(Search(held_out=True),))
     work = [Span(BASELINE, 0, 6), Span(posterior, 0, 5)]
     tasks = list(make_batches(holding, work, choosing, seconds=4.0))
     assert [[(s.start, s.stop) for s in task.spans] for task in tasks] == [[(0, 4)], [(4, 6)], [(0, 5)]]
-    assert [task.predicted for task in tasks] == [4.0, 2.0, 8.0]
+    assert [task.predicted_seconds for task in tasks] == [4.0, 2.0, 8.0]
     # the rule of an adaptive stop is tested in one task
     stopping = replace(SCIENCE, stop=Stop(rule="boender-rinnooy-kan", risk=0.2, r_min=4, step=3))
     work = [Span(replace(CELL, replicate=r), 1, 12, (-1.0,)) for r in range(5)]
