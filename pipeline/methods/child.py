@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from sweep_clustering.pipeline.methods import loading
-from sweep_clustering.pipeline.methods.contract import BadAnswer, Floats, Method, NoSolution, checked
+from sweep_clustering.pipeline.methods.contract import BadAnswer, Floats, Method, NoSolution, checked_solution
 from sweep_clustering.sweeps.errors import LONGEST_TRACEBACK, InputError, cause_of, one_line
 
 # Messages between a caller and a process of methods are numbered, bounded, and read within a limit.
@@ -98,29 +98,29 @@ class Channel:
             if array.nbytes:
                 self._socket.sendall(array.reshape(-1).data.cast("B"))
 
-    def receive(self, *, limit: Limit = None, most: float = math.inf) -> Message:
+    def receive(self, *, limit: Limit = None, max_bytes: float = math.inf) -> Message:
         """Return the next message, which has `limit` seconds to arrive.
 
-        Its arrays have at most `most` bytes; if there is such a bound its note has at most `MOST_TEXT`.
+        Its arrays have at most `max_bytes` bytes; if there is such a bound its note has at most `MOST_TEXT`.
 
         Raises
         ------
         TimeoutError
             If it is not there in time.
         Spoilt
-            If there is no message, or it has more than `most` bytes.
+            If there is no message, or it has more than `max_bytes` bytes.
         EOFError, OSError
             If nobody is at the other end.
         """
         end = None if limit is None else time.monotonic() + limit
-        mark, kind, number, text, rest = HEAD.unpack(self._read(HEAD.size, end))
-        if mark != MARK or rest > most or (text > MOST_TEXT and most < math.inf):
+        mark, kind, number, text, n_bytes = HEAD.unpack(self._read(HEAD.size, end))
+        if mark != MARK or n_bytes > max_bytes or (text > MOST_TEXT and max_bytes < math.inf):
             raise Spoilt
         try:
             note, kinds = json.loads(bytes(self._read(text, end)))
             arrays, place = [], 0
             # An array over a read-only view cannot be made writeable by a method.
-            body = memoryview(self._read(rest, end)).toreadonly()
+            body = memoryview(self._read(n_bytes, end)).toreadonly()
             for name, shape in kinds:
                 dtype = np.dtype(name)
                 if dtype.kind not in "iuf":
@@ -148,24 +148,24 @@ class Channel:
 
     def _read(self, count: int, end: float | None) -> bytearray:
         buffer = bytearray(count)
-        rest = memoryview(buffer)
-        while rest:
+        view = memoryview(buffer)
+        while view:
             # Bytes that have arrived count even after the time is up: this process may have stood still.
             self._socket.settimeout(None if end is None else max(end - time.monotonic(), 0.0))
             try:
-                n_read = self._socket.recv_into(rest)
+                n_read = self._socket.recv_into(view)
             except BlockingIOError:
                 raise TimeoutError from None
             if not n_read:
                 raise EOFError
-            rest = rest[n_read:]
+            view = view[n_read:]
         return buffer
 
 
 # Arrays that a method gets, in the order in which they travel.
 ARGUMENTS = ("X", "must_link", "cannot_link", "weights[0]", "weights[1]")
 
-WRITTEN = (
+WRITE_MESSAGE = (
     "wrote into {}, which is read-only: code that does not ask NumPy, such as compiled code or SciPy with "
     "overwrite_a=True, needs a copy, as X.copy()"
 )
@@ -204,7 +204,7 @@ def serve(messages: int) -> None:
                 stream.flush()
         channel.send(kind, number, note, *arrays)
 
-    loaded: dict[str, Method] = {}
+    methods: dict[str, Method] = {}
     X: Floats = np.empty((0, 0))
     checksum = _checksum(X)
     reply(Kind.READY, 0, {})
@@ -218,8 +218,8 @@ def serve(messages: int) -> None:
             arguments = dict(note)
             call = loading.MethodCall(**arguments.pop("method"))
             try:
-                if repr(call) not in loaded:
-                    loaded[repr(call)] = loading.load(call)
+                if repr(call) not in methods:
+                    methods[repr(call)] = loading.load(call)
                     # a library that came with the method may take no limit from the environment
                     threadpool_limits(limits=1)
             except InputError as error:
@@ -234,7 +234,7 @@ def serve(messages: int) -> None:
                 else:
                     _seed_globally(arguments["random_state"])
                     reply(Kind.BEGUN, number, {})
-                    message = _solve(loaded[repr(call)], X, checksum, arguments, arrays)
+                    message = _solve(methods[repr(call)], X, checksum, arguments, arrays)
                     reply(message.kind, number, message.note, *message.arrays)
 
 
@@ -252,17 +252,19 @@ def _solve(
     n_clusters = arguments.pop("n_clusters")
     checksums = [checksum, *map(_checksum, arrays)]
     view = X[:]  # a method can set its shape and type, although not its numbers
-    started, cpu_started = time.perf_counter(), time.process_time()
+    start, cpu_start = time.perf_counter(), time.process_time()
 
     def times() -> dict[str, float]:
-        now, cpu_now = time.perf_counter(), time.process_time()
-        return {"seconds": now - started, "cpu_seconds": cpu_now - cpu_started}
+        end, cpu_end = time.perf_counter(), time.process_time()
+        return {"seconds": end - start, "cpu_seconds": cpu_end - cpu_start}
 
     try:
         with np.errstate():  # settings of one call must not reach the next
             answer = method(view, n_clusters, *arrays[:2], weights=(arrays[2], arrays[3]), **arguments)
         seconds = times()
-        solution = checked(answer, n_samples=X.shape[0], n_features=X.shape[1], n_clusters=n_clusters)
+        solution = checked_solution(
+            answer, n_samples=X.shape[0], n_features=X.shape[1], n_clusters=n_clusters
+        )
         parts = {name: value for name in PARTS if (value := getattr(solution, name)) is not None}
         note: dict[str, Any] = {**seconds, "objective": solution.objective, "given": list(parts)}
         message = Message(Kind.SOLVED, 0, note, list(parts.values()))
@@ -271,8 +273,8 @@ def _solve(
     except BaseException as error:
         message = Message(Kind.FAILED, 0, _failure(error), [])
     is_same = map(operator.eq, checksums, map(_checksum, (X, *arrays)))
-    if changed := [name for name, same in zip(ARGUMENTS, is_same, strict=True) if not same]:
-        cause = WRITTEN.format(", ".join(changed))
+    if changed_names := [name for name, same in zip(ARGUMENTS, is_same, strict=True) if not same]:
+        cause = WRITE_MESSAGE.format(", ".join(changed_names))
         if message.kind == Kind.FAILED:
             cause += f"; then {message.note['cause']}"
         note = {"cause": cause, "traceback": message.note.get("traceback", "")}

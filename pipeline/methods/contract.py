@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 from sweep_clustering.sweeps.annotations.draw import CANNOT, MUST
 
 Floats = NDArray[np.float64]
-Whole = NDArray[np.int64]
-Links = Whole
+Integers = NDArray[np.int64]
+Links = Integers
 Weights = tuple[Floats, Floats]
 
 # How far the probabilities of a sample may be from summing to 1: float32 is good enough.
@@ -121,7 +121,9 @@ class Method(Protocol):
         ...
 
 
-def checked(answer: ArrayLike | Solution, *, n_samples: int, n_features: int, n_clusters: int) -> Solution:
+def checked_solution(
+    answer: ArrayLike | Solution, *, n_samples: int, n_features: int, n_clusters: int
+) -> Solution:
     """Return an answer with labels int16, the objective a float or None, and other arrays float64 or None.
 
     Raises
@@ -135,9 +137,9 @@ def checked(answer: ArrayLike | Solution, *, n_samples: int, n_features: int, n_
     def refuse(name: str, values: NDArray[Any], is_right: NDArray[np.bool_], expected: str) -> None:
         if not is_right.all():
             wrong = np.unique(values[~is_right])
-            more = ", ..." if len(wrong) > _MOST_VALUES else ""
-            listed = ", ".join(f"{value:g}" for value in wrong[:_MOST_VALUES].tolist())
-            problems.append(f"{name}: found {listed}{more}, expected {expected}")
+            ellipsis = ", ..." if len(wrong) > _MOST_VALUES else ""
+            numbers = ", ".join(f"{value:g}" for value in wrong[:_MOST_VALUES].tolist())
+            problems.append(f"{name}: found {numbers}{ellipsis}, expected {expected}")
 
     labels = _array("labels", solution.labels, (n_samples,), problems)
     centroids = _array("centroids", solution.centroids, (n_clusters, n_features), problems)

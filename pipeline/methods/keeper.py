@@ -22,7 +22,7 @@ from threading import Thread
 from sweep_clustering.sweeps.errors import one_line, plain_lines
 
 # Line that is printed after the process of methods has ended by itself.
-LEFT = "warning: processes that a method left running are ended"
+LEFTOVER_WARNING = "warning: processes that a method left running are ended"
 
 # Most bytes of a printed line; the rest of it becomes further lines.
 LONGEST_LINE = 2000
@@ -86,7 +86,7 @@ def main(messages: int, lifeline: int, mark: str) -> None:
     if _end_others(child, GRACE if is_alone and status == 0 else 0.0) and is_alone:
         os.set_blocking(output, False)
         with suppress(OSError):
-            os.write(output, f"\n{LEFT}\n".encode())
+            os.write(output, f"\n{LEFTOVER_WARNING}\n".encode())
     os.close(output)
     lines.join(PATIENCE)  # it has not ended if a process that could not be ended holds the other end
     _end_as(status)
@@ -100,16 +100,16 @@ def _wait(child: int, lifeline: int, woken: int) -> tuple[int, bool]:
         if is_alone:
             poll.register(lifeline, select.POLLIN)
         poll.register(woken, select.POLLIN)
-        ready = {number for number, _ in poll.poll()}
-        signals = os.read(woken, 4096) if woken in ready else b""
-        if is_alone and (lifeline in ready or _TERMINATED in signals):
+        ready_descriptors = {number for number, _ in poll.poll()}
+        signals = os.read(woken, 4096) if woken in ready_descriptors else b""
+        if is_alone and (lifeline in ready_descriptors or _TERMINATED in signals):
             is_alone = False
             with suppress(ProcessLookupError):
                 os.kill(child, signal.SIGKILL)
         with suppress(ChildProcessError):
-            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
-                if ended[0] == child:
-                    return ended[1], is_alone
+            while (child_status := os.waitpid(-1, os.WNOHANG))[0]:
+                if child_status[0] == child:
+                    return child_status[1], is_alone
 
 
 def _end_others(child: int, grace: float) -> bool:

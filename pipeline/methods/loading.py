@@ -209,7 +209,7 @@ def method_of_class(cls: type, options: Mapping[str, Any]) -> Method:
     return cast(Method, fitted)
 
 
-def _refused(call: MethodCall, value: str, expected: str, hint: str = "") -> InputError:
+def _refusal(call: MethodCall, value: str, expected: str, hint: str = "") -> InputError:
     return refused(f"method {call.name!r}", value, expected, hint)
 
 
@@ -217,22 +217,22 @@ def _target(call: MethodCall) -> Any:
     """Return the function or class that a call names."""
     if call.call in SHIPPED:
         shipped = SHIPPED[call.call]
-        if command := shipped.install_command:
-            raise _refused(call, f"no {shipped.package}, which it calls", shipped.package, command)
+        if shipped.missing:
+            raise _refusal(call, f"no {shipped.package}, which it calls", shipped.package, shipped.missing)
         module = import_module(f"{SHELF}.{MODULES.get(call.call, 'baselines')}")
         return getattr(module, call.call.replace("-", "_"))
     if not CALL.fullmatch(call.call):
         hint = "" if ":" in call.call else did_you_mean(call.call, SHIPPED)
-        raise _refused(call, repr(call.call), FORMS, hint)
+        raise _refusal(call, repr(call.call), FORMS, hint)
     place, _, attribute = call.call.partition(":")
     expected, target = "a function or a class", _module(call, place)
     for step in attribute.split("."):
         if not hasattr(target, step):
             names = [name for name, value in vars(target).items() if callable(value) and name[0] != "_"]
-            raise _refused(call, f"no {step!r} in {place}", expected, did_you_mean(step, names))
+            raise _refusal(call, f"no {step!r} in {place}", expected, did_you_mean(step, names))
         target = getattr(target, step)
     if not callable(target):
-        raise _refused(call, f"{attribute}, of type {type(target).__name__}", expected)
+        raise _refusal(call, f"{attribute}, of type {type(target).__name__}", expected)
     return target
 
 
@@ -251,7 +251,7 @@ def _module(call: MethodCall, place: str) -> Any:
     """Return the module of a package, or the one that the text of a file becomes."""
     source = call.source
     if source is None and place.endswith(".py"):
-        raise _refused(call, f"{place} without its text", "a file that was read")
+        raise _refusal(call, f"{place} without its text", "a file that was read")
     if source is None:
         try:
             return import_module(place)
@@ -259,7 +259,7 @@ def _module(call: MethodCall, place: str) -> Any:
             if error.name is None or not f"{place}.".startswith(f"{error.name}."):
                 raise  # the package lacks a module that it imports
             hint = "files are named with .py: file.py:function"
-            raise _refused(call, f"no module {error.name!r}", "one that is installed", hint) from None
+            raise _refusal(call, f"no module {error.name!r}", "one that is installed", hint) from None
     private = PREFIX + hashlib.sha256(f"{place}\0{source}".encode()).hexdigest()[:16]
     if private in sys.modules:
         return sys.modules[private]

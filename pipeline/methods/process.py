@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from sweep_clustering.installation import same_arithmetic
 from sweep_clustering.pipeline.methods.child import FORKED, WARNING, Channel, Kind, Message, Spoilt
 from sweep_clustering.pipeline.methods.contract import Floats, MergedLinks, NoSolution, Solution, merged_links
-from sweep_clustering.pipeline.methods.keeper import LEFT
+from sweep_clustering.pipeline.methods.keeper import LEFTOVER_WARNING
 from sweep_clustering.pipeline.methods.loading import MethodCall
 from sweep_clustering.sweeps.annotations.draw import CANNOT, MUST
 from sweep_clustering.sweeps.errors import InputError, Problem, one_line, plain_lines, plural
@@ -139,13 +139,13 @@ class MethodProcess(AbstractContextManager["MethodProcess"]):
     ----------
     output : int
         descriptor for what methods print, by default stderr of this process
-    marked : bool
+    has_mark : bool
         whether each line that they print begins with the name of the method
     """
 
-    def __init__(self, *, output: int = _STDERR, marked: bool = True) -> None:
+    def __init__(self, *, output: int = _STDERR, has_mark: bool = True) -> None:
         self._output = output
-        self._marked = marked
+        self._has_mark = has_mark
         self._lock = threading.Lock()
         self._idle: list[_Runner] = []
 
@@ -192,7 +192,7 @@ class MethodProcess(AbstractContextManager["MethodProcess"]):
         """
         note = {"n_clusters": n_clusters, "accuracy": accuracy, "random_state": random_state}
         # labels have 2 bytes, and the numbers of all other arrays 8 bytes
-        most = 2 * len(X) + 8 * n_clusters * sum(X.shape)
+        max_bytes = 2 * len(X) + 8 * n_clusters * sum(X.shape)
         arrays = (links.must_link, links.cannot_link, *links.weights)
         while True:  # each turn but the last ends a process
             with suppress(_StaleTable), self._runner_for(call) as runner:
@@ -206,7 +206,7 @@ class MethodProcess(AbstractContextManager["MethodProcess"]):
                     raise _StaleTable
                 if reply.kind == Kind.BEGUN:
                     runner.phase = _SOLVES
-                    reply = runner.reply(call.time_limit, most)
+                    reply = runner.reply(call.time_limit, max_bytes)
                 if reply.kind == Kind.CHANGED:
                     raise WroteIntoArguments(**reply.note)
                 break
@@ -270,7 +270,7 @@ class MethodProcess(AbstractContextManager["MethodProcess"]):
             # After its answer the method has ended or spoilt the process, which is no fault of this call.
             runner.kill()
         mark = "methods" if call.call in SHIPPED else call.call
-        return _Runner(code, self._output, f"[{mark}]" if self._marked else "")
+        return _Runner(code, self._output, f"[{mark}]" if self._has_mark else "")
 
 
 def _note_of(reply: Message, expected: Kind) -> Mapping[str, Any]:
@@ -329,9 +329,9 @@ class _Runner:
         self.channel.send(kind, self._number, {**note, "method": asdict(call)}, *arrays, limit=limit)
         return self.reply(limit)
 
-    def reply(self, limit: float, most: int = 0) -> Message:
+    def reply(self, limit: float, max_bytes: int = 0) -> Message:
         """Return the next reply to the latest call."""
-        message = self.channel.receive(limit=limit, most=most)
+        message = self.channel.receive(limit=limit, max_bytes=max_bytes)
         if message.number != self._number:
             raise Spoilt
         return message
@@ -429,7 +429,7 @@ def check(call: MethodCall, uses: Literal["links", "nothing"]) -> Report:
     problems = {"links": np.column_stack([pairs, kinds]), "no links": np.empty((0, 3), dtype=np.int64)}
     accuracy = 0.9 if uses == "links" else None
     outcomes, breaches = list[Outcome](), list[Breach]()
-    with tempfile.TemporaryFile() as output, MethodProcess(output=output.fileno(), marked=False) as methods:
+    with tempfile.TemporaryFile() as output, MethodProcess(output=output.fileno(), has_mark=False) as methods:
         version = methods.load(call)
         for name in problems if uses == "links" else ["no links"]:
             links = merged_links(problems[name])
@@ -454,7 +454,7 @@ def check(call: MethodCall, uses: Literal["links", "nothing"]) -> Report:
         methods.close()  # which writes the buffers of the process
         output.seek(0)
         lines = output.read().decode(errors="replace").splitlines()
-    for title, line in (("forks", FORKED), ("leaves processes running", LEFT)):
+    for title, line in (("forks", FORKED), ("leaves processes running", LEFTOVER_WARNING)):
         if line in lines:
             times = plural(lines.count(line), "time")
             breaches.append(Breach(title, "", f"{times}: {line.removeprefix(WARNING)}"))

@@ -30,7 +30,7 @@ def cluster(X, n_clusters, must_link, cannot_link, *, weights, accuracy, random_
     if len(X) < n_clusters:
         raise NoSolution(f"{len(X)} samples for {n_clusters} clusters")
     rng = np.random.default_rng(random_state)
-    groups = joined(len(X), must_link)
+    groups = groups_of_links(len(X), must_link)
     sizes = np.bincount(groups)
     means = np.stack([np.bincount(groups, weights=column) for column in X.T], axis=1) / sizes[:, None]
 
@@ -38,20 +38,20 @@ def cluster(X, n_clusters, must_link, cannot_link, *, weights, accuracy, random_
     for _ in range(max_iter):
         distances = ((means[:, None, :] - centroids[None, :, :]) ** 2).sum(axis=2)
         labels = distances.argmin(axis=1)[groups]
-        moved = np.stack(
+        new_centroids = np.stack(
             [X[labels == k].mean(axis=0) if (labels == k).any() else centroids[k] for k in range(n_clusters)]
         )
-        if np.array_equal(moved, centroids):
+        if np.array_equal(new_centroids, centroids):
             break
-        centroids = moved
+        centroids = new_centroids
 
     # Larger is better: of all restarts, the one with the largest objective is kept.
     objective = -((X - centroids[labels]) ** 2).sum()
     return Solution(labels, objective=objective, centroids=centroids)
 
 
-def joined(n_samples, must_link):
-    """Number of the group of each sample: those that chains of must-links join."""
+def groups_of_links(n_samples, must_link):
+    """Return the number of the group of each sample: chains of must-links join samples of a group."""
     groups = np.arange(n_samples)
     for i, j in must_link:
         groups[groups == groups[j]] = groups[i]

@@ -6,14 +6,14 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 
-from sweep_clustering.pipeline.methods.contract import Floats, Links, NoSolution, Solution, Weights, Whole
+from sweep_clustering.pipeline.methods.contract import Floats, Integers, Links, NoSolution, Solution, Weights
 
 
-def must_components(n_samples: int, must_link: Links) -> Whole:
+def must_components(n_samples: int, must_link: Links) -> Integers:
     """Return the number of the set of each sample, from 0; chains of must-links join samples of a set."""
-    ones = np.ones(len(must_link), dtype=np.int8)
-    joined = coo_array((ones, (must_link[:, 0], must_link[:, 1])), shape=(n_samples, n_samples))
-    return np.asarray(connected_components(joined, directed=False)[1], dtype=np.int64)
+    entries = np.ones(len(must_link), dtype=np.int8)
+    link_matrix = coo_array((entries, (must_link[:, 0], must_link[:, 1])), shape=(n_samples, n_samples))
+    return np.asarray(connected_components(link_matrix, directed=False)[1], dtype=np.int64)
 
 
 # Gains below this share of the largest come from rounding, and cause no move.
@@ -39,13 +39,13 @@ def signed_graph(n_samples: int, must_link: Links, cannot_link: Links, weights: 
     return csr_array((values, neighbours[order], starts), shape=(n_samples, n_samples))
 
 
-def neighbours_of(graph: csr_array, sample: int) -> tuple[Whole, Floats]:
+def neighbours_of(graph: csr_array, sample: int) -> tuple[Integers, Floats]:
     """Return the samples that one is linked with, and the weights of the links."""
     row = slice(graph.indptr[sample], graph.indptr[sample + 1])
     return graph.indices[row], graph.data[row]
 
 
-def settle(labels: Whole, pull: Floats, graph: csr_array, rng: np.random.Generator) -> Whole:
+def settle(labels: Integers, pull: Floats, graph: csr_array, rng: np.random.Generator) -> Integers:
     r"""Return labels from which no move of a single sample gains, after moves of one sample at a time.
 
     They increase
@@ -62,10 +62,10 @@ def settle(labels: Whole, pull: Floats, graph: csr_array, rng: np.random.Generat
     tolerance = TIES * max(1.0, float(np.abs(gains).max(initial=0.0)))
     rows = np.arange(len(labels))
     while True:
-        waiting = np.flatnonzero(gains.max(axis=1) - gains[rows, labels] > tolerance)
-        if not len(waiting):
+        movable_samples = np.flatnonzero(gains.max(axis=1) - gains[rows, labels] > tolerance)
+        if not len(movable_samples):
             return labels
-        for sample in rng.permutation(waiting).tolist():
+        for sample in rng.permutation(movable_samples).tolist():
             best = int(gains[sample].argmax())
             current = int(labels[sample])
             if gains[sample, best] - gains[sample, current] > tolerance:
@@ -81,11 +81,12 @@ def squared_distances(X: Floats, centroids: Floats) -> Floats:
     return np.stack([((X - center) ** 2).sum(axis=1) for center in centroids], axis=1)
 
 
-def centroids_of(X: Floats, labels: Whole, before: Floats) -> Floats:
+def centroids_of(X: Floats, labels: Integers, old_centroids: Floats) -> Floats:
     """Return the means of clusters; an empty one stays where it was before."""
-    sizes = np.bincount(labels, minlength=len(before))
-    sums = np.stack([np.bincount(labels, weights=feature, minlength=len(before)) for feature in X.T], axis=1)
-    return np.asarray(np.where(sizes[:, None] > 0, sums / np.maximum(sizes, 1)[:, None], before))
+    n_clusters = len(old_centroids)
+    sizes = np.bincount(labels, minlength=n_clusters)
+    sums = np.stack([np.bincount(labels, weights=feature, minlength=n_clusters) for feature in X.T], axis=1)
+    return np.asarray(np.where(sizes[:, None] > 0, sums / np.maximum(sizes, 1)[:, None], old_centroids))
 
 
 def spread_out(
@@ -102,24 +103,24 @@ def spread_out(
     distances = (
         squared_distances(candidates, centers).min(axis=1) if len(centers) else np.ones(len(candidates))
     )
-    chosen = list(centers)
-    while len(chosen) < n_centers and not is_taken.all():
+    all_centers = list(centers)
+    while len(all_centers) < n_centers and not is_taken.all():
         probabilities = np.where(is_taken, 0.0, weights * distances)
         if probabilities.sum() <= 0:  # all candidates lie on centres
             probabilities = np.where(is_taken, 0.0, weights)
         place = int(rng.choice(len(candidates), p=probabilities / probabilities.sum()))
-        is_first = not chosen
-        chosen.append(candidates[place])
+        is_first = not all_centers
+        all_centers.append(candidates[place])
         is_taken[place] = True
-        new = ((candidates - candidates[place]) ** 2).sum(axis=1)
-        distances = new if is_first else np.minimum(distances, new)
-    return np.array(chosen).reshape(-1, candidates.shape[1])
+        new_distances = ((candidates - candidates[place]) ** 2).sum(axis=1)
+        distances = new_distances if is_first else np.minimum(distances, new_distances)
+    return np.array(all_centers).reshape(-1, candidates.shape[1])
 
 
 def padded(centroids: Floats, n_clusters: int) -> Floats:
     """Return the centroids of all clusters, NaN for those beyond the number of samples."""
-    missing = np.full((n_clusters - len(centroids), centroids.shape[1]), np.nan)
-    return np.concatenate([centroids, missing])
+    padding = np.full((n_clusters - len(centroids), centroids.shape[1]), np.nan)
+    return np.concatenate([centroids, padding])
 
 
 def cop_kmeans(
@@ -202,8 +203,8 @@ def _place_sets(
             part = sets[sample]
             if part in clusters:
                 continue
-            excluded = {clusters[other] for other in forbidden.get(part, ()) if other in clusters}
-            free = next((cluster for cluster in nearest[sample] if cluster not in excluded), None)
+            excluded_clusters = {clusters[other] for other in forbidden.get(part, ()) if other in clusters}
+            free = next((cluster for cluster in nearest[sample] if cluster not in excluded_clusters), None)
             if free is None:
                 break
             clusters[part] = free
@@ -300,11 +301,11 @@ def correlation_clustering(
         labels[~has_links] = np.bincount(labels[has_links], minlength=n_clusters).argmax()
     # all cannot-links, and the weights of pairs within clusters, each of which is there twice
     pairs = graph.tocoo()
-    inside = float(pairs.data[labels[pairs.row] == labels[pairs.col]].sum() / 2)
-    return Solution(labels, float(weights[1].sum()) + inside)
+    weight_within = float(pairs.data[labels[pairs.row] == labels[pairs.col]].sum() / 2)
+    return Solution(labels, float(weights[1].sum()) + weight_within)
 
 
-def _labels_along_links(graph: csr_array, n_clusters: int, rng: np.random.Generator) -> Whole:
+def _labels_along_links(graph: csr_array, n_clusters: int, rng: np.random.Generator) -> Integers:
     """Return labels of samples that come one after the other, each to the best cluster so far."""
     n_samples = graph.shape[0]
     labels = np.zeros(n_samples, dtype=np.int64)

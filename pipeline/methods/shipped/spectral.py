@@ -15,7 +15,7 @@ LARGEST_DENSE = 2000
 
 # Distance of the shift of the sparse solver below 0, the least eigenvalue of D - A, as a share of the
 # largest row.
-_BELOW = 1e-3
+_SHIFT_SHARE = 1e-3
 
 
 def spectral(
@@ -80,7 +80,7 @@ def spectral_links(
         return Solution(np.arange(len(X)), 0.0)
     nearest = _affinity(X, sigma, min(neighbours, len(X) - 1))
     affinity = _with_links(nearest, signed_graph(len(X), must_link, cannot_link, weights))
-    rows = _leading(affinity, k)
+    rows = _leading_vectors(affinity, k)
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     rows = rows / np.where(lengths > 0, lengths, 1.0)
     model = KMeans(k, n_init=n_init, random_state=random_state).fit(rows)
@@ -90,9 +90,9 @@ def spectral_links(
 def _affinity(X: Floats, sigma: float | None, neighbours: int) -> csr_array:
     """Return the affinity of near samples, 0 of a sample with itself."""
     squared = 2 * float(((X - X.mean(axis=0)) ** 2).sum(axis=1).mean()) if sigma is None else sigma**2
-    near = NearestNeighbors(n_neighbors=neighbours).fit(X).kneighbors_graph(mode="distance").tocoo()
-    values = np.exp(-(near.data**2) / (2 * squared)) if squared > 0 else np.ones_like(near.data)
-    one_way = csr_array((values, (near.row, near.col)), shape=near.shape)
+    graph = NearestNeighbors(n_neighbors=neighbours).fit(X).kneighbors_graph(mode="distance").tocoo()
+    values = np.exp(-(graph.data**2) / (2 * squared)) if squared > 0 else np.ones_like(graph.data)
+    one_way = csr_array((values, (graph.row, graph.col)), shape=graph.shape)
     return one_way.maximum(one_way.T)
 
 
@@ -104,7 +104,7 @@ def _with_links(affinity: csr_array, graph: csr_array) -> csr_array:
     return replaced.tocsr()
 
 
-def _leading(affinity: csr_array, count: int) -> Floats:
+def _leading_vectors(affinity: csr_array, count: int) -> Floats:
     """Return the eigenvectors of the smallest eigenvalues of D - A, the leading ones of (A + d I - D) / d."""
     n_samples = affinity.shape[0]
     sums = np.asarray(affinity.sum(axis=1)).ravel()
@@ -113,5 +113,5 @@ def _leading(affinity: csr_array, count: int) -> Floats:
         return np.asarray(eigh(laplacian.toarray(), subset_by_index=[0, count - 1])[1])
     # the default start of the solver differs from call to call
     start = np.random.default_rng(0).normal(size=n_samples)
-    shift = -_BELOW * max(float(sums.max()), 1.0)
+    shift = -_SHIFT_SHARE * max(float(sums.max()), 1.0)
     return np.asarray(eigsh(laplacian.tocsc(), k=count, sigma=shift, which="LM", v0=start)[1])

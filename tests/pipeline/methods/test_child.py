@@ -58,7 +58,7 @@ def test_what_is_no_message_is_refused_before_room_is_made(ends: Ends, content: 
     channel, theirs = ends
     theirs.sendall(content + bytes(64))
     with pytest.raises(Spoilt):
-        channel.receive(limit=5, most=100)
+        channel.receive(limit=5, max_bytes=100)
 
 
 def test_a_message_that_comes_in_bits_has_one_limit(ends: Ends) -> None:

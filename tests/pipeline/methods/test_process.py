@@ -20,7 +20,7 @@ from processes.sweeping import wait_until
 from sweep_clustering.pipeline.methods import process
 from sweep_clustering.pipeline.methods.child import FORKED, Kind
 from sweep_clustering.pipeline.methods.contract import MergedLinks, NoSolution
-from sweep_clustering.pipeline.methods.keeper import LEFT
+from sweep_clustering.pipeline.methods.keeper import LEFTOVER_WARNING
 from sweep_clustering.pipeline.methods.loading import MethodCall
 from sweep_clustering.pipeline.methods.process import (
     SPOILT,
@@ -239,7 +239,7 @@ def test_daemons_of_a_method_end_with_it(tmp_path: Path, end: str) -> None:
                 solve(methods, own_method(HANG, time_limit=0.2))
             daemon.wait(10)
     assert not daemon.is_running()
-    assert output.read_text().count(LEFT) == (end == "closed")
+    assert output.read_text().count(LEFTOVER_WARNING) == (end == "closed")
 
 
 def test_threads_call_at_the_same_time(methods: MethodProcess) -> None:

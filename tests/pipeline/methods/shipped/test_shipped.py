@@ -18,7 +18,7 @@ from sklearn.cluster import AgglomerativeClustering, KMeans
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
-from sweep_clustering.pipeline.methods.contract import NoSolution, checked, merged_links
+from sweep_clustering.pipeline.methods.contract import NoSolution, checked_solution, merged_links
 from sweep_clustering.pipeline.methods.loading import MethodCall, load
 from sweep_clustering.pipeline.methods.shipped import links, spectral
 
@@ -36,7 +36,7 @@ def call(name: str, annotations: Any = (), X: Any = X, k: int = 3, seed: int = 0
     must, cannot, weights = links_of(annotations)
     method = load(MethodCall(name, name, options=options))
     answer = method(X, k, must, cannot, weights=weights, accuracy=0.9, random_state=seed)
-    return checked(answer, n_samples=len(X), n_features=X.shape[1], n_clusters=k)
+    return checked_solution(answer, n_samples=len(X), n_features=X.shape[1], n_clusters=k)
 
 
 def best_of(name: str, annotations: Any = (), **settings: Any) -> Any:
