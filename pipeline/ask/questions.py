@@ -39,13 +39,13 @@ ROUNDS = 8
 LEAST_ROUND = 500
 
 # Number of further answers before a skipped pair is asked again.
-SOON = 100
+ANSWERS_BEFORE_REPEAT = 100
 
 # Share of the draws from which on a sample counts as in a cluster.
-SURE = 0.95
+SURE_SHARE = 0.95
 
 # Share of the draws below which a cluster is not named.
-SLIGHT = 0.05
+SLIGHT_SHARE = 0.05
 
 Seed = np.random.SeedSequence
 
@@ -80,8 +80,8 @@ def questions_left(belief: Belief, level: float, n_answers: int, seed: Seed) -> 
         return Outlook(None, None, f"it cannot be estimated before {LEAST_ANSWERS} answers")
     rng = np.random.default_rng(seed)
     # the claim of wrong labels at which the level is passed, as a part of the present one
-    remaining = brentq(lambda share: right_at(share).mean - level, 0.0, claimed) / claimed
-    courses = [_course(belief, remaining, rng) for _ in range(RUNS)]
+    doubt_share = brentq(lambda share: right_at(share).mean - level, 0.0, claimed) / claimed
+    courses = [_course(belief, doubt_share, rng) for _ in range(RUNS)]
     if max(courses) >= LONGEST * n_samples:
         return Outlook(None, None, f"more than {LONGEST} for each row")
     low, high = np.quantile(courses, [0.05, 0.95])
@@ -124,7 +124,7 @@ class Question:
     first: int
     second: int
     # The probability that they belong together, under the model.
-    together: float
+    probability: float
     # The score by the measure of the strategy, in nats.
     information: float
     # The clusters between which the answer decides, in words; clusters count from 0.
@@ -137,20 +137,20 @@ def next_questions(
     """Choose the next questions, best first, no pair twice; there are fewer if no other pair is left.
 
     A pair that has been answered is not among them, except for the strategy "again"; neither is one that was
-    skipped, before `SOON` further answers. The rows are in the order of answering, and the seed is not
-    modified.
+    skipped, before `ANSWERS_BEFORE_REPEAT` further answers. The rows are in the order of answering, and the
+    seed is not modified.
     """
     answers = answered(rows)
     table = np.array([(row.first, row.second, row.kind) for row in answers], dtype=np.int32).reshape(-1, 3)
-    skipped = skipped_lately(rows)
-    pairs, scores = choose(belief, table, strategy=strategy, count=count, seed=seed, left_out=skipped)
+    skipped_pairs = recent_skips(rows)
+    pairs, scores = choose(belief, table, strategy=strategy, count=count, seed=seed, left_out=skipped_pairs)
     counts = Counter((pair_of(row), row.kind) for row in answers)
     questions = []
     for (i, j), share, score in zip(pairs.tolist(), belief.together(pairs), scores, strict=True):
         settles = _settles([(samples.text(sample), _clusters(belief, sample)) for sample in (i, j)])
         yes, no = (counts[(i, j), kind] for kind in (MUST, CANNOT))
-        before = f"; asked before: {yes} yes, {no} no" if yes or no else ""
-        questions.append(Question(i, j, float(share), float(score), settles + before))
+        history = f"; asked before: {yes} yes, {no} no" if yes or no else ""
+        questions.append(Question(i, j, float(share), float(score), settles + history))
     return questions
 
 
@@ -159,14 +159,14 @@ def pair_of(row: Row) -> Pair:
     return min(row.first, row.second), max(row.first, row.second)
 
 
-def skipped_lately(rows: Sequence[Row]) -> set[Pair]:
-    """Return the pairs that were skipped fewer than `SOON` answers ago."""
+def recent_skips(rows: Sequence[Row]) -> set[Pair]:
+    """Return the pairs that were skipped fewer than `ANSWERS_BEFORE_REPEAT` answers ago."""
     pairs: set[Pair] = set()
     n_later = 0
     for row in reversed(rows):
         if isinstance(row, Annotation):
             n_later += 1
-        elif n_later < SOON and isinstance(row, Skip):
+        elif n_later < ANSWERS_BEFORE_REPEAT and isinstance(row, Skip):
             pairs.add(pair_of(row))
     return pairs
 
@@ -176,8 +176,8 @@ def _settles(samples: Sequence[tuple[str, list[str]]]) -> str:
     clusters.
     """
     words = [
-        f"{name} {'in' if others else 'is in'} {' or '.join([cluster, *others])}"
-        for name, (cluster, *others) in samples
+        f"{name} {'in' if other_clusters else 'is in'} {' or '.join([cluster, *other_clusters])}"
+        for name, (cluster, *other_clusters) in samples
     ]
     is_check = all(len(clusters) == 1 for _, clusters in samples)
     return f"{'a check: ' if is_check else ''}{'; '.join(words)}"
@@ -187,6 +187,6 @@ def _clusters(belief: Belief, sample: int) -> list[str]:
     """Return the clusters that a sample may be in, the likeliest first; a single one without its share."""
     shares = (belief.draws[:, sample, None] == np.arange(belief.n_clusters)).mean(axis=0)
     order = np.argsort(-shares, kind="stable")[:MOST_CLUSTERS]
-    if shares[order[0]] >= SURE:
+    if shares[order[0]] >= SURE_SHARE:
         return [str(order[0])]
-    return [f"{k} ({shares[k]:.0%})" for k in order if shares[k] >= SLIGHT]
+    return [f"{k} ({shares[k]:.0%})" for k in order if shares[k] >= SLIGHT_SHARE]

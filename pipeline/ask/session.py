@@ -59,7 +59,7 @@ class Pipe:
         click.echo("\n".join(["", *lines]))
 
     @contextmanager
-    def opened(self) -> Iterator[None]:
+    def single_keys(self) -> Iterator[None]:
         """Prepare nothing: lines need no preparation."""
         yield
 
@@ -87,7 +87,7 @@ class Terminal(Pipe):
         """Wait for a key, and return it; for one that sends several characters, such as an arrow, these.
 
         A signal that comes after Python has looked for one, and before a read begins, does not end that read.
-        It leaves a byte in the pipe of `opened`, so that waiting for both always ends.
+        It leaves a byte in the pipe of `single_keys`, so that waiting for both always ends.
         """
         try:
             sys.stdout.flush()
@@ -100,22 +100,22 @@ class Terminal(Pipe):
         return "" if text in ("", CTRL_D) else text if text.startswith(ESCAPE) else text[0]
 
     @contextmanager
-    def opened(self) -> Iterator[None]:
+    def single_keys(self) -> Iterator[None]:
         """Hand over keys one by one, without showing them, and wake up for signals, inside the block."""
         handle = sys.stdin.fileno()
-        before = termios.tcgetattr(handle)
+        old_settings = termios.tcgetattr(handle)
         self._woken, wake = os.pipe()
         os.set_blocking(wake, False)
-        earlier = signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+        old_wakeup = signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
         tty.setcbreak(handle)
         try:
             yield
         finally:
-            signal.set_wakeup_fd(earlier)
+            signal.set_wakeup_fd(old_wakeup)
             os.close(wake)
             os.close(self._woken)
             with suppress(termios.error):
-                termios.tcsetattr(handle, termios.TCSADRAIN, before)
+                termios.tcsetattr(handle, termios.TCSADRAIN, old_settings)
 
 
 # A question as lines of a terminal: two rows of the table side by side.
@@ -202,8 +202,8 @@ MOST_LINES = 3
 def _wrapped(text: str, width: int) -> list[str]:
     """Return a text in as many lines as it needs, `MOST_LINES` at most; the last one has the rest."""
     lines = [line.plain.rstrip() for line in Text(one_line(text)).wrap(Console(), width)] or [""]
-    rest = " ".join(lines[MOST_LINES - 1 :])
-    return [*lines[: MOST_LINES - 1], rest] if rest else lines
+    last_line = " ".join(lines[MOST_LINES - 1 :])
+    return [*lines[: MOST_LINES - 1], last_line] if last_line else lines
 
 
 def fitted(text: str, width: int) -> str:
@@ -235,7 +235,7 @@ def csv_text(questions: Sequence[Question], rows: Rows, annotator: str) -> str:
     writer.writerow([*columns, *map(as_cell, text_columns), *marks, *annotators, "answer"])
     for question in questions:
         pair = question.first, question.second
-        numbers = f"{question.together:.3f}", f"{question.information:.4f}"
+        numbers = f"{question.probability:.3f}", f"{question.information:.4f}"
         cells = [as_cell(one_line(column[sample])) for column in texts.values() for sample in pair]
         row = [*map(rows.samples.cell, pair), *numbers, as_cell(question.settles), *cells]
         writer.writerow([*row, *marks.values(), *annotators.values(), ""])
@@ -248,16 +248,16 @@ def to_json(options: summary.AskOptions, assessment: summary.Assessment, samples
     Samples are numbers of rows, or their names if they have names; labels count from 0.
     """
     belief, outlook = assessment.belief, assessment.outlook
-    until = None
+    aim = None
     if outlook is not None:
-        until = {"level": options.until, "passed": outlook.high == 0, "reason": outlook.reason}
-        until |= {"questions_low": outlook.low, "questions_high": outlook.high}
+        aim = {"level": options.until, "passed": outlook.high == 0, "reason": outlook.reason}
+        aim |= {"questions_low": outlook.low, "questions_high": outlook.high}
     return {
         "questions": [
             {
                 "i": samples.identifier(question.first),
                 "j": samples.identifier(question.second),
-                "together": question.together,
+                "together": question.probability,
                 "information": question.information,
                 "settles": question.settles,
             }
@@ -270,7 +270,7 @@ def to_json(options: summary.AskOptions, assessment: summary.Assessment, samples
         "accuracy": belief.accuracy,
         "accuracy_given": summary.has_accuracy(options),
         "confidence": assessment.share._asdict(),
-        "until": until,
+        "until": aim,
         "labels": belief.labels.tolist(),
         "index": list(map(samples.identifier, range(len(belief.labels)))),
     }
@@ -281,7 +281,7 @@ def table_lines(questions: Sequence[Question], rows: Rows) -> Iterator[str]:
     yield f"{'i':<16}  {'j':<16}  together   nats  what the answer would settle"
     for question in questions:
         i, j = (fitted(rows.title(k).removeprefix("row "), 16) for k in (question.first, question.second))
-        yield f"{i}  {j}  {question.together:8.2f}  {question.information:5.3f}  {question.settles}"
+        yield f"{i}  {j}  {question.probability:8.2f}  {question.information:5.3f}  {question.settles}"
 
 
 # The kind of annotation of each key, and its word in messages.
@@ -306,7 +306,7 @@ class Session:
     console: Pipe
     assess: Assess
     # Questions of this session that were answered or skipped.
-    done: list[Question] = field(default_factory=list)
+    finished_questions: list[Question] = field(default_factory=list)
     # The result of the last key, for the head of the next question.
     last: str = ""
 
@@ -345,7 +345,7 @@ class Session:
 
     def _progress(self, assessment: summary.Assessment) -> Iterator[str]:
         n_answers = sum(isinstance(row, Annotation) for row in self.rows)
-        yield f"question {len(self.done) + 1}, {plural(n_answers, 'answer')} so far{self.last}"
+        yield f"question {len(self.finished_questions) + 1}, {plural(n_answers, 'answer')} so far{self.last}"
         answers = plural(assessment.n_answers, "answer")
         yield f"expected right: {summary.confidence(assessment)} of the labels, at {answers}"
         if assessment.outlook is not None:
@@ -359,7 +359,7 @@ class Session:
         else:
             annotator = self.options.annotator
             self.rows.append(Annotation(self.file.path, 0, first, second, kind, 1.0, annotator))
-        self.done.append(question)
+        self.finished_questions.append(question)
         self.last = f"; saved: {self._names(question)} {word}"
 
     def _names(self, question: Question) -> str:
@@ -373,6 +373,6 @@ class Session:
             self.last = f"; not undone: {error}"
             return []
         self.rows.pop()
-        question = self.done.pop()
+        question = self.finished_questions.pop()
         self.last = f"; taken back: {self._names(question)}"
         return [question]

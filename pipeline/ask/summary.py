@@ -188,14 +188,14 @@ WHY_CONDITIONAL = (
 def assessment_lines(options: AskOptions, assessment: Assessment) -> list[str]:
     """Return the state of the labels for people."""
     belief = assessment.belief
-    skipped = f"; {assessment.n_skipped} skipped" if assessment.n_skipped else ""
+    skip_words = f"; {assessment.n_skipped} skipped" if assessment.n_skipped else ""
     source = "estimated from the answers" if assessment.n_answers else "assumed before there are answers"
     if has_accuracy(options):
         source = "as given"
     sizes = " ".join(str(int((belief.labels == k).sum())) for k in range(belief.n_clusters))
     shape = f"{belief.covariance}{' covariance' if belief.covariance in COVARIANCES else ''}"
     lines = [
-        f"answers    {assessment.n_answers}: {assessment.n_yes} yes, {assessment.n_no} no{skipped}",
+        f"answers    {assessment.n_answers}: {assessment.n_yes} yes, {assessment.n_no} no{skip_words}",
         f"accuracy   {belief.accuracy:.2f}, {source}",
         f"sizes      {sizes}, {shape}",
         f"confidence {confidence(assessment)} of the labels expected right",
@@ -232,8 +232,8 @@ def has_accuracy(options: AskOptions) -> bool:
     return options.accuracy is not None or options.annotator in names
 
 
-def following(out: Path) -> Path:
+def next_file(path: Path) -> Path:
     """Return a name for the next file of questions: ask2.csv after ask.csv, ask3.csv after ask2.csv."""
-    stem = out.stem.rstrip("0123456789")
-    number = out.stem[len(stem) :]
-    return out.with_name(f"{stem}{int(number) + 1 if number else 2}{out.suffix}")
+    stem = path.stem.rstrip("0123456789")
+    number = path.stem[len(stem) :]
+    return path.with_name(f"{stem}{int(number) + 1 if number else 2}{path.suffix}")

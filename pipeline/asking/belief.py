@@ -35,9 +35,9 @@ EFFORT = Effort(n_draws=200, burn_in=50, thin=2, members=40)
 # Number of these fits for many classes, whose questions do not depend on draws.
 MEMBERS_OF_MANY = 5
 
-# An unknown accuracy is estimated as if there had been `COUNTED` answers of this accuracy before.
-UNKNOWN = 0.9
-COUNTED = 10.0
+# An unknown accuracy is estimated as if there had been `PRIOR_ANSWERS` answers of this accuracy before.
+ASSUMED_ACCURACY = 0.9
+PRIOR_ANSWERS = 10.0
 
 # Largest number of rows that a choice is made from: a shape takes twenty short searches.
 MOST_ROWS = 2_000
@@ -53,8 +53,8 @@ class Lines(NamedTuple):
     """
 
     mean: tuple[float, float]
-    least: tuple[float, float]
-    most: tuple[float, float]
+    low: tuple[float, float]
+    high: tuple[float, float]
 
 
 # Measured on 624 beliefs along 48 paths of questions, on six real data sets and mixtures, which no reported
@@ -113,9 +113,9 @@ class Belief:
 
     def together(self, pairs: NDArray[np.integer]) -> NDArray[np.float64]:
         """Return the probability that the samples of a pair belong together, never quite 0 or 1."""
-        return np.asarray((self.joined(pairs).sum(axis=0) + 0.5) / (len(self.draws) + 1.0))
+        return np.asarray((self.is_together(pairs).sum(axis=0) + 0.5) / (len(self.draws) + 1.0))
 
-    def joined(self, pairs: NDArray[np.integer]) -> NDArray[np.bool_]:
+    def is_together(self, pairs: NDArray[np.integer]) -> NDArray[np.bool_]:
         """Whether a draw has the samples of a pair together, as an array of shape (n_draws, n_pairs)."""
         return np.asarray(self.draws[:, pairs[:, 0]] == self.draws[:, pairs[:, 1]])
 
@@ -206,19 +206,19 @@ def has_many_classes(choice: Choice, n_clusters: int, n_samples: int) -> bool:
 
 def _numbered(labels: NDArray[np.int16], solution: NDArray[np.int16], n_clusters: int) -> NDArray[np.int16]:
     """Number the clusters of a partition so that it shares as many labels as possible with the solution."""
-    shared = np.zeros((n_clusters, n_clusters))
-    np.add.at(shared, (labels, solution), 1.0)
-    return np.asarray(linear_sum_assignment(shared, maximize=True)[1].astype(np.int16)[labels])
+    overlap = np.zeros((n_clusters, n_clusters))
+    np.add.at(overlap, (labels, solution), 1.0)
+    return np.asarray(linear_sum_assignment(overlap, maximize=True)[1].astype(np.int16)[labels])
 
 
 def _accuracy(layers: Sequence[Layer], labels: NDArray[np.int16], accuracy: float | None) -> float:
     """Return the accuracy, or an estimate by the answers that agree with the labels."""
     if accuracy is not None:
         return accuracy
-    right, total = UNKNOWN * COUNTED, COUNTED
+    right, total = ASSUMED_ACCURACY * PRIOR_ANSWERS, PRIOR_ANSWERS
     for layer in [layer for layer in layers if not layer.is_hard]:
-        joined = labels[layer.pairs[:, 0]] == labels[layer.pairs[:, 1]]
-        right += float((joined == (layer.kind == MUST)).sum())
+        is_together = labels[layer.pairs[:, 0]] == labels[layer.pairs[:, 1]]
+        right += float((is_together == (layer.kind == MUST)).sum())
         total += len(layer.pairs)
     return max(right / total, LEAST_ACCURACY)
 
@@ -256,6 +256,6 @@ def share_at(claimed: float, n_samples: int, lines: Lines = OF_CHAINS) -> Share:
         # The half label that was added is subtracted again.
         right.append(min(max(1.0 - (corrected * (n_samples + 1.0) - 0.5) / n_samples, 0.0), 1.0))
     mean, low, high = right
-    least = math.floor(n_samples * min(low, mean) + ROUNDING) / n_samples
-    most = math.ceil(n_samples * max(high, mean) - ROUNDING) / n_samples
-    return Share(mean, least, most)
+    low_share = math.floor(n_samples * min(low, mean) + ROUNDING) / n_samples
+    high_share = math.ceil(n_samples * max(high, mean) - ROUNDING) / n_samples
+    return Share(mean, low_share, high_share)

@@ -49,8 +49,9 @@ def draw_pool(belief: Belief, answers: Pairs, rng: np.random.Generator) -> Pairs
     else:
         doubt = 1.0 - belief.membership.max(axis=1) + LEAST_DOUBT
         doubtful = rng.choice(n_samples, size=(3, LARGEST // 2), p=doubt / doubt.sum())
-        others = rng.integers(0, n_samples, size=(3, LARGEST // 4))
-        ends = ((doubtful[0], doubtful[1]), (doubtful[2, : LARGEST // 4], others[0]), (others[1], others[2]))
+        samples = rng.integers(0, n_samples, size=(3, LARGEST // 4))
+        singles = doubtful[2, : LARGEST // 4]
+        ends = ((doubtful[0], doubtful[1]), (singles, samples[0]), (samples[1], samples[2]))
         pairs = distinct(np.concatenate([answers[-LARGEST:, :2], *map(np.column_stack, ends)]))
     return pairs[rng.permutation(len(pairs))]
 
@@ -60,24 +61,24 @@ def all_pairs(n_samples: int) -> Pairs:
     return np.column_stack(np.triu_indices(n_samples, 1))
 
 
-def any_pairs(n_samples: int, most: int, rng: np.random.Generator) -> Pairs:
-    """Return every pair, or `most` uniform draws if there are more; a few may repeat or have one sample."""
-    is_small = n_samples * (n_samples - 1) // 2 <= most
-    return all_pairs(n_samples) if is_small else rng.integers(0, n_samples, size=(most, 2))
+def any_pairs(n_samples: int, limit: int, rng: np.random.Generator) -> Pairs:
+    """Return every pair, or `limit` uniform draws if there are more; a few may repeat or have one sample."""
+    is_small = n_samples * (n_samples - 1) // 2 <= limit
+    return all_pairs(n_samples) if is_small else rng.integers(0, n_samples, size=(limit, 2))
 
 
 def distinct(pairs: Pairs) -> Pairs:
     """Return the distinct pairs of two samples in their order, the lower sample first."""
-    ordered = np.sort(np.asarray(pairs, dtype=np.int64).reshape(-1, 2), axis=1)
-    ordered = ordered[ordered[:, 0] < ordered[:, 1]]
-    _, first = np.unique(ordered, axis=0, return_index=True)
-    return ordered[np.sort(first)]
+    sorted_pairs = np.sort(np.asarray(pairs, dtype=np.int64).reshape(-1, 2), axis=1)
+    sorted_pairs = sorted_pairs[sorted_pairs[:, 0] < sorted_pairs[:, 1]]
+    _, first_places = np.unique(sorted_pairs, axis=0, return_index=True)
+    return sorted_pairs[np.sort(first_places)]
 
 
 # Information of the answers to pairs.
 
 
-class Scored(NamedTuple):
+class ScoredPairs(NamedTuple):
     """Distinct pairs to ask, best first, and the information of their answers.
 
     Scores are nats about whether the samples of a pair belong together. For "information" they are the gain
@@ -104,17 +105,17 @@ def entropy(p: Floats) -> Floats:
     return np.asarray(-(p * np.log(p) + (1.0 - p) * np.log1p(-p)))
 
 
-def scored(belief: Belief, pairs: Pairs) -> Scored:
+def with_scores(belief: Belief, pairs: Pairs) -> ScoredPairs:
     """Return pairs with the information of their answers, without regard to other pairs."""
     shares = belief.together(pairs)
-    return Scored(pairs, answer_information(shares * (1.0 - shares), belief.accuracy))
+    return ScoredPairs(pairs, answer_information(shares * (1.0 - shares), belief.accuracy))
 
 
-def most_telling(belief: Belief, pairs: Pairs, count: int) -> Scored:
+def most_telling(belief: Belief, pairs: Pairs, count: int) -> ScoredPairs:
     """Return the pairs whose answers have the most information, without regard to other pairs."""
-    scores = scored(belief, pairs).scores
+    scores = with_scores(belief, pairs).scores
     best = np.argsort(-scores, kind="stable")[:count]
-    return Scored(pairs[best], scores[best])
+    return ScoredPairs(pairs[best], scores[best])
 
 
 # Questions before there is any answer.
@@ -126,22 +127,22 @@ CLIQUE = 3
 TRIES = 10
 
 
-def cold_start(belief: Belief, count: int, rng: np.random.Generator) -> Scored:
+def cold_start(belief: Belief, count: int, rng: np.random.Generator) -> ScoredPairs:
     """Return all pairs of small cliques of samples that are far from each other.
 
     The samples of a clique are drawn as k-means++ draws its centres. The draws of the belief play no part,
     because a model without annotations is sure of wrong labels if the features mislead it.
     """
     size = min(CLIQUE, len(belief.X))
-    within = all_pairs(size)
+    pairs_within = all_pairs(size)
     pairs: Pairs = np.empty((0, 2), dtype=np.int64)
-    for _ in range(TRIES * (count // len(within) + 1)):
+    for _ in range(TRIES * (count // len(pairs_within) + 1)):
         if len(pairs) >= count:
             break
-        pairs = distinct(np.concatenate([pairs, draw_spread(belief.X, size, rng)[within]]))
+        pairs = distinct(np.concatenate([pairs, draw_spread(belief.X, size, rng)[pairs_within]]))
     if len(pairs) < count:
         pairs = distinct(np.concatenate([pairs, rng.permutation(all_pairs(len(belief.X)))]))
-    return scored(belief, pairs[:count])
+    return with_scores(belief, pairs[:count])
 
 
 def draw_spread(X: NDArray[np.float64], count: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -149,14 +150,14 @@ def draw_spread(X: NDArray[np.float64], count: int, rng: np.random.Generator) ->
 
     If all others lie on the samples drawn before, one of them is drawn uniformly.
     """
-    chosen = [int(rng.integers(len(X)))]
+    samples = [int(rng.integers(len(X)))]
     nearest = np.full(len(X), np.inf)
-    while len(chosen) < count:
-        nearest = np.minimum(nearest, _squared_distances(X, chosen[-1]))
-        nearest[chosen] = 0.0
-        weights = nearest if nearest.any() else (~np.isin(np.arange(len(X)), chosen)).astype(float)
-        chosen.append(int(rng.choice(len(X), p=weights / weights.sum())))
-    return np.array(chosen)
+    while len(samples) < count:
+        nearest = np.minimum(nearest, _squared_distances(X, samples[-1]))
+        nearest[samples] = 0.0
+        weights = nearest if nearest.any() else (~np.isin(np.arange(len(X)), samples)).astype(float)
+        samples.append(int(rng.choice(len(X), p=weights / weights.sum())))
+    return np.array(samples)
 
 
 # Strategies of others, for comparison: far samples, and a committee that disagrees.
@@ -165,7 +166,7 @@ def draw_spread(X: NDArray[np.float64], count: int, rng: np.random.Generator) ->
 MEMBERS = 5
 
 
-def farthest_first(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator) -> Scored:
+def farthest_first(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator) -> ScoredPairs:
     """Return the samples farthest from those of the answers, with the nearest sample of each group of these.
 
     This is a form of the "min-max" queries for constrained k-means (Mallapragada, Jin and Jain, 2008) for
@@ -183,17 +184,17 @@ def farthest_first(belief: Belief, answers: Pairs, count: int, rng: np.random.Ge
         sample = int(nearest.argmax())
         distances = _squared_distances(X, sample)
         order = np.array(samples)[np.argsort(distances[samples], kind="stable")]
-        _, first = np.unique(groups[order], return_index=True)
-        questions += [(sample, int(other)) for other in order[np.sort(first)][: belief.n_clusters]]
+        _, first_places = np.unique(groups[order], return_index=True)
+        questions += [(sample, int(other)) for other in order[np.sort(first_places)][: belief.n_clusters]]
         samples.append(sample)
         nearest = np.minimum(nearest, distances)
     pairs = distinct(np.array(questions, dtype=np.int64))
     if len(pairs) < count:  # every sample has an answer, so any pairs follow
         pairs = distinct(np.concatenate([pairs, draw_pool(belief, answers, rng)]))
-    return scored(belief, pairs[:count])
+    return with_scores(belief, pairs[:count])
 
 
-def committee(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator) -> Scored:
+def committee(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator) -> ScoredPairs:
     """Return the pairs on which fits to resampled answers are most divided (query by bagging).
 
     Every member is one restart of the search with as many answers, drawn with replacement. Ties are broken at
@@ -210,7 +211,7 @@ def committee(belief: Belief, answers: Pairs, count: int, rng: np.random.Generat
     pairs = draw_pool(belief, answers, rng)
     votes = np.array([labels[pairs[:, 0]] == labels[pairs[:, 1]] for labels in members]).mean(axis=0)
     best = np.argsort(-entropy(votes), kind="stable")[:count]
-    return scored(belief, pairs[best])
+    return with_scores(belief, pairs[best])
 
 
 def _squared_distances(X: NDArray[np.float64], sample: int) -> NDArray[np.float64]:
@@ -228,25 +229,25 @@ ANCHORS = 5
 
 
 # Function of a belief, the answers so far (columns i, j, kind), the number of pairs, and a random stream.
-Strategy = Callable[[Belief, Pairs, int, np.random.Generator], Scored]
+Strategy = Callable[[Belief, Pairs, int, np.random.Generator], ScoredPairs]
 
 
-def uniform(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator) -> Scored:
+def uniform(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator) -> ScoredPairs:
     """Return any pairs, as the baseline of all other strategies."""
     n_samples = len(belief.X)
     if n_samples * (n_samples - 1) // 2 < 8 * count:
         pairs = rng.permutation(all_pairs(n_samples))
     else:
         pairs = distinct(rng.integers(0, n_samples, size=(4 * count + 20, 2)))
-    return scored(belief, pairs[:count])
+    return with_scores(belief, pairs[:count])
 
 
-def uncertain(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator) -> Scored:
+def uncertain(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator) -> ScoredPairs:
     """Return the pairs whose answers are the hardest to predict, without regard to other pairs."""
     return most_telling(belief, draw_pool(belief, answers, rng), count)
 
 
-def information(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator) -> Scored:
+def information(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator) -> ScoredPairs:
     """Choose one pair after the other by the information of all their answers (docs/model.md, section 10).
 
     The information depends on the variance over the draws of whether a pair is together. Every pair that is
@@ -258,7 +259,7 @@ def information(belief: Belief, answers: Pairs, count: int, rng: np.random.Gener
     return _in_turn(belief, draw_pool(belief, answers, rng), count)
 
 
-def overall(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator) -> Scored:
+def overall(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator) -> ScoredPairs:
     """Choose one pair after the other so that the answers leave the least variance of all pairs.
 
     Unlike "information", it counts the information about other pairs. If two answers are equally hard to
@@ -267,56 +268,57 @@ def overall(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator
     if len(answers) == 0:
         return cold_start(belief, count, rng)
     pool = draw_pool(belief, answers, rng)
-    joined = belief.joined(any_pairs(len(belief.X), WIDEST, rng)).astype(np.float64)
-    joined -= joined.mean(axis=0)
+    deviations = belief.is_together(any_pairs(len(belief.X), WIDEST, rng)).astype(np.float64)
+    deviations -= deviations.mean(axis=0)
     with one_thread():
-        return _in_turn(belief, pool, count, joined @ joined.T / len(joined))
+        return _in_turn(belief, pool, count, deviations @ deviations.T / len(deviations))
 
 
-def _in_turn(belief: Belief, pairs: Pairs, count: int, target: Floats | None = None) -> Scored:
+def _in_turn(belief: Belief, pairs: Pairs, count: int, target: Floats | None = None) -> ScoredPairs:
     """Choose one pair after the other by its variance, or by its effect on the variance of target pairs.
 
     The target has a number for every two draws: the sum over these pairs of the products of their deviations.
     """
-    shares = belief.joined(pairs).mean(axis=0)
+    shares = belief.is_together(pairs).mean(axis=0)
     widest = np.argsort(-shares * (1.0 - shares), kind="stable")[: max(WIDEST, count)]
     pairs, shares = pairs[widest], shares[widest]
     variance = shares * (1.0 - shares)
-    features = (belief.joined(pairs) - shares) / np.sqrt(len(belief.draws))
+    features = (belief.is_together(pairs) - shares) / np.sqrt(len(belief.draws))
     # Variance of an answer in units of its effect, p (1 - p) / (2 p - 1)², which is infinite at p = 1/2.
     p, slope = belief.accuracy, (2.0 * belief.accuracy - 1.0) ** 2
     noise = max(p * (1.0 - p) / slope, LEAST_NOISE) if slope > 0.0 else np.inf
     inverse = np.eye(len(features))
     effect = np.zeros(len(pairs)) if target is None else np.einsum("ij,ij->j", features, target @ features)
-    chosen, variances = list[int](), list[float]()
+    order, variances = list[int](), list[float]()
     is_chosen = np.zeros(len(pairs), dtype=bool)
     for _ in range(min(count, len(pairs))):
         worth = variance if target is None else effect / (variance + noise)
         best = int(np.argmax(np.where(is_chosen, -1.0, worth)))
-        chosen.append(best)
+        order.append(best)
         variances.append(max(float(variance[best]), 0.0))
         is_chosen[best] = True
         # There are no matrix products, because their last bits depend on the number of threads.
         direction = np.einsum("ij,j->i", inverse, features[:, best])
         scale = noise + float(np.einsum("i,i->", features[:, best], direction))
         inverse -= direction[:, None] * direction / scale
-        along = np.einsum("i,ij->j", direction, features)
-        variance -= np.square(along) / scale
+        projection = np.einsum("i,ij->j", direction, features)
+        variance -= np.square(projection) / scale
         if target is not None:
-            beyond = np.einsum("ij,j->i", target, features[:, best])
-            ratio = float(np.einsum("i,i->", features[:, best], beyond)) / scale
-            effect += along / scale * (ratio * along - 2.0 * np.einsum("i,ij->j", beyond, features))
-            both = direction[:, None] * beyond
-            target = target + (ratio * direction[:, None] * direction - both - both.T) / scale
-    return Scored(pairs[chosen], answer_information(np.array(variances), belief.accuracy))
+            target_projection = np.einsum("ij,j->i", target, features[:, best])
+            ratio = float(np.einsum("i,i->", features[:, best], target_projection)) / scale
+            change = ratio * projection - 2.0 * np.einsum("i,ij->j", target_projection, features)
+            effect += projection / scale * change
+            cross_terms = direction[:, None] * target_projection
+            target = target + (ratio * direction[:, None] * direction - cross_terms - cross_terms.T) / scale
+    return ScoredPairs(pairs[order], answer_information(np.array(variances), belief.accuracy))
 
 
-def anchors(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator) -> Scored:
+def anchors(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator) -> ScoredPairs:
     """Return the most doubtful samples, with sure ones of the clusters that they are most likely in."""
     membership = belief.membership
-    sure = membership.max(axis=1)
-    shuffled = rng.permutation(len(sure))
-    by_doubt = shuffled[np.argsort(sure[shuffled], kind="stable")]
+    certainty = membership.max(axis=1)
+    shuffled = rng.permutation(len(certainty))
+    by_doubt = shuffled[np.argsort(certainty[shuffled], kind="stable")]
     by_cluster = membership.argsort(axis=1, kind="stable")[:, ::-1]
     anchors_of = [
         [i for i in by_doubt[::-1] if belief.labels[i] == k][:ANCHORS] for k in range(belief.n_clusters)
@@ -328,22 +330,22 @@ def anchors(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator
         for place, sample in enumerate(by_doubt[: 2 * count])
         for anchor in anchors_of[by_cluster[sample, rank]][(place + turn) % ANCHORS :][:1]
     ]
-    return scored(belief, distinct(np.array(questions, dtype=np.int64))[:count])
+    return with_scores(belief, distinct(np.array(questions, dtype=np.int64))[:count])
 
 
-def again(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator) -> Scored:
+def doubtful_pairs(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator) -> ScoredPairs:
     """Return pairs of answers that are in doubt, and then those of "information" if there are too few."""
     pairs = distinct(answers[:, :2])
-    joined = belief.joined(pairs)
-    doubtful = pairs[joined.any(axis=0) & ~joined.all(axis=0)]
-    first = most_telling(belief, doubtful, count)
-    if len(first.pairs) == count:
-        return first
-    rest = information(belief, answers, 2 * count, rng)
-    return scored(belief, distinct(np.concatenate([first.pairs, rest.pairs]))[:count])
+    is_together = belief.is_together(pairs)
+    doubtful = pairs[is_together.any(axis=0) & ~is_together.all(axis=0)]
+    choice = most_telling(belief, doubtful, count)
+    if len(choice.pairs) == count:
+        return choice
+    other_choice = information(belief, answers, 2 * count, rng)
+    return with_scores(belief, distinct(np.concatenate([choice.pairs, other_choice.pairs]))[:count])
 
 
-def merges(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator) -> Scored:
+def merges(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator) -> ScoredPairs:
     """Return random near pairs in turn with pairs that say where clusters are to be merged or split.
 
     Near pairs teach which distances matter, and are an honest sample of answers. Without answers all pairs
@@ -364,11 +366,21 @@ def merges(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator)
     pairs = distinct(pairs)
     if len(pairs) < count:
         pairs = distinct(np.concatenate([pairs, uniform(belief, answers, count, rng).pairs]))
-    return scored(belief, pairs[:count])
+    return with_scores(belief, pairs[:count])
 
 
 # All strategies by name.
-FUNCTIONS = (overall, merges, information, uncertain, anchors, again, farthest_first, committee, uniform)
+FUNCTIONS = (
+    overall,
+    merges,
+    information,
+    uncertain,
+    anchors,
+    doubtful_pairs,
+    farthest_first,
+    committee,
+    uniform,
+)
 STRATEGIES: dict[str, Strategy] = dict(zip(words.STRATEGIES, FUNCTIONS, strict=True))
 
 
@@ -390,7 +402,7 @@ def choose(
     count: int,
     seed: np.random.SeedSequence,
     left_out: Set[Pair] = frozenset(),
-) -> Scored:
+) -> ScoredPairs:
     """Choose distinct pairs that have no answer, best first; fewer than `count` if there are no others.
 
     Somebody who is asked again gives the same answer, which is no second opinion, so that only the strategy
@@ -405,7 +417,7 @@ def choose(
         pairs, scores = STRATEGIES[strategy](belief, answers, size, np.random.default_rng(seed))
         places = [place for place, pair in enumerate(pairs.tolist()) if tuple(pair) not in not_again]
         if len(places) >= count or len(pairs) < size:
-            return Scored(pairs[places[:count]].reshape(-1, 2), scores[places[:count]])
+            return ScoredPairs(pairs[places[:count]].reshape(-1, 2), scores[places[:count]])
         size = 2 * size + (count - len(places))
 
 

@@ -405,7 +405,7 @@ def _write_questions(options: AskOptions, inputs: FitInputs) -> None:
         lines += ["or to be asked here:", _ask_again(Path("answers.csv"), interactive=True)]
     else:
         lines.append(f"{n_asked} in {options.out}: fill in the column answer, then for more")
-        lines.append(_ask_again(options.out, out=summary.following(options.out)))
+        lines.append(_ask_again(options.out, out=summary.next_file(options.out)))
         lines += ["and for the clusters", _fit_of_answers(options.out)]
     click.echo(unstyled("\n".join(lines)), err=is_piped)
 
@@ -440,15 +440,15 @@ def _ask_in_terminal(options: AskOptions, inputs: FitInputs) -> None:
     rows, assess = session.rows_of(options, inputs), partial(summary.assess, options, inputs)
     asking = session.Session(options, rows, list(inputs.rows), file, console, assess)
     try:
-        with closing(file), console.opened():
+        with closing(file), console.single_keys():
             try:
                 asking.run()
             except OSError as error:  # nobody is there to see a question
                 if error.filename != STDOUT:
                     raise
             finally:
-                done = plural(len(asking.done), "answer or skip", "answers and skips")
-                are = "is" if len(asking.done) == 1 else "are"
+                done = plural(len(asking.finished_questions), "answer or skip", "answers and skips")
+                are = "is" if len(asking.finished_questions) == 1 else "are"
                 click.echo(f"\n{done} of this session {are} in {path}\nto go on:\n{_ask_again()}")
                 click.echo(f"for the clusters:\n{_fit_of_answers()}")
                 click.echo("\n".join(summary.WHY_CONDITIONAL))

@@ -52,7 +52,7 @@ def test_keys_of_a_terminal_which_is_left_as_it_was(monkeypatch: pytest.MonkeyPa
         before, terminal = termios.tcgetattr(screen), Terminal()
 
         keys = {b"Y": "y", b"\x04": "", b"\x1b[A": "\x1b[a", b"\xc3\x9f": "\u00df", b"\xff": "\ufffd"}
-        with suppress(KeyboardInterrupt), terminal.opened():
+        with suppress(KeyboardInterrupt), terminal.single_keys():
             assert termios.tcgetattr(screen) != before
             for typed, key in keys.items():
                 os.write(far, typed)
@@ -64,7 +64,7 @@ def test_keys_of_a_terminal_which_is_left_as_it_was(monkeypatch: pytest.MonkeyPa
             assert terminal.key() == "n"
             raise KeyboardInterrupt
         assert termios.tcgetattr(screen) == before
-        with terminal.opened():
+        with terminal.single_keys():
             os.close(far)
             terminal.show([])
             assert terminal.key() == ""
@@ -76,7 +76,7 @@ def test_a_signal_just_before_a_wait_for_a_key_ends_that_wait(monkeypatch: pytes
     with open(near, "rb", buffering=0) as screen, open(far, "wb", buffering=0) as keyboard:
         monkeypatch.setattr(sys, "stdin", screen)
         terminal = Terminal()
-        with terminal.opened():
+        with terminal.single_keys():
             wake = signal.set_wakeup_fd(-1)
             assert wake != -1, "each signal leaves a byte, which the wait for a key looks for"
             signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
@@ -258,11 +258,11 @@ def test_no_pair_twice_nor_one_that_was_asked() -> None:
         assert not {(3, 4), (8, 9)} & pairs  # skipped lately
         assert strategy == "again" or not {(2, 5), (0, 1)} & pairs
         assert any("asked before: " in question.settles for question in questions) == (strategy == "again")
-        assert all(0 < question.together < 1 and question.information >= 0 for question in questions)
+        assert all(0 < question.probability < 1 and question.information >= 0 for question in questions)
     # a skipped pair comes again after a while
-    later: list[Row] = [annotation(0, 1)] * (asking.SOON - 1)
-    assert asking.skipped_lately([Skip(5, 3), *later]) == {(3, 5)}
-    assert asking.skipped_lately([Skip(5, 3), *later, Skip(1, 2), annotation(0, 1)]) == {(1, 2)}
+    later: list[Row] = [annotation(0, 1)] * (asking.ANSWERS_BEFORE_REPEAT - 1)
+    assert asking.recent_skips([Skip(5, 3), *later]) == {(3, 5)}
+    assert asking.recent_skips([Skip(5, 3), *later, Skip(1, 2), annotation(0, 1)]) == {(1, 2)}
 
 
 def test_words_say_what_the_answer_would_settle() -> None:

@@ -199,9 +199,9 @@ def test_more_are_asked_for_until_enough_are_left(monkeypatch: pytest.MonkeyPatc
 
     def in_order(
         belief: Belief, answers: strategies.Pairs, count: int, rng: np.random.Generator
-    ) -> strategies.Scored:
+    ) -> strategies.ScoredPairs:
         counts.append(count)
-        return strategies.Scored(pairs[:count], -np.arange(len(pairs[:count]), dtype=float))
+        return strategies.ScoredPairs(pairs[:count], -np.arange(len(pairs[:count]), dtype=float))
 
     monkeypatch.setitem(strategies.STRATEGIES, "in order", in_order)
     answers = np.array([(j, 0, 1) for j in range(1, 10)])
