@@ -18,7 +18,7 @@ from tables import Table, mean_error
 from sweep_clustering.kernels.choice import estimated_accuracy
 from sweep_clustering.kernels.problem.problem import layers_from_annotations
 from sweep_clustering.kernels.settings import settings_of
-from sweep_clustering.pipeline.fit.counts import Candidate, choose, choose_clusters, within
+from sweep_clustering.pipeline.fit.counts import Candidate, choose, choose_clusters, finalists_of
 from sweep_clustering.pipeline.fit.solve import fit
 from sweep_clustering.sweeps.annotations.draw import draw_annotations
 from sweep_clustering.sweeps.inputs import draw_mixture
@@ -73,7 +73,7 @@ def instance(kind: str, n_clusters: int, draw: int, m: int, p: float) -> Differe
     choices = [max(candidates, key=lambda candidate: candidate.criteria.bic)]
     choices.append(max(candidates, key=lambda candidate: candidate.criteria.icl))
     if m > 0:
-        choices += [within(candidates, 0.0)[0], within(candidates, 1.0)[0]]
+        choices += [finalists_of(candidates, 0.0)[0], finalists_of(candidates, 1.0)[0]]
     choices.append(choose(candidates).chosen)
     errors = [candidate.n_clusters - n_clusters for candidate in choices]
     if m == 0:

@@ -17,7 +17,13 @@ from tables import Table, show
 
 from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer
 from sweep_clustering.kernels.scores import adjusted_rand
-from sweep_clustering.pipeline.fit.counts import TRIED, ClusterChoice, choose_clusters, possible, within
+from sweep_clustering.pipeline.fit.counts import (
+    TRIED,
+    ClusterChoice,
+    choose_clusters,
+    feasible_counts,
+    finalists_of,
+)
 
 MOST_ROWS = 400
 ROWS_OF_CLASS = 40
@@ -31,8 +37,8 @@ RESTARTS = 5
 
 # The number of clusters that each rule takes.
 RULES: dict[str, Callable[[ClusterChoice], int]] = {
-    "fewest within 1 s.e.": lambda choice: within(choice.candidates, 1.0)[0].n_clusters,
-    "least log loss": lambda choice: within(choice.candidates, 0.0)[0].n_clusters,
+    "fewest within 1 s.e.": lambda choice: finalists_of(choice.candidates, 1.0)[0].n_clusters,
+    "least log loss": lambda choice: finalists_of(choice.candidates, 0.0)[0].n_clusters,
     "in use": lambda choice: choice.chosen.n_clusters,
 }
 OPEN = Table("open_clusters/ari", ("tables", "answers a row", "fits", *RULES, "true K", "right K in use"))
@@ -79,7 +85,9 @@ def measure_job(job: Job) -> Outcome | None:
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
     is_must = (truth[pairs[:, 0]] == truth[pairs[:, 1]]) == (rng.random(len(pairs)) < ACCURACY)
     layers = [Layer(MUST, pairs[is_must], None, None), Layer(CANNOT, pairs[~is_must], None, None)]
-    choice = choose_clusters(possible(X, TRIED), lambda count: fit_any(X, layers, count, restarts=RESTARTS))
+    choice = choose_clusters(
+        feasible_counts(X, TRIED), lambda count: fit_any(X, layers, count, restarts=RESTARTS)
+    )
     if any(candidate.held_out is None for candidate in choice.candidates):
         return None
     aris = {

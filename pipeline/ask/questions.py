@@ -15,7 +15,7 @@ from scipy.optimize import brentq
 
 from sweep_clustering.pipeline.asking.belief import Belief, share_at
 from sweep_clustering.pipeline.asking.strategies import Pair, choose
-from sweep_clustering.pipeline.fit.inputs import answered
+from sweep_clustering.pipeline.fit.inputs import annotations_of
 from sweep_clustering.sweeps.annotations.draw import CANNOT, MUST
 from sweep_clustering.sweeps.annotations.rows import Annotation, Row, Samples, Skip
 
@@ -140,7 +140,7 @@ def next_questions(
     skipped, before `ANSWERS_BEFORE_REPEAT` further answers. The rows are in the order of answering, and the
     seed is not modified.
     """
-    answers = answered(rows)
+    answers = annotations_of(rows)
     table = np.array([(row.first, row.second, row.kind) for row in answers], dtype=np.int32).reshape(-1, 3)
     skipped_pairs = recent_skips(rows)
     pairs, scores = choose(belief, table, strategy=strategy, count=count, seed=seed, left_out=skipped_pairs)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sweep_clustering.kernels.structure import COVARIANCES
 from sweep_clustering.pipeline.ask.answers import check_answers_file
 from sweep_clustering.pipeline.fit import inputs as fit_inputs
-from sweep_clustering.pipeline.fit.inputs import FitInputs, FitOptions, annotator_layers, answered
+from sweep_clustering.pipeline.fit.inputs import FitInputs, FitOptions, annotations_of, annotator_layers
 from sweep_clustering.sweeps.annotations.draw import MUST
 from sweep_clustering.sweeps.annotations.files import read_answers
 from sweep_clustering.sweeps.annotations.rows import UNNAMED_ANNOTATOR, AnnotationRows, Row
@@ -138,7 +138,7 @@ def assess(
     from sweep_clustering.pipeline.asking.strategies import fitting
     from sweep_clustering.pipeline.fit.running import costs_of, progress, runner
 
-    answers = answered(rows)
+    answers = annotations_of(rows)
     seed = np.random.SeedSequence(options.seed, spawn_key=(batch,) if batch else ())
     with progress(not options.interactive) as state:  # a session needs the terminal for itself
         run = runner(options.jobs or -1, state)

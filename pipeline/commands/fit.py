@@ -206,9 +206,9 @@ def fit_command(
             predict_annotations=options.held_out,
             names=inputs.table.feature_names,
         )
-    most = None if as_json else room.SHOWN
-    judgement = room.judge(inputs.rows.answers, result.best.labels, inputs.samples, most)
-    unsure, unsure_lines = judge_unsure(inputs.rows.skips, inputs.samples)
+    most = None if as_json else room.MOST_SHOWN
+    judgement = room.judge(inputs.rows.answered, result.best.labels, inputs.samples, most)
+    unsure, unsure_lines = judge_unsure(inputs.rows.skipped, inputs.samples)
     naming = None
     if inputs.row_labels is not None:
         naming = room.Naming.of(inputs.row_labels, result.best.labels, n_clusters)

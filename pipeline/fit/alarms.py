@@ -37,13 +37,13 @@ ENOUGH = 0.1
 
 # Number of standard errors by which pairs that belong together must share clusters more often than others, so
 # that rows and kinds of the answers are right.
-SURELY = 5.0
+CLEAR_DIRECTION = 5.0
 
 # Share of the contradicted answers that shows which way the number of clusters is wrong.
 MOSTLY = 0.75
 
 # Share of answers by which distance must be right more often than clusters to be worth a warning.
-MORE = 0.02
+ADVANTAGE = 0.02
 
 # Log loss up to which clusters and distance predict nearly all answers, in nats.
 PLAIN = 0.1
@@ -55,13 +55,13 @@ ROUNDING = 1e-12
 BARELY = 3.0
 
 # Largest number of neighbours of neighbours in a search for samples that are all apart: some seconds.
-LOOKED = 10_000_000
+MOST_LOOKS = 10_000_000
 
 # Number of neighbours that take as long as the start of the search from one sample.
-LOOK = 1_000
+START_LOOKS = 1_000
 
 # Rounds in which samples with too few partners are left out there; each leaves others with too few.
-PEELED = 50
+MOST_PEELS = 50
 
 # Partitions of restarts with a smaller adjusted Rand index are different ones.
 SAME = 0.9
@@ -78,10 +78,10 @@ REPEATED = 0.05
 # Rows whose nearest rows are looked at, and the skill of neighbours below which features say nothing of the
 # clusters: wrong rows had 0.19 at most in 15 sets, and right ones 0.55 at least.
 MOST_NEIGHBOURS = 500
-ALONE = 0.3
+LEAST_SKILL = 0.3
 
 # Accuracies from here on leave no room for a wrong answer.
-SURE = 0.999
+CERTAINTY = 0.999
 
 
 def alarms_of(
@@ -95,15 +95,15 @@ def alarms_of(
     yield from _on_features(X, names)
     sizes = np.bincount(labels, minlength=n_clusters)
     small = np.flatnonzero(sizes < HANDFUL)  # some of many classes are small by nature
-    if len(small) and n_clusters <= MANY_CLASSES and len(labels) >= 2 * HANDFUL * n_clusters:
-        which = ", ".join(f"{k} ({sizes[k]})" for k in small.tolist())
+    if len(small) and n_clusters <= MANY and len(labels) >= 2 * HANDFUL * n_clusters:
+        text = ", ".join(f"{k} ({sizes[k]})" for k in small.tolist())
         yield (
-            f"clusters of a handful of samples: {which}. See whether these rows are outliers or mistakes, or"
+            f"clusters of a handful of samples: {text}. See whether these rows are outliers or mistakes, or"
             f" try fewer clusters than {n_clusters}"
         )
-    if annotated := Annotated.of(layers):
-        yield from _on_agreement(annotated, labels)
-        yield from _on_contradictions(annotated, n_clusters)
+    if annotations := PairAnswers.of(layers):
+        yield from _on_agreement(annotations, labels)
+        yield from _on_contradictions(annotations, n_clusters)
 
 
 def restart_alarm(fits: Sequence[Fit], best: int) -> Iterator[str]:
@@ -113,8 +113,8 @@ def restart_alarm(fits: Sequence[Fit], best: int) -> Iterator[str]:
         return
     from sweep_clustering.kernels.scores import adjusted_rand
 
-    near = [adjusted_rand(fits[best].labels, fit.labels) >= SAME for fit in fits]
-    if sum(near) == 1:
+    is_near_best = [adjusted_rand(fits[best].labels, fit.labels) >= SAME for fit in fits]
+    if sum(is_near_best) == 1:
         yield (
             f"only one of {len(fits)} restarts found the best solution, and the others found other"
             " clusters: a better one may be left to find, try more restarts (--restarts, restarts)"
@@ -145,10 +145,10 @@ def distance_alarm(skill: Skill | None) -> Iterator[str]:
     """
     if skill is None:
         return
-    gain, error = skill.with_distance.gain_over(skill.distance)
-    loss, spread = skill.distance.gain_over(skill.without_distance)
-    is_better = skill.distance.share_right > skill.without_distance.share_right + MORE
-    is_better &= skill.with_distance.log_loss > PLAIN
+    gain, error = skill.beside.gain_over(skill.distance)
+    loss, spread = skill.distance.gain_over(skill.alone)
+    is_better = skill.distance.share_right > skill.alone.share_right + ADVANTAGE
+    is_better &= skill.beside.log_loss > PLAIN
     if gain <= CLEAR * error and loss > CLEAR * spread and is_better:
         yield (
             "how far apart two rows are predicts held-out annotations (log loss"
@@ -168,7 +168,7 @@ def answers_alone_alarm(X: data.Floats, fit: Fit, skill: Skill | None, base: Hel
     if structure is None or skill is None or base is None:
         return
     has_no_distance = not skill.distance.is_ahead(bar_of(base).predictions, CLEAR)
-    if structure.annotated and has_no_distance and neighbour_skill(X, fit.labels) < ALONE:
+    if structure.annotated and has_no_distance and neighbour_skill(X, fit.labels) < LEAST_SKILL:
         yield (
             "these clusters follow the annotations and not the features: rows next to each other are in"
             " different clusters nearly as often as any two rows, see whether the rows are those meant"
@@ -190,25 +190,25 @@ def _on_features(X: data.Floats, names: Sequence[str]) -> Iterator[str]:
     def name(column: int) -> str:
         return repr(names[column]) if len(names) == X.shape[1] else f"{column} (counted from 0)"
 
-    def counting(columns: NDArray[np.int64], n_rows: int) -> NDArray[np.int64]:
+    def counter_columns(columns: NDArray[np.int64], n_rows: int) -> NDArray[np.int64]:
         """Return those of some columns whose first values differ by one step."""
         steps = np.diff(X[:n_rows, columns], axis=0)
         is_even = (np.abs(steps - steps[0]) <= 1e-9 * np.abs(steps[0])).all(axis=0)
         return np.asarray(columns[(steps[0] != 0.0) & is_even])
 
     if len(X) > 2 * HANDFUL:  # few columns are left after some rows, so that the table is not copied
-        for column in counting(counting(np.arange(X.shape[1]), 2 * HANDFUL), len(X)).tolist():
+        for column in counter_columns(counter_columns(np.arange(X.shape[1]), 2 * HANDFUL), len(X)).tolist():
             yield (
                 f"feature {name(column)} counts the rows: it says where a row stands and not what it is,"
                 " leave it out (--drop)"
             )
     deviations = X.std(axis=0)
-    used = np.flatnonzero(deviations > 0.0)
-    least, most = (int(used[pick(deviations[used])]) for pick in (np.argmin, np.argmax))
-    if deviations[most] > WIDEST * deviations[least]:
+    varying = np.flatnonzero(deviations > 0.0)
+    low, high = (int(varying[pick(deviations[varying])]) for pick in (np.argmin, np.argmax))
+    if deviations[high] > WIDEST * deviations[low]:
         yield (
-            f"features differ in scale: the standard deviation of feature {name(least)} is"
-            f" {deviations[least]:.2g}, that of feature {name(most)} {deviations[most]:.2g}, which may"
+            f"features differ in scale: the standard deviation of feature {name(low)} is"
+            f" {deviations[low]:.2g}, that of feature {name(high)} {deviations[high]:.2g}, which may"
             " outweigh all others: scale them (--scale standard or auto)"
         )
     counts = np.bincount(data.row_numbers(X))
@@ -226,12 +226,12 @@ class Agreement(NamedTuple):
     chance: float
     error: float
 
-    def is_clear(self, least: float) -> bool:
+    def is_clear(self, errors: float) -> bool:
         """Whether the share is more than so many standard errors above chance."""
-        return self.share > self.chance + least * self.error
+        return self.share > self.chance + errors * self.error
 
 
-class Annotated:
+class PairAnswers:
     """Annotations of one or more layers, without those of a sample with itself."""
 
     def __init__(self, layers: Sequence[data.Layer]) -> None:
@@ -245,10 +245,10 @@ class Annotated:
         self.weights = np.concatenate([data.layer_weights(layer) for layer in layers]) * is_pair
 
     @classmethod
-    def of(cls, layers: Sequence[data.Layer]) -> Annotated | None:
+    def of(cls, layers: Sequence[data.Layer]) -> PairAnswers | None:
         """Return the annotations of layers, or None if they have no annotation of two samples."""
-        annotated = cls(layers) if layers else None
-        return annotated if annotated is not None and annotated.weights.sum() > 0.0 else None
+        annotations = cls(layers) if layers else None
+        return annotations if annotations is not None and annotations.weights.sum() > 0.0 else None
 
     def right(self, labels: NDArray[np.integer]) -> NDArray[np.bool_]:
         """Return whether annotations agree with a partition."""
@@ -257,15 +257,15 @@ class Annotated:
     def agreement(self, labels: NDArray[np.integer]) -> Agreement:
         """Return how far the annotations agree with a partition."""
         shares = np.bincount(labels) / len(labels)
-        together, must = float(shares @ shares), self.must_share
-        chance = must * together + (1.0 - must) * (1.0 - together)
+        pair_share, must = float(shares @ shares), self.must_share
+        chance = must * pair_share + (1.0 - must) * (1.0 - pair_share)
         share = float(self.weights @ self.right(labels)) / self.total
         return Agreement(share, chance, math.sqrt(chance * (1.0 - chance) / self.count))
 
-    def by_annotator(self) -> list[Annotated]:
+    def by_annotator(self) -> list[PairAnswers]:
         """Return the annotations of each annotator who annotates two different samples."""
         annotators = {layer.annotator for layer in self.layers}
-        parts = [Annotated.of([layer for layer in self.layers if layer.annotator == a]) for a in annotators]
+        parts = [PairAnswers.of([layer for layer in self.layers if layer.annotator == a]) for a in annotators]
         return [part for part in parts if part is not None]
 
     @property
@@ -284,22 +284,23 @@ class Annotated:
         return self.total**2 / float(self.weights @ self.weights)
 
 
-def _on_agreement(annotated: Annotated, labels: NDArray[np.integer]) -> Iterator[str]:
+def _on_agreement(annotations: PairAnswers, labels: NDArray[np.integer]) -> Iterator[str]:
     """Say if the agreement is near chance, or far below the accuracy."""
-    whole = annotated.agreement(labels)
-    parts = [part.agreement(labels) for part in annotated.by_annotator()]
+    agreement = annotations.agreement(labels)
+    parts = [part.agreement(labels) for part in annotations.by_annotator()]
     # One annotator who is clearly right shows that rows and answers are read well, whatever the others say:
     # clearer than the best of so many would be by chance.
-    least = math.sqrt(CLEAR**2 + 2.0 * math.log(len(parts)))
-    is_enough = whole.is_clear(CLEAR) or whole.share > whole.chance + ENOUGH
-    if annotated.count >= LEAST_PAIRS and not is_enough and not any(part.is_clear(least) for part in parts):
+    errors = math.sqrt(CLEAR**2 + 2.0 * math.log(len(parts)))
+    is_enough = agreement.is_clear(CLEAR) or agreement.share > agreement.chance + ENOUGH
+    has_clear_part = any(part.is_clear(errors) for part in parts)
+    if annotations.count >= LEAST_PAIRS and not is_enough and not has_clear_part:
         yield (
-            f"the clusters agree with {whole.share:.1%} of the annotations, no better than chance:"
-            f" clusters of these sizes at random would with {whole.chance:.1%}."
-            f" {_question(annotated, annotated.right(labels))}"
+            f"the clusters agree with {agreement.share:.1%} of the annotations, no better than chance:"
+            f" clusters of these sizes at random would with {agreement.chance:.1%}."
+            f" {_question(annotations, annotations.right(labels))}"
         )
         return
-    yield from contradictions(annotated, annotated.right(labels))
+    yield from contradictions(annotations, annotations.right(labels))
 
 
 def predicted_words(score: HeldOut, base: HeldOut | None) -> str:
@@ -314,44 +315,44 @@ def predicted_words(score: HeldOut, base: HeldOut | None) -> str:
     return f"{score.share_right:.0%} of held-out annotations, {loss}"
 
 
-def contradictions(annotated: Annotated, right: NDArray[np.bool_]) -> Iterator[str]:
+def contradictions(annotations: PairAnswers, right: NDArray[np.bool_]) -> Iterator[str]:
     """Say if the solution contradicts more annotations than their accuracies, or guesses, explain."""
-    accuracies, weights, total = annotated.accuracies, annotated.weights, annotated.total
+    accuracies, weights, total = annotations.accuracies, annotations.weights, annotations.total
     wrong = 1.0 - np.where(np.isnan(accuracies), 0.5, accuracies)
     contradicted, expected = float(weights[~right].sum()), float(weights @ wrong)
     # The probability is that of annotations of equal weights and accuracies with as much information.
-    count = annotated.count
-    beyond = count * contradicted / total if contradicted else 0.0
-    if not beyond or betainc(beyond, count - beyond + 1.0, expected / total) > UNLIKELY:
+    count = annotations.count
+    n_against = count * contradicted / total if contradicted else 0.0
+    if not n_against or betainc(n_against, count - n_against + 1.0, expected / total) > UNLIKELY:
         return
     error = float(np.sqrt(np.square(weights) @ (wrong * (1.0 - wrong))))
     explains = "guessing" if np.isnan(accuracies).all() else "their accuracy"
     yield (
         f"the clusters contradict {contradicted:.4g} of {total:.4g} annotations, but {explains} explains only"
-        f" {expected:.3g} ± {error:.2g}. {_question(annotated, right)}"
+        f" {expected:.3g} ± {error:.2g}. {_question(annotations, right)}"
     )
 
 
-def _question(annotated: Annotated, right: NDArray[np.bool_]) -> str:
+def _question(annotations: PairAnswers, right: NDArray[np.bool_]) -> str:
     """Return what to check, by the answers that a partition contradicts."""
-    is_must, weights = annotated.is_must, annotated.weights
+    is_must, weights = annotations.is_must, annotations.weights
     must, cannot = (float(weights[part].sum()) for part in (is_must, ~is_must))
-    broken, joined = (float(weights[~right & part].sum()) for part in (is_must, ~is_must))
+    n_broken, n_merged = (float(weights[~right & part].sum()) for part in (is_must, ~is_must))
     if must and cannot:
-        gap, share = 1.0 - broken / must - joined / cannot, (must - broken + joined) / (must + cannot)
+        gap, share = 1.0 - n_broken / must - n_merged / cannot, (must - n_broken + n_merged) / (must + cannot)
         error = math.sqrt(share * (1.0 - share) * (1.0 / must + 1.0 / cannot))
-        if gap < -SURELY * error:
+        if gap < -CLEAR_DIRECTION * error:
             return "Are must and cannot the wrong way round?"
         # with wrong rows, pairs are together as often whatever their answers are
-        if gap > SURELY * error:
-            if joined > MOSTLY * (broken + joined):
+        if gap > CLEAR_DIRECTION * error:
+            if n_merged > MOSTLY * (n_broken + n_merged):
                 return (
-                    f"{joined:.4g} of them are pairs that are apart by the answers and share a cluster:"
+                    f"{n_merged:.4g} of them are pairs that are apart by the answers and share a cluster:"
                     " are there more classes (-k, n_clusters)?"
                 )
-            if broken > MOSTLY * (broken + joined):
+            if n_broken > MOSTLY * (n_broken + n_merged):
                 return (
-                    f"{broken:.4g} of them are pairs that belong together by the answers:"
+                    f"{n_broken:.4g} of them are pairs that belong together by the answers:"
                     " are there fewer classes (-k, n_clusters)?"
                 )
             return "Are there other classes, or more wrong answers (--accuracy), than you think?"
@@ -361,36 +362,37 @@ def _question(annotated: Annotated, right: NDArray[np.bool_]) -> str:
     )
 
 
-def _on_contradictions(annotated: Annotated, n_clusters: int) -> Iterator[str]:
+def _on_contradictions(annotations: PairAnswers, n_clusters: int) -> Iterator[str]:
     """Say if too many pairs have both answers, or if more samples than clusters are all apart."""
-    is_used = annotated.weights > 0.0
-    is_must = annotated.is_must[is_used]
-    accuracies = annotated.accuracies[is_used & ~annotated.is_hard]  # that of hard links is nobody's
-    n_samples = int(annotated.pairs.max()) + 1
-    pairs, place = np.unique(data.pair_numbers(annotated.pairs[is_used], n_samples), return_inverse=True)
+    is_used = annotations.weights > 0.0
+    is_must = annotations.is_must[is_used]
+    accuracies = annotations.accuracies[is_used & ~annotations.is_hard]  # that of hard links is nobody's
+    n_samples = int(annotations.pairs.max()) + 1
+    pairs, place = np.unique(data.pair_numbers(annotations.pairs[is_used], n_samples), return_inverse=True)
     pairs = np.stack(np.divmod(pairs, n_samples), axis=1)
     n_must = np.bincount(place, is_must, len(pairs))
     n_all = np.bincount(place, minlength=len(pairs))
-    twice = n_all > 1
-    both = twice & (n_must > 0) & (n_must < n_all)
+    is_repeated = n_all > 1
+    has_both = is_repeated & (n_must > 0) & (n_must < n_all)
     accuracy = float(np.nanmean(accuracies)) if not np.isnan(accuracies).all() else math.nan
-    if both.any() and not math.isnan(accuracy):
+    if has_both.any() and not math.isnan(accuracy):
         # If no answer can be wrong, no pair is expected to have both.
-        expected = float((1.0 - accuracy ** n_all[twice] - (1.0 - accuracy) ** n_all[twice]).sum())
-        share = min(max(expected / int(twice.sum()), 1e-12), 1.0)
-        n_both, n_twice = int(both.sum()), int(twice.sum())
-        if betainc(n_both, n_twice - n_both + 1.0, share) <= UNLIKELY:
+        n_answers = n_all[is_repeated]
+        expected = float((1.0 - accuracy**n_answers - (1.0 - accuracy) ** n_answers).sum())
+        share = min(max(expected / int(is_repeated.sum()), 1e-12), 1.0)
+        n_both, n_repeated = int(has_both.sum()), int(is_repeated.sum())
+        if betainc(n_both, n_repeated - n_both + 1.0, share) <= UNLIKELY:
             yield (
-                f"{n_both} of the {plural(n_twice, 'pair')} that were annotated more than once have both"
+                f"{n_both} of the {plural(n_repeated, 'pair')} that were annotated more than once have both"
                 f" answers, and an accuracy of {accuracy:.3g} explains {expected:.2g}: see whether the"
                 " accuracy is right, or leave it out to have it estimated"
             )
     cannot = pairs[n_must < n_all - n_must]
-    must = pairs[n_must > n_all - n_must] if accuracy >= SURE else pairs[:0]
+    must = pairs[n_must > n_all - n_must] if accuracy >= CERTAINTY else pairs[:0]
     clique = samples_apart(cannot, must, n_clusters)
     # With K classes, at least one answer of the clique is wrong for each sample more than K.
     excess = len(clique) - n_clusters
-    if excess > 0 and (excess > 1 or accuracy >= SURE or len(clique) * (len(clique) - 1) >= len(pairs)):
+    if excess > 0 and (excess > 1 or accuracy >= CERTAINTY or len(clique) * (len(clique) - 1) >= len(pairs)):
         rows = ", ".join(map(str, clique))
         yield (
             f"{len(clique)} samples are all said to be apart from each other (positions {rows}, from 0),"
@@ -405,50 +407,50 @@ def hard_clique(layers: Sequence[data.Layer]) -> list[int]:
     return samples_apart(cannot, must) if len(cannot) else []
 
 
-def samples_apart(cannot: NDArray[np.integer], must: NDArray[np.integer], least: int = 0) -> list[int]:
+def samples_apart(cannot: NDArray[np.integer], must: NDArray[np.integer], n_least: int = 0) -> list[int]:
     """Return a large set of more than `least` samples that are all apart, in ascending order.
 
     It is the largest that a greedy search by degree from each sample finds. Samples that must-links join
     count as one, the first of them.
     """
     n_samples = int(max(cannot.max(initial=-1), must.max(initial=-1))) + 1
-    joined = coo_array((np.ones(len(must)), tuple(must.T)), (n_samples, n_samples))
+    links = coo_array((np.ones(len(must)), tuple(must.T)), (n_samples, n_samples))
     _, first, group = np.unique(
-        connected_components(joined, directed=False)[1], return_index=True, return_inverse=True
+        connected_components(links, directed=False)[1], return_index=True, return_inverse=True
     )
     ends = first[group][cannot]
     ends = ends[ends[:, 0] != ends[:, 1]]
     ends = np.concatenate([ends, ends[:, ::-1]])
-    for _ in range(PEELED):
-        is_possible = (np.bincount(ends[:, 0], minlength=n_samples) >= least)[ends].all(axis=1)
+    for _ in range(MOST_PEELS):
+        is_possible = (np.bincount(ends[:, 0], minlength=n_samples) >= n_least)[ends].all(axis=1)
         if is_possible.all():
             break
         ends = ends[is_possible]
-    apart = csr_array((np.ones(len(ends), bool), tuple(ends.T)), (n_samples, n_samples))
-    apart.sum_duplicates()
-    degrees = np.diff(apart.indptr)
+    graph = csr_array((np.ones(len(ends), bool), tuple(ends.T)), (n_samples, n_samples))
+    graph.sum_duplicates()
+    degrees = np.diff(graph.indptr)
     largest: list[int] = []
-    looked = 0
+    n_looks = 0
     for sample in np.argsort(-degrees, kind="stable"):
-        if degrees[sample] < max(1, len(largest)) or looked > LOOKED:
+        if degrees[sample] < max(1, len(largest)) or n_looks > MOST_LOOKS:
             break
-        near = apart.indices[apart.indptr[sample] : apart.indptr[sample + 1]]
-        looked += LOOK + int(degrees[near].sum())
-        within = submatrix(apart, near)
+        neighbours = graph.indices[graph.indptr[sample] : graph.indptr[sample + 1]]
+        n_looks += START_LOOKS + int(degrees[neighbours].sum())
+        subgraph = submatrix(graph, neighbours)
         members = [int(sample)]
-        while len(near) and len(members) + len(near) > len(largest):
-            best = int(np.argmax(np.diff(within.indptr)))
-            places = np.sort(within.indices[within.indptr[best] : within.indptr[best + 1]])
-            members.append(int(near[best]))
-            near, within = near[places], within[places][:, places]
+        while len(neighbours) and len(members) + len(neighbours) > len(largest):
+            best = int(np.argmax(np.diff(subgraph.indptr)))
+            places = np.sort(subgraph.indices[subgraph.indptr[best] : subgraph.indptr[best + 1]])
+            members.append(int(neighbours[best]))
+            neighbours, subgraph = neighbours[places], subgraph[places][:, places]
         largest = members if len(members) > len(largest) else largest
     return sorted(largest)
 
 
-def submatrix(apart: csr_array, near: NDArray[np.integer]) -> csr_array:
+def submatrix(graph: csr_array, samples: NDArray[np.integer]) -> csr_array:
     """Return rows and columns of some samples in ascending order, without a pass over all samples."""
-    rows = apart[near]
-    places = np.minimum(np.searchsorted(near, rows.indices), len(near) - 1)
-    is_inside = near[places] == rows.indices
+    rows = graph[samples]
+    places = np.minimum(np.searchsorted(samples, rows.indices), len(samples) - 1)
+    is_inside = samples[places] == rows.indices
     starts = np.append(0, np.cumsum(is_inside))[rows.indptr]
-    return csr_array((rows.data[is_inside], places[is_inside], starts), (len(near), len(near)))
+    return csr_array((rows.data[is_inside], places[is_inside], starts), (len(samples), len(samples)))

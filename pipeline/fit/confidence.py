@@ -47,7 +47,7 @@ TAIL = 0.025
 CLEAR = 2.0
 
 # Annotators that a line names.
-SHOWN = 5
+MOST_NAMED = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +127,7 @@ def find_confidence(solver: Solver, fits: Sequence[Fit], best: int, seed: int) -
     Chain c draws from `SeedSequence(seed, spawn_key=(1, c))`, and starts from the best fit, the next distinct
     one, and so on in turn.
     """
-    began, labels, clusters = time.perf_counter(), fits[best].labels, range(solver.n_clusters)
+    start, labels, clusters = time.perf_counter(), fits[best].labels, range(solver.n_clusters)
     effort = EFFORT._replace(n_draws=min(EFFORT.n_draws, LARGEST // len(labels)))
     draws = solver.draws(fits, best, SeedSequence(seed, spawn_key=(STREAM,)), effort)
     r_hat, agreement, membership = 1.0, 1.0, draws.membership
@@ -146,7 +146,7 @@ def find_confidence(solver: Solver, fits: Sequence[Fit], best: int, seed: int) -
         r_hat=r_hat,
         chain_agreement=agreement,
         starts=draws.starts,
-        seconds=time.perf_counter() - began,
+        seconds=time.perf_counter() - start,
     )
 
 
@@ -160,11 +160,11 @@ def split_r_hat(values: Floats) -> float:
     halves = np.concatenate([values[:, :half], values[:, -half:]])
     # Differences by rounding, such as those of one objective computed along two paths, do not count.
     rounding = 1e-9 * (1.0 + float(np.abs(values).max()))
-    within = float(halves.var(axis=1, ddof=min(1, half - 1)).mean())
-    between = float(halves.mean(axis=1).var(ddof=1))
-    if within <= rounding**2:
-        return 1.0 if between <= rounding**2 else np.inf
-    return float(np.sqrt((half - 1) / half + between / within))
+    variance_within = float(halves.var(axis=1, ddof=min(1, half - 1)).mean())
+    variance_between = float(halves.mean(axis=1).var(ddof=1))
+    if variance_within <= rounding**2:
+        return 1.0 if variance_between <= rounding**2 else np.inf
+    return float(np.sqrt((half - 1) / half + variance_between / variance_within))
 
 
 def estimate(layers: Sequence[data.Layer], fit: Fit) -> data.Estimates:
@@ -174,16 +174,16 @@ def estimate(layers: Sequence[data.Layer], fit: Fit) -> data.Estimates:
         pairs = np.asarray(layer.pairs, np.int64).reshape(-1, 2)
         is_used = (pairs[:, 0] != pairs[:, 1]) & np.isnan(data.pair_accuracies(layer))
         i, j = pairs[is_used].T
-        together = 1.0 * (fit.labels[i] == fit.labels[j])
+        is_together = 1.0 * (fit.labels[i] == fit.labels[j])
         if gaussians is not None and len(gaussians.classes):
-            together = pair_probabilities(gaussians, pairs[is_used])
+            is_together = alike(gaussians, pairs[is_used])
         is_must = np.full(len(i), layer.kind == data.MUST)
         columns.append(
-            (np.full(len(i), layer.annotator), is_must, data.layer_weights(layer)[is_used], together)
+            (np.full(len(i), layer.annotator), is_must, data.layer_weights(layer)[is_used], is_together)
         )
     parts = columns or [(np.empty(0, np.int64), np.empty(0, bool), np.empty(0), np.empty(0))]
-    annotators, is_must, weights, together = map(np.concatenate, zip(*parts, strict=True))
-    return data.estimate_accuracies(annotators, is_must, weights, together)
+    annotators, is_must, weights, is_together = map(np.concatenate, zip(*parts, strict=True))
+    return data.estimate_accuracies(annotators, is_must, weights, is_together)
 
 
 def estimates_json(estimates: data.Estimates, names: Sequence[str]) -> dict[str, dict[str, object]]:
@@ -206,25 +206,25 @@ def below_chance(estimates: data.Estimates, names: Sequence[str], fit: Fit) -> t
     A soft fit to annotations uses answers below chance in reverse if there are other annotators.
     """
     is_used = fit.gaussians is not None and fit.gaussians.structure.annotated
-    used = fit.gaussians.accuracies if is_used and fit.gaussians is not None else {}
+    accuracies = fit.gaussians.accuracies if is_used and fit.gaussians is not None else {}
     count, annotators = estimates.right + estimates.wrong, estimates.annotators.tolist()
     means = estimates.right / count
     errors = np.sqrt((means * (1.0 - means) / (count + 1.0)).sum(axis=1))
     # more clearly than the worst of so many would be by chance
-    least = math.sqrt(CLEAR**2 + 2.0 * math.log(max(1, len(means))))
-    is_clear = means.sum(axis=1) + least * errors < 1.0
-    is_reversed = np.array([sum(used.get(annotator, (0.5, 0.5))) < 1.0 for annotator in annotators], bool)
+    n_errors = math.sqrt(CLEAR**2 + 2.0 * math.log(max(1, len(means))))
+    is_clear = means.sum(axis=1) + n_errors * errors < 1.0
+    is_reversed = np.array([sum(accuracies.get(number, (0.5, 0.5))) < 1.0 for number in annotators], bool)
 
     def words(is_meant: NDArray[np.bool_], text: str) -> list[str]:
         rows = np.flatnonzero(is_meant)
         rows = rows[np.argsort(means[rows].sum(axis=1), kind="stable")]
-        who = [
+        parts = [
             f"{names[annotators[row]]} (right for {means[row, 0]:.2f} of pairs that belong together,"
             f" {means[row, 1]:.2f} of others)"
-            for row in rows[:SHOWN].tolist()
+            for row in rows[:MOST_NAMED].tolist()
         ]
-        more = f", and {len(rows) - SHOWN} more" if len(rows) > SHOWN else ""
-        return [text.format(", ".join(who) + more)] if who else []
+        tail = f", and {len(rows) - MOST_NAMED} more" if len(rows) > MOST_NAMED else ""
+        return [text.format(", ".join(parts) + tail)] if parts else []
 
     exchanged = "must-links and cannot-links seem to be exchanged by {}: "
     return (
@@ -244,12 +244,12 @@ def judge_unsure(rows: AnnotationRows, samples: Samples) -> tuple[dict[str, obje
     by_pair = np.bincount(place.ravel(), columns["count"])
     by_annotator = np.bincount(columns["annotator"], columns["count"], len(names))
     counts = {name: count for name, count in zip(names, by_annotator.tolist(), strict=True) if count}
-    listed = [
+    pair_counts = [
         {"i": samples.identifier(i), "j": samples.identifier(j), "count": count}
         for (i, j), count in zip(pairs.tolist(), by_pair.tolist(), strict=True)
     ]
-    most = sorted(counts, key=lambda name: -counts[name])
-    words = ", ".join(f"{name} {counts[name]:.12g}" for name in most[:SHOWN])
-    more = f", and {len(most) - SHOWN} more annotators" if len(most) > SHOWN else ""
-    line = f"unsure     {by_pair.sum():.12g} answers about {len(pairs)} pairs, left out: {words}{more}"
-    return {"unsure": {"annotators": counts, "pairs": listed}}, [line]
+    order = sorted(counts, key=lambda name: -counts[name])
+    words = ", ".join(f"{name} {counts[name]:.12g}" for name in order[:MOST_NAMED])
+    tail = f", and {len(order) - MOST_NAMED} more annotators" if len(order) > MOST_NAMED else ""
+    line = f"unsure     {by_pair.sum():.12g} answers about {len(pairs)} pairs, left out: {words}{tail}"
+    return {"unsure": {"annotators": counts, "pairs": pair_counts}}, [line]

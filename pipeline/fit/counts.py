@@ -100,7 +100,7 @@ class Candidate:
     overall: HeldOut | None = None
 
     @property
-    def compared(self) -> HeldOut | None:
+    def predictions(self) -> HeldOut | None:
         """Predictions by which numbers of clusters are compared."""
         return self.overall or self.held_out
 
@@ -141,7 +141,7 @@ class ClusterChoice:
     def values(self) -> NDArray[np.float64]:
         """Values of the criterion in nats: log loss, the less the better, or BIC, the more the better."""
         return np.array(
-            [row.compared.log_loss if row.compared else row.criteria.bic for row in self.candidates]
+            [row.predictions.log_loss if row.predictions else row.criteria.bic for row in self.candidates]
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -169,8 +169,8 @@ class ClusterChoice:
         numbers = f"{tried[0]} to {tried[-1]}" if is_range else ", ".join(map(str, tried))
         parts = [f"{n_clusters} of {numbers} tried: {REASONS[self.criterion]}"]
         if len(tried) == 1:
-            alone = f"{n_clusters} alone was tried"
-            parts = [alone if self.cut is None else f"{n_clusters}: {REASONS[self.criterion]}"]
+            single = f"{n_clusters} alone was tried"
+            parts = [single if self.cut is None else f"{n_clusters}: {REASONS[self.criterion]}"]
         if self.cut is not None:
             equal = f"{self.cut.low} to {n_clusters} predict equally well"
             parts.append(f"fewer than {self.cut.low} are unlikely" if self.cut.is_by_share else equal)
@@ -208,11 +208,11 @@ class ClusterChoice:
             lines.append(f"           clusters of one row: {int((self.chosen.result.best.sizes == 1).sum())}")
         if (accuracy := document["accuracy_held_out"]) is not None:
             error = document["accuracy_held_out_error"]
-            before = "" if assumed is None else f"told {assumed:g}, "
-            estimated = f"{before}estimated {accuracy:.3f}{'' if error is None else f' ± {error:.3f}'}"
-            agreeing = document["accuracy_agreeing"]
-            both = f" and {agreeing:.3f} (agreeing)" if agreeing is not None else ""
-            lines.append(f"accuracy   {estimated} (held out){both}")
+            assumption = "" if assumed is None else f"told {assumed:g}, "
+            estimate = f"{assumption}estimated {accuracy:.3f}{'' if error is None else f' ± {error:.3f}'}"
+            agreement = document["accuracy_agreeing"]
+            agreement_words = f" and {agreement:.3f} (agreeing)" if agreement is not None else ""
+            lines.append(f"accuracy   {estimate} (held out){agreement_words}")
         return lines
 
 
@@ -246,17 +246,17 @@ def open_counts(
 
         cut = run_interruptibly(lambda: choose_cut(X, layers, np.random.SeedSequence(seed), TRIED[-1], run))
     n_apart = len(hard_clique(layers))
-    least = max(n_names, n_apart)
-    cut = cut if cut is None or cut.n_clusters >= least else None
-    few = tuple(count for count in possible(X, TRIED) if count >= least) or (least,)
+    minimum = max(n_names, n_apart)
+    cut = cut if cut is None or cut.n_clusters >= minimum else None
+    numbers = tuple(count for count in feasible_counts(X, TRIED) if count >= minimum) or (minimum,)
     bound = (
         f"row labels have {n_names} names" if n_names > n_apart else f"hard links keep {n_apart} rows apart"
     )
     # many classes, and thin ones, need no comparison with fits of each small number, which take minutes
     is_sure = cut is not None and cut.is_clear and (cut.n_clusters > MANY_CLASSES or cut.is_by_nearest)
     is_alone = is_sure or (cut is not None and cut.is_by_share)
-    numbers = (() if is_alone else few) + (() if cut is None else (cut.n_clusters,))
-    return OpenCounts(numbers, cut, bound if numbers[0] == least else "")
+    numbers = (() if is_alone else numbers) + (() if cut is None else (cut.n_clusters,))
+    return OpenCounts(numbers, cut, bound if numbers[0] == minimum else "")
 
 
 def choose_clusters(
@@ -296,7 +296,7 @@ def choose_clusters(
     return replace(choice, criterion=SHARE if cut.is_by_share else CUTS, cut=cut)
 
 
-def possible(X: NDArray[np.float64], counts: Sequence[int]) -> tuple[int, ...]:
+def feasible_counts(X: NDArray[np.float64], counts: Sequence[int]) -> tuple[int, ...]:
     """Return the numbers of clusters for which a table has twice as many distinct rows, or else 2 or 1."""
     distinct = count_distinct(X)
     return tuple(count for count in counts if 2 * count <= distinct) or (min(2, distinct),)
@@ -321,18 +321,18 @@ def choose(candidates: Sequence[Candidate]) -> ClusterChoice:
             for row, skill in zip(candidates, skills, strict=True)
         ]
     is_predicted = all(candidate.held_out is not None for candidate in candidates)
-    finalists = within(candidates, TIMIDITY) if is_predicted else candidates
+    finalists = finalists_of(candidates, TIMIDITY) if is_predicted else candidates
     if is_predicted and any(candidate.result.solution is not None for candidate in candidates):
         comparable = [candidate for candidate in finalists if candidate.criteria.icl_of_features is not None]
         if not comparable:
             return ClusterChoice(tuple(candidates), FEWEST, finalists[0])
-        chosen = max(comparable, key=lambda candidate: present(candidate.criteria.icl_of_features))
-        return ClusterChoice(tuple(candidates), FEATURES, chosen)
-    chosen = max(finalists, key=lambda candidate: candidate.criteria.bic)
-    return ClusterChoice(tuple(candidates), HELD_OUT if is_predicted else BIC, chosen)
+        candidate = max(comparable, key=lambda candidate: present(candidate.criteria.icl_of_features))
+        return ClusterChoice(tuple(candidates), FEATURES, candidate)
+    candidate = max(finalists, key=lambda candidate: candidate.criteria.bic)
+    return ClusterChoice(tuple(candidates), HELD_OUT if is_predicted else BIC, candidate)
 
 
-def within(candidates: Sequence[Candidate], errors: float) -> list[Candidate]:
+def finalists_of(candidates: Sequence[Candidate], errors: float) -> list[Candidate]:
     """Return candidates whose log loss is within so many standard errors of the least, eq. (57)."""
     pairs = zip(candidates, gains(candidates), strict=True)
     return [candidate for candidate, (gain, error) in pairs if gain <= errors * error]
@@ -340,9 +340,9 @@ def within(candidates: Sequence[Candidate], errors: float) -> list[Candidate]:
 
 def gains(candidates: Sequence[Candidate]) -> list[tuple[float, float]]:
     """Return the gain of the least log loss over that of each candidate, with its error, eq. (57)."""
-    losses = [present(candidate.compared) for candidate in candidates]
-    least = min(losses, key=lambda score: score.log_loss)
-    return [least.gain_over(score) for score in losses]
+    losses = [present(candidate.predictions) for candidate in candidates]
+    best = min(losses, key=lambda score: score.log_loss)
+    return [best.gain_over(score) for score in losses]
 
 
 def read_counts(text: str) -> tuple[tuple[int, ...], list[Problem]]:
@@ -365,13 +365,13 @@ def read_counts(text: str) -> tuple[tuple[int, ...], list[Problem]]:
             return (low,), []
         if low > high:
             problems.append(Problem(OPTION, part.strip(), "the smaller number first"))
-        outside = [end for end in dict.fromkeys((low, high)) if not 1 <= end < MAX_CLASSES]
-        problems += [Problem(OPTION, str(end), f"1 or more, and less than {MAX_CLASSES}") for end in outside]
-        counts += [] if outside else range(low, high + 1)
+        faults = [end for end in dict.fromkeys((low, high)) if not 1 <= end < MAX_CLASSES]
+        problems += [Problem(OPTION, str(end), f"1 or more, and less than {MAX_CLASSES}") for end in faults]
+        counts += [] if faults else range(low, high + 1)
     repeated = [count for count, times in sorted(Counter(counts).items()) if times > 1]
     if repeated:
-        twice = f"{', '.join(map(str, repeated))} more than once"
-        problems.append(Problem(OPTION, twice, "each number once"))
+        repeats = f"{', '.join(map(str, repeated))} more than once"
+        problems.append(Problem(OPTION, repeats, "each number once"))
     return ((1,), problems) if problems else (tuple(sorted(counts)), [])
 
 

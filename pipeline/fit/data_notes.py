@@ -54,24 +54,24 @@ def equal_rows(X: NDArray[np.float64]) -> NDArray[np.integer]:
 
 def feature_notes(X: NDArray[np.float64], *, have_one_unit: bool = False) -> Iterator[str]:
     """Say in how many features samples differ by rounding alone, or too little if all have one unit."""
-    still, deviations = constant(X), X.std(axis=0)
-    yield from shared(still.sum(), X.shape[1], "constant: no samples differ in {}")
+    is_constant, deviations = constant(X), X.std(axis=0)
+    yield from feature_tally(is_constant.sum(), X.shape[1], "constant: no samples differ in {}")
     if have_one_unit:
-        faint = ~still & (deviations <= FAINT * np.sqrt(np.mean(np.square(deviations))))
+        faint = ~is_constant & (deviations <= FAINT * np.sqrt(np.mean(np.square(deviations))))
         effect = "with one variance for all features, no samples differ in {}"
-        yield from shared(faint.sum(), X.shape[1], f"nearly constant: {effect}; scale the features")
+        yield from feature_tally(faint.sum(), X.shape[1], f"nearly constant: {effect}; scale the features")
 
 
-def counted(count: int | np.integer, noun: str, verb: str, verb_of_several: str, text: str) -> Iterator[str]:
+def tally(count: int | np.integer, noun: str, verb: str, verb_of_several: str, text: str) -> Iterator[str]:
     """Yield a sentence on so many clusters or features, if there are any."""
     if count:
         yield f"{plural(int(count), noun)} {verb if count == 1 else verb_of_several} {text}"
 
 
-def shared(count: int | np.integer, among: int, text: str) -> Iterator[str]:
+def feature_tally(count: int | np.integer, n_features: int, text: str) -> Iterator[str]:
     """Yield a sentence on so many of the features, with "it" or "them" in its text, if there are any."""
     if count:
-        subject = f"{count:,} of {plural(among, 'feature')} {'is' if count == 1 else 'are'}"
+        subject = f"{count:,} of {plural(n_features, 'feature')} {'is' if count == 1 else 'are'}"
         yield f"{subject} {text.format('it' if count == 1 else 'them')}"
 
 
@@ -100,12 +100,12 @@ def repeat_notes(groups: NDArray[np.integer]) -> Iterator[str]:
 # Ratio of the variances of a cluster and of all samples, below which nearly equal rows outweigh all others.
 NEARLY_DEGENERATE = 1e-6
 
-NOTHING = "it adds nothing to the objective, whose best then depends on units"
+NO_GAIN = "it adds nothing to the objective, whose best then depends on units"
 SHAPE_BOUND = "a prior (--covariance-prior, covariance_prior above 0) bounds it"
 
 
 def solution_notes(
-    X: Floats, fit: Fit, *, covariance: str, used: NDArray[np.int64], has_prior: bool
+    X: Floats, fit: Fit, *, covariance: str, dims: NDArray[np.int64], has_prior: bool
 ) -> Iterator[str]:
     """Say if the likelihood is unbounded, or if features have no information (docs/model.md, eqs. (6), (7)).
 
@@ -118,15 +118,15 @@ def solution_notes(
     groups = equal_rows(X)
     if covariance not in SPHERES:
         yield from feature_notes(X)
-        n_explained = X.shape[1] - len(used) - constant(X).sum()
+        n_explained = X.shape[1] - len(dims) - constant(X).sum()
         text = "given by the others: the covariances leave {} out"
-        yield from shared(max(n_explained, 0), X.shape[1], text)
+        yield from feature_tally(max(n_explained, 0), X.shape[1], text)
         degenerate = ~fit.covariances.reshape(n_clusters, -1).any(axis=1)
-        text = f"degenerate, without variance in some feature: {NOTHING}; {SHAPE_BOUND}"
-        yield from counted(degenerate.sum(), "cluster", "is", "are", text)
+        text = f"degenerate, without variance in some feature: {NO_GAIN}; {SHAPE_BOUND}"
+        yield from tally(degenerate.sum(), "cluster", "is", "are", text)
         if covariance == "full":
             text = "no more samples than features: its covariance owes much to the prior"
-            yield from counted((fit.sizes <= len(used)).sum(), "cluster", "has", "have", text)
+            yield from tally((fit.sizes <= len(dims)).sum(), "cluster", "has", "have", text)
         yield from crowding_notes(groups, n_clusters)
         return
     yield from feature_notes(X, have_one_unit=True)
@@ -141,29 +141,29 @@ def solution_notes(
             yield f"all clusters hold nothing but (nearly) equal rows: the common variance {effect}"
     elif has_prior:
         text = "nothing but (nearly) equal rows: the variance comes from the prior alone"
-        yield from counted(degenerate.sum(), "cluster", "holds", "hold", text)
+        yield from tally(degenerate.sum(), "cluster", "holds", "hold", text)
     else:
-        text = f"degenerate, a single row or (nearly) equal ones: {NOTHING}; {BOUND}"
-        yield from counted(degenerate.sum(), "cluster", "is", "are", text)
+        text = f"degenerate, a single row or (nearly) equal ones: {NO_GAIN}; {BOUND}"
+        yield from tally(degenerate.sum(), "cluster", "is", "are", text)
         if not degenerate.any():
             yield from repeat_notes(groups)
-        near = (ratios < NEARLY_DEGENERATE) & ~degenerate
+        is_near = (ratios < NEARLY_DEGENERATE) & ~degenerate
         text = (
             f"a variance below {NEARLY_DEGENERATE:g} of the overall one: nearly equal rows, which outweigh"
             f" the rest of the objective; {BOUND}"
         )
-        yield from counted(near.sum(), "cluster", "has", "have", text)
+        yield from tally(is_near.sum(), "cluster", "has", "have", text)
 
 
 def _union_notes(X: Floats, sizes: NDArray[np.int64], gaussians: Gaussians) -> Iterator[str]:
     """Say if classes are empty or next to it, or components nearly flat."""
-    yield from counted((sizes == 0).sum(), "cluster", "is", "are", "empty: no sample is likeliest there")
-    yield from counted((sizes == 1).sum(), "cluster", "holds", "hold", "a single sample")
+    yield from tally((sizes == 0).sum(), "cluster", "is", "are", "empty: no sample is likeliest there")
+    yield from tally((sizes == 1).sum(), "cluster", "holds", "hold", "a single sample")
     overall = max(float(variances_of(gaussians.place(X)).max()), np.finfo(float).tiny)
     covariances = gaussians.covariances
-    least = np.linalg.eigvalsh(covariances)[:, 0] if covariances.ndim == 3 else covariances.min(axis=1)
-    flat = int((least < NEARLY_DEGENERATE * overall).sum())
+    smallest = np.linalg.eigvalsh(covariances)[:, 0] if covariances.ndim == 3 else covariances.min(axis=1)
+    flat = int((smallest < NEARLY_DEGENERATE * overall).sum())
     text = f"nearly flat: of a variance below {NEARLY_DEGENERATE:g} of the largest one, which is the prior's"
-    yield from counted(flat, "component", "is", "are", text)
+    yield from tally(flat, "component", "is", "are", text)
     yield from feature_notes(X)
     yield from crowding_notes(equal_rows(X), len(sizes))

@@ -293,9 +293,9 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         self.verbose = verbose
         self.confidence = confidence
         self.random_state = random_state
-        defaults = {setting.name: setting.preset for setting in OFFERED}
-        if unknown := settings.keys() - defaults.keys():
-            raise TypeError(f"unexpected parameters: {', '.join(sorted(unknown))}")
+        defaults = {setting.name: setting.offered for setting in OFFERED}
+        if unknown_names := settings.keys() - defaults.keys():
+            raise TypeError(f"unexpected parameters: {', '.join(sorted(unknown_names))}")
         self.__dict__.update(defaults | settings)
 
     def fit(
@@ -358,7 +358,7 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         """
         fresh = AnnotatedClustering()  # so that a fit that fails changes nothing
         features = check_features(fresh, X, reset=True)
-        all_links, fresh.sample_names_in_ = self._checked(
+        all_links, fresh.sample_names_in_ = self._check_input(
             must_link, cannot_link, features, X, samples, row_labels=row_labels, frames=annotations
         )
         self._fit(features, all_links, int(self.restarts), fresh.sample_names_in_)
@@ -381,14 +381,14 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
             seed = check_random_state(seed).randint(LARGEST_DRAWN_SEED)
         model, covariance, scale = self._model_choice(not annotations.is_empty)
         scaling = scaling_of(features, scale)
-        scaled, layers = scaling.of(features), self._layers(annotations, int(seed))
+        scaled_X, layers = scaling.of(features), self._layers(annotations, int(seed))
 
         def check(n_clusters: int) -> None:
             raise_all(_hard_problems(annotations, n_clusters, names))
 
         with progress(bool(self.verbose), has_lines=True) as state:
             result, n_clusters, _ = fit_table(
-                scaled,
+                scaled_X,
                 layers,
                 () if self.n_clusters is None else (int(self.n_clusters),),
                 state,
@@ -408,7 +408,7 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         self.seed_ = int(seed)
         self.X_fit_ = features.copy()  # questions come later, and the caller's array may change
         self.must_link_, self.cannot_link_ = (annotations.of_kind(kind) for kind in (MUST, CANNOT))
-        self.links_dropped_, self._all_links = annotations.dropped, annotations
+        self.links_dropped_, self._all_links = annotations.n_dropped, annotations
         self.labels_ = result.best.labels.astype(np.int32)
         self._name_clusters(annotations)
         self._centroids = result.best.centroids
@@ -418,8 +418,8 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         self.annotator_accuracies_ = annotations.agreement(self.labels_)
         estimates, annotators = estimate(annotations.layers, result.best), annotations.annotators
         self.annotator_estimates_ = estimates_json(estimates, annotators)
-        warned, noted = below_chance(estimates, annotators, result.best)
-        result = replace(result, alarms=(*result.alarms, *warned), notes=(*result.notes, *noted))
+        new_alarms, new_notes = below_chance(estimates, annotators, result.best)
+        result = replace(result, alarms=(*result.alarms, *new_alarms), notes=(*result.notes, *new_notes))
         self.notes_ = [*result.alarms, *result.notes]
         for name in CONFIDENCE:
             self.__dict__.pop(f"{name}_", None)  # an earlier fit may have set it
@@ -427,10 +427,10 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         parts |= {CONFIDENCE: result.confidence} if result.confidence is not None else {}
         for names, part in parts.items():
             self.__dict__.update({f"{name}_": getattr(part, name) for name in names})
-        texts = [*data_notes(scaled, n_clusters), *inputs.label_notes(annotations.labels), *result.alarms]
-        if annotations.dropped and annotations.dropped == annotations.total:
+        texts = [*data_notes(scaled_X, n_clusters), *inputs.label_notes(annotations.labels), *result.alarms]
+        if annotations.n_dropped and annotations.n_dropped == annotations.n_total:
             texts.append(
-                f"all {annotations.total} links were left out: X has not both samples of any of them"
+                f"all {annotations.n_total} links were left out: X has not both samples of any of them"
             )
         for text in texts:
             warnings.warn(text, AnnotatedClusteringWarning, stacklevel=3)
@@ -457,25 +457,25 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
                 self.cluster_names_[cluster] = names[naming.name_of[cluster]]
             self.label_agreement_ = naming.agreement
 
-    def _model_choice(self, annotated: bool) -> declared.ModelChoice:
+    def _model_choice(self, has_layers: bool) -> declared.ModelChoice:
         """Return model, covariance and scale, with the values that None and "auto" stand for."""
         settings = declared.settings_of(vars(self))
-        return declared.choose_model(self.model, self.covariance, self.scale, settings, has_links=annotated)
+        return declared.choose_model(self.model, self.covariance, self.scale, settings, annotated=has_layers)
 
-    def _checked(
+    def _check_input(
         self,
         must_link: LinkTables | None,
         cannot_link: LinkTables | None,
         features: Floats,
         X: object = None,
         samples: ArrayLike | None = None,
-        before: Annotations | None = None,
+        base: Annotations | None = None,
         row_labels: ArrayLike | Mapping[Any, Any] | None = None,
         frames: Frames | Sequence[Frames] | None = None,
     ) -> tuple[Annotations, pd.Index | None]:
-        """Check links and parameters; return the annotations with those before, and the names of samples."""
+        """Check links and parameters; return annotations with those of `base`, and the names of samples."""
         has_links = any(links is not None for links in (must_link, cannot_link, frames))
-        has_others = row_labels is not None or not (before or Annotations()).is_empty
+        has_others = row_labels is not None or not (base or Annotations()).is_empty
         choice = self._model_choice(has_links or has_others)
         problems = list(_parameter_problems(self.get_params(deep=False), choice))
         # Wrong accuracies are among the problems, and are not used for the layers.
@@ -485,7 +485,7 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         with collecting(problems):
             names = names_of(X, samples, len(features))
             reader = Reader(len(features), names, drop=self.links_outside == "drop")
-            annotations = reader.read(must_link, cannot_link, accuracy, accuracies, before, frames)
+            annotations = reader.read(must_link, cannot_link, accuracy, accuracies, base, frames)
             if is_right and samples is None and has_links:  # links of an earlier fit are places
                 reader.check_places(annotations, scaling_of(features, choice.scale).of(features))
         with collecting(problems):
@@ -494,9 +494,14 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
                 annotations = replace(annotations, labels=labels, label_names=tuple(label_names))
         if is_right and annotations.labels is not None:
             is_open = self.n_clusters is None
-            most = count_distinct(features) // 2 if is_open else int(self.n_clusters or 0)
+            limit = count_distinct(features) // 2 if is_open else int(self.n_clusters or 0)
             problems += inputs.label_problems(
-                "row_labels", "label_accuracy", annotations.labels, self.label_accuracy, most, is_open=is_open
+                "row_labels",
+                "label_accuracy",
+                annotations.labels,
+                self.label_accuracy,
+                limit,
+                is_open=is_open,
             )
         if is_right and not problems:
             problems += inputs.annotator_problems(
@@ -505,7 +510,7 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
                 "annotator_accuracy",
                 "accuracy",
                 # an annotator may come with later links
-                is_complete=bool(annotations.annotators) and before is None,
+                is_complete=bool(annotations.annotators) and base is None,
                 is_needed=self.model == "posterior" and accuracy is None,
             )
             problems += _hard_problems(annotations, int(self.n_clusters or len(features)), names)
@@ -518,7 +523,7 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
 
     def _annotations(self) -> Annotations:
         """Return the annotations so far, with the present parameters."""
-        return self._checked(None, None, self.X_fit_, before=self._all_links)[0]
+        return self._check_input(None, None, self.X_fit_, base=self._all_links)[0]
 
     def together(self, pairs: ArrayLike) -> Floats:
         """Return the probability that two samples of the fit belong together, given the model.
@@ -594,7 +599,7 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
                 n_clusters=self.n_clusters_,
                 accuracy=None if self.accuracy is None else float(self.accuracy),
                 seed=np.random.SeedSequence(self.seed_, spawn_key=(*key, 0)),
-                covariance=shape_to_ask(str(self._model_choice(annotated=True).covariance)),
+                covariance=shape_to_ask(str(self._model_choice(has_layers=True).covariance)),
                 restarts=min(int(self.restarts), MOST_RESTARTS),
                 settings=declared.settings_of(vars(self)),
                 start=self.labels_.astype(np.int16),
@@ -643,9 +648,9 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
             table = f"a different table with shape {features.shape}"
             expected = f"the table of the fit, with shape {self.X_fit_.shape}"
             raise refused("X", table, expected, "fit takes new samples")
-        before = self._annotations()
-        all_links, names = self._checked(
-            must_link, cannot_link, features, X, samples, before, frames=annotations
+        base = self._annotations()
+        all_links, names = self._check_input(
+            must_link, cannot_link, features, X, samples, base, frames=annotations
         )
         places = pd.RangeIndex(len(features))
         names = places if names is None else names

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 LABEL_ACCURACY = PARAMETERS["label_accuracy"]
 
 # Most contradictions in the output for people; the JSON has them all.
-SHOWN = 5
+MOST_SHOWN = 5
 
 # Most hard links that a message names.
 MOST_NAMED = 30
@@ -179,14 +179,14 @@ class FitInputs:
         return [*self.numbering.lines(), *(f"left out   {note}" for note in notes), *hard]
 
 
-def answered(rows: Iterable[Row]) -> list[Annotation]:
+def annotations_of(rows: Iterable[Row]) -> list[Annotation]:
     """Return the rows that are no skipped questions."""
     return [row for row in rows if isinstance(row, Annotation)]
 
 
-def read_inputs(options: FitOptions, also: Iterable[Problem] = ()) -> FitInputs:
+def read_inputs(options: FitOptions, extra_problems: Iterable[Problem] = ()) -> FitInputs:
     """Read the files of a fit and check them with the options; all problems are one InputError."""
-    problems = [*also, *_option_problems(options)]
+    problems = [*extra_problems, *_option_problems(options)]
     files: list[PairFile] = []
     labels_file: LabelFile | None = None
     unread: list[Problem] = []
@@ -253,8 +253,8 @@ def read_inputs(options: FitOptions, also: Iterable[Problem] = ()) -> FitInputs:
     )
     problems += _column_problems(annotations, model)
     layers = annotator_layers(annotations, accuracies, options.accuracy)
-    most = len(annotations.columns) + 2 if options.has_open_count else options.n_clusters
-    problems += hard_problems(layers, most, _hard_words(annotations, samples))
+    max_clusters = len(annotations.columns) + 2 if options.has_open_count else options.n_clusters
+    problems += hard_problems(layers, max_clusters, _hard_words(annotations, samples))
     if row_labels is not None and X is not None:
         is_share = LABEL_ACCURACY.allows(options.label_accuracy)  # or there is a problem already
         problems += label_problems(
@@ -301,24 +301,24 @@ def place_problems(
         yield Problem(option, f"{path}, which is there already", "a new file", hint)
 
 
-def chance_problems(where: str, accuracy: float | None) -> Iterator[Problem]:
+def chance_problems(location: str, accuracy: float | None) -> Iterator[Problem]:
     """Yield a problem for an accuracy from which no question follows."""
     if isinstance(accuracy, int | float) and 0 < accuracy <= 0.5:
         hint = "answers that are right no more often than by chance say nothing"
-        yield Problem(where, str(accuracy), "a number above 0.5, at most 1", hint)
+        yield Problem(location, str(accuracy), "a number above 0.5, at most 1", hint)
 
 
 def _table_problems(options: FitOptions, table: LabelledTable) -> Iterator[Problem]:
     n_samples, distinct = len(table.X), data.count_distinct(table.X)
     rows = f"{plural(distinct, 'distinct row')} of {options.features}"
     clusters = plural(options.n_clusters, "cluster")
-    least = options.settings.min_cluster_size
+    min_size = options.settings.min_cluster_size
     kind = kind_of(str(options.model_choice.covariance), options.settings)
-    has_least = "min_cluster_size" not in kind.unused
+    has_min_size = "min_cluster_size" not in kind.unused
     if options.n_clusters > distinct:
         yield Problem("-k", f"{clusters} for {rows}", "no more clusters than distinct rows")
-    elif has_least and options.n_clusters * least > n_samples > 0:
-        samples = f"{clusters} of {least} or more for {plural(n_samples, 'sample')}"
+    elif has_min_size and options.n_clusters * min_size > n_samples > 0:
+        samples = f"{clusters} of {min_size} or more for {plural(n_samples, 'sample')}"
         yield Problem("-k", samples, "samples enough", "see --min-cluster-size")
     n_components = options.settings.components
     n_features, dims = table.X.shape[1], options.settings.subspace
@@ -365,14 +365,14 @@ def _read_accuracies(texts: Sequence[str], problems: list[Problem]) -> dict[str,
     accuracies: dict[str, float] = {}
     for text in texts:
         name, _, cell = text.rpartition("=")
-        accuracy, where = to_number(cell), f"{OWN_ACCURACY} {name}".strip()
+        accuracy, location = to_number(cell), f"{OWN_ACCURACY} {name}".strip()
         if not name:
-            problems.append(Problem(where, repr(text), "NAME=p"))
+            problems.append(Problem(location, repr(text), "NAME=p"))
             continue
         if name in accuracies:
-            problems.append(Problem(where, "a second accuracy", "one for each annotator"))
+            problems.append(Problem(location, "a second accuracy", "one for each annotator"))
         if accuracy is None or not PARAMETERS["accuracy"].allows(accuracy):
-            problems.append(Problem(where, repr(cell), PARAMETERS["accuracy"].expected))
+            problems.append(Problem(location, repr(cell), PARAMETERS["accuracy"].expected))
             accuracy = math.nan
         accuracies[name] = accuracy
     return accuracies
@@ -394,8 +394,8 @@ def annotator_problems(
     """
     for name in accuracies:
         if is_complete and name not in names:
-            absent = "no name, because there are no annotations"
-            expected = f"one of {', '.join(names[:20])}" if names else absent
+            absence = "no name, because there are no annotations"
+            expected = f"one of {', '.join(names[:20])}" if names else absence
             yield Problem(option, f"annotator {name!r}", expected, did_you_mean(str(name), names))
     for name in names:
         if is_needed and name not in accuracies:
@@ -414,9 +414,9 @@ def _column_problems(annotations: AnnotationRows, model: str) -> Iterator[Proble
         return
     rows = annotations.columns[~np.isnan(annotations.columns["accuracy"])]
     for place in np.unique(rows["file"], return_index=True)[1]:
-        where = f"{annotations.files[rows['file'][place]]}, line {rows['line'][place]}"
+        location = f"{annotations.files[rows['file'][place]]}, line {rows['line'][place]}"
         expected, hint = f"none with the model {model!r}", "--model conditional takes it"
-        yield Problem(where, "an accuracy of this line", expected, hint)
+        yield Problem(location, "an accuracy of this line", expected, hint)
 
 
 def hard_problems(
@@ -437,13 +437,13 @@ def hard_problems(
             "" if n_clusters > len(links) > 0 else f" into {plural(n_clusters, 'cluster')}"
         )  # K would need more
         text = ", ".join(map(words, links[:MOST_NAMED]))
-        more = f" and {plural(len(links) - MOST_NAMED, 'other')}" if len(links) > MOST_NAMED else ""
-        fault = f"{plural(len(links), 'link')} that cannot hold together: {text}{more}"
+        tail = f" and {plural(len(links) - MOST_NAMED, 'other')}" if len(links) > MOST_NAMED else ""
+        fault = f"{plural(len(links), 'link')} that cannot hold together: {text}{tail}"
         if not links:
             fault = "neither such a partition nor a few links that rule it out"
-        hint, least = "links that may be wrong have no ! and a finite weight", len(hard_clique(layers))
-        if least > n_clusters:
-            hint = f"they need at least {least} clusters (-k, n_clusters), or {hint}"
+        hint, min_clusters = "links that may be wrong have no ! and a finite weight", len(hard_clique(layers))
+        if min_clusters > n_clusters:
+            hint = f"they need at least {min_clusters} clusters (-k, n_clusters), or {hint}"
         yield Problem("hard links", fault, f"links that a partition{into} obeys", hint)
 
 
@@ -486,7 +486,7 @@ class Judgement(NamedTuple):
 
 
 def judge(
-    annotations: AnnotationRows, labels: NDArray[np.integer], samples: Samples, most: int | None = None
+    annotations: AnnotationRows, labels: NDArray[np.integer], samples: Samples, limit: int | None = None
 ) -> Judgement:
     """Compare annotations, without skipped pairs, with a partition."""
     columns, names = annotations.columns, annotations.annotators
@@ -502,7 +502,7 @@ def judge(
     )
     rows: list[dict[str, Any]] = []
     places = np.flatnonzero(is_contradicted)
-    for place in map(int, places[:most]):
+    for place in map(int, places[:limit]):
         item = annotations.annotation(place)
         row: dict[str, Any] = {"i": samples.identifier(item.first), "j": samples.identifier(item.second)}
         row |= {"kind": KIND_NAMES[item.kind], "weight": item.weight, "annotator": item.annotator}
@@ -514,12 +514,12 @@ def judge(
         details.append(f"annotator  {name}: accuracy {share}, {text} annotations contradicted")
         parts.append((contradicted[number] / counts[number] if counts[number] else 0.0, f"{name} {text}"))
     details += ["contradicted by the clusters"] if rows else []
-    for row in rows[:SHOWN]:
+    for row in rows[:MOST_SHOWN]:
         details.append(
             "           {file}, line {line}: {i} {j} {kind} {weight:g} {annotator}".format_map(row)
         )
-    if len(places) > SHOWN:
-        details.append(f"           and {len(places) - SHOWN} more (--json lists all)")
+    if len(places) > MOST_SHOWN:
+        details.append(f"           and {len(places) - MOST_SHOWN} more (--json lists all)")
     lines = (
         [f"answers    {contradicted.sum():,.12g} of {counts.sum():,.12g} contradict the classes"]
         if parts
@@ -527,8 +527,8 @@ def judge(
     )
     if len(parts) > 1:
         worst = [text for _, text in sorted(parts, key=lambda part: -part[0])]
-        more = f", and {len(worst) - SHOWN} more people" if len(worst) > SHOWN else ""
-        lines[0] += f": {', '.join(worst[:SHOWN])}{more}"
+        tail = f", and {len(worst) - MOST_SHOWN} more people" if len(worst) > MOST_SHOWN else ""
+        lines[0] += f": {', '.join(worst[:MOST_SHOWN])}{tail}"
     return Judgement({"annotator_accuracies": accuracies, "contradictions": rows}, lines, details)
 
 
@@ -592,7 +592,7 @@ class Naming:
     labels: RowLabels
     counts: NDArray[np.int64]
     name_of: NDArray[np.int64]
-    agrees: NDArray[np.bool_]
+    is_agreeing: NDArray[np.bool_]
 
     @classmethod
     def of(cls, labels: RowLabels, clusters: NDArray[np.integer], n_clusters: int) -> Naming:
@@ -601,13 +601,13 @@ class Naming:
         counts = np.zeros((len(labels.names), n_clusters), np.int64)
         np.add.at(counts, (labels.codes[rows], clusters[rows]), 1)
         name_of = data.matched_names(labels.codes, clusters, n_clusters)
-        agrees = (labels.codes != UNLABELLED) & (name_of[clusters] == labels.codes)
-        return cls(labels, counts, name_of, agrees)
+        is_agreeing = (labels.codes != UNLABELLED) & (name_of[clusters] == labels.codes)
+        return cls(labels, counts, name_of, is_agreeing)
 
     @property
     def agreement(self) -> float:
         """Share of the labels that are the name of the cluster of their row."""
-        return float(self.agrees.sum()) / len(self.labels.rows)
+        return float(self.is_agreeing.sum()) / len(self.labels.rows)
 
     @property
     def cluster_names(self) -> list[str | None]:
@@ -621,18 +621,18 @@ class Naming:
             f"{name!r} {self.counts[code].max()} of {self.counts[code].sum()} in {self.counts[code].argmax()}"
             for code, name in enumerate(names[:MOST_NAMES])
         ]
-        more = (
+        tail = (
             f", and {len(names) - MOST_NAMES} more names (--json has all)" if len(names) > MOST_NAMES else ""
         )
         return [
             f"row labels {plural(rows, 'row')} of {len(self.labels.codes)},"
             f" {plural(len(names), 'name')}: {self.agreement:.1%} are the name of their cluster",
-            f"           {', '.join(largest)}{more}",
+            f"           {', '.join(largest)}{tail}",
         ]
 
     def to_json(self, identifiers: Sequence[str | int]) -> dict[str, Any]:
         """Return plain values; `identifiers` are the names or numbers of the rows."""
-        disagreeing = np.flatnonzero((self.labels.codes != UNLABELLED) & ~self.agrees)
+        disagreeing = np.flatnonzero((self.labels.codes != UNLABELLED) & ~self.is_agreeing)
         names = self.labels.names
         return {
             "n_labelled": len(self.labels.rows),
@@ -650,7 +650,7 @@ class Naming:
 
 
 def label_problems(
-    where: str, option: str, labels: RowLabels, accuracy: float, n_clusters: int, *, is_open: bool
+    location: str, option: str, labels: RowLabels, accuracy: float, n_clusters: int, *, is_open: bool
 ) -> list[Problem]:
     """Return the problems of labels beside the number of clusters and the accuracy.
 
@@ -661,7 +661,7 @@ def label_problems(
         names = labels.single_names
         hint = f"labels of one row: {names}" if names else "one cluster cannot have two names"
         expected = f"at most {n_clusters}, the {'possible' if is_open else 'number of'} clusters"
-        problems.append(Problem(where, plural(count, "distinct label"), expected, hint))
+        problems.append(Problem(location, plural(count, "distinct label"), expected, hint))
     chance = 1.0 / max(count, 2)
     if accuracy <= chance:
         hint = "labels that are right no more often than by chance say nothing"

@@ -43,13 +43,13 @@ from sweep_clustering.sweeps.data.table import SampleRows, exact_below, identity
 from sweep_clustering.sweeps.errors import Problem, collecting, did_you_mean, plural, raise_all, refused
 
 # Most rows and labels that get a problem of their own.
-SHOWN = 10
+MOST_SHOWN = 10
 
 # Most labels that an unknown label is compared with: it takes about 0.1 s for each unknown label.
 MOST_COMPARED = 5000
 
 # Place of a label that no sample has.
-OUTSIDE = -1
+NO_ROW = -1
 
 # Links of one annotator, or those of several by name.
 LinkTables = ArrayLike | Mapping[str, ArrayLike]
@@ -108,8 +108,8 @@ class Annotations:
 
     layers: list[Layer] = field(default_factory=list)  # one for each annotator and kind, must-links first
     annotators: list[str] = field(default_factory=list)  # names in the order of their numbers
-    dropped: int = 0  # rows of links that were left out, because they name samples that X does not have
-    total: int = 0  # rows of links with these
+    n_dropped: int = 0  # rows of links that were left out, because they name samples that X does not have
+    n_total: int = 0  # rows of links with these
     labels: RowLabels | None = None  # labels of rows
     label_names: tuple[Any, ...] = ()  # distinct labels as they were given
 
@@ -154,33 +154,34 @@ class Reader:
         cannot_link: LinkTables | None,
         accuracy: float | None = None,
         annotator_accuracy: Mapping[str, float] | None = None,
-        before: Annotations | None = None,
+        base: Annotations | None = None,
         frames: Frames | Sequence[Frames] | None = None,
     ) -> Annotations:
-        """Check links and frames and add them to the annotations before; all problems are one InputError."""
+        """Check links and frames and add them to those of `base`; all problems are one InputError."""
         problems: list[Problem] = []
-        before = before or Annotations()
+        base = base or Annotations()
         groups: dict[tuple[str, int], list[_Links]] = {}
         parts = self._rows(frames, problems)
-        dropped = before.dropped + sum(part.n_outside for part in parts)
-        total = before.total + sum(part.n_outside + len(part) for part in parts)
-        layers_before = [(before.annotators, before.layers)]
-        layers_before += [([*part.annotators], annotator_layers(part, {}, None)) for part in parts]
-        for names, some in layers_before:
-            for layer in some:
+        n_dropped = base.n_dropped + sum(part.n_outside for part in parts)
+        n_total = base.n_total + sum(part.n_outside + len(part) for part in parts)
+        layers_of_parts = [(base.annotators, base.layers)]
+        layers_of_parts += [([*part.annotators], annotator_layers(part, {}, None)) for part in parts]
+        for names, layers_of_part in layers_of_parts:
+            for layer in layers_of_part:
                 of_rows = np.full(len(layer.pairs), np.nan) if layer.accuracies is None else layer.accuracies
                 links = _Links(np.asarray(layer.pairs, np.int64), _weights(layer), of_rows)
                 groups.setdefault((names[layer.annotator], layer.kind), []).append(links)
         for table in _tables(must_link, cannot_link, problems):
             with collecting(problems):
-                links = self._links(table.where, _frame(table.where, table.links, (2, 3)))
+                links = self._links(table.location, _frame(table.location, table.links, (2, 3)))
                 groups.setdefault((table.annotator, table.kind), []).append(links)
-                dropped, total = dropped + links.dropped, total + links.dropped + len(links.pairs)
-        if self.names is not None and total > before.total and self.names.has_duplicates:
+                n_dropped, n_total = n_dropped + links.n_dropped, n_total + links.n_dropped + len(links.pairs)
+        if self.names is not None and n_total > base.n_total and self.names.has_duplicates:
             labels = self.names[self.names.duplicated()].unique().tolist()
             expected = "a label of its own for each row, as links name rows by these labels"
             hint = "reset_index(drop=True) numbers the rows"
-            problems.append(Problem("names of rows", f"labels that repeat: {labels[:SHOWN]}", expected, hint))
+            repeats = f"labels that repeat: {labels[:MOST_SHOWN]}"
+            problems.append(Problem("names of rows", repeats, expected, hint))
         raise_all(problems)
         annotators, accuracies = list(dict.fromkeys(name for name, _ in groups)), annotator_accuracy or {}
         layers = []
@@ -196,7 +197,7 @@ class Reader:
                 if is_hard.any():
                     hard = pairs[is_hard]
                     layers.append(Layer(kind, hard, accuracy=HARD, annotator=number, is_hard=True))
-        return replace(before, layers=layers, annotators=annotators, dropped=dropped, total=total)
+        return replace(base, layers=layers, annotators=annotators, n_dropped=n_dropped, n_total=n_total)
 
     def _rows(
         self, frames: Frames | Sequence[Frames] | None, problems: list[Problem]
@@ -242,42 +243,42 @@ class Reader:
         """Return pairs of samples as an array (n_pairs, 2) of places; anything else is an InputError."""
         return self._links("pairs", _frame("pairs", pairs, (2,))).pairs
 
-    def _links(self, where: str, table: pd.DataFrame) -> _Links:
+    def _links(self, location: str, table: pd.DataFrame) -> _Links:
         problems: list[Problem] = []
         weights = np.ones(len(table))
         if table.shape[1] == 3:
             weights = pd.to_numeric(table.iloc[:, 2], errors="coerce").to_numpy(np.float64)
             is_right = (weights >= LEAST_WEIGHT) & ((weights <= LARGEST_WEIGHT) | np.isposinf(weights))
             wrong = np.flatnonzero(~is_right)
-            for row in wrong[:SHOWN]:
-                problems.append(Problem(f"{where}, row {row}", f"weight {table.iloc[row, 2]}", WEIGHTS))
+            for row in wrong[:MOST_SHOWN]:
+                problems.append(Problem(f"{location}, row {row}", f"weight {table.iloc[row, 2]}", WEIGHTS))
         ends = [table.iloc[:, end] for end in (0, 1)]
         if booleans := [
             str(name) for name, end in zip(table.columns, ends, strict=False) if _has_booleans(end)
         ]:
             columns = f"booleans in column {' and '.join(booleans)}"
-            raise refused(where, columns, "labels of rows", "np.argwhere(mask) gives the places")
+            raise refused(location, columns, "labels of rows", "np.argwhere(mask) gives the places")
         places = self.places(table)
-        is_outside = places == OUTSIDE
+        is_outside = places == NO_ROW
         if is_outside.any() and not (self.drop and self.names is not None):
             labels = [list(map(plain, end.tolist())) for end in ends]
             cells = [(int(row), labels[end][row]) for row, end in np.argwhere(is_outside)]
-            problems += self._unknown(where, cells)
+            problems += self._label_problems(location, cells)
         raise_all(problems)
         is_inside = ~is_outside.any(axis=1)
         n_inside = int(is_inside.sum())
-        none = np.full(n_inside, np.nan)
-        return _Links(places[is_inside], weights[is_inside], none, dropped=len(places) - n_inside)
+        no_accuracies = np.full(n_inside, np.nan)
+        return _Links(places[is_inside], weights[is_inside], no_accuracies, n_dropped=len(places) - n_inside)
 
-    def single_places(self, where: str, labels: list[Any]) -> NDArray[np.int64]:
+    def single_places(self, location: str, labels: list[Any]) -> NDArray[np.int64]:
         """Return the places of rows named one by one; `OUTSIDE` for one that is left out."""
         column = pd.Series(labels, dtype=object)
         if not labels:
             return np.empty(0, np.int64)
         places = self.places(pd.DataFrame({"i": column, "j": column}))[:, 0]
-        outside = np.flatnonzero(places == OUTSIDE)
-        if len(outside) and not (self.drop and self.names is not None):
-            raise_all(self._unknown(where, [(row, plain(labels[row])) for row in outside.tolist()]))
+        rows = np.flatnonzero(places == NO_ROW)
+        if len(rows) and not (self.drop and self.names is not None):
+            raise_all(self._label_problems(location, [(row, plain(labels[row])) for row in rows.tolist()]))
         return places
 
     def places(self, table: pd.DataFrame) -> NDArray[np.int64]:
@@ -288,16 +289,16 @@ class Reader:
         index = pd.RangeIndex(self.n_samples) if self.names is None else self.names
         columns = [table.iloc[:, end] for end in (0, 1)]
         if index.dtype.kind == "i" and index.is_unique:
-            numbers = [whole for column in columns if (whole := _whole(column)) is not None]
+            numbers = [integers for column in columns if (integers := _integers(column)) is not None]
             if len(numbers) == len(columns):
                 return np.stack([index.get_indexer(column) for column in numbers], axis=1).astype(np.int64)
         place_of, is_float = self._place_of(), index.dtype.kind == "f"
 
         def place(label: Any, exact: int) -> int:
             if isinstance(label, float) and not is_float and not abs(label) < exact:
-                return OUTSIDE  # NaN, or a whole number that rounding may have changed
+                return NO_ROW  # NaN, or a whole number that rounding may have changed
             is_missing = not isinstance(label, tuple) and bool(np.any(pd.isna(label)))
-            return place_of.get(label, OUTSIDE) if isinstance(label, Hashable) and not is_missing else OUTSIDE
+            return place_of.get(label, NO_ROW) if isinstance(label, Hashable) and not is_missing else NO_ROW
 
         ends = []
         for column in columns:
@@ -310,7 +311,7 @@ class Reader:
         labels = range(self.n_samples) if self.names is None else map(plain, self.names)
         return {label: place for place, label in enumerate(labels)}
 
-    def _unknown(self, where: str, cells: list[tuple[int, Any]]) -> Iterator[Problem]:
+    def _label_problems(self, location: str, cells: list[tuple[int, Any]]) -> Iterator[Problem]:
         """Yield the number of labels that no sample has, then the first of them with the nearest label."""
         labels = list(itertools.islice(self._place_of(), MOST_COMPARED))
         expected, hint = f"labels of rows of X, such as {', '.join(map(repr, labels[:3]))}", DROP
@@ -319,16 +320,16 @@ class Reader:
         if self.is_by_place and self.n_samples in [label for _, label in cells if isinstance(label, int)]:
             hint = f"{FROM_1}; {hint}"
         rows = f"{plural(len({row for row, _ in cells}), 'row')} with samples that X does not have"
-        yield Problem(where, rows, expected, hint)
+        yield Problem(location, rows, expected, hint)
         first: dict[str, tuple[int, Any]] = {}
         for row, label in cells:
             first.setdefault(repr(label), (row, label))
         by_text = {str(label): label for label in labels}
-        for text, (row, label) in itertools.islice(first.items(), SHOWN):
+        for text, (row, label) in itertools.islice(first.items(), MOST_SHOWN):
             hint = did_you_mean(label, by_text) if isinstance(label, str) else ""
             if str(label) in by_text:  # 3 for '3', or the other way round
                 hint = f"did you mean {by_text[str(label)]!r} of type {type(by_text[str(label)]).__name__}?"
-            yield Problem(f"{where}, row {row}", text, "a sample of X", hint)
+            yield Problem(f"{location}, row {row}", text, "a sample of X", hint)
 
 
 def labels_of(values: ArrayLike | Mapping[Any, Any], reader: Reader) -> tuple[RowLabels, list[Any]]:
@@ -341,26 +342,26 @@ def labels_of(values: ArrayLike | Mapping[Any, Any], reader: Reader) -> tuple[Ro
     InputError
         If there is another number of labels, a row that X does not have, or no label.
     """
-    where = "row_labels"
+    location = "row_labels"
     is_named = isinstance(values, pd.Series) and reader.names is not None
     if isinstance(values, Mapping) or is_named:
         pairs = list(values.items())  # type: ignore[union-attr]
         cells = np.full(reader.n_samples + 1, None, dtype=object)  # a row that is left out has the last place
         for place, (_, value) in zip(
-            reader.single_places(where, [row for row, _ in pairs]).tolist(), pairs, strict=True
+            reader.single_places(location, [row for row, _ in pairs]).tolist(), pairs, strict=True
         ):
             cells[place] = value
         cells = cells[:-1]
     else:
-        check_unmasked(where, values)
+        check_unmasked(location, values)
         if np.ndim(values) != 1 or len(np.asarray(values, dtype=object)) != reader.n_samples:
             expected = f"shape ({reader.n_samples},), a label for each row of X"
-            raise refused(where, f"shape {np.shape(values)}", expected)
+            raise refused(location, f"shape {np.shape(values)}", expected)
         cells = np.asarray(pd.Series(values, dtype=object), dtype=object)
     texts = [text_of(value) if np.ndim(value) == 0 else str(value) for value in cells]
     labels = RowLabels.from_cells(texts)
     if not labels.names:
-        raise refused(where, "no labels", "a label of at least one row", "-1 and None are none")
+        raise refused(location, "no labels", "a label of at least one row", "-1 and None are none")
     first = np.unique(labels.codes[labels.rows], return_index=True)[1]
     return labels, [cells[row] for row in labels.rows[first]]
 
@@ -386,13 +387,13 @@ class _Links(NamedTuple):
     pairs: NDArray[np.int64]
     weights: NDArray[np.float64]
     accuracies: NDArray[np.float64]  # single ones, NaN where a row has none
-    dropped: int = 0  # rows that were left out
+    n_dropped: int = 0  # rows that were left out
 
 
 class _Table(NamedTuple):
     """A table of links, and its place in messages."""
 
-    where: str
+    location: str
     kind: int
     annotator: str
     links: ArrayLike
@@ -403,7 +404,7 @@ def _weights(layer: Layer) -> NDArray[np.float64]:
     return np.full(len(layer.pairs), np.inf) if layer.is_hard else layer_weights(layer)
 
 
-def _whole(column: pd.Series) -> NDArray[np.int64] | None:
+def _integers(column: pd.Series) -> NDArray[np.int64] | None:
     """Return the labels of a column as whole numbers; None if one is none, or too large for exact floats."""
     if not isinstance(column.dtype, np.dtype) or column.dtype.kind not in "iuf":
         return None
@@ -431,9 +432,9 @@ def _tables(
                 problems.append(Problem(name, f"annotator {annotator!r}", expected))
 
 
-def _frame(where: str, links: Any, widths: tuple[int, ...]) -> pd.DataFrame:
+def _frame(location: str, links: Any, widths: tuple[int, ...]) -> pd.DataFrame:
     """Return a table with one of these numbers of columns, whose cells may be labels of any kind."""
-    check_unmasked(where, links)
+    check_unmasked(location, links)
     expected = f"shape {' or '.join(f'(n_links, {width})' for width in widths)}"
     links = list(links) if isinstance(links, Iterator) else links
     # pandas would fill short rows up, and take a text for a row of letters.
@@ -444,22 +445,22 @@ def _frame(where: str, links: Any, widths: tuple[int, ...]) -> pd.DataFrame:
     for number, count in enumerate(cells):
         if count != cells[0]:
             row = f"{plural(count, 'cell')} after rows of {cells[0]}"
-            raise refused(f"{where}, row {number}", row, expected)
+            raise refused(f"{location}, row {number}", row, expected)
     try:
         table = links.to_pandas() if hasattr(links, "to_pandas") else pd.DataFrame(links)
         if not isinstance(table, pd.DataFrame):
             raise TypeError
     except (TypeError, ValueError, ImportError):
-        raise refused(where, f"a {type(links).__name__}, no table", expected) from None
-    table = _by_name(where, table, widths)
+        raise refused(location, f"a {type(links).__name__}, no table", expected) from None
+    table = _by_name(location, table, widths)
     if table.shape == (0, 0):
         return pd.DataFrame(columns=range(2))
     if table.shape[1] not in widths:
-        raise refused(where, f"shape {table.shape}", expected)
+        raise refused(location, f"shape {table.shape}", expected)
     return table
 
 
-def _by_name(where: str, table: pd.DataFrame, widths: tuple[int, ...]) -> pd.DataFrame:
+def _by_name(location: str, table: pd.DataFrame, widths: tuple[int, ...]) -> pd.DataFrame:
     """Return the columns i, j and weight by the names in files of links; a table without names as it is."""
     if table.columns.equals(pd.RangeIndex(table.shape[1])):
         return table
@@ -468,7 +469,7 @@ def _by_name(where: str, table: pd.DataFrame, widths: tuple[int, ...]) -> pd.Dat
     if {name for name in columns if name} in ({*"01"}, {*"012"}):  # a file had columns without names
         columns = [PLACES.get(name, "") for name in columns]
     cells = LINK_CELLS[: max(widths)]
-    problems = header_problems(where, words, columns, LINK_CELLS[:2], cells, False)
+    problems = header_problems(location, words, columns, LINK_CELLS[:2], cells, False)
     raise_all(replace(problem, hint=problem.hint or RENAME) for problem in problems)
     order = [columns.index(name) for name in cells if name in columns]
     return table.iloc[:, order]
@@ -554,7 +555,7 @@ class LinkScorer:
             layers.append(replace(layer, weights=weights))
         share = weighted_agreement(layers, labels)
         if math.isnan(share):
-            number = f"none of {links.total} with a sample in the {len(X)} rows of X"
+            number = f"none of {links.n_total} with a sample in the {len(X)} rows of X"
             hint = "fewer, larger folds have more of them"
             raise refused("links", number, "one or more", hint)
         return share

@@ -71,35 +71,35 @@ class FitProgress:
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self.clock, self.lock = clock, Lock()
-        self.began: float | None = None
+        self.start_time: float | None = None
         self.fits: list[Sequence[float]] = []
         self.rounds: list[float] = []
-        self.unit = self.done = self.at_end = 0.0
+        self.unit = self.share = self.at_end = 0.0
         self.watch: Callable[[], None] = lambda: None
 
     def expect(self, fits: Iterable[Sequence[float]]) -> None:
         """Divide all that is left among fits to come."""
         self.fits, self.rounds = list(fits), []
-        self.done = self.at_end = max(self.done, self.at_end)
-        self.unit = (1.0 - self.done) / sum(map(sum, self.fits))
+        self.share = self.at_end = max(self.share, self.at_end)
+        self.unit = (1.0 - self.share) / sum(map(sum, self.fits))
 
     def begin_fit(self) -> None:
         """Go on to the next fit."""
         self.at_end += self.unit * sum(self.rounds)
-        self.done = max(self.done, self.at_end)
+        self.share = max(self.share, self.at_end)
         self.rounds = list(self.fits.pop(0)) if self.fits else []
 
     def begin_round(self, n_calls: int) -> Callable[[], None]:
         """Go on to the next round of calls, and return what each of them does at its end."""
-        self.began = self.clock() if self.began is None else self.began
+        self.start_time = self.clock() if self.start_time is None else self.start_time
         cost = self.unit * self.rounds.pop(0) if self.rounds else 0.0
         self.at_end += cost
         if not n_calls:
-            self.done = self.at_end
+            self.share = self.at_end
 
         def advance() -> None:
             with self.lock:
-                self.done = min(self.done + cost / n_calls, self.at_end)
+                self.share = min(self.share + cost / n_calls, self.at_end)
             self.watch()
 
         return advance
@@ -107,12 +107,12 @@ class FitProgress:
     @property
     def elapsed(self) -> float:
         """Seconds since the first call."""
-        return 0.0 if self.began is None else self.clock() - self.began
+        return 0.0 if self.start_time is None else self.clock() - self.start_time
 
     @property
-    def left(self) -> float | None:
+    def seconds_left(self) -> float | None:
         """Seconds to the end, None before anything is done."""
-        return self.elapsed * (1.0 - self.done) / self.done if self.done > 0.0 else None
+        return self.elapsed * (1.0 - self.share) / self.share if self.share > 0.0 else None
 
 
 @contextmanager
@@ -142,14 +142,14 @@ def _bar(state: FitProgress, console: Console) -> Iterator[None]:
     from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskProgressColumn
     from rich.text import Text
 
-    class Left(ProgressColumn):
+    class TimeLeft(ProgressColumn):
         def render(self, task: Task) -> Text:
-            return Text(f"{_seconds(state.left)} left" if state.left is not None else "")
+            return Text(f"{_seconds(state.seconds_left)} left" if state.seconds_left is not None else "")
 
-    columns = (*Progress.get_default_columns()[:1], BarColumn(), TaskProgressColumn(), Left())
+    columns = (*Progress.get_default_columns()[:1], BarColumn(), TaskProgressColumn(), TimeLeft())
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("fit", total=1.0)
-        state.watch = lambda: bar.update(task, completed=state.done)
+        state.watch = lambda: bar.update(task, completed=state.share)
         yield
 
 
@@ -160,10 +160,10 @@ def _lines(state: FitProgress) -> Callable[[], None]:
     def write() -> None:
         nonlocal next_share, next_time
         with state.lock:
-            if state.done < next_share or state.elapsed < next_time or state.left is None:
+            if state.share < next_share or state.elapsed < next_time or state.seconds_left is None:
                 return
-            next_share, next_time = state.done + STEP, state.elapsed + PAUSE
-        sys.stderr.write(f"fit: {state.done:.0%} done, {_seconds(state.left)} left\n")
+            next_share, next_time = state.share + STEP, state.elapsed + PAUSE
+        sys.stderr.write(f"fit: {state.share:.0%} done, {_seconds(state.seconds_left)} left\n")
         sys.stderr.flush()
 
     return write

@@ -54,19 +54,19 @@ BASELINE_WORK = 2e8
 MOST_BASELINE_WORK = 2e9
 
 
-class Finished:
+class CallRecorder:
     """Runner that keeps arguments and results of calls that have ended, in case others are interrupted."""
 
     def __init__(self, run: Runner) -> None:
         self.inner = run
-        self.done: list[tuple[Any, Any]] = []
+        self.finished_calls: list[tuple[Any, Any]] = []
 
     def run(self, function: Callable[[Any], Any], arguments: Iterable[Any]) -> Iterable[Any]:
         """Apply a function to arguments by the inner runner."""
 
         def record(argument: Any) -> Any:
             result = function(argument)
-            self.done.append((argument, result))
+            self.finished_calls.append((argument, result))
             return result
 
         return self.inner(record, arguments)
@@ -254,26 +254,26 @@ def fit(
     ValueError
         If the problem admits no solution or has none that makes sense.
     """
-    finished, whole_model = Finished(run), Model.from_name(model, covariance, settings)
+    recorder, whole_model = CallRecorder(run), Model.from_name(model, covariance, settings)
     whole_model = replace(whole_model, has_groups=True)
-    solver = prepare(whole_model, X, layers, n_clusters, SeedSequence(seed), run=finished.run)
+    solver = prepare(whole_model, X, layers, n_clusters, SeedSequence(seed), run=recorder.run)
     run_interruptibly(partial(solver.warm_up, predict=predict_annotations))
-    began = time.perf_counter(), time.process_time()  # compiled by now
+    start_times = time.perf_counter(), time.process_time()  # compiled by now
     streams = [SeedSequence(seed, spawn_key=(restart,)) for restart in range(restarts)]
     try:
         choice = run_interruptibly(partial(solver.solve, streams, predict=predict_annotations, start=start))
     except KeyboardInterrupt:
-        salvaged = solver.salvage(finished.done) if salvage else None
+        salvaged = solver.salvage(recorder.finished_calls) if salvage else None
         if salvaged is None:
             raise
         choice = salvaged
-    spent = np.subtract((time.perf_counter(), time.process_time()), began).tolist()
+    time_spent = np.subtract((time.perf_counter(), time.process_time()), start_times).tolist()
     fits, best = choice.fits, best_of([restart.objective for restart in choice.fits])
     solution = fits[best]
-    sure = find_confidence(solver, fits, best, seed) if confidence else None
+    certainty = find_confidence(solver, fits, best, seed) if confidence else None
     of_pairs = [layer for layer in layers if not layer.is_of_labels]
-    has_prior, used = settings.variance_prior > 0, solver.features_used
-    remarks = notes.solution_notes(X, solution, covariance=choice.covariance, used=used, has_prior=has_prior)
+    has_prior, dims = settings.variance_prior > 0, solver.features_used
+    remarks = notes.solution_notes(X, solution, covariance=choice.covariance, dims=dims, has_prior=has_prior)
     candidate = choice.candidates.get(choice.name)
     skill = None if choice.has_no_skill else candidate
     cut = f"interrupted: the best of {len(fits)} of {plural(restarts, 'restart')}"
@@ -286,12 +286,12 @@ def fit(
         best_restart=best,
         restart_objectives=np.array([restart.objective for restart in fits]),
         **{name: sum(getattr(restart, name) for restart in fits) for name in WORK},
-        seconds=spent[0],
-        cpu_seconds=spent[1],
+        seconds=time_spent[0],
+        cpu_seconds=time_spent[1],
         scores=_scores(X, of_pairs, solution, labels_true, choice.covariance, settings),
-        features_used=used,
+        features_used=dims,
         held_out=choice.candidates,
-        notes=(*choice.notes, *remarks, *(sure.notes() if sure else ())),
+        notes=(*choice.notes, *remarks, *(certainty.notes() if certainty else ())),
         alarms=(
             *([cut] if choice.is_interrupted and not choice.alarms else []),
             *choice.alarms,
@@ -301,14 +301,14 @@ def fit(
             *alarms.alarms_of(X, of_pairs, solution.labels, n_clusters, names),
             *(() if choice.covariance in MERGED_KINDS else alarms.restart_alarm(fits, best)),
         ),
-        confidence=sure,
+        confidence=certainty,
         criteria=partial(solver.criteria, solution),
         predicted=choice.predictions,
         base_rate=choice.base_rate,
         skill=choice.skill,
         words=choice.words,
         n_averaged=choice.n_averaged,
-        foresight=foresight(candidate, layers, no_skill=choice.has_no_skill, beside=choice.skill),
+        foresight=foresight(candidate, layers, no_skill=choice.has_no_skill, skill=choice.skill),
         interrupted=choice.is_interrupted,
     )
 
@@ -340,7 +340,7 @@ def foresight(
     layers: Sequence[Layer],
     *,
     no_skill: bool = False,
-    beside: Skill | None = None,
+    skill: Skill | None = None,
 ) -> str:
     """Say how well a model predicts held-out answers, beside an answer that is always the same.
 
@@ -348,10 +348,10 @@ def foresight(
     """
     if score is None and not no_skill:
         return ""
-    if beside is not None and not no_skill:
-        score, bar = beside.with_distance, f"by distance alone it would be {beside.distance.share_right:.0%}"
+    if skill is not None and not no_skill:
+        score, bar = skill.beside, f"by distance alone it would be {skill.distance.share_right:.0%}"
     else:
-        must = alarms.Annotated(layers).must_share
+        must = alarms.PairAnswers(layers).must_share
         always, share = ("together", must) if must > 0.5 else ("apart", 1.0 - must)
         bar = f"always answering *{always}* would be right for {share:.0%}"
     if score is None or no_skill:
@@ -394,9 +394,9 @@ def weighted_agreement(layers: Sequence[Layer], labels: NDArray[np.integer]) -> 
 
     If all weights are 1 it is `kernels.scores.annotation_agreement`.
     """
-    agreeing = sum(float(layer_weights(layer)[is_agreement(layer, labels)].sum()) for layer in layers)
+    agreeing_weight = sum(float(layer_weights(layer)[agrees(layer, labels)].sum()) for layer in layers)
     total = sum(float(layer_weights(layer).sum()) for layer in layers)
-    return agreeing / total if total else math.nan
+    return agreeing_weight / total if total else math.nan
 
 
 @dataclass(frozen=True)
@@ -468,9 +468,9 @@ def _best(
     from sweep_clustering.pipeline.methods.contract import NoSolution
 
     starts = int(min(max(BASELINE_WORK // step, 1), BASELINE_STARTS))
-    nothing: dict[str, float | None] = dict.fromkeys(AGREEMENT)
+    no_scores: dict[str, float | None] = dict.fromkeys(AGREEMENT)
     if step > MOST_BASELINE_WORK:
-        return Unannotated(*names, 0, nothing, "the table is too large to try it here")
+        return Unannotated(*names, 0, no_scores, "the table is too large to try it here")
     states = np.random.SeedSequence(seed).generate_state(starts).tolist()
     # One thread, because the bits of sums depend on the number of threads.
     with threadpool_limits(1), warnings.catch_warnings():
@@ -479,6 +479,6 @@ def _best(
         try:
             solutions = [method(X, n_clusters, random_state=state) for state in states]
         except (NoSolution, ValueError) as error:
-            return Unannotated(*names, 0, nothing, " ".join(str(error).split()))
+            return Unannotated(*names, 0, no_scores, " ".join(str(error).split()))
     best = max(solutions, key=lambda solution: solution.objective)
     return Unannotated(*names, starts, {**with_truth(labels_true, np.asarray(best.labels))})

@@ -32,7 +32,7 @@ MOST_CLASSES = 10
 LARGEST = 5
 
 # Candidates for classes of any shape in the details; the JSON has them all.
-SHOWN = 5
+MOST_SHOWN = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,11 +76,11 @@ class FitSummary:
         for number in numbers.tolist():
             name = f"   {names[number] or '-'}" if names else ""
             yield f"{'':<{HEAD}}{number:>5}{sizes[number]:>7,}{sizes[number] / total:>8.1%}{name}"
-        others = np.delete(sizes, numbers)
-        if len(others):
-            low, high = int(others.min()), int(others.max())
+        other_sizes = np.delete(sizes, numbers)
+        if len(other_sizes):
+            low, high = int(other_sizes.min()), int(other_sizes.max())
             rows = f"{plural(high, 'row')} each" if low == high else f"{low:,} to {high:,} rows"
-            yield f"{'':<{HEAD}}and {len(others):,} more with {rows}"
+            yield f"{'':<{HEAD}}and {len(other_sizes):,} more with {rows}"
 
     @property
     def _certainty(self) -> str:
@@ -125,8 +125,8 @@ class FitSummary:
         yield f"variances  {' '.join(f'{variance:.4g}' for variance in variances)}"
         if scores := result.score_words:
             yield f"scores     {scores}"
-        predicted = dict(list(result.held_out.items())[: SHOWN if of_union else None])
-        for number, (shape, held_out) in enumerate(predicted.items()):
+        predictions = dict(list(result.held_out.items())[: MOST_SHOWN if of_union else None])
+        for number, (shape, held_out) in enumerate(predictions.items()):
             words = predicted_words(held_out, result.base_rate)
             yield f"{'' if number else 'predicted':<11}{words}, {shape}{'' if of_union else ' covariance'}"
         if result.base_rate is not None:
@@ -134,8 +134,8 @@ class FitSummary:
             than_coin = "" if loss <= COIN else f"; a coin has {COIN:.4f}"
             yield f"           log loss {loss:.4f} nats, by how often they are must-links alone{than_coin}"
         if result.skill is not None:
-            alone, beside = result.skill.distance.log_loss, result.skill.with_distance.log_loss
-            yield f"           log loss {alone:.4f} nats, by distance alone; {beside:.4f} with the clusters"
+            distance, joint = result.skill.distance.log_loss, result.skill.beside.log_loss
+            yield f"           log loss {distance:.4f} nats, by distance alone; {joint:.4f} with the clusters"
         yield from self.naming.lines()[1:] if self.naming is not None else ()
         yield from self.judgement.details
         yield from result.confidence.lines() if result.confidence else ()
@@ -173,9 +173,9 @@ def fit_html(estimator: Any) -> str:
         table["mean confidence"] = [f"{means.get(label, float('nan')):.2f}" for label in table["class"]]
     lead = f"{plural(len(sizes), 'class', 'classes')} of {plural(int(sizes.sum()), 'sample')}"
     made_of = estimator.choice_ or f"{estimator.covariance_} covariance"
-    shares = {who: share for who, share in estimator.annotator_accuracies_.items() if share is not None}
-    agree = [f"{share:.0%} of the annotations of {who} agree" for who, share in shares.items()]
-    below = [*agree, *(f"note: {note}" for note in estimator.notes_)]
-    rest = "".join(f"<p>{escape(text)}</p>" for text in below)
+    shares = {name: share for name, share in estimator.annotator_accuracies_.items() if share is not None}
+    agree = [f"{share:.0%} of the annotations of {name} agree" for name, share in shares.items()]
+    notes = [*agree, *(f"note: {note}" for note in estimator.notes_)]
+    paragraphs = "".join(f"<p>{escape(text)}</p>" for text in notes)
     html = table.to_html(index=False, border=0, justify="left")
-    return f"<div><p>{escape(f'{lead}: {made_of}')}</p>{html}{rest}</div>"
+    return f"<div><p>{escape(f'{lead}: {made_of}')}</p>{html}{paragraphs}</div>"

@@ -136,8 +136,8 @@ def test_bic_decides_within_one_standard_error_of_the_least_log_loss() -> None:
     # 4 is 0.1 behind with an error of 0.087, 3 is 0.5 behind with one of 0.25
     assert choice.criterion == module.HELD_OUT
     assert choice.chosen.n_clusters == 5
-    assert [within.n_clusters for within in module.within(candidates, 1.2)] == [4, 5]
-    assert [within.n_clusters for within in module.within(candidates, 2.1)] == [3, 4, 5]
+    assert [within.n_clusters for within in module.finalists_of(candidates, 1.2)] == [4, 5]
+    assert [within.n_clusters for within in module.finalists_of(candidates, 2.1)] == [3, 4, 5]
     candidates[2] = candidate(4, 1.0, [-0.05, -0.1, -0.1, -0.3])
     assert module.choose(candidates).chosen.n_clusters == 4
 
@@ -197,8 +197,8 @@ def test_icl_of_the_features_compares_classes_of_any_shape() -> None:
 
 
 def test_numbers_that_are_tried_leave_samples_to_spare() -> None:
-    assert module.possible(np.arange(12.0)[:, None], module.TRIED) == (2, 3, 4, 5, 6)
-    assert module.possible(np.arange(3.0)[:, None], module.TRIED) == (2,)
+    assert module.feasible_counts(np.arange(12.0)[:, None], module.TRIED) == (2, 3, 4, 5, 6)
+    assert module.feasible_counts(np.arange(3.0)[:, None], module.TRIED) == (2,)
 
 
 @pytest.mark.parametrize(("name", "start"), [("a.svg", b"<?xml"), ("a.PNG", b"\x89PNG"), ("a.pdf", b"%PDF")])

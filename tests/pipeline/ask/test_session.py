@@ -34,7 +34,7 @@ from sweep_clustering.pipeline.ask.session import (
 from sweep_clustering.pipeline.ask.summary import AskOptions, Assessment, assess, assessment_lines, read_ask
 from sweep_clustering.pipeline.asking.belief import Share, share_at
 from sweep_clustering.pipeline.asking.strategies import STRATEGIES
-from sweep_clustering.pipeline.fit.inputs import answered
+from sweep_clustering.pipeline.fit.inputs import annotations_of
 from sweep_clustering.sweeps.annotations.draw import CANNOT, MUST
 from sweep_clustering.sweeps.annotations.files import read_answers
 from sweep_clustering.sweeps.annotations.rows import Annotation, Row, Samples, Skip
@@ -139,7 +139,7 @@ def test_a_filled_file_is_read_as_answered(rows: Rows, annotator: str, tmp_path:
     for words, expected in ((("", ""), []), (("yes", "-"), [(0, 2, 0, annotator), (1, 2, 1, annotator)])):
         filled = [header, *map("".join, zip(lines, words, strict=True)), ""]
         (tmp_path / "ask.csv").write_text("\n".join(filled))
-        rows_read = answered(read_answers(tmp_path / "ask.csv", 3))
+        rows_read = annotations_of(read_answers(tmp_path / "ask.csv", 3))
         assert [(row.first, row.second, row.kind, row.annotator) for row in rows_read] == expected
 
 

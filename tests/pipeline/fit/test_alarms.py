@@ -155,7 +155,7 @@ def test_agreement_near_chance_or_less_than_told() -> None:
 def test_the_number_of_clusters_is_asked_about_if_rows_and_kinds_are_right() -> None:
     layers = draw(0.95, 600, stated=0.95)
     for clusters, words in ((LABELS // 2, "are there more classes"), (np.arange(150) // 10, "fewer classes")):
-        annotated = alarms.Annotated(layers)
+        annotated = alarms.PairAnswers(layers)
         (text,) = alarms.contradictions(annotated, annotated.right(clusters))
         assert words in text
         assert "rows" not in text
@@ -243,7 +243,7 @@ def test_a_clique_of_a_million_samples_is_found_in_few_looks(monkeypatch: pytest
     assert alarms.samples_apart(pairs, pairs[:0], 6) == []
     assert looks.call_count < 10  # samples with too few partners are skipped
     assert len(alarms.samples_apart(planted, pairs[:0], 2)) >= 3
-    assert looks.call_count < alarms.LOOKED / alarms.LOOK  # the others are too many to look at all
+    assert looks.call_count < alarms.MOST_LOOKS / alarms.START_LOOKS  # the others are too many to look at all
 
 
 def test_the_estimator_warns_with_its_own_category_and_keeps_what_it_said() -> None:

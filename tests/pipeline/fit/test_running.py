@@ -76,10 +76,10 @@ def test_the_time_left_is_right_within_a_factor_of_two(name: str) -> None:
         for _ in range(n_calls):
             clock.now += seconds / n_calls
             advance()
-            shares.append(state.done)
+            shares.append(state.share)
             if 0.2 * whole < clock.now < 0.8 * whole:
-                assert state.left is not None
-                ratios.append(state.left / (whole - clock.now))
+                assert state.seconds_left is not None
+                ratios.append(state.seconds_left / (whole - clock.now))
     assert shares == sorted(shares)
     assert shares[-1] == pytest.approx(1.0)
     assert min(ratios) > 0.5
@@ -91,16 +91,16 @@ def test_the_share_never_falls_when_other_fits_come_than_were_expected() -> None
     state.expect([(CUTS,), *map(costs, range(2, 11))])
     state.begin_fit()
     state.begin_round(1)()
-    after_cuts = state.done
+    after_cuts = state.share
     assert 0.0 < after_cuts < 0.1
     state.expect([costs(3), costs(89)])
-    assert state.done == after_cuts
+    assert state.share == after_cuts
     shares = []
     for n_rounds in (2, 40):  # the first fit ends early, and the second has rounds that nobody expected
         state.begin_fit()
         for _ in range(n_rounds):
             state.begin_round(1)()
-            shares.append(state.done)
+            shares.append(state.share)
     assert shares == sorted(shares)
     assert shares[-1] == pytest.approx(1.0)
 

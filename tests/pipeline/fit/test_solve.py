@@ -20,7 +20,7 @@ from sweep_clustering.kernels.settings import ObjectiveSettings, Settings
 from sweep_clustering.kernels.solver.contract import Model, Solver
 from sweep_clustering.kernels.solver.prepare import CHAINS, REACH, distinct_fits, prepare
 from sweep_clustering.pipeline.fit import confidence, inputs, solve
-from sweep_clustering.pipeline.fit.alarms import Annotated, contradictions
+from sweep_clustering.pipeline.fit.alarms import PairAnswers, contradictions
 from sweep_clustering.pipeline.fit.data_notes import equal_rows
 from sweep_clustering.sweeps.annotations.rows import Annotation, AnnotationRows, Samples
 from sweep_clustering.sweeps.data.table import SampleRows
@@ -270,7 +270,7 @@ def test_contradictions_that_no_accuracy_explains(
         Layer(CANNOT, np.array([[3, 3]]), np.array([1e3]), accuracy),
         Layer(MUST, pairs[:0], None, accuracy),
     ]
-    annotated = Annotated(layers)
+    annotated = PairAnswers(layers)
     notes = list(contradictions(annotated, annotated.right(labels)))
     explains = "guessing" if accuracy is None else "their accuracy"
     counts = f"{contradicted * weight:.4g} of {100 * weight:.4g}"
