@@ -279,7 +279,7 @@ def _lines(path: Path, cells: Iterable[Cell]) -> dict[Cell, RawCell]:
     name = scores.path.name
     lines = {cell: RawCell(name, cell, "nothing", {}) for cell in cells if path.is_file()}
     return lines | {
-        line.cell: replace(line, where=name)
+        line.cell: replace(line, location=name)
         for line in scores.cells
         if path.is_file() or line.status in ANSWERED_WORDS
     }
@@ -288,7 +288,7 @@ def _lines(path: Path, cells: Iterable[Cell]) -> dict[Cell, RawCell]:
 def published_hash(path: Path) -> str:
     """Return the hash of a bundle, which is that of its file, or of what a cube and its scores hold."""
     if not path.is_file():
-        beside, digest = path.with_suffix(raw.BESIDE), content_hash(path)
+        beside, digest = path.with_suffix(raw.SCORES_SUFFIX), content_hash(path)
         if not beside.exists():
             return digest
         return hashlib.sha256(digest.encode() + read_file(beside, MOST_BYTES)).hexdigest()
@@ -395,7 +395,7 @@ class Recomputation:
         """Return the scores of a line that do not follow from the result, with both values."""
         now = STATUS_WORDS[result.status]
         if result.status != DONE or line.status != now:
-            return (f"{line.status} in {line.where}, {now} here",) if now != line.status else ()
+            return (f"{line.status} in {line.location}, {now} here",) if now != line.status else ()
         X, labels_true = self.source.arrays(self.cell.mixture)
         arrays: dict[str, Any] = {"X": X} if labels_true is None else {"X": X, "labels_true": labels_true}
         best = present(result.best)
@@ -406,7 +406,7 @@ class Recomputation:
             arrays["annotations"] = self.annotations() if answers is None else answers
         values = dict.fromkeys(line.scores, np.nan) | cell_scores(arrays)
         return tuple(
-            f"{name} {there!r} in {line.where}, {values[name]!r} here"
+            f"{name} {there!r} in {line.location}, {values[name]!r} here"
             for name, there in line.scores.items()
             if not np.isclose(there, values[name], rtol=relative, atol=ABSOLUTE, equal_nan=True)
         )
@@ -531,7 +531,7 @@ def verify_scores(
         cells = {cell for plan in inputs.plans for block in plan.blocks() for cell in block.cells()}
         here = [line for line in scores.cells if line.cell.dataset not in inputs.skipped]
         problems += [
-            Problem(line.where, repr(str(line.cell)), f"a cell of {where}")
+            Problem(line.location, repr(str(line.cell)), f"a cell of {where}")
             for line in here
             if line.cell not in cells
         ]
@@ -572,7 +572,7 @@ def _check_scores(work: Recomputation, line: RawCell) -> CellCheck:
     result = work.run(answers)
     if isinstance(result, Failed):
         return CellCheck(str(cell), (), result.cause)
-    return CellCheck(str(cell), work.differing_scores(replace(line, where="the file"), result, answers))
+    return CellCheck(str(cell), work.differing_scores(replace(line, location="the file"), result, answers))
 
 
 class Answer(Record):

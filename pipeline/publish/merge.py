@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sweep_clustering.pipeline.common import Progress, plural, silent
-from sweep_clustering.pipeline.scoring.raw import BESIDE, raw_table, raw_text
+from sweep_clustering.pipeline.scoring.raw import SCORES_SUFFIX, raw_table, raw_text
 from sweep_clustering.storage.cube.blocks import Arrays, BlockStore, CellMismatch, compare_cells
 from sweep_clustering.storage.cube.chunks import ANNOTATIONS
 from sweep_clustering.storage.cube.growth import InputArrays, create, open_cube, science_differences
@@ -72,7 +72,7 @@ class Merged:
             text += (
                 f"\nscores of {', '.join(self.left_out)} are those of the bundles, because data were left out"
             )
-            text += f" (--data-dir finds them); they stand in {self.cube.with_suffix(BESIDE)}"
+            text += f" (--data-dir finds them); they stand in {self.cube.with_suffix(SCORES_SUFFIX)}"
         return text
 
 
@@ -94,7 +94,7 @@ def merge(
     problems, cubes = list[Problem](), list[Manifest]()
     problems += [
         Problem(str(path), "something there already", "a name not in use")
-        for path in (target, target.with_suffix(BESIDE))
+        for path in (target, target.with_suffix(SCORES_SUFFIX))
         if os.path.lexists(path)
     ]
     if target.suffix != CUBE_SUFFIX:
@@ -121,7 +121,7 @@ def merge(
         if left_out:
             cells = raw_table(open_cube(whole), state.plans, places)
             text = raw_text(cells, state)
-            write_new(target.with_suffix(BESIDE), text.encode())
+            write_new(target.with_suffix(SCORES_SUFFIX), text.encode())
         os.rename(whole, target)
         sync_directory(target.parent)
     return replace(merged, cube=target, left_out=left_out)

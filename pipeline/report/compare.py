@@ -248,7 +248,7 @@ def draw_differences(rows: pd.DataFrame, label: str, written: Written) -> Figure
         without any pair.
     """
     rows = rows[rows["n_cells"] > 0]
-    texts = written_m(rows, written, missing="0")
+    texts = written_m(rows, written, default="0")
     # rows of one panel are of one design and search
     names = [titled(row["dataset"], row) for row in with_variants(rows).to_dict("records")]
     rows = rows.assign(dataset=names, text=texts)

@@ -326,8 +326,8 @@ def searches(content: elements.Content) -> Iterator[elements.Part]:
 
 def search_findings(differences: pd.DataFrame, costs: pd.DataFrame) -> Iterator[str]:
     """Yield a sentence for each model of one search, over all data sets: objectives, scores, time."""
-    whole = differences[differences["dataset"] == paired.ALL]
-    for cost in costs[costs["dataset"] == paired.ALL].itertuples():
+    whole = differences[differences["dataset"] == paired.ALL_SETS]
+    for cost in costs[costs["dataset"] == paired.ALL_SETS].itertuples():
         parts = []
         for row in whole[whole["model"] == cost.model].itertuples():
             if row.score != paired.OBJECTIVE:
@@ -373,7 +373,7 @@ def _search_table(title: str, differences: pd.DataFrame, costs: pd.DataFrame) ->
 
 def _units(row: Any) -> Value:
     noun = SINGULAR.get(row.unit, "cell")
-    return Value(str(row.n) if row.dataset == paired.ALL else plural(row.n, noun), int(row.n))
+    return Value(str(row.n) if row.dataset == paired.ALL_SETS else plural(row.n, noun), int(row.n))
 
 
 def draw_search(differences: pd.DataFrame, costs: pd.DataFrame) -> Figure:
@@ -381,7 +381,7 @@ def draw_search(differences: pd.DataFrame, costs: pd.DataFrame) -> Figure:
 
     Panels show objectives, if they compare, the first ranked score, if true labels are known, and time.
     """
-    costs = costs[costs["dataset"] != paired.ALL].set_index(["dataset", "model"])
+    costs = costs[costs["dataset"] != paired.ALL_SETS].set_index(["dataset", "model"])
     lines = elements.subset(list(costs.index), MOST_LINES)
     tables = dict(list(differences.set_index(["dataset", "model"]).groupby("score")))
     scores = [score for score in (paired.OBJECTIVE, RANKED[0]) if score in tables]

@@ -31,7 +31,7 @@ from sweep_clustering.sweeps.words import UNIFORM, baseline_of, is_model
 # Cells of two cubes are a pair if these coordinates are equal.
 PLACE = ("dataset", *AXES)
 GROUP = ("dataset", "p", "m", *VARIANTS, "model")
-COUNTED = ("n_cells", "n_missing", "n", "unit")
+COUNTS = ("n_cells", "n_missing", "n", "unit")
 RESULTS = ("mean_a", "mean_b", "difference", "se", "wins_b", "wins_a", "ties")
 ONLY_A = "only in A"
 ONLY_B = "only in B"
@@ -42,8 +42,8 @@ TIE = 1e-6
 
 OBJECTIVE = "objective"
 # Coordinates that the cells of two searches share.
-SHARED = ["dataset", *(axis for axis in AXES if axis not in VARIANTS)]
-ALL = "all data sets"
+SHARED_AXES = ["dataset", *(axis for axis in AXES if axis not in VARIANTS)]
+ALL_SETS = "all data sets"
 COSTS = ("dataset", "model", "n_cells", "cpu", "hit_rate", "reference_hit_rate", "to_best")
 
 
@@ -58,35 +58,35 @@ def pair(
     columns = [*PLACE, "status", *dict.fromkeys(scores)]
     # p is compared as seeds are: to nine decimals.
     sides = [tables.with_variants(table)[columns].assign(p=table["p"].round(9)) for table in (first, second)]
-    added: tuple[list[str], list[str]] = ([], [])
+    extras: tuple[list[str], list[str]] = ([], [])
     # a sweep that names no design drew its pairs uniformly
     for key, labels in ((tables.DESIGN, (UNIFORM, UNIFORM)), (tables.SEARCH, searches)):
         has_values = [bool(tables.values_of(side, key)) for side in sides]
-        for at, name in enumerate(labels):
-            if has_values[1 - at] and not has_values[at]:
-                added[at].append(key)
-                has_value = sides[at]["p"].notna()
+        for index, name in enumerate(labels):
+            if has_values[1 - index] and not has_values[index]:
+                extras[index].append(key)
+                has_value = sides[index]["p"].notna()
                 if key == tables.SEARCH:  # a method without annotations is of no search, a model is
-                    has_value |= sides[at]["model"].map(is_model)
-                sides[at] = sides[at].assign(**{key: sides[at][key].mask(has_value, name)})
-    merged = sides[0].merge(sides[1], on=list(PLACE), how="outer", suffixes=("_a", "_b"), sort=False)
+                    has_value |= sides[index]["model"].map(is_model)
+                sides[index] = sides[index].assign(**{key: sides[index][key].mask(has_value, name)})
+    all_rows = sides[0].merge(sides[1], on=list(PLACE), how="outer", suffixes=("_a", "_b"), sort=False)
     reasons = {
-        ONLY_A: merged["status_b"].isna(),
-        ONLY_B: merged["status_a"].isna(),
-        NOT_DONE_A: merged["status_a"] != "done",
-        NOT_DONE_B: merged["status_b"] != "done",
+        ONLY_A: all_rows["status_b"].isna(),
+        ONLY_B: all_rows["status_a"].isna(),
+        NOT_DONE_A: all_rows["status_a"] != "done",
+        NOT_DONE_B: all_rows["status_b"] != "done",
     }
     reason = np.select(list(reasons.values()), list(reasons), default="")
-    unpaired_rows = merged.assign(why=reason)[reason != ""]
+    unpaired_rows = all_rows.assign(why=reason)[reason != ""]
     names = [
-        str(tables.row_cell(row.drop(added[row["why"] != ONLY_A]))) for _, row in unpaired_rows.iterrows()
+        str(tables.row_cell(row.drop(extras[row["why"] != ONLY_A]))) for _, row in unpaired_rows.iterrows()
     ]
     unpaired = pd.DataFrame({"cell": names, "why": unpaired_rows["why"].to_numpy()}, dtype=object)
-    done = merged[reason == ""]
+    paired_rows = all_rows[reason == ""]
     frames = []
     for score in dict.fromkeys(scores):
-        a, b = (done[f"{score}_{side}"].astype(float) for side in "ab")
-        frames.append(done[list(PLACE)].assign(score=score, a=a, b=b, difference=b - a))
+        a, b = (paired_rows[f"{score}_{side}"].astype(float) for side in "ab")
+        frames.append(paired_rows[list(PLACE)].assign(score=score, a=a, b=b, difference=b - a))
     return pd.concat(frames, ignore_index=True), unpaired
 
 
@@ -118,7 +118,7 @@ def total_table(pairs: pd.DataFrame) -> pd.DataFrame:
     units = groups["unit"].agg(lambda kinds: " and ".join(sorted(set(kinds.dropna()))) or np.nan)
     won = judged.groupby(keys, dropna=False, sort=False)[["wins_b", "wins_a", "ties"]].mean()
     # pairs without a difference in any data set have no row
-    return total.join([counts, means, units, won]).reset_index()[[*keys, "n_datasets", *COUNTED, *RESULTS]]
+    return total.join([counts, means, units, won]).reset_index()[[*keys, "n_datasets", *COUNTS, *RESULTS]]
 
 
 def _judged(pairs: pd.DataFrame) -> pd.DataFrame:
@@ -149,7 +149,7 @@ def _differences(judged: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
         **means.mean,
         **by_group[["wins_b", "wins_a", "ties"]].mean(),
     )
-    return table.reset_index(drop=True)[[*keys, *COUNTED, *RESULTS]]
+    return table.reset_index(drop=True)[[*keys, *COUNTS, *RESULTS]]
 
 
 def compared_scores(first: Search, second: Search) -> tuple[str, ...]:
@@ -166,42 +166,44 @@ def compared_searches(cells: pd.DataFrame, searches: Sequence[Search]) -> dict[s
 
     The two tables, by the name of their file, begin with `search` and `reference`; there is none if no search
     has a cell in common with the first. "searches" has columns of `difference_table`, where A is the
-    reference: a row for each score over `ALL` data sets, then for each data set, by model, over all p and m.
+    reference: a row for each score over `ALL_SETS`, then for each data set, by model, over all p and m.
     Objectives, in nats, are left out where the two maximise different ones, as in a cell where they chose
     different shapes.
 
-    "search-costs" has `COSTS` over `ALL` data sets, then for each, by model: `n_cells` that are done in both;
+    "search-costs" has `COSTS` over `ALL_SETS`, then for each, by model: `n_cells` that are done in both;
     `cpu`, their CPU time as a multiple of the reference's; `hit_rate` and `reference_hit_rate`, the mean
     share of restarts that found the best objective of their cell; `to_best`, the CPU time for each such
     restart as a multiple of the reference's, a median over cells whose best is the same in both.
     """
     by_name = {search.name: search for search in searches}
-    first, *others = [by_name[name] for name in tables.values_of(cells, tables.SEARCH)] or [Search()]
+    first, *other_searches = [by_name[name] for name in tables.values_of(cells, tables.SEARCH)] or [Search()]
     frames: dict[str, list[pd.DataFrame]] = {}
-    for other in others:
+    for other in other_searches:
         # methods do not search
         sides = [
             cells[(cells[tables.SEARCH] == search.name) & cells["model"].map(is_model)]
             for search in (first, other)
         ]
-        columns = [*SHARED, "cpu_seconds", "restarts_done", "hits", "covariance_shape", OBJECTIVE]
-        done = [tables.cells_with_hits(side)[columns] for side in sides]
-        wide = done[0].merge(done[1], on=SHARED, suffixes=("_a", "_b"))
+        columns = [*SHARED_AXES, "cpu_seconds", "restarts_done", "hits", "covariance_shape", OBJECTIVE]
+        done_cells = [tables.cells_with_hits(side)[columns] for side in sides]
+        wide = done_cells[0].merge(done_cells[1], on=SHARED_AXES, suffixes=("_a", "_b"))
         if wide.empty:
             continue
         # models that choose their shape maximise different objectives where they chose differently
         shapes = [wide[f"covariance_shape_{side}"].fillna("") for side in "ab"]
-        different = wide.loc[shapes[0] != shapes[1], SHARED].assign(is_different=True)
-        sides = [side.assign(**{tables.SEARCH: np.nan}).merge(different, "left", SHARED) for side in sides]
+        different = wide.loc[shapes[0] != shapes[1], SHARED_AXES].assign(is_different=True)
+        sides = [
+            side.assign(**{tables.SEARCH: np.nan}).merge(different, "left", SHARED_AXES) for side in sides
+        ]
         sides = [
             side.assign(**{OBJECTIVE: side[OBJECTIVE].where(side["is_different"].isna())}) for side in sides
         ]
         scores = compared_scores(first, other)
         pairs, _ = pair(sides[0], sides[1], scores)
-        totals = [total_table(pairs).assign(dataset=ALL), difference_table(pairs, ("dataset", "model"))]
+        totals = [total_table(pairs).assign(dataset=ALL_SETS), difference_table(pairs, ("dataset", "model"))]
         differences = pd.concat(totals, ignore_index=True)
         differences = differences.loc[
-            differences["n_cells"] > 0, ["score", "dataset", "model", *COUNTED, *RESULTS]
+            differences["n_cells"] > 0, ["score", "dataset", "model", *COUNTS, *RESULTS]
         ]
         costs = _costs(wide, OBJECTIVE in scores)
         for name, table in (("searches", differences), ("search-costs", costs)):
@@ -221,7 +223,7 @@ def _costs(wide: pd.DataFrame, is_same_objective: bool) -> pd.DataFrame:
     wide = wide.assign(**ratios)
     is_equal = is_same_objective & ((wide[f"{OBJECTIVE}_a"] - wide[f"{OBJECTIVE}_b"]).abs() <= SAME_OPTIMUM)
     wide["to_best"] = (wide["time_b"] / wide["time_a"]).where(is_equal)
-    groups = pd.concat([wide.assign(dataset=ALL), wide]).groupby(["dataset", "model"], sort=False)
+    groups = pd.concat([wide.assign(dataset=ALL_SETS), wide]).groupby(["dataset", "model"], sort=False)
     costs = groups.agg(
         n_cells=("to_best", "size"),
         hit_rate=("rate_b", "mean"),
@@ -264,7 +266,7 @@ class Part(NamedTuple):
     start: Floats | None
 
 
-def design_scores(cells: pd.DataFrame, written: Mapping[tuple[str, int], str]) -> dict[str, pd.DataFrame]:
+def design_scores(cells: pd.DataFrame, m_texts: Mapping[tuple[str, int], str]) -> dict[str, pd.DataFrame]:
     """Return the scores of all designs, their differences to uniform pairs, and the worth of chosen pairs.
 
     There is a table for each of `RANKED`, if there are uniform pairs and another design, with a row for each
@@ -285,7 +287,7 @@ def design_scores(cells: pd.DataFrame, written: Mapping[tuple[str, int], str]) -
         parts = [
             part
             for _, rows in with_values.groupby("dataset", sort=False)
-            for part in _dataset_parts(rows, written)
+            for part in _dataset_parts(rows, m_texts)
         ]
         if parts:
             groups = [*_groups_of_datasets(parts), *([part] for part in parts)]
@@ -293,13 +295,13 @@ def design_scores(cells: pd.DataFrame, written: Mapping[tuple[str, int], str]) -
     return comparisons
 
 
-def _dataset_parts(rows: pd.DataFrame, written: Mapping[tuple[str, int], str]) -> Iterator[Part]:
+def _dataset_parts(rows: pd.DataFrame, m_texts: Mapping[tuple[str, int], str]) -> Iterator[Part]:
     """Yield the parts of a data set with uniform pairs, another design, and a score of both at the same
     m.
     """
     dataset = str(rows["dataset"].iloc[0])
-    annotated, baselines = rows[rows["p"].notna()], rows[rows["p"].isna()]
-    for (p, model), part_rows in annotated.groupby(["p", "model"], sort=False):
+    annotated_rows, baselines = rows[rows["p"].notna()], rows[rows["p"].isna()]
+    for (p, model), part_rows in annotated_rows.groupby(["p", "model"], sort=False):
         complete = tables.complete_places(part_rows, ["mixture", "replicate"], ["design", "m"])
         counts_by_design = complete.columns.to_frame(index=False).groupby("design")["m"].agg(set)
         designs = [
@@ -317,7 +319,7 @@ def _dataset_parts(rows: pd.DataFrame, written: Mapping[tuple[str, int], str]) -
         heads = {"dataset": dataset, "title": dataset, "p": float(p), "model": str(model)}
         yield Part(
             heads | {"n": len(units), "unit": tables.NAMES[level]},
-            tuple(written.get((dataset, int(m)), str(m)) for m in counts),
+            tuple(m_texts.get((dataset, int(m)), str(m)) for m in counts),
             part_rows.drop_duplicates("m").set_index("m")["m_over_n"][counts].to_numpy(dtype=float),
             {name: units[name][counts].to_numpy(dtype=float) for name in designs},
             start if len(levels) and not np.isnan(start).any() else None,
@@ -340,7 +342,7 @@ def _groups_of_datasets(parts: Sequence[Part]) -> Iterator[list[Part]]:
 def _comparison(parts: Sequence[Part]) -> pd.DataFrame:
     """Return the rows of one data set, or of the mean over several: every design beside uniform pairs."""
     first, x = parts[0], np.mean([part.x for part in parts], axis=0)
-    least = x[0] if any(part.start is None for part in parts) else 0.0
+    start = x[0] if any(part.start is None for part in parts) else 0.0
     heads = dict(first.heads)
     if len(parts) > 1:
         title = f"mean of {len(parts)} data sets"
@@ -357,7 +359,7 @@ def _comparison(parts: Sequence[Part]) -> pd.DataFrame:
             # many uniform pairs are few chosen ones for each
             ends = {"ratio": "worth", "ratio_low": "worth_high", "ratio_high": "worth_low"}
             columns |= worths | {name: ratio(x, worths[end]) for name, end in ends.items()}
-        places = {"m": first.counts, "m_over_n": x, "least": least, "most": x[-1]}
+        places = {"m": first.counts, "m_over_n": x, "least": start, "most": x[-1]}
         frames.append(pd.DataFrame({**heads, "design": design, **places, **columns}))
     return pd.concat(frames)
 
@@ -381,10 +383,10 @@ def _worth(parts: Sequence[Part], design: str, x: Floats) -> dict[str, Floats]:
     """
     rng = np.random.default_rng(SEED)
     units = [len(part.values[UNIFORM]) for part in parts]
-    drawn = [np.vstack([np.arange(n), rng.integers(n, size=(RESAMPLES, n))]) for n in units]
+    drawn_units = [np.vstack([np.arange(n), rng.integers(n, size=(RESAMPLES, n))]) for n in units]
 
     def curve(values: Sequence[Floats]) -> Floats:
-        means = [scores[rows].mean(axis=1) for scores, rows in zip(values, drawn, strict=True)]
+        means = [scores[rows].mean(axis=1) for scores, rows in zip(values, drawn_units, strict=True)]
         return np.asarray(np.mean(means, axis=0))
 
     uniform = curve([part.values[UNIFORM] for part in parts])
@@ -396,8 +398,8 @@ def _worth(parts: Sequence[Part], design: str, x: Floats) -> dict[str, Floats]:
         low = high = np.full(worths.shape[1], np.nan)
     else:
         # order statistics: a mean of two would be no number where one of them is infinite
-        ordered, tail = np.sort(worths[1:], axis=0), round(RESAMPLES * (1 - COVERAGE) / 2)
-        low, high = ordered[tail], ordered[-1 - tail]
+        sorted_worths, tail = np.sort(worths[1:], axis=0), round(RESAMPLES * (1 - COVERAGE) / 2)
+        low, high = sorted_worths[tail], sorted_worths[-1 - tail]
     return dict(zip(WORTHS, (worths[0], low, high), strict=True))
 
 
@@ -416,8 +418,8 @@ def reached(x: Floats, curves: Floats, levels: Floats) -> Floats:
     rising = np.maximum.accumulate(curves, axis=1)
     place = (rising[:, None, :] < levels[:, :, None] - ROUNDING).sum(axis=2)
     inner = np.clip(place, 1, len(x) - 1)
-    below, above = (np.take_along_axis(rising, at, axis=1) for at in (inner - 1, inner))
-    step = np.where(above > below, above - below, 1.0)
-    share = np.clip((levels - below) / step, 0.0, 1.0)
+    value_below, value_above = (np.take_along_axis(rising, index, axis=1) for index in (inner - 1, inner))
+    step = np.where(value_above > value_below, value_above - value_below, 1.0)
+    share = np.clip((levels - value_below) / step, 0.0, 1.0)
     crossing = x[inner - 1] + share * (x[inner] - x[inner - 1])
     return np.where(place == 0, 0.0, np.where(place == len(x), np.inf, crossing))

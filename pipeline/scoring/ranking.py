@@ -145,8 +145,8 @@ class Ranking:
         table = pd.DataFrame({"n_datasets": len(self.datasets), **heads})
         duels = self.matrix().groupby(level="a").sum(min_count=1).reindex(self.models)
         best = self.as_good.loc[self.judged_datasets].astype("Int64").sum(min_count=1).rename("best")
-        counted = self.values.groupby("model")[list(COUNTS)].sum()
-        return table.join([duels, best, counted]).rename_axis("model").reset_index()
+        counts = self.values.groupby("model")[list(COUNTS)].sum()
+        return table.join([duels, best, counts]).rename_axis("model").reset_index()
 
     def matrix(self) -> pd.DataFrame:
         """Return on how many data sets each model `wins`, `ties` and `losses` against each other, by `a`
@@ -220,7 +220,7 @@ def rank(cells: pd.DataFrame, score: str) -> Ranking:
     )
 
 
-def lacking(ranking: Ranking, cells: pd.DataFrame) -> int:
+def n_lacking_places(ranking: Ranking, cells: pd.DataFrame) -> int:
     """Return at how many places of a ranking another model has no result, from a table of its cells.
 
     A model without annotations has a result at every p, m and replicate of a mixture, or at none.
@@ -237,8 +237,8 @@ def lacking(ranking: Ranking, cells: pd.DataFrame) -> int:
 
 def solved_values(cells: pd.DataFrame, score: str) -> pd.Series:
     """Return the score of each cell that was computed to the end, `UNSOLVED` without a solution."""
-    done, without = (cells["status"] == STATUS_WORDS[code] for code in (DONE, NO_SOLUTION))
-    return cells[score].where(done).mask(without, UNSOLVED).astype(float)
+    is_done, is_unsolved = (cells["status"] == STATUS_WORDS[code] for code in (DONE, NO_SOLUTION))
+    return cells[score].where(is_done).mask(is_unsolved, UNSOLVED).astype(float)
 
 
 def by_accuracy(ranking: Ranking) -> pd.DataFrame:
@@ -258,18 +258,18 @@ def by_accuracy(ranking: Ranking) -> pd.DataFrame:
     if not frames:
         return pd.DataFrame(columns=columns)
     table = pd.concat(frames, ignore_index=True)
-    ranked = table[table["dataset"].isin(ranking.datasets)]
-    means = tables.over_datasets(ranked, ["p", "model"]).reset_index().assign(dataset=MEAN)
+    ranked_rows = table[table["dataset"].isin(ranking.datasets)]
+    means = tables.over_datasets(ranked_rows, ["p", "model"]).reset_index().assign(dataset=MEAN)
     return pd.concat([table, means], ignore_index=True)[columns]
 
 
 def _places(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the values of the models that have any, at the places where all of these models do."""
     keyed = rows.assign(mixture=rows["mixture"].fillna(-1).astype(int))
-    annotated = keyed[keyed["p"].notna()]
+    annotated_rows = keyed[keyed["p"].notna()]
     baselines = keyed[keyed["p"].isna()].pivot(index="mixture", columns="model", values="value")
-    if not annotated.empty:
-        return tables.complete_places(annotated, PLACE, "model", baselines).rename_axis(columns=None)
+    if not annotated_rows.empty:
+        return tables.complete_places(annotated_rows, PLACE, "model", baselines).rename_axis(columns=None)
     wide = baselines.assign(p=np.nan, m=-1, replicate=-1).set_index(PLACE[1:], append=True)
     return wide.dropna(axis="columns", how="all").dropna(axis="index").rename_axis(columns=None)
 
@@ -346,12 +346,12 @@ def signed_ranks(differences: np.ndarray) -> float:
     if not len(nonzero):
         return 1.0
     sizes = np.abs(nonzero)
-    twice = np.rint(2 * (len(nonzero) + 1 - best_first(sizes[None])[0])).astype(np.int64)
+    double_ranks = np.rint(2 * (len(nonzero) + 1 - best_first(sizes[None])[0])).astype(np.int64)
     chances = np.ones(1)
-    for rank in twice:
+    for rank in double_ranks:
         chances = (np.pad(chances, (0, rank)) + np.pad(chances, (rank, 0))) / 2
-    positive = int(twice[nonzero > 0].sum())
-    tail = min(positive, int(twice.sum()) - positive)
+    positive = int(double_ranks[nonzero > 0].sum())
+    tail = min(positive, int(double_ranks.sum()) - positive)
     return min(1.0, 2 * float(chances[: tail + 1].sum()))
 
 
@@ -400,7 +400,7 @@ BOUNDS = {
     "imbalance": ("largest by smallest class", (1.5, 5)),
 }
 BATTERY = "battery"
-ALL = "all"
+ALL_DATA = "all"
 KIND_COLUMNS = ("what", "kind", "n_datasets", "model", "mean_rank", "mean", "best")
 
 # Settings that follow the name of a published method, such as `_T0.05_BF10` and `_Arbf_G5`.
@@ -454,7 +454,7 @@ def kinds(dataset_facts: pd.DataFrame) -> Iterator[tuple[str, str, list[str]]]:
 
 
 def ranks_by_kind(
-    ranking: Ranking, dataset_facts: pd.DataFrame, written: Mapping[tuple[str, int], str]
+    ranking: Ranking, dataset_facts: pd.DataFrame, m_texts: Mapping[tuple[str, int], str]
 ) -> pd.DataFrame:
     """Return mean ranks and scores on all data sets, at each p and at each m alone, and on each kind of data.
 
@@ -462,12 +462,12 @@ def ranks_by_kind(
     rank and score over them, and on how many of them it has the best mean. Values of m that are written
     alike are the same.
     """
-    parts = [(ALL, ALL, ranking.means)]
+    parts = [(ALL_DATA, ALL_DATA, ranking.means)]
     parts += [("accuracy", f"p = {p:g}", means) for p, means in _means_along(ranking, lambda name, p, m: p)]
-    by_m = _means_along(ranking, lambda name, p, m: written.get((name, m), str(m)))
+    by_m = _means_along(ranking, lambda name, p, m: m_texts.get((name, m), str(m)))
     parts += [("annotations", f"m = {m}", means) for m, means in by_m]
-    ranked = dataset_facts.loc[ranking.datasets]
-    parts += [(title, kind, ranking.means.loc[names]) for title, kind, names in kinds(ranked)]
+    ranked_facts = dataset_facts.loc[ranking.datasets]
+    parts += [(title, kind, ranking.means.loc[names]) for title, kind, names in kinds(ranked_facts)]
     frames = [_rows_of_kind(*part) for part in parts if len(part[2])]
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=list(KIND_COLUMNS))
 

@@ -46,7 +46,7 @@ FORMAT = 1
 SCORES = "scores.csv"
 
 # End of the name of such a file beside a cube that lacks data.
-BESIDE = ".scores.csv"
+SCORES_SUFFIX = ".scores.csv"
 
 # Scores that follow from the arrays of a cell alone.
 RAW = tuple(name for name, score in CATALOGUE.items() if score.function is not None)
@@ -96,7 +96,7 @@ ScoredRow = create_model("ScoredRow", __base__=Row, **dict.fromkeys(RAW, (Score,
 class RawCell:
     """Line of the file: its place, its cell, the status in words, and scores, NaN where missing."""
 
-    where: str
+    location: str
     cell: Cell
     status: str
     scores: Mapping[str, float]
@@ -159,33 +159,33 @@ def scored_tree(tree: xr.DataTree, plans: Mapping[str, DatasetPlan], places: Ite
 
     A note says which cells have none.
     """
-    absent, places = [plan for plan in plans.values() if plan.left_out], list(places)
-    if not absent:
+    plans_without_data, places = [plan for plan in plans.values() if plan.left_out], list(places)
+    if not plans_without_data:
         return tree
     lines = dict[Cell, Mapping[str, float]]()
     for table in filter(None, map(stored_scores, places)):
         lines |= {line.cell: line.scores for line in table.cells if line.status == STATUS_WORDS[DONE]}
-    nodes, values, missing = tree.to_dict(), dict[str, dict[str, NDArray[np.float64]]](), Counter[str]()
-    for block in (block for plan in absent for block in plan.blocks()):
+    nodes, values, n_unscored = tree.to_dict(), dict[str, dict[str, NDArray[np.float64]]](), Counter[str]()
+    for block in (block for plan in plans_without_data for block in plan.blocks()):
         path, has_labels = f"/{block.node.path}", plans[block.dataset].has_labels
         status = nodes[path]["status"].load()
         arrays = values.setdefault(path, {name: np.full(status.shape, np.nan) for name in RAW})
         for cell in block.cells():
-            at = tuple(status.indexes[dim].get_loc(getattr(cell, str(dim))) for dim in status.dims)
+            index = tuple(status.indexes[dim].get_loc(getattr(cell, str(dim))) for dim in status.dims)
             for name, value in lines.get(cell, {}).items():
-                arrays[name][at] = value
-            lacks_all = all(np.isnan(arrays[name][at]) for name in OF_DATA)
-            missing[block.dataset] += has_labels and status.values[at] == DONE and lacks_all
+                arrays[name][index] = value
+            lacks_all = all(np.isnan(arrays[name][index]) for name in OF_DATA)
+            n_unscored[block.dataset] += has_labels and status.values[index] == DONE and lacks_all
     for path, arrays in values.items():
         dims = nodes[path]["status"].dims
-        stored = {name: (dims, array) for name, array in arrays.items() if not np.isnan(array).all()}
-        nodes[path] = nodes[path].assign(stored)
-    if missing.total():
-        names = ", ".join(name for name, count in missing.items() if count)
-        where = ", ".join(str(place if is_zip(place) else _beside(place)) for place in places)
+        variables = {name: (dims, array) for name, array in arrays.items() if not np.isnan(array).all()}
+        nodes[path] = nodes[path].assign(variables)
+    if n_unscored.total():
+        names = ", ".join(name for name, count in n_unscored.items() if count)
+        names_of_files = ", ".join(str(place if is_zip(place) else _scores_path(place)) for place in places)
         text = "%s of %s: no scores that need data, which are left out, and none are stored in %s;"
         text += " sweep merge takes the data in if they are on this machine"
-        logger.warning(text, plural(missing.total(), "cell"), names, where)
+        logger.warning(text, plural(n_unscored.total(), "cell"), names, names_of_files)
     return xr.DataTree.from_dict(nodes)
 
 
@@ -193,17 +193,17 @@ def stored_scores(place: Place) -> RawScores | None:
     """Return the scores in a bundle, or in the file beside a cube, if there are any."""
     if is_zip(place) and SCORES in (archive := Archive(place)).sizes:
         return read_raw(Path(place, SCORES), archive.read(SCORES))
-    beside = _beside(place)
-    if isinstance(beside, Path):
-        return read_raw(beside) if beside.exists() else None
+    path = _scores_path(place)
+    if isinstance(path, Path):
+        return read_raw(path) if path.exists() else None
     with suppress(OSError):  # who may not list a bucket is not told that a file is missing
-        return read_raw(Path(beside), files.read(beside, MOST_BYTES))
+        return read_raw(Path(path), files.read(path, MOST_BYTES))
     return None
 
 
-def _beside(place: Place) -> Place:
+def _scores_path(place: Place) -> Place:
     """Return the place of the scores of a cube that lacks data."""
-    path = Path(place).with_suffix(BESIDE)
+    path = Path(place).with_suffix(SCORES_SUFFIX)
     return path if isinstance(place, Path) else f"{place.rpartition('/')[0]}/{path.name}"
 
 
@@ -264,10 +264,10 @@ def _cell(row: Row) -> Cell:
 
 
 def differences(
-    scores: RawScores, spec: SweepSpec, plans: Mapping[str, DatasetPlan], where: str
+    scores: RawScores, spec: SweepSpec, plans: Mapping[str, DatasetPlan], origin: str
 ) -> list[Problem]:
-    """Return the differences between the sweep of a file of raw scores and another sweep, from the file
-    `where`.
+    """Return the differences between the sweep of a file of raw scores and another sweep, which is of the
+    file `origin`.
 
     Data sets that only one side has are not compared.
     """
@@ -280,10 +280,10 @@ def differences(
                 for methods in (expected_part, part_of_file):
                     methods |= {f"{name} {key}": value for key, value in methods.pop(name).items()}
         sides = expected_part, part_of_file
-        joined = set.intersection if part == "data" else set.union
-        for key in sorted(joined(*map(set, sides))):
+        combine = set.intersection if part == "data" else set.union
+        for key in sorted(combine(*map(set, sides))):
             if part_of_file.get(key) != expected_part.get(key):
                 expected, value = (short_text(side[key]) if key in side else "nothing" for side in sides)
                 place = f"{scores.path}, head: {part} {key}"
-                problems.append(Problem(place, value, f"{expected}, as of {where}"))
+                problems.append(Problem(place, value, f"{expected}, as of {origin}"))
     return problems

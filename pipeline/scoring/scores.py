@@ -150,7 +150,7 @@ LABELS = {name: score.label for name, score in CATALOGUE.items()} | {
 
 
 # Code of a shape that each cell chooses.
-CHOSEN = -1
+CHOSEN_SHAPE = -1
 
 
 def scores(
@@ -198,8 +198,8 @@ def scores(
     for model in baselines_of(tree, dataset):
         part = baseline_scores(tree, dataset, model, normalizer=normalizer)
         if supervised.data_vars:
-            ones = xr.ones_like(supervised.isel(model=0, drop=True))
-            part = xr.Dataset({name: part.get(name, np.nan) * grid for name, grid in ones.items()})
+            grids = xr.ones_like(supervised.isel(model=0, drop=True))
+            part = xr.Dataset({name: part.get(name, np.nan) * grid for name, grid in grids.items()})
         parts.append(part.assign_coords(model=model).expand_dims("model", -1))
     table = xr.concat(parts, "model", coords="minimal", compat="override", combine_attrs="override")
     return _with_unit_of_objective(table, table["model"])
@@ -338,10 +338,10 @@ def _priors(tree: xr.DataTree, node: xr.Dataset) -> xr.DataArray:
 
 def _shapes(node: xr.Dataset, model: xr.DataArray) -> xr.DataArray:
     """Return the code of the shape of covariances of each cell: that of its model, or the one it chose."""
-    fixed = [CODES.get(shape_of(name), CHOSEN) for name in np.atleast_1d(model.values).tolist()]
-    codes = xr.DataArray(np.array(fixed, dtype=np.int8).reshape(model.shape), dims=model.dims)
+    shape_codes = [CODES.get(shape_of(name), CHOSEN_SHAPE) for name in np.atleast_1d(model.values).tolist()]
+    codes = xr.DataArray(np.array(shape_codes, dtype=np.int8).reshape(model.shape), dims=model.dims)
     if "covariance_shape" in node:
-        codes = node["covariance_shape"].where(codes == CHOSEN, codes)
+        codes = node["covariance_shape"].where(codes == CHOSEN_SHAPE, codes)
     return codes
 
 
@@ -349,16 +349,16 @@ def _attributes_of_score(score: Score, normalizer: str) -> dict[str, str]:
     """Return the attributes of a variable, with the normalizer if there are several."""
     name = score.normalizer or normalizer
     meaning = score.meaning.format(normalizer=core.NORMALIZERS[name])
-    chosen = {"normalizer": name} if meaning != score.meaning else {}
-    return {"long_name": meaning, "units": score.units, **chosen}
+    extra = {"normalizer": name} if meaning != score.meaning else {}
+    return {"long_name": meaning, "units": score.units, **extra}
 
 
 def _core_dims(name: str, array: xr.DataArray) -> tuple[str, ...]:
     """Return the dims of one cell; covariances have more of them where a model of the node does."""
     if name not in VARIABLES:
         return ()  # the prior
-    more = array.dims[array.dims.index("cluster") + 1 :] if name == "covariances" else ()
-    return VARIABLES[name].dims + tuple(map(str, more))
+    feature_dims = array.dims[array.dims.index("cluster") + 1 :] if name == "covariances" else ()
+    return VARIABLES[name].dims + tuple(map(str, feature_dims))
 
 
 SUFFIX = ".scores.zarr"
@@ -399,8 +399,8 @@ def store_scores(cube: Path, tree: xr.DataTree) -> tuple[Path, bool]:
     It is an `InputError` if something else has its name.
     """
     path, sha256 = cube.with_name(cube.name.removesuffix(".zarr") + SUFFIX), fingerprint(tree)
-    stored = _stored_attributes(path)
-    if stored is not None and stored.get(FINGERPRINT) == sha256:
+    stored_attributes = _stored_attributes(path)
+    if stored_attributes is not None and stored_attributes.get(FINGERPRINT) == sha256:
         return path, False
     attributes = {"format": FORMAT, FINGERPRINT: sha256, "cube": cube.name}
     nodes = {"/": xr.Dataset(attrs=attributes)}
@@ -411,7 +411,7 @@ def store_scores(cube: Path, tree: xr.DataTree) -> tuple[Path, bool]:
         warnings.filterwarnings("ignore", message="Consolidated metadata", category=ZarrUserWarning)
         xr.DataTree.from_dict(nodes).to_zarr(folder / path.name, mode="w", consolidated=True)
         # a process that is stopped between these two steps leaves none: they are computed again
-        if stored is not None:
+        if stored_attributes is not None:
             shutil.rmtree(path)
         (folder / path.name).rename(path)
     return path, True
@@ -430,11 +430,11 @@ def _stored_attributes(path: Path) -> dict[str, object] | None:
 
 def plain(table: xr.Dataset) -> xr.Dataset:
     """Return scores with coordinates that any reader takes, and none that they do not lie on."""
-    used = {dim for array in table.data_vars.values() for dim in array.dims}
-    used |= {
-        name for name, coordinate in table.coords.items() if coordinate.dims and set(coordinate.dims) <= used
+    names = {dim for array in table.data_vars.values() for dim in array.dims}
+    names |= {
+        name for name, coordinate in table.coords.items() if coordinate.dims and set(coordinate.dims) <= names
     }
-    table = table.drop_vars([name for name in table.coords if name not in used])
+    table = table.drop_vars([name for name in table.coords if name not in names])
     texts = {
         name: (coordinate.dims, np.array([str(text) for text in coordinate.values.tolist()], dtype=object))
         for name, coordinate in table.coords.items()
@@ -502,18 +502,18 @@ def components(tree: xr.DataTree, dataset: str, **cell: Any) -> xr.Dataset:
     >>> dict(gaussians.covariances.sizes)
     {'component': 6, 'axis': 2, 'axis_2': 2}
     """
-    node, where = tree[dataset], "/".join([dataset, *(f"{name}={value}" for name, value in cell.items())])
+    node, location = tree[dataset], "/".join([dataset, *(f"{name}={value}" for name, value in cell.items())])
     if cell.get("model") in node.children:
         node = node[cell["model"]]
         del cell["model"]
     selection = node.to_dataset().sel(cell)
-    if many := [dim for dim in selection["status"].dims if selection.sizes[dim] > 1]:
-        raise refused(where, f"no {', '.join(map(str, many))}", "the coordinates of a cell")
+    if open_dims := [dim for dim in selection["status"].dims if selection.sizes[dim] > 1]:
+        raise refused(location, f"no {', '.join(map(str, open_dims))}", "the coordinates of a cell")
     selection = selection.isel(dict.fromkeys(selection["status"].dims, 0))
     gaussians = gaussians_of(selection) if selection["status"] == DONE else None
     if gaussians is None:
         expected = "a cell that is done, whose classes are unions of Gaussians, in a cube of format 3"
-        raise refused(where, "no Gaussians", expected)
+        raise refused(location, "no Gaussians", expected)
     axes = np.eye(len(gaussians.center)) if gaussians.axes is None else gaussians.axes
     return xr.Dataset(
         {

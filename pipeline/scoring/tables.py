@@ -2,7 +2,7 @@
 
 `cell_table` computes every score of every cell; all other tables of a report follow from that one. Means are
 over *units* that were drawn independently (`over_units`), never over cells, and within one design and one
-search (`compared`, `rows_of`), because a mean over several would mean nothing.
+search (`compared_variants`, `rows_of`), because a mean over several would mean nothing.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ SUMMARY = (*GROUP, "score", "n_cells", "n_values", "n_missing", "n", "unit", "me
 KEYS = ("dataset", "n_clusters", "mixture", "p", "m", "m_over_n", "replicate", "model")
 STATE = ("status", "restarts_done", "best_restart", "seconds", "cpu_seconds")
 # Restarts that found the best objective of their cell; the estimate where a rule ended them.
-FOUND = ("hits", "unseen_mass")
+HIT_COLUMNS = ("hits", "unseen_mass")
 # The shape of covariances that a cell chose, and how well its shape predicted held-out annotations:
 # minus their mean log-probability in nats, and the share predicted.
 CHOICE = ("covariance_shape", "log_loss", "predicted")
-COLUMNS = (*KEYS, *VARIANTS, *STATE, *FOUND, *CHOICE, *SCORES)
+COLUMNS = (*KEYS, *VARIANTS, *STATE, *HIT_COLUMNS, *CHOICE, *SCORES)
 
 # Bytes: the arrays of a data set are read at once up to this size.
 SMALL = 2**28
@@ -115,8 +115,8 @@ def _choice(node: xr.Dataset) -> dict[str, xr.DataArray]:
     shapes = xr.DataArray([CODES.get(shape_of(model), -1) for model in models], dims="model")
     choice = {}
     if "covariance_shape" in node:
-        choice["covariance_shape"] = chosen = node["covariance_shape"]
-        shapes = chosen.where(chosen >= 0, shapes)
+        choice["covariance_shape"] = chosen_codes = node["covariance_shape"]
+        shapes = chosen_codes.where(chosen_codes >= 0, shapes)
     candidates = xr.DataArray([CODES[shape] for shape in node["candidate"].values.tolist()], dims="candidate")
     is_own_shape = candidates == shapes
     if "structure" in node:
@@ -144,9 +144,9 @@ def _complete(frame: pd.DataFrame) -> pd.DataFrame:
     for key in VARIANTS:
         frame[key] = frame[key].astype(object).where(frame[key].notna(), np.nan)
     frame["covariance_shape"] = frame["covariance_shape"].map(SHAPES).astype(object)
-    whole = ("n_clusters", "mixture", "m", "replicate", "restarts_done", "best_restart", "hits")
-    real = ("p", "m_over_n", "seconds", "cpu_seconds", "unseen_mass", *CHOICE[1:], *SCORES)
-    types = dict.fromkeys(whole, "Int64") | dict.fromkeys(real, np.float64)
+    integers = ("n_clusters", "mixture", "m", "replicate", "restarts_done", "best_restart", "hits")
+    reals = ("p", "m_over_n", "seconds", "cpu_seconds", "unseen_mass", *CHOICE[1:], *SCORES)
+    types = dict.fromkeys(integers, "Int64") | dict.fromkeys(reals, np.float64)
     return frame.astype(types | {"model": str, "dataset": str})
 
 
@@ -154,8 +154,8 @@ def row_cell(row: pd.Series) -> Cell:
     """Return the cell of a row from `cell_table`."""
     kinds: dict[str, type] = {"mixture": int, "p": float, "m": int, "replicate": int}
     values = {axis: kinds.get(axis, str)(row[axis]) for axis in AXES if not pd.isna(row.get(axis))}
-    none: dict[str, Any] = dict.fromkeys(AXES)
-    return Cell(**none | values | {"dataset": str(row["dataset"])})
+    no_values: dict[str, Any] = dict.fromkeys(AXES)
+    return Cell(**no_values | values | {"dataset": str(row["dataset"])})
 
 
 def summary_table(cells: pd.DataFrame) -> pd.DataFrame:
@@ -171,10 +171,10 @@ def summary_table(cells: pd.DataFrame) -> pd.DataFrame:
     cells = with_variants(cells)
     values = cells.filter(SCORES).astype(float)
     groups = Groups.of(cells, GROUP)
-    done = cells["status"] == STATUS_WORDS[DONE]
+    is_done = cells["status"] == STATUS_WORDS[DONE]
     columns = groups.means(values)._asdict() | {
         "n_values": values.groupby(groups.numbers).count(),
-        "n_missing": values.isna().mul(done, axis="index").groupby(groups.numbers).sum(),
+        "n_missing": values.isna().mul(is_done, axis="index").groupby(groups.numbers).sum(),
         "median": values.groupby(groups.numbers).median(),
     }
     heads = groups.heads.assign(n_cells=groups.numbers.groupby(groups.numbers).size())
@@ -234,19 +234,19 @@ def written_counts(
     }
 
 
-def written_m(rows: pd.DataFrame, written: Mapping[tuple[str, int], str], missing: str = "") -> list[str]:
+def written_m(rows: pd.DataFrame, m_texts: Mapping[tuple[str, int], str], default: str = "") -> list[str]:
     """Return the m of each row as the sweep file writes it, and a text where there is none."""
     places = zip(rows["dataset"], rows["m"], strict=True)
-    return [missing if pd.isna(m) else written.get((name, int(m)), str(int(m))) for name, m in places]
+    return [default if pd.isna(m) else m_texts.get((name, int(m)), str(int(m))) for name, m in places]
 
 
-def pooled_means(summary: pd.DataFrame, written: Mapping[tuple[str, int], str], score: str) -> pd.DataFrame:
+def pooled_means(summary: pd.DataFrame, m_texts: Mapping[tuple[str, int], str], score: str) -> pd.DataFrame:
     """Return the mean of a score over data sets, each counting once, by p, m as written and model.
 
     Baselines, which have no p and m, have no rows.
     """
     rows = summary[(summary["score"] == score) & summary["p"].notna() & summary["mean"].notna()]
-    groups = rows.assign(m=written_m(rows, written)).groupby(["p", "m", "model"], sort=False, observed=True)[
+    groups = rows.assign(m=written_m(rows, m_texts)).groupby(["p", "m", "model"], sort=False, observed=True)[
         "mean"
     ]
     return groups.agg(n_datasets="count", mean="mean").reset_index()
@@ -276,8 +276,8 @@ def unit_of(cells: pd.DataFrame) -> pd.Series:
 
 def kind_of(cells: pd.DataFrame) -> pd.Series:
     """Return the kind of the unit of each cell, `MIXTURES` or `REDRAWS`; missing where nothing is drawn."""
-    drawn = pd.Series(np.nan, cells.index, dtype=object).mask(cells["replicate"].notna(), REDRAWS)
-    return drawn.mask(cells["mixture"].notna(), MIXTURES)
+    unit_kinds = pd.Series(np.nan, cells.index, dtype=object).mask(cells["replicate"].notna(), REDRAWS)
+    return unit_kinds.mask(cells["mixture"].notna(), MIXTURES)
 
 
 def over_units(values: pd.DataFrame, groups: pd.Series, units: pd.Series) -> Means:
@@ -292,14 +292,14 @@ def over_units(values: pd.DataFrame, groups: pd.Series, units: pd.Series) -> Mea
 
 
 def complete_places(
-    rows: pd.DataFrame, places: list[str], along: str | list[str], baselines: pd.DataFrame | None = None
+    rows: pd.DataFrame, places: list[str], column_keys: str | list[str], baselines: pd.DataFrame | None = None
 ) -> pd.DataFrame:
     """Return values side by side, a row for each place where all columns with any value have one.
 
     The `value` of a cell stands in the row of its `places` (`mixture` is -1 for none) and the column of its
-    `along`; `baselines` has further columns by mixture, with the same value at all places of a mixture.
+    `column_keys`; `baselines` has further columns by mixture, with the same value at all places of a mixture.
     """
-    wide = rows.astype({"m": int, "replicate": int}).pivot(index=places, columns=along, values="value")
+    wide = rows.astype({"m": int, "replicate": int}).pivot(index=places, columns=column_keys, values="value")
     if baselines is not None:
         wide = wide.join(baselines, on="mixture")
     return wide.dropna(axis="columns", how="all").dropna(axis="index")
@@ -328,8 +328,8 @@ def over_datasets(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
 
 def with_variants(table: pd.DataFrame) -> pd.DataFrame:
     """Return the table with a column of each variant: a stored one may be older than they are."""
-    missing = [key for key in VARIANTS if key not in table]
-    return table.assign(**{key: pd.Series(np.nan, table.index, dtype=object) for key in missing})
+    missing_keys = [key for key in VARIANTS if key not in table]
+    return table.assign(**{key: pd.Series(np.nan, table.index, dtype=object) for key in missing_keys})
 
 
 def values_of(cells: pd.DataFrame, key: str) -> list[str]:
@@ -337,7 +337,7 @@ def values_of(cells: pd.DataFrame, key: str) -> list[str]:
     return list(with_variants(cells)[key].dropna().unique())
 
 
-def compared(cells: pd.DataFrame) -> dict[str, str]:
+def compared_variants(cells: pd.DataFrame) -> dict[str, str]:
     """Return the design, uniform if it is there, and the search, the first, in which models are compared."""
     names = {key: values_of(cells, key) for key in VARIANTS}
     if UNIFORM in names[DESIGN]:
@@ -350,18 +350,18 @@ def titled(title: str, row: Mapping[str, object]) -> str:
     return ", ".join([title, *(str(row[key]) for key in VARIANTS if not pd.isna(row[key]))])
 
 
-def rows_of(table: pd.DataFrame, chosen: Mapping[str, str]) -> pd.DataFrame:
-    """Return the rows of the design and search from `compared`, and of models that have none."""
-    for key, value in chosen.items():
+def rows_of(table: pd.DataFrame, variants: Mapping[str, str]) -> pd.DataFrame:
+    """Return the rows of the design and search from `compared_variants`, and of models that have none."""
+    for key, value in variants.items():
         table = table[(table[key] == value) | table[key].isna()]
     return table
 
 
-def tree_of(tree: xr.DataTree, chosen: Mapping[str, str]) -> xr.DataTree:
+def tree_of(tree: xr.DataTree, variants: Mapping[str, str]) -> xr.DataTree:
     """Return an opened cube without its dimensions `design` and `search`: cells of the chosen ones."""
     return xr.DataTree.from_dict(
         {
-            path: node.sel({key: value for key, value in chosen.items() if key in node.dims}, drop=True)
+            path: node.sel({key: value for key, value in variants.items() if key in node.dims}, drop=True)
             for path, node in tree.to_dict().items()
         }
     )
@@ -384,15 +384,15 @@ def time_table(cells: pd.DataFrame) -> pd.DataFrame:
     return table.reset_index()[list(TIMED)]
 
 
-def choice_table(cells: pd.DataFrame, by: Sequence[str] = CHOICES_OF) -> pd.DataFrame:
+def choice_table(cells: pd.DataFrame, keys: Sequence[str] = CHOICES_OF) -> pd.DataFrame:
     """Count the shapes that cells chose, in groups by some of `CHOICES_OF` with any cell done.
 
     Columns: the group; `n` cells that are done; how many of them chose each of `CANDIDATES`; `too_few`, those
     with too few annotations to choose; and the means of `predicted` and `log_loss` over all others.
     """
     rows = cells[cells["model"].map(chooses_shape)]
-    chosen = {shape: rows["covariance_shape"] == shape for shape in CANDIDATES}
-    return _counted(rows.assign(**chosen), cells, by)
+    is_shape = {shape: rows["covariance_shape"] == shape for shape in CANDIDATES}
+    return _count_choices(rows.assign(**is_shape), cells, keys)
 
 
 def structure_table(cells: pd.DataFrame) -> pd.DataFrame:
@@ -401,16 +401,16 @@ def structure_table(cells: pd.DataFrame) -> pd.DataFrame:
     Columns as in `choice_table`, without shapes, and `structure`, that of most cells, the first of equals;
     `share` of the cells that have it, and how many `others` there are.
     """
-    rows, by = cells[cells["model"].map(is_any)], list(CHOICES_OF)
-    table = _counted(rows, cells, by)
-    done = with_variants(rows[rows["status"] == STATUS_WORDS[DONE]])
-    if "structure" not in done:
+    rows, keys = cells[cells["model"].map(is_any)], list(CHOICES_OF)
+    table = _count_choices(rows, cells, keys)
+    done_rows = with_variants(rows[rows["status"] == STATUS_WORDS[DONE]])
+    if "structure" not in done_rows:
         return table.assign(structure="", share=np.nan, others=0)
-    counts = done.groupby(by, sort=False, dropna=False)["structure"].value_counts()
-    groups = counts.reset_index().groupby(by, sort=False, dropna=False)
+    counts = done_rows.groupby(keys, sort=False, dropna=False)["structure"].value_counts()
+    groups = counts.reset_index().groupby(keys, sort=False, dropna=False)
     share = groups["count"].max() / groups["count"].sum()
-    most = groups.first().assign(others=groups.size() - 1, share=share)
-    return table.merge(most.drop(columns="count").reset_index(), how="left", on=by)
+    common_structures = groups.first().assign(others=groups.size() - 1, share=share)
+    return table.merge(common_structures.drop(columns="count").reset_index(), how="left", on=keys)
 
 
 def prediction_table(cells: pd.DataFrame) -> pd.DataFrame:
@@ -419,21 +419,21 @@ def prediction_table(cells: pd.DataFrame) -> pd.DataFrame:
 
     Methods, which hold no annotations out, have no row.
     """
-    return _counted(cells[cells["p"].notna() & cells["model"].map(is_model)], cells, CHOICES_OF)
+    return _count_choices(cells[cells["p"].notna() & cells["model"].map(is_model)], cells, CHOICES_OF)
 
 
-def _counted(rows: pd.DataFrame, cells: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+def _count_choices(rows: pd.DataFrame, cells: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
     """Count done cells and chosen shapes by some columns, and average the held-out scores."""
     rows = rows[rows["status"] == STATUS_WORDS[DONE]]
-    marked = with_variants(rows).assign(too_few=rows["log_loss"].isna())
-    groups = marked.groupby(list(by), sort=False, dropna=False)
+    marked_rows = with_variants(rows).assign(too_few=rows["log_loss"].isna())
+    groups = marked_rows.groupby(list(keys), sort=False, dropna=False)
     counts = groups[[*(shape for shape in CANDIDATES if shape in rows), "too_few"]].sum().astype(int)
     counts.insert(0, "n", groups.size())
     table = counts.join(groups[["predicted", "log_loss"]].mean()).reset_index()
-    return in_file_order(table, [key for key in by if key != "m_over_n"], cells)
+    return in_file_order(table, [key for key in keys if key != "m_over_n"], cells)
 
 
-def within(node: xr.Dataset, gaps: NDArray[np.float64]) -> xr.DataArray:
+def count_within(node: xr.Dataset, gaps: NDArray[np.float64]) -> xr.DataArray:
     """Count, lazily, the restarts of each cell within each gap (nats) of its best one, along a last dim
     `gap`.
     """
@@ -445,7 +445,7 @@ def within(node: xr.Dataset, gaps: NDArray[np.float64]) -> xr.DataArray:
 
 def hits(node: xr.Dataset) -> xr.DataArray:
     """Return how many restarts of each cell found the best objective, within `SAME_OPTIMUM`; lazy."""
-    return within(node, GAPS[:1]).isel(gap=0)
+    return count_within(node, GAPS[:1]).isel(gap=0)
 
 
 def cells_with_hits(cells: pd.DataFrame) -> pd.DataFrame:
@@ -507,7 +507,7 @@ def gap_table(tree: xr.DataTree, names: dict[str, tuple[str, ...]]) -> pd.DataFr
             node = tree[path].to_dataset()
             if "log_likelihood" not in node:
                 continue
-            counts = xr.Dataset({"near": within(node, GAPS), "runs": node["restarts_done"]})
+            counts = xr.Dataset({"near": count_within(node, GAPS), "runs": node["restarts_done"]})
             counts = counts.sum([dim for dim in node["status"].dims if dim != "model"]).compute()
             share = (counts["near"] / counts["runs"].where(counts["runs"] > 0)).assign_coords(gap=GAPS)
             if "model" not in share.dims:

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from sweep_clustering.pipeline.scoring.scores import SCORES
-from sweep_clustering.pipeline.scoring.tables import CHOICE, FOUND, KEYS, STATE
+from sweep_clustering.pipeline.scoring.tables import CHOICE, HIT_COLUMNS, KEYS, STATE
 
 BASE = np.linspace(0.2, 0.6, 10)
 OFFSETS = 0.01 * np.arange(1, 11)
@@ -27,7 +27,7 @@ def cell(dataset: str, model: str, nmi: float, **changes: object) -> dict[str, o
 
 def table(rows: Iterable[dict[str, object]]) -> pd.DataFrame:
     """Return rows as `cell_table` gives them."""
-    frame = pd.DataFrame(list(rows), columns=[*KEYS, *STATE, *FOUND, *CHOICE, *SCORES])
+    frame = pd.DataFrame(list(rows), columns=[*KEYS, *STATE, *HIT_COLUMNS, *CHOICE, *SCORES])
     whole = dict.fromkeys(("n_clusters", "mixture", "m", "replicate", "restarts_done"), "Int64")
     real = dict.fromkeys(("p", "seconds", "cpu_seconds", *SCORES), float)
     return frame.astype({**whole, **real})

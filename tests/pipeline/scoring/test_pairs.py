@@ -149,14 +149,14 @@ def test_searches_are_paired_by_cell_and_costs_are_ratios() -> None:
     # the variance of 1, -2, 0 and 0 is 1.5833
     assert row["se"] == pytest.approx((4.75 / 3 / 4) ** 0.5)
     assert table.loc[("nmi", "a", "posterior"), "difference"] == pytest.approx(0.025)
-    assert table.loc[("nmi", room.ALL, "posterior"), ["difference", "n_cells"]].tolist() == pytest.approx(
-        [0.0125, 8]
-    )
+    assert table.loc[
+        ("nmi", room.ALL_SETS, "posterior"), ["difference", "n_cells"]
+    ].tolist() == pytest.approx([0.0125, 8])
     assert table.loc[("objective", "a", "unsupervised"), "ties"] == 1
     assert list(costs[list(room.COSTS[2:])].loc[("a", "posterior")]) == [4, 0.5, 1.0, 0.5, 0.25]
-    assert list(costs[list(room.COSTS[2:])].loc[(room.ALL, "unsupervised")]) == [2, 0.5, 1.0, 0.5, 0.25]
+    assert list(costs[list(room.COSTS[2:])].loc[(room.ALL_SETS, "unsupervised")]) == [2, 0.5, 1.0, 0.5, 0.25]
     assert costs.index.tolist() == [
-        (name, model) for name in (room.ALL, "a", "b") for model in ("posterior", "unsupervised")
+        (name, model) for name in (room.ALL_SETS, "a", "b") for model in ("posterior", "unsupervised")
     ]
 
 

@@ -28,7 +28,7 @@ MODELS = ("likelihood", "posterior-full", "posterior-diagonal", "likelihood-tied
 BASELINES = ("unsupervised", "unsupervised-diagonal", "unsupervised-full")
 SHAPES = toy.plan("shapes", models=MODELS, baselines=BASELINES, model_chunk=5)
 FLAT = toy.plan("flat", models=("likelihood", "conditional-diagonal"), baselines=("unsupervised-diagonal",))
-CHOSEN = toy.plan("chosen", models=("likelihood", "posterior-auto", "conditional-tied"), model_chunk=3)
+CHOSEN_SHAPE = toy.plan("chosen", models=("likelihood", "posterior-auto", "conditional-tied"), model_chunk=3)
 SEARCHED = toy.plan("searched", models=("likelihood", "posterior-full"), searches=("first", "second"))
 SHORT = toy.plan("short", short=True)
 MIXED = toy.plan("mixtures_k3", mixtures=2, replicates=1, replicate_chunk=1)
@@ -78,12 +78,12 @@ def scores_of(tree: xr.DataTree, name: str, node: str, cell: dict[str, int]) -> 
     return values
 
 
-PLANS = (REAL, MIXED, SHAPES, FLAT, CHOSEN, SEARCHED, SHORT)
+PLANS = (REAL, MIXED, SHAPES, FLAT, CHOSEN_SHAPE, SEARCHED, SHORT)
 
 
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.name)
 def test_every_cell_equals_the_array_cores(plan: Any) -> None:
-    tree = toy.tree(plan, chunked=plan in (REAL, MIXED, CHOSEN))
+    tree = toy.tree(plan, chunked=plan in (REAL, MIXED, CHOSEN_SHAPE))
     searches = [{"name": name, "covariance_prior": PRIORS[k]} for k, name in enumerate(plan.searches)]
     tree.attrs["spec"] = {"search": searches or {"covariance_prior": PRIORS[1]}}
     nodes, name = room.score_nodes(tree, plan.name), plan.name

@@ -104,8 +104,11 @@ def test_one_row_per_cell_with_the_lazy_scores_and_every_group_once() -> None:
 def test_models_are_compared_in_uniform_pairs_and_in_the_first_search() -> None:
     cells = search_draws(("second", "first"))
     cells["design"] = ["active", "uniform"] * (len(cells) // 2)
-    assert tables.compared(cells) == {"design": "uniform", "search": "second"}
-    assert tables.compared(cells[cells["design"] == "active"]) == {"design": "active", "search": "second"}
+    assert tables.compared_variants(cells) == {"design": "uniform", "search": "second"}
+    assert tables.compared_variants(cells[cells["design"] == "active"]) == {
+        "design": "active",
+        "search": "second",
+    }
     rows = tables.rows_of(search_draws(), {"search": "second"})  # rows without a search stay
     assert set(rows["model"]) == {"posterior", "pckmeans", "unsupervised", "k-means"}
     assert set(rows["search"].dropna()) == {"second"}
@@ -175,10 +178,10 @@ def test_hits_are_within_a_millionth_of_a_nat() -> None:
     assert tables.hits(xr.Dataset({"log_likelihood": (("cell", "restart"), best)})).values.tolist() == [2, 2]
     # restarts that were not run count nowhere
     some = xr.Dataset({"log_likelihood": (("cell", "restart"), [[1.0, 3.0, np.nan], [np.nan] * 3])})
-    assert tables.within(some, np.array([SAME_OPTIMUM, 2.0])).values.tolist() == [[1, 2], [0, 0]]
-    lazy = tables.within(some.chunk(cell=1), GAPS)
+    assert tables.count_within(some, np.array([SAME_OPTIMUM, 2.0])).values.tolist() == [[1, 2], [0, 0]]
+    lazy = tables.count_within(some.chunk(cell=1), GAPS)
     assert lazy.chunks is not None
-    np.testing.assert_array_equal(lazy, tables.within(some, GAPS))
+    np.testing.assert_array_equal(lazy, tables.count_within(some, GAPS))
 
 
 def test_the_chance_is_the_share_of_orders() -> None:
