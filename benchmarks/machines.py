@@ -17,7 +17,7 @@ from checkout import ROOT
 from tables import Table
 
 from sweep_clustering.installation import same_arithmetic
-from sweep_clustering.pipeline.check import differing, is_rounded
+from sweep_clustering.pipeline.check import different_variables, is_rounded
 from sweep_clustering.storage.cube.blocks import BlockStore
 from sweep_clustering.storage.cube.manifest import read_manifest
 
@@ -126,7 +126,7 @@ def measure() -> dict[str, str]:
         for code, cells in results.items()
     }
     for code, cells in results.items():
-        unequal = [cell for cell in reference if differing(reference[cell], cells[cell])]
+        unequal = [cell for cell in reference if different_variables(reference[cell], cells[cell])]
         n_unequal = Counter(map(kind_of, unequal))
         n_different = sum(not is_rounded(reference[cell], cells[cell]) for cell in unequal)
         shares = [f"{n_unequal[kind]} of {totals[kind]}" for kind in KINDS]

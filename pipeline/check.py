@@ -130,17 +130,17 @@ def statement(answers: Sequence[str], n_all: int, words: tuple[str, str, str]) -
     """
     (noun, nouns, verb), n, counts = words, len(answers), Counter(answers)
     n_wrong = max(1, n_all * WRONG_PERCENT // 100)
-    done = f"{n:,} of {plural(n_all, noun, nouns)} {'was' if n == 1 else 'were'} {verb}"
+    sentence = f"{n:,} of {plural(n_all, noun, nouns)} {'was' if n == 1 else 'were'} {verb}"
     if set(counts) == {EQUAL}:
-        done += ", and is equal" if n == 1 else ", and all are equal"
+        sentence += ", and is equal" if n == 1 else ", and all are equal"
     else:
-        done += ": " + ", ".join(f"{counts[answer]:,} {answer}" for answer in ANSWERS if counts[answer])
+        sentence += ": " + ", ".join(f"{counts[answer]:,} {answer}" for answer in ANSWERS if counts[answer])
     if counts[DIFFERENT] or n == n_all:
-        return f"{done}."
+        return f"{sentence}."
     missed = prod((n_all - n_wrong - i) / (n_all - i) for i in range(n))
     chance = "above .99" if missed < 0.01 else f"{1 - missed:.2f}"[1:]
     share = f"{WRONG_PERCENT} % of the {nouns} were" if n_wrong > 1 else f"one {noun} was"
-    return f"{done}. If {share} wrong, this would have been seen with probability {chance}."
+    return f"{sentence}. If {share} wrong, this would have been seen with probability {chance}."
 
 
 @dataclass(frozen=True)
@@ -238,22 +238,23 @@ def verify(
         hint = f"--run-methods runs the code of {', '.join(drawable.foreign)}, if it is here and unchanged"
         raise refused(path, fault, expected, hint)
     digest, asked_cells = published_hash(path), drawable.asked_cells
-    drawn = draw(drawable.cells, sample, digest, seed)
-    n_paths = -(-sum(asks(cell.design) for cell in drawn) // CELLS_PER_PATH)
+    drawn_cells = draw(drawable.cells, sample, digest, seed)
+    n_paths = -(-sum(asks(cell.design) for cell in drawn_cells) // CELLS_PER_PATH)
     last_cells = [asked_cells[walk] for walk in draw(asked_cells, n_paths, digest, seed)]
-    here, fingerprints = fingerprint(manifest.spec), by_run(manifest.made_with)
-    verification = _beside(Verification(path, digest, seed, (), len(drawable.cells)), here, fingerprints)
-    of_runs = [(place, {**values, "machine": here["machine"]}) for place, values in fingerprints]
-    unknown = {*verification.unrecorded} - {"machine"}
-    is_other = bool(software_differences([*of_runs, ("here", here)]) or unknown)
+    own_facts, fingerprints = fingerprint(manifest.spec), by_run(manifest.made_with)
+    verification = Verification(path, digest, seed, (), len(drawable.cells))
+    verification = _with_fingerprints(verification, own_facts, fingerprints)
+    of_runs = [(place, {**values, "machine": own_facts["machine"]}) for place, values in fingerprints]
+    unknown_facts = {*verification.unrecorded} - {"machine"}
+    is_other = bool(software_differences([*of_runs, ("here", own_facts)]) or unknown_facts)
     # cells of cubes before format 5 do not know their own machine
     machines = {values.get("machine", "") for _, values in fingerprints}
     machine = machines.pop() if len(machines) == 1 else ""
-    names = dict.fromkeys(cell.dataset for cell in (*drawn, *last_cells))
-    absent = [plan for plan in map(manifest.plans.__getitem__, names) if plan.left_out]
-    loaded = collected(lambda plan: loaded_again(manifest, plan, data_dir), absent)
-    sources = {name: source for inputs in loaded for name, source in inputs.sources.items()}
-    tree, lines = open_cube(path), _lines(path, drawn)
+    names = dict.fromkeys(cell.dataset for cell in (*drawn_cells, *last_cells))
+    plans_without_data = [plan for plan in map(manifest.plans.__getitem__, names) if plan.left_out]
+    loaded_inputs = collected(lambda plan: loaded_again(manifest, plan, data_dir), plans_without_data)
+    sources = {name: source for inputs in loaded_inputs for name, source in inputs.sources.items()}
+    tree, lines = open_cube(path), _lines(path, drawn_cells)
 
     def work_on(cell: Cell) -> Recomputation:
         source = _source(tree, sources, cell)
@@ -261,7 +262,7 @@ def verify(
 
     checks = tuple(
         _check(manifest, store, work_on(cell), is_other, machine, lines.get(cell))
-        for cell in progress(drawn, "cells")
+        for cell in progress(drawn_cells, "cells")
     )
     steps = progress(last_cells, "paths of questions") if last_cells else ()  # a bar of nothing would move
     paths = tuple(_check_path(store, work_on(cell)) for cell in steps)
@@ -288,10 +289,10 @@ def _lines(path: Path, cells: Iterable[Cell]) -> dict[Cell, RawCell]:
 def published_hash(path: Path) -> str:
     """Return the hash of a bundle, which is that of its file, or of what a cube and its scores hold."""
     if not path.is_file():
-        beside, digest = path.with_suffix(raw.SCORES_SUFFIX), content_hash(path)
-        if not beside.exists():
+        scores_path, digest = path.with_suffix(raw.SCORES_SUFFIX), content_hash(path)
+        if not scores_path.exists():
             return digest
-        return hashlib.sha256(digest.encode() + read_file(beside, MOST_BYTES)).hexdigest()
+        return hashlib.sha256(digest.encode() + read_file(scores_path, MOST_BYTES)).hexdigest()
     with opened(path, sys.maxsize) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -313,9 +314,9 @@ class Drawable:
         manifest, store = read_manifest(path), BlockStore(path, read_only=True)
         methods = () if run_methods else manifest.spec.grid.methods
         foreign = tuple(sorted(method.name for method in methods if method.call not in SHIPPED))
-        answered = [cell for state in ANSWERED for cell in store.cells(manifest.plans.values(), state)]
-        cells = tuple(cell for cell in answered if cell.model not in foreign)
-        return cls(cells, foreign, len(answered) - len(cells))
+        answered_cells = [cell for state in ANSWERED for cell in store.cells(manifest.plans.values(), state)]
+        cells = tuple(cell for cell in answered_cells if cell.model not in foreign)
+        return cls(cells, foreign, len(answered_cells) - len(cells))
 
     @property
     def needs_code(self) -> bool:
@@ -334,25 +335,30 @@ def draw(items: Iterable[Item], sample: int, digest: str, seed: int | None) -> l
     items = sorted(items, key=str)
     stream = np.random.SeedSequence(int(digest, 16), spawn_key=() if seed is None else (seed,))
     size = min(sample, len(items))
-    return [items[at] for at in np.random.default_rng(stream).choice(len(items), size=size, replace=False)]
+    places = np.random.default_rng(stream).choice(len(items), size=size, replace=False)
+    return [items[place] for place in places]
 
 
-def _beside(
-    verification: Verification, here: dict[str, str], fingerprints: Sequence[tuple[str, Mapping[str, str]]]
+def _with_fingerprints(
+    verification: Verification,
+    own_facts: dict[str, str],
+    fingerprints: Sequence[tuple[str, Mapping[str, str]]],
 ) -> Verification:
     """Return a verification with the fingerprint of this machine beside those of the cells."""
-    there = {
+    other_fingerprints = {
         tuple(sorted(values.items())): dict(values)
         for place, values in fingerprints
-        if software_differences([(place, values), ("here", here)])
+        if software_differences([(place, values), ("here", own_facts)])
     }
-    lacking = dict.fromkeys(name for _, values in fingerprints for name in unrecorded(values, here))
+    missing_facts = dict.fromkeys(
+        name for _, values in fingerprints for name in unrecorded(values, own_facts)
+    )
     return replace(
         verification,
-        here=here,
-        there=tuple(there[key] for key in sorted(there)),
-        software=software_differences([*fingerprints, ("here", here)]),
-        unrecorded=tuple(lacking),
+        here=own_facts,
+        there=tuple(other_fingerprints[key] for key in sorted(other_fingerprints)),
+        software=software_differences([*fingerprints, ("here", own_facts)]),
+        unrecorded=tuple(missing_facts),
     )
 
 
@@ -376,9 +382,9 @@ class Recomputation:
         (result,) = run_task(task, self.source)
         if isinstance(result, Failed):
             return result
-        merged = CellResult(self.cell, restarts, stop)
-        merged.add(result)
-        return merged
+        cell_result = CellResult(self.cell, restarts, stop)
+        cell_result.add(result)
+        return cell_result
 
     def ask(self, answers: Answers) -> Answers:
         """Ask the batch of questions that follows some answers."""
@@ -393,9 +399,9 @@ class Recomputation:
         self, line: RawCell, result: CellResult, answers: Answers | None, relative: float = RELATIVE
     ) -> tuple[str, ...]:
         """Return the scores of a line that do not follow from the result, with both values."""
-        now = STATUS_WORDS[result.status]
-        if result.status != DONE or line.status != now:
-            return (f"{line.status} in {line.location}, {now} here",) if now != line.status else ()
+        status = STATUS_WORDS[result.status]
+        if result.status != DONE or line.status != status:
+            return (f"{line.status} in {line.location}, {status} here",) if status != line.status else ()
         X, labels_true = self.source.arrays(self.cell.mixture)
         arrays: dict[str, Any] = {"X": X} if labels_true is None else {"X": X, "labels_true": labels_true}
         best = present(result.best)
@@ -406,9 +412,9 @@ class Recomputation:
             arrays["annotations"] = self.annotations() if answers is None else answers
         values = dict.fromkeys(line.scores, np.nan) | cell_scores(arrays)
         return tuple(
-            f"{name} {there!r} in {line.location}, {values[name]!r} here"
-            for name, there in line.scores.items()
-            if not np.isclose(there, values[name], rtol=relative, atol=ABSOLUTE, equal_nan=True)
+            f"{name} {file_score!r} in {line.location}, {values[name]!r} here"
+            for name, file_score in line.scores.items()
+            if not np.isclose(file_score, values[name], rtol=relative, atol=ABSOLUTE, equal_nan=True)
         )
 
 
@@ -421,50 +427,54 @@ def _check(
     line: RawCell | None,
 ) -> CellCheck:
     cell, block = work.cell, work.plan.block_of(work.cell)
-    stored = store.read(block)
-    answers = stored["annotations"][block.graph(cell)] if asks(cell.design) else None
-    merged = work.run(answers)
-    if isinstance(merged, Failed):
-        return CellCheck(str(cell), (), merged.cause)
-    fresh = BlockResult(block, {cell: merged}).into({name: values.copy() for name, values in stored.items()})
+    arrays = store.read(block)
+    answers = arrays["annotations"][block.graph(cell)] if asks(cell.design) else None
+    result = work.run(answers)
+    if isinstance(result, Failed):
+        return CellCheck(str(cell), (), result.cause)
+    copies = {name: values.copy() for name, values in arrays.items()}
+    fresh_arrays = BlockResult(block, {cell: result}).into(copies)
     if not block.node.baseline and answers is None:
-        fresh["annotations"][block.graph(cell)] = work.annotations()
-    rows = {name: block.graph(cell) if name == "annotations" else block.position(cell) for name in stored}
-    before, now = (
-        {name: values[name][row : row + 1] for name, row in rows.items()} for values in (stored, fresh)
+        fresh_arrays["annotations"][block.graph(cell)] = work.annotations()
+    rows = {name: block.graph(cell) if name == "annotations" else block.position(cell) for name in arrays}
+    stored_row, fresh_row = (
+        {name: values[name][row : row + 1] for name, row in rows.items()} for values in (arrays, fresh_arrays)
     )
-    if "machine" in before:
-        machine = manifest.machines.get(str(before["machine"][0]), "")
+    if "machine" in stored_row:
+        machine = manifest.machines.get(str(stored_row["machine"][0]), "")
     is_elsewhere = machine != machine_class()
-    is_one_solution, differs = (is_other or is_elsewhere) and is_rounded(before, now), differing(before, now)
+    is_one_solution = (is_other or is_elsewhere) and is_rounded(stored_row, fresh_row)
+    differences = different_variables(stored_row, fresh_row)
     if line is not None:
         if work.plan.left_out:  # a cube that has grown without its data lacks scores, and claims nothing
             scores = {name: value for name, value in line.scores.items() if not np.isnan(value)}
             line = replace(line, scores=scores)
         # other last bits of a solution are many more in a distance of its Gaussians from the true ones
-        relative = RELATIVE**0.5 if differs and is_one_solution else RELATIVE
-        wrong = work.differing_scores(line, merged, answers, relative)
-        is_one_solution, differs = is_one_solution and not wrong, differs + wrong
-    return CellCheck(str(cell), differs, "", is_one_solution, machine if is_elsewhere else "")
+        relative = RELATIVE**0.5 if differences and is_one_solution else RELATIVE
+        wrong = work.differing_scores(line, result, answers, relative)
+        is_one_solution, differences = is_one_solution and not wrong, differences + wrong
+    return CellCheck(str(cell), differences, "", is_one_solution, machine if is_elsewhere else "")
 
 
-def differing(before: Arrays, now: Arrays) -> tuple[str, ...]:
+def different_variables(stored_row: Arrays, fresh_row: Arrays) -> tuple[str, ...]:
     """Return the promised variables of a cell with other bits; each array has one row."""
-    names = (name for name in before if name not in UNPROMISED)
-    return tuple(name for name in names if differing_rows(before[name], now[name])[0])
+    names = (name for name in stored_row if name not in UNPROMISED)
+    return tuple(name for name in names if differing_rows(stored_row[name], fresh_row[name])[0])
 
 
-def is_rounded(before: Arrays, now: Arrays) -> bool:
+def is_rounded(stored_row: Arrays, fresh_row: Arrays) -> bool:
     """Whether two results of a cell are one solution, whose numbers differ by rounding alone.
 
     Labels are the same up to the numbers of the clusters, and the objective of the best restart up to
     `RELATIVE`. Other restarts may have taken other ways: the solution does not depend on them.
     """
-    labels = list(zip(before["labels"][0].tolist(), now["labels"][0].tolist(), strict=True))
+    labels = list(zip(stored_row["labels"][0].tolist(), fresh_row["labels"][0].tolist(), strict=True))
     sides = len({label for label, _ in labels}), len({label for _, label in labels})
-    first, second = (float(np.nanmax(row["log_likelihood"], initial=-np.inf)) for row in (before, now))
+    first, second = (
+        float(np.nanmax(row["log_likelihood"], initial=-np.inf)) for row in (stored_row, fresh_row)
+    )
     return (
-        all(np.array_equal(before[name], now[name]) for name in EXACT if name in before)
+        all(np.array_equal(stored_row[name], fresh_row[name]) for name in EXACT if name in stored_row)
         and sides == (len(set(labels)),) * 2
         and (first == second or abs(first - second) <= RELATIVE * max(1.0, abs(first)))
     )
@@ -473,17 +483,17 @@ def is_rounded(before: Arrays, now: Arrays) -> bool:
 def _check_path(store: BlockStore, work: Recomputation) -> CellCheck:
     """Ask the questions of a cell again, batch by batch."""
     block, batch = work.plan.block_of(work.cell), work.spec.ask.batch.resolve(work.plan.n_samples)
-    stored = store.read(block)["annotations"][block.graph(work.cell)]
-    name = f"{AskedPath.of(work.cell)}, {plural(len(stored), 'question')}"
-    for start in range(0, len(stored), batch):
+    stored_answers = store.read(block)["annotations"][block.graph(work.cell)]
+    name = f"{AskedPath.of(work.cell)}, {plural(len(stored_answers), 'question')}"
+    for start in range(0, len(stored_answers), batch):
         try:
-            answers = work.ask(stored[:start])
+            answers = work.ask(stored_answers[:start])
         except Exception as error:
             return CellCheck(name, (), cause_of(error))
-        there = stored[start : start + batch]
-        differs = (answers[: len(there)] != there).any(axis=1)
-        if differs.any():
-            return CellCheck(name, (f"annotations from question {start + int(np.argmax(differs))} on",))
+        stored_batch = stored_answers[start : start + batch]
+        is_different = (answers[: len(stored_batch)] != stored_batch).any(axis=1)
+        if is_different.any():
+            return CellCheck(name, (f"annotations from question {start + int(np.argmax(is_different))} on",))
     return CellCheck(name, ())
 
 
@@ -492,17 +502,17 @@ def _source(tree: xr.DataTree, sources: Mapping[str, Source], cell: Cell) -> Sou
     if cell.dataset in sources:
         return sources[cell.dataset]
     node = tree[cell.dataset].to_dataset()
-    where = {} if cell.mixture is None else {"mixture": cell.mixture}
-    labels = node["labels_true"].sel(where).values if "labels_true" in node else None
+    coordinates = {} if cell.mixture is None else {"mixture": cell.mixture}
+    labels = node["labels_true"].sel(coordinates).values if "labels_true" in node else None
     pool = node["annotation_pool"].values if "annotation_pool" in node else None
-    X = np.ascontiguousarray(node["X"].sel(where).values, dtype=np.float64)
+    X = np.ascontiguousarray(node["X"].sel(coordinates).values, dtype=np.float64)
     return RealSource(X, labels, pool)
 
 
 def verify_scores(
     scores: RawScores,
     spec: SweepSpec,
-    where: str,
+    origin: str,
     *,
     sample: int,
     seed: int | None = None,
@@ -513,7 +523,7 @@ def verify_scores(
 
     `sample` cells are drawn without replacement from those that have an answer in the file, by a hash of it
     and by `seed`. The code of the
-    sweep's methods is run. Raw data are searched in `data_dir` first, and `where` is the sweep file, for
+    sweep's methods is run. Raw data are searched in `data_dir` first, and `origin` is the sweep file, for
     messages. `progress` goes through the cells.
 
     Raises
@@ -523,43 +533,43 @@ def verify_scores(
     """
     problems = list[Problem]()
     with collecting(problems):
-        calls = method_calls(where, spec.grid.methods, is_tried=True)
+        calls = method_calls(origin, spec.grid.methods, is_tried=True)
     with collecting(problems):
-        inputs = load_inputs(spec, where, data_dir=data_dir)
+        inputs = load_inputs(spec, origin, data_dir=data_dir)
         plans = {plan.name: plan for plan in inputs.plans}
-        problems += raw.differences(scores, spec, plans, where)
+        problems += raw.differences(scores, spec, plans, origin)
         cells = {cell for plan in inputs.plans for block in plan.blocks() for cell in block.cells()}
-        here = [line for line in scores.cells if line.cell.dataset not in inputs.skipped]
+        lines = [line for line in scores.cells if line.cell.dataset not in inputs.skipped]
         problems += [
-            Problem(line.location, repr(str(line.cell)), f"a cell of {where}")
-            for line in here
+            Problem(line.location, repr(str(line.cell)), f"a cell of {origin}")
+            for line in lines
             if line.cell not in cells
         ]
-        answered = [line for line in here if line.status in ANSWERED_WORDS]
-        if not answered:
+        answered_lines = [line for line in lines if line.status in ANSWERED_WORDS]
+        if not answered_lines:
             problems.append(Problem(str(scores.path), "no cell that is done", "at least one"))
     raise_all(shortened(scores.path, problems))
     digest, sources = hashlib.sha256(read_file(scores.path, MOST_BYTES)).hexdigest(), inputs.sources
-    by_name = {str(line.cell): line for line in answered}
-    drawn = [by_name[name] for name in draw(by_name, sample, digest, seed)]
+    lines_by_name = {str(line.cell): line for line in answered_lines}
+    drawn_lines = [lines_by_name[name] for name in draw(lines_by_name, sample, digest, seed)]
     checks = tuple(
         _check_scores(
             Recomputation(spec, plans[line.cell.dataset], calls, line.cell, sources[line.cell.dataset]), line
         )
-        for line in progress(drawn, "cells")
+        for line in progress(drawn_lines, "cells")
     )
     counts = {
-        "in the file without an answer": len(here) - len(answered),
-        f"in {where} that the file lacks": len(cells) - len(here),
-        "from data sets that are not available here": len(scores.cells) - len(here),
+        "in the file without an answer": len(lines) - len(answered_lines),
+        f"in {origin} that the file lacks": len(cells) - len(lines),
+        "from data sets that are not available here": len(scores.cells) - len(lines),
     }
-    notes = tuple(f"not looked at: {plural(count, 'cell')} {what}" for what, count in counts.items() if count)
+    notes = tuple(f"not looked at: {plural(count, 'cell')} {text}" for text, count in counts.items() if count)
     made_with = scores.head.made_with
-    there = [(f"in the file, {number}", values) for number, values in enumerate(made_with, start=1)]
-    if len(there) == 1:
-        there = [("in the file", made_with[0])]
-    verification = Verification(scores.path, digest, seed, checks, len(answered), notes=notes)
-    return _beside(verification, fingerprint(spec) | raw.software(spec), there)
+    fingerprints = [(f"in the file, {number}", values) for number, values in enumerate(made_with, start=1)]
+    if len(fingerprints) == 1:
+        fingerprints = [("in the file", made_with[0])]
+    verification = Verification(scores.path, digest, seed, checks, len(answered_lines), notes=notes)
+    return _with_fingerprints(verification, fingerprint(spec) | raw.software(spec), fingerprints)
 
 
 def _check_scores(work: Recomputation, line: RawCell) -> CellCheck:
@@ -612,14 +622,14 @@ class VerificationRecord(Record):
         ]
 
 
-def write_record(path: Path, verification: Verification, by: str) -> None:
+def write_record(path: Path, verification: Verification, author: str) -> None:
     """Write the outcome of a verification, and the name of who made it."""
     record = VerificationRecord(
         format=FORMAT,
         format_version=FORMAT_VERSION,
         file=Path(verification.cube).name,
         sha256=verification.digest,
-        by=by,
+        by=author,
         at=datetime.now(UTC).isoformat(timespec="seconds"),
         seed=verification.seed,
         n_cells=verification.n_cells,
@@ -638,11 +648,11 @@ def _answer(check: CellCheck) -> Answer:
 
 
 def read_records(
-    paths: Iterable[Path], hashes: Mapping[Path, str], beside: Iterable[Path] = ()
+    paths: Iterable[Path], hashes: Mapping[Path, str], nearby_paths: Iterable[Path] = ()
 ) -> dict[Path, list[VerificationRecord]]:
     """Read records of cubes and bundles, whose hashes are known, by the file that each is of.
 
-    Records `beside` these files may be of others, such as the bundle of a cube, which they name.
+    Records at `nearby_paths` may be of other files, such as the bundle of a cube, which they name.
 
     Raises
     ------
@@ -654,7 +664,7 @@ def read_records(
     files = {digest: file for file, digest in hashes.items()}
     records: dict[Path, list[VerificationRecord]] = {file: [] for file in hashes}
     paths, names = set(paths), {file.name for file in hashes}
-    for path in sorted(paths.union(beside)):
+    for path in sorted(paths.union(nearby_paths)):
         with collecting(problems):
             record = _read(path)
             if record.sha256 not in files:
@@ -665,8 +675,8 @@ def read_records(
                 raise refused(f"{path}: sha256", record.sha256, expected, hint)
             file = files[record.sha256]
             cells = cells_of(file, not record.left_out).cells
-            drawn = [str(cell) for cell in draw(cells, len(record.cells), record.sha256, record.seed)]
-            if (len(cells), drawn) != (record.n_cells, [answer.cell for answer in record.cells]):
+            drawn_names = [str(cell) for cell in draw(cells, len(record.cells), record.sha256, record.seed)]
+            if (len(cells), drawn_names) != (record.n_cells, [answer.cell for answer in record.cells]):
                 description = f"{len(record.cells)} of {record.n_cells} cells"
                 raise refused(f"{path}: cells", description, "those that the file draws")
             records[file].append(record)

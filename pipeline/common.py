@@ -48,24 +48,24 @@ class PlainFormatter(logging.Formatter):
 
 def duration(seconds: float) -> str:
     """Return seconds as `h:mm:ss`."""
-    whole = max(0, round(seconds))
-    return f"{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d}"
+    total = max(0, round(seconds))
+    return f"{total // 3600}:{total // 60 % 60:02d}:{total % 60:02d}"
 
 
-def at_hand(spec: SweepSpec, skipped: Container[str]) -> str | None:
+def at_hand(spec: SweepSpec, skipped_datasets: Container[str]) -> str | None:
     """Return how many data sets of a sweep are at hand, and the cells left out, in words; None if all are."""
-    cells = cells_left_out(spec, skipped)
+    cells = cells_left_out(spec, skipped_datasets)
     if not cells:
         return None
     names = [entry.name for entry in spec.grid.datasets]
-    n_at_hand = sum(name not in skipped for name in names)
+    n_at_hand = sum(name not in skipped_datasets for name in names)
     datasets = f"{n_at_hand} of {plural(len(names), 'data set')} at hand"
     return f"{datasets}, {plural(cells, 'cell')} left out: sweep datasets fetch"
 
 
-def cells_left_out(spec: SweepSpec, skipped: Container[str]) -> int:
+def cells_left_out(spec: SweepSpec, skipped_datasets: Container[str]) -> int:
     """Return the number of cells of the data sets of a sweep that are not at hand."""
-    return spec.grid.n_cells * sum(entry.name in skipped for entry in spec.grid.datasets)
+    return spec.grid.n_cells * sum(entry.name in skipped_datasets for entry in spec.grid.datasets)
 
 
 def span(seconds: float) -> str:
@@ -76,9 +76,9 @@ def span(seconds: float) -> str:
     return plural(max(0, int(seconds)), "second")
 
 
-def estimate(least: float, most: float) -> str:
+def estimate(shortest: float, longest: float) -> str:
     """Return in words how long something will take, in units that suit both times: `8 to 20 minutes`."""
-    (low, unit), (high, noun) = map(_rounded, (least, most))
+    (low, unit), (high, noun) = map(_rounded, (shortest, longest))
     if (low, unit) == (high, noun):
         return f"about {high} {noun}"
     return (
@@ -95,8 +95,8 @@ def _rounded(seconds: float) -> tuple[str, str]:
     count = seconds / length
     if noun == "hours" and count < 10:
         return f"{count:.1f}", noun
-    whole = max(1, round(count))
-    return str(whole), noun if whole > 1 else noun.removesuffix("s")
+    number = max(1, round(count))
+    return str(number), noun if number > 1 else noun.removesuffix("s")
 
 
 # Objectives that differ by no more nats belong to one optimum: sums in another order differ by less.
@@ -195,11 +195,11 @@ HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?)(?::\d{1,
 
 def own_names() -> frozenset[str]:
     """Return all names, in small letters; a name in the variable that is no host is an `InputError`."""
-    more = [name.strip().lower() for name in os.environ.get(VARIABLE, "").split(",") if name.strip()]
-    wrong = [name for name in more if (match := HOST.fullmatch(name)) is None or match[1] != name]
+    extra_names = [name.strip().lower() for name in os.environ.get(VARIABLE, "").split(",") if name.strip()]
+    wrong = [name for name in extra_names if (match := HOST.fullmatch(name)) is None or match[1] != name]
     expected = "names of hosts with commas, without port: hub.example.org"
     raise_all(Problem(VARIABLE, repr(name), expected) for name in wrong)
-    return frozenset((*NAMES, *more))
+    return frozenset((*NAMES, *extra_names))
 
 
 def is_own(headers: Mapping[str, str]) -> bool:
