@@ -241,12 +241,12 @@ def verify(
     drawn_cells = draw(drawable.cells, sample, digest, seed)
     n_paths = -(-sum(asks(cell.design) for cell in drawn_cells) // CELLS_PER_PATH)
     last_cells = [asked_cells[walk] for walk in draw(asked_cells, n_paths, digest, seed)]
-    own_facts, fingerprints = fingerprint(manifest.spec), by_run(manifest.made_with)
+    facts, fingerprints = fingerprint(manifest.spec), by_run(manifest.made_with)
     verification = Verification(path, digest, seed, (), len(drawable.cells))
-    verification = _with_fingerprints(verification, own_facts, fingerprints)
-    of_runs = [(place, {**values, "machine": own_facts["machine"]}) for place, values in fingerprints]
+    verification = _with_fingerprints(verification, facts, fingerprints)
+    of_runs = [(place, {**values, "machine": facts["machine"]}) for place, values in fingerprints]
     unknown_facts = {*verification.unrecorded} - {"machine"}
-    is_other = bool(software_differences([*of_runs, ("here", own_facts)]) or unknown_facts)
+    is_other = bool(software_differences([*of_runs, ("here", facts)]) or unknown_facts)
     # cells of cubes before format 5 do not know their own machine
     machines = {values.get("machine", "") for _, values in fingerprints}
     machine = machines.pop() if len(machines) == 1 else ""
@@ -340,25 +340,21 @@ def draw(items: Iterable[Item], sample: int, digest: str, seed: int | None) -> l
 
 
 def _with_fingerprints(
-    verification: Verification,
-    own_facts: dict[str, str],
-    fingerprints: Sequence[tuple[str, Mapping[str, str]]],
+    verification: Verification, facts: dict[str, str], fingerprints: Sequence[tuple[str, Mapping[str, str]]]
 ) -> Verification:
     """Return a verification with the fingerprint of this machine beside those of the cells."""
     other_fingerprints = {
         tuple(sorted(values.items())): dict(values)
         for place, values in fingerprints
-        if software_differences([(place, values), ("here", own_facts)])
+        if software_differences([(place, values), ("here", facts)])
     }
-    missing_facts = dict.fromkeys(
-        name for _, values in fingerprints for name in unrecorded(values, own_facts)
-    )
+    names = dict.fromkeys(name for _, values in fingerprints for name in unrecorded(values, facts))
     return replace(
         verification,
-        here=own_facts,
+        here=facts,
         there=tuple(other_fingerprints[key] for key in sorted(other_fingerprints)),
-        software=software_differences([*fingerprints, ("here", own_facts)]),
-        unrecorded=tuple(missing_facts),
+        software=software_differences([*fingerprints, ("here", facts)]),
+        unrecorded=tuple(names),
     )
 
 
@@ -437,14 +433,14 @@ def _check(
     if not block.node.baseline and answers is None:
         fresh_arrays["annotations"][block.graph(cell)] = work.annotations()
     rows = {name: block.graph(cell) if name == "annotations" else block.position(cell) for name in arrays}
-    stored_row, fresh_row = (
+    old_row, new_row = (
         {name: values[name][row : row + 1] for name, row in rows.items()} for values in (arrays, fresh_arrays)
     )
-    if "machine" in stored_row:
-        machine = manifest.machines.get(str(stored_row["machine"][0]), "")
+    if "machine" in old_row:
+        machine = manifest.machines.get(str(old_row["machine"][0]), "")
     is_elsewhere = machine != machine_class()
-    is_one_solution = (is_other or is_elsewhere) and is_rounded(stored_row, fresh_row)
-    differences = different_variables(stored_row, fresh_row)
+    is_one_solution = (is_other or is_elsewhere) and is_rounded(old_row, new_row)
+    differences = different_variables(old_row, new_row)
     if line is not None:
         if work.plan.left_out:  # a cube that has grown without its data lacks scores, and claims nothing
             scores = {name: value for name, value in line.scores.items() if not np.isnan(value)}
@@ -456,25 +452,23 @@ def _check(
     return CellCheck(str(cell), differences, "", is_one_solution, machine if is_elsewhere else "")
 
 
-def different_variables(stored_row: Arrays, fresh_row: Arrays) -> tuple[str, ...]:
+def different_variables(old_row: Arrays, new_row: Arrays) -> tuple[str, ...]:
     """Return the promised variables of a cell with other bits; each array has one row."""
-    names = (name for name in stored_row if name not in UNPROMISED)
-    return tuple(name for name in names if differing_rows(stored_row[name], fresh_row[name])[0])
+    names = (name for name in old_row if name not in UNPROMISED)
+    return tuple(name for name in names if differing_rows(old_row[name], new_row[name])[0])
 
 
-def is_rounded(stored_row: Arrays, fresh_row: Arrays) -> bool:
+def is_rounded(old_row: Arrays, new_row: Arrays) -> bool:
     """Whether two results of a cell are one solution, whose numbers differ by rounding alone.
 
     Labels are the same up to the numbers of the clusters, and the objective of the best restart up to
     `RELATIVE`. Other restarts may have taken other ways: the solution does not depend on them.
     """
-    labels = list(zip(stored_row["labels"][0].tolist(), fresh_row["labels"][0].tolist(), strict=True))
+    labels = list(zip(old_row["labels"][0].tolist(), new_row["labels"][0].tolist(), strict=True))
     sides = len({label for label, _ in labels}), len({label for _, label in labels})
-    first, second = (
-        float(np.nanmax(row["log_likelihood"], initial=-np.inf)) for row in (stored_row, fresh_row)
-    )
+    first, second = (float(np.nanmax(row["log_likelihood"], initial=-np.inf)) for row in (old_row, new_row))
     return (
-        all(np.array_equal(stored_row[name], fresh_row[name]) for name in EXACT if name in stored_row)
+        all(np.array_equal(old_row[name], new_row[name]) for name in EXACT if name in old_row)
         and sides == (len(set(labels)),) * 2
         and (first == second or abs(first - second) <= RELATIVE * max(1.0, abs(first)))
     )

@@ -333,7 +333,7 @@ def anchors(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator
     return with_scores(belief, distinct(np.array(questions, dtype=np.int64))[:count])
 
 
-def doubtful_pairs(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator) -> ScoredPairs:
+def repeats(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator) -> ScoredPairs:
     """Return pairs of answers that are in doubt, and then those of "information" if there are too few."""
     pairs = distinct(answers[:, :2])
     is_together = belief.is_together(pairs)
@@ -370,17 +370,7 @@ def merges(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator)
 
 
 # All strategies by name.
-FUNCTIONS = (
-    overall,
-    merges,
-    information,
-    uncertain,
-    anchors,
-    doubtful_pairs,
-    farthest_first,
-    committee,
-    uniform,
-)
+FUNCTIONS = (overall, merges, information, uncertain, anchors, repeats, farthest_first, committee, uniform)
 STRATEGIES: dict[str, Strategy] = dict(zip(words.STRATEGIES, FUNCTIONS, strict=True))
 
 

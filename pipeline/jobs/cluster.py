@@ -319,11 +319,8 @@ class JobWatch:
                 slot.node = job.node
         n_asks = MOST_ENDS
         for name, slot in waiting_slots.items():
-            if (
-                slot.replace_at is None
-                and slot.is_gone(self._live_jobs, moment)
-                and self._has_ended(slot, n_asks)
-            ):
+            is_gone = slot.replace_at is None and slot.is_gone(self._live_jobs, moment)
+            if is_gone and self._has_ended(slot, n_asks):
                 n_asks = n_asks - 1 if slot.end.state else 0
                 deaths = slot.deaths
                 ending, backoff = slot.mark_ended(moment)

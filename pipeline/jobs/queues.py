@@ -169,19 +169,17 @@ def run(
         try:
             return _run_once(command, timeout)
         except CommandFailed as error:
-            max_attempts = min(attempts, error.most_attempts)
-            if ending.is_set() or (number >= max_attempts and not (error.transient and find_effect)):
+            limit = min(attempts, error.most_attempts)
+            if ending.is_set() or (number >= limit and not (error.transient and find_effect)):
                 raise
             # after the last attempt there is only a look whether it has succeeded
-            seconds = min(PAUSE * 2 ** (number - 1), LONGEST_PAUSE) if number < max_attempts else PAUSE
-            if number < max_attempts and attempts > ATTEMPTS:
-                logger.warning(
-                    "%s; attempt %d of %d follows in %.0f s", error, number + 1, max_attempts, seconds
-                )
+            seconds = min(PAUSE * 2 ** (number - 1), LONGEST_PAUSE) if number < limit else PAUSE
+            if number < limit and attempts > ATTEMPTS:
+                logger.warning("%s; attempt %d of %d follows in %.0f s", error, number + 1, limit, seconds)
             ending.wait(seconds)
             if find_effect is not None and (effect := find_effect()):
                 return effect
-            if number >= max_attempts:
+            if number >= limit:
                 raise
 
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from sweep_clustering.pipeline.methods import loading
-from sweep_clustering.pipeline.methods.contract import BadAnswer, Floats, Method, NoSolution, checked_solution
+from sweep_clustering.pipeline.methods.contract import BadAnswer, Floats, Method, NoSolution, accept
 from sweep_clustering.sweeps.errors import LONGEST_TRACEBACK, InputError, cause_of, one_line
 
 # Messages between a caller and a process of methods are numbered, bounded, and read within a limit.
@@ -262,9 +262,7 @@ def _solve(
         with np.errstate():  # settings of one call must not reach the next
             answer = method(view, n_clusters, *arrays[:2], weights=(arrays[2], arrays[3]), **arguments)
         seconds = times()
-        solution = checked_solution(
-            answer, n_samples=X.shape[0], n_features=X.shape[1], n_clusters=n_clusters
-        )
+        solution = accept(answer, n_samples=X.shape[0], n_features=X.shape[1], n_clusters=n_clusters)
         parts = {name: value for name in PARTS if (value := getattr(solution, name)) is not None}
         note: dict[str, Any] = {**seconds, "objective": solution.objective, "given": list(parts)}
         message = Message(Kind.SOLVED, 0, note, list(parts.values()))

@@ -121,9 +121,7 @@ class Method(Protocol):
         ...
 
 
-def checked_solution(
-    answer: ArrayLike | Solution, *, n_samples: int, n_features: int, n_clusters: int
-) -> Solution:
+def accept(answer: ArrayLike | Solution, *, n_samples: int, n_features: int, n_clusters: int) -> Solution:
     """Return an answer with labels int16, the objective a float or None, and other arrays float64 or None.
 
     Raises

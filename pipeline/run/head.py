@@ -231,16 +231,14 @@ class Driver:
             return new_task()
 
         for outcomes in self.executor.results(next_task):
-            task_results = [(task, checked_results(task, outcome)) for task, outcome in outcomes]
+            endings = [(task, checked_results(task, outcome)) for task, outcome in outcomes]
             # Before anything is written: another driver may have taken over a lease that became stale.
             self.lease.check()
             with signals.uninterrupted():
-                for span in self.collector.take(
-                    [result for _, results in task_results for result in results]
-                ):
+                for span in self.collector.take([result for _, results in endings for result in results]):
                     # Alone, so that another failure is charged to this cell and to no other.
                     self._retries += self._group(span.unit.dataset, [span])
-            for task, results in task_results:
+            for task, results in endings:
                 for result in results:
                     if not isinstance(result, Failed):
                         self._solver_seconds += result.seconds
@@ -560,7 +558,7 @@ def _ended_by(error: BaseException, job: HeadJob | None) -> End:
 def _conclude(request: Request) -> End:
     """Log the results of a run for the whole sweep, which includes data sets that are not at hand."""
     sweep, selection = request.sweep, request.selection
-    plans, skipped_datasets = sweep.inputs.plans, sweep.inputs.skipped
+    plans, skips = sweep.inputs.plans, sweep.inputs.skipped
     failures = list(filter(selection.runs, failed_cells(sweep.cube, plans)))
     for cell in failures:
         logger.error('failed: %s (for more: sweep why %s "%s")', cell, sweep.cube, cell)
@@ -569,8 +567,8 @@ def _conclude(request: Request) -> End:
     for method, count in unsolved.items():
         logger.info("no solution: %s, in %s", method, common.plural(count, "cell"))
     if not selection.cells:
-        rows = [row for row in read_status(sweep.cube).datasets if row.name not in skipped_datasets]
-        n_left_out = common.cells_left_out(sweep.spec, skipped_datasets)
+        rows = [row for row in read_status(sweep.cube).datasets if row.name not in skips]
+        n_left_out = common.cells_left_out(sweep.spec, skips)
         cells, n_failed = (sum(getattr(row, name) for row in rows) for name in ("cells", "failed"))
         n_done = cells - n_failed - sum(row.left for row in rows)
         parts = [f"{n_done:,} of {common.plural(cells + n_left_out, 'cell')} done"]
@@ -582,9 +580,7 @@ def _conclude(request: Request) -> End:
         logger.info("results are kept, and written to the cube when the rest of the block is done")
     if failures:
         return End(common.FAILED_CELLS, "finished with failed cells")
-    return End(
-        common.FAILED_CELLS if request.options.strict and skipped_datasets else common.COMPLETE, "finished"
-    )
+    return End(common.FAILED_CELLS if request.options.strict and skips else common.COMPLETE, "finished")
 
 
 @contextmanager

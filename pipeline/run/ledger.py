@@ -474,9 +474,8 @@ class Paths:
 
     def spans_left(self, dataset: str) -> Iterator[records.Span[AskedPath]]:
         """Return the questions of a data set that this run is to ask, in whole batches."""
-        return (
-            self._open_span(path) for path in self._targets if path.dataset == dataset and self._targets[path]
-        )
+        paths = (path for path, targets in self._targets.items() if targets and path.dataset == dataset)
+        return map(self._open_span, paths)
 
     def n_remaining(self, path: AskedPath) -> int:
         """Count the questions of a path that this run is to ask, in whole batches."""

@@ -144,18 +144,16 @@ def solver_of(
     if cell.design == CROWD and model.kind is UNION:
         # soft fits alone estimate two accuracies of each annotator; other models assume the median for all
         layers = layers_from_annotations(annotations, None, science.crowd.answers)
-    seed = seeds.choice_seed(science.seed, cell.dataset, **_coordinates(cell), model=cell.model)
+    seed = seeds.choice_seed(science.seed, cell.dataset, **_place(cell), model=cell.model)
     return prepare(model, X, layers, science.n_clusters, seed)
 
 
 def stream_of(science: Science, cell: Cell, restart: int) -> np.random.SeedSequence:
     """Return the random stream of a restart of a cell."""
-    return seeds.search_seed(
-        science.seed, cell.dataset, **_coordinates(cell), model=cell.model, restart=restart
-    )
+    return seeds.search_seed(science.seed, cell.dataset, **_place(cell), model=cell.model, restart=restart)
 
 
-def _coordinates(cell: Cell) -> dict[str, Any]:
+def _place(cell: Cell) -> dict[str, Any]:
     """Return the coordinates that the random streams of a cell depend on."""
     return {name: getattr(cell, name) for name in ("mixture", "p", "m", "replicate")}
 
@@ -274,7 +272,7 @@ def run_method(
     objectives = np.full(span.size, np.nan)
     for restart in range(span.start, span.stop):
         state = seeds.method_seed(
-            science.seed, cell.dataset, **_coordinates(cell), method=method.name, restart=restart
+            science.seed, cell.dataset, **_place(cell), method=method.name, restart=restart
         )
         try:
             call = _process().solve(

@@ -15,7 +15,7 @@ from sklearn.cluster import KMeans
 from sklearn.mixture import GaussianMixture
 
 from sweep_clustering.pipeline.methods import loading
-from sweep_clustering.pipeline.methods.contract import BadAnswer, Solution, checked_solution, merged_links
+from sweep_clustering.pipeline.methods.contract import BadAnswer, Solution, accept, merged_links
 from sweep_clustering.pipeline.methods.loading import MethodCall, load, read_source, version_of
 from sweep_clustering.sweeps.errors import InputError
 from sweep_clustering.sweeps.words import SHIPPED
@@ -83,7 +83,7 @@ LINKS: dict[str, Any] = {"must_link": EMPTY, "cannot_link": EMPTY, "weights": (n
 
 def call(cls: type, **options: Any) -> Any:
     answer = loading.method_of_class(cls, options)(X, 3, **LINKS, accuracy=0.8, random_state=7)
-    return checked_solution(answer, n_samples=30, n_features=2, n_clusters=3)
+    return accept(answer, n_samples=30, n_features=2, n_clusters=3)
 
 
 class Linked:
@@ -213,14 +213,14 @@ LABELS = [0, 2, 2, 0]
 
 def test_what_is_known_is_kept_in_one_form() -> None:
     for labels in (LABELS, np.array(LABELS, dtype=float), tuple(LABELS)):
-        alone = checked_solution(labels, **SIZES)
+        alone = accept(labels, **SIZES)
         assert alone.labels.dtype == np.int16
         assert alone.labels.tolist() == LABELS
         assert alone.objective is None
         assert alone.centroids is None
         assert alone.probabilities is None
     centroids, thirds = [[0, 1], [np.nan, np.nan], [2, 3]], np.full((4, 3), 1 / 3, dtype=np.float32)
-    whole = checked_solution(Solution(LABELS, np.float32(-1.5), centroids, thirds), **SIZES)
+    whole = accept(Solution(LABELS, np.float32(-1.5), centroids, thirds), **SIZES)
     assert type(whole.objective) is float
     assert whole.objective == -1.5
     assert np.array_equal(whole.centroids, centroids, equal_nan=True)
@@ -252,7 +252,7 @@ def test_what_is_known_is_kept_in_one_form() -> None:
 )
 def test_what_is_no_answer_is_named(answer: object, message: str) -> None:
     with pytest.raises(BadAnswer) as refused:
-        checked_solution(answer, **SIZES)
+        accept(answer, **SIZES)
     assert message in str(refused.value)
 
 

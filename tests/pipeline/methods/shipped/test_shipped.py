@@ -18,7 +18,7 @@ from sklearn.cluster import AgglomerativeClustering, KMeans
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
-from sweep_clustering.pipeline.methods.contract import NoSolution, checked_solution, merged_links
+from sweep_clustering.pipeline.methods.contract import NoSolution, accept, merged_links
 from sweep_clustering.pipeline.methods.loading import MethodCall, load
 from sweep_clustering.pipeline.methods.shipped import links, spectral
 
@@ -36,7 +36,7 @@ def call(name: str, annotations: Any = (), X: Any = X, k: int = 3, seed: int = 0
     must, cannot, weights = links_of(annotations)
     method = load(MethodCall(name, name, options=options))
     answer = method(X, k, must, cannot, weights=weights, accuracy=0.9, random_state=seed)
-    return checked_solution(answer, n_samples=len(X), n_features=X.shape[1], n_clusters=k)
+    return accept(answer, n_samples=len(X), n_features=X.shape[1], n_clusters=k)
 
 
 def best_of(name: str, annotations: Any = (), **settings: Any) -> Any:
@@ -299,6 +299,6 @@ def test_vectors_are_the_leading_ones_of_the_published_matrix(monkeypatch: pytes
     theirs = vectors[:, -3:] @ vectors[:, -3:].T
     for largest in (60, 59):  # the matrix has all pairs, or is sparse
         monkeypatch.setattr(spectral, "LARGEST_DENSE", largest)
-        leading = spectral._leading(csr_array(affinity), 3)
+        leading = spectral._leading_vectors(csr_array(affinity), 3)
         assert leading @ leading.T == pytest.approx(theirs, abs=1e-6)
         assert adjusted_rand_score(TRUE, call("spectral-links").labels) > 0.9
