@@ -478,7 +478,7 @@ def test_labels_are_found_whatever_spells_them_and_others_dropped(
 ) -> None:
     links = Reader(len(index), pd.Index(index), drop=True).read([[label, label] for label in labels], None)
     assert links.layers[0].pairs.tolist() == [[place, place] for place in places]
-    assert links.total == len(labels)
+    assert links.n_total == len(labels)
     assert links.n_dropped == len(labels) - len(places)
 
 
@@ -588,7 +588,7 @@ def test_annotations_add_up_by_annotator() -> None:
         (0, 0.7, MUST, [[0, 1]]), (0, 0.7, CANNOT, [[7, 8]]), (1, 0.9, MUST, [[1, 2], [5, 6]]),
         (2, 0.7, MUST, [[3, 4]]),
     ]  # fmt: skip
-    assert links.total == 5
+    assert links.n_total == 5
     assert links.n_dropped == 0
     assert {name: table.tolist() for name, table in dict(links.of_kind(MUST) or {}).items()} == {
         "ann": [[0, 1, 1]], "bob": [[1, 2, 1], [5, 6, 2]], "cyd": [[3, 4, 1]],

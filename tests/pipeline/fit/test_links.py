@@ -133,7 +133,7 @@ def test_links_of_infinite_weight_are_hard_and_stay_so() -> None:
     table = annotations.of_kind(MUST)
     assert isinstance(table, dict)
     assert sorted(table["ann"].tolist()) == [[0.0, 1.0, np.inf], [1.0, 2.0, 3.0]]
-    again = Reader(4).read([[0, 2, np.inf]], None, before=annotations)
+    again = Reader(4).read([[0, 2, np.inf]], None, base=annotations)
     assert sum(len(layer.pairs) for layer in again.layers if layer.is_hard) == 3
 
 

@@ -61,7 +61,7 @@ def test_only_the_named_cells_run_and_only_their_blocks_are_read() -> None:
     assert list(only.blocks(plan)) == [plan.block_of(CELL)]
     assert list(only.blocks(make_plan("b"))) == []
     # cells that are named are tried again, others of their blocks never
-    named = request.Selection(retry_failed=True, only=frozenset({CELL}))
+    named = request.Selection(retry_failed=True, cells=frozenset({CELL}))
     assert [named.settles(cell, FAILED) for cell in (CELL, OTHER)] == [False, True]
 
 
