@@ -146,7 +146,7 @@ def next_questions(
     pairs, scores = choose(belief, table, strategy=strategy, count=count, seed=seed, left_out=skipped_pairs)
     counts = Counter((pair_of(row), row.kind) for row in answers)
     questions = []
-    for (i, j), share, score in zip(pairs.tolist(), belief.together(pairs), scores, strict=True):
+    for (i, j), share, score in zip(pairs.tolist(), belief.share_together(pairs), scores, strict=True):
         settles = _settles([(samples.text(sample), _clusters(belief, sample)) for sample in (i, j)])
         yes, no = (counts[(i, j), kind] for kind in (MUST, CANNOT))
         history = f"; asked before: {yes} yes, {no} no" if yes or no else ""

@@ -111,7 +111,7 @@ class Belief:
         """Share of the labels of the draws that differ from the solution."""
         return float((self.draws != self.labels).mean())
 
-    def together(self, pairs: NDArray[np.integer]) -> NDArray[np.float64]:
+    def share_together(self, pairs: NDArray[np.integer]) -> NDArray[np.float64]:
         """Return the probability that the samples of a pair belong together, never quite 0 or 1."""
         return np.asarray((self.is_together(pairs).sum(axis=0) + 0.5) / (len(self.draws) + 1.0))
 

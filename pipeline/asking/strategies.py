@@ -107,7 +107,7 @@ def entropy(p: Floats) -> Floats:
 
 def with_scores(belief: Belief, pairs: Pairs) -> ScoredPairs:
     """Return pairs with the information of their answers, without regard to other pairs."""
-    shares = belief.together(pairs)
+    shares = belief.share_together(pairs)
     return ScoredPairs(pairs, answer_information(shares * (1.0 - shares), belief.accuracy))
 
 

@@ -106,7 +106,7 @@ class Candidate:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values, in nats."""
-        criteria, predicted = self.criteria, self.held_out
+        criteria, held_out = self.criteria, self.held_out
         return {
             "n_clusters": self.n_clusters,
             "covariance": self.result.covariance,
@@ -116,9 +116,9 @@ class Candidate:
             "bic": criteria.bic,
             "icl": criteria.icl,
             "icl_of_features": criteria.icl_of_features,
-            "held_out_log_loss": predicted and predicted.log_loss,
+            "held_out_log_loss": held_out and held_out.log_loss,
             **({"overall_log_loss": self.overall.log_loss} if self.overall else {}),
-            "share_predicted": predicted and predicted.share_right,
+            "share_predicted": held_out and held_out.share_right,
         }
 
 

@@ -610,7 +610,7 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         choice = choose(belief, answers, strategy=strategy or fitting(belief), count=int(n), seed=seed)
         positions = choice.pairs.astype(np.int64)
         names = np.asarray(getattr(self, "sample_names_in_", np.arange(len(self.X_fit_))))
-        return Query(names[positions], belief.together(choice.pairs), choice.scores, positions)
+        return Query(names[positions], belief.share_together(choice.pairs), choice.scores, positions)
 
     def partial_fit(
         self,

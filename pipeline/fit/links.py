@@ -73,12 +73,12 @@ NAME = (
 )
 
 
-def check_unmasked(where: str, values: object) -> None:
+def check_unmasked(location: str, values: object) -> None:
     """Raise an InputError for masked values: those below the mask would be taken as good."""
     arrays = values if isinstance(values, list | tuple) else [values]
     masks = (np.ma.getmaskarray(array) for array in arrays if isinstance(array, np.ma.MaskedArray))
     if count := sum(int(mask.sum()) for mask in masks):
-        raise refused(where, plural(count, "masked value"), "none", "leave them out, or fill them")
+        raise refused(location, plural(count, "masked value"), "none", "leave them out, or fill them")
 
 
 def names_of(X: object, samples: ArrayLike | None, n_samples: int) -> pd.Index | None:

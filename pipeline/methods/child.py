@@ -53,15 +53,15 @@ class Kind(IntEnum):
     LOAD = auto()
     SOLVE = auto()
     # from the process
-    READY = auto()
-    BEGUN = auto()
-    LOADED = auto()
-    SOLVED = auto()
+    GREETING = auto()
+    START = auto()
+    VERSION = auto()
+    SOLUTION = auto()
     NO_SOLUTION = auto()
-    FAILED = auto()
-    REFUSED = auto()
-    STALE = auto()
-    CHANGED = auto()
+    FAILURE = auto()
+    REFUSAL = auto()
+    OLD_TABLE = auto()
+    CHANGE = auto()
 
 
 class Spoilt(Exception):
@@ -207,7 +207,7 @@ def serve(messages: int) -> None:
     methods: dict[str, Method] = {}
     X: Floats = np.empty((0, 0))
     checksum = _checksum(X)
-    reply(Kind.READY, 0, {})
+    reply(Kind.GREETING, 0, {})
     with closing(channel), suppress(EOFError, ConnectionError):
         while True:
             kind, number, note, arrays = channel.receive()
@@ -223,17 +223,17 @@ def serve(messages: int) -> None:
                     # a library that came with the method may take no limit from the environment
                     threadpool_limits(limits=1)
             except InputError as error:
-                reply(Kind.REFUSED, number, {"problems": [asdict(problem) for problem in error.problems]})
+                reply(Kind.REFUSAL, number, {"problems": [asdict(problem) for problem in error.problems]})
             except BaseException as error:
-                reply(Kind.FAILED, number, _failure(error))
+                reply(Kind.FAILURE, number, _failure(error))
             else:
                 if kind == Kind.LOAD:
-                    reply(Kind.LOADED, number, {"version": loading.version_of(call)})
+                    reply(Kind.VERSION, number, {"version": loading.version_of(call)})
                 elif _checksum(X) != checksum:  # an earlier call has left a process that writes
-                    reply(Kind.STALE, number, {})
+                    reply(Kind.OLD_TABLE, number, {})
                 else:
                     _seed_globally(arguments["random_state"])
-                    reply(Kind.BEGUN, number, {})
+                    reply(Kind.START, number, {})
                     message = _solve(methods[repr(call)], X, checksum, arguments, arrays)
                     reply(message.kind, number, message.note, *message.arrays)
 
@@ -265,18 +265,18 @@ def _solve(
         solution = accept(answer, n_samples=X.shape[0], n_features=X.shape[1], n_clusters=n_clusters)
         parts = {name: value for name in PARTS if (value := getattr(solution, name)) is not None}
         note: dict[str, Any] = {**seconds, "objective": solution.objective, "given": list(parts)}
-        message = Message(Kind.SOLVED, 0, note, list(parts.values()))
+        message = Message(Kind.SOLUTION, 0, note, list(parts.values()))
     except NoSolution as error:
         message = Message(Kind.NO_SOLUTION, 0, {"reason": one_line(error), **times()}, [])
     except BaseException as error:
-        message = Message(Kind.FAILED, 0, _failure(error), [])
+        message = Message(Kind.FAILURE, 0, _failure(error), [])
     is_same = map(operator.eq, checksums, map(_checksum, (X, *arrays)))
     if changed_names := [name for name, same in zip(ARGUMENTS, is_same, strict=True) if not same]:
         cause = WRITE_MESSAGE.format(", ".join(changed_names))
-        if message.kind == Kind.FAILED:
+        if message.kind == Kind.FAILURE:
             cause += f"; then {message.note['cause']}"
         note = {"cause": cause, "traceback": message.note.get("traceback", "")}
-        return Message(Kind.CHANGED, 0, note, [])
+        return Message(Kind.CHANGE, 0, note, [])
     return message
 
 

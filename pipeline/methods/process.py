@@ -162,7 +162,7 @@ class MethodProcess(AbstractContextManager["MethodProcess"]):
         """
         with self._runner_for(call) as runner:
             reply = runner.ask(Kind.LOAD, call, {}, limit=START_LIMIT)
-        return str(_note_of(reply, Kind.LOADED)["version"])
+        return str(_note_of(reply, Kind.VERSION)["version"])
 
     def solve(
         self,
@@ -202,16 +202,16 @@ class MethodProcess(AbstractContextManager["MethodProcess"]):
                     runner.channel.send(Kind.TABLE, 0, {}, table, limit=START_LIMIT)
                     runner.key = key
                 reply = runner.ask(Kind.SOLVE, call, note, *arrays, limit=START_LIMIT)
-                if reply.kind == Kind.STALE:
+                if reply.kind == Kind.OLD_TABLE:
                     raise _StaleTable
-                if reply.kind == Kind.BEGUN:
+                if reply.kind == Kind.START:
                     runner.phase = _SOLVES
                     reply = runner.reply(call.time_limit, max_bytes)
-                if reply.kind == Kind.CHANGED:
+                if reply.kind == Kind.CHANGE:
                     raise WroteIntoArguments(**reply.note)
                 break
         try:
-            answer = _note_of(reply, Kind.SOLVED)
+            answer = _note_of(reply, Kind.SOLUTION)
         except InputError as error:
             raise MethodFailed(f"InputError: {error}") from None
         parts = {name: array.copy() for name, array in zip(answer["given"], reply.arrays, strict=True)}
@@ -278,9 +278,9 @@ def _note_of(reply: Message, expected: Kind) -> Mapping[str, Any]:
     note = reply.note
     if reply.kind == Kind.NO_SOLUTION:
         raise Unsolved(**note)
-    if reply.kind == Kind.FAILED:
+    if reply.kind == Kind.FAILURE:
         raise MethodFailed(**note)
-    if reply.kind == Kind.REFUSED:
+    if reply.kind == Kind.REFUSAL:
         raise InputError([Problem(**problem) for problem in note["problems"]])
     if reply.kind != expected:
         raise MethodFailed(SPOILT)

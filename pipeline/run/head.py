@@ -356,8 +356,8 @@ def display(
     def show(collector: Collector, workers: int) -> None:
         nonlocal log_time, state_time
         moment, seconds = time.monotonic(), clock.seconds_left()
-        n_done = total - collector.remaining[Cell]
-        n_answered = work.questions - collector.remaining[AskedPath]
+        n_done = total - collector.n_remaining[Cell]
+        n_answered = work.questions - collector.n_remaining[AskedPath]
         time_left = "timing restarts" if seconds is None else f"{common.duration(seconds)} left"
         text = f"{n_done:,} of {bound}{common.plural(total, 'restart')}{note}"
         text += f" · {n_answered:,} of {common.plural(work.questions, 'question')}" if work.questions else ""

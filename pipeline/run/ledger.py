@@ -95,7 +95,7 @@ class Collector:
     ----------
     ran, spared : int
         Restarts that came back, each counted once, and those that an adaptive stop made unnecessary.
-    remaining : Counter
+    n_remaining : Counter
         Restarts (by `Cell`) and questions (by `AskedPath`) that are left, after a call of `survey`.
 
     Raises
@@ -125,7 +125,7 @@ class Collector:
         self._compacted = 0
         self.blocks_written = self.cells_written = 0
         self.ran = self.spared = 0
-        self.remaining = Counter[type]()
+        self.n_remaining = Counter[type]()
         # seconds that each block of this run took
         self.write_seconds: list[float] = []
         self._page: Feed | None = None
@@ -154,7 +154,7 @@ class Collector:
     def survey(self) -> Work:
         """Count the work of this run, and from now on keep the remaining work up to date."""
         work = sum(map(self.work, self.plans.values()), Work())
-        self.remaining = Counter({Cell: work.restarts_left, AskedPath: work.questions_left})
+        self.n_remaining = Counter({Cell: work.restarts_left, AskedPath: work.questions_left})
         return work
 
     def work(self, plan: DatasetPlan) -> Work:
@@ -256,7 +256,7 @@ class Collector:
             path = batch.span.unit
             n_before = self.paths.n_remaining(path)
             self.paths.take(batch)
-            self.remaining[AskedPath] -= n_before - self.paths.n_remaining(path)
+            self.n_remaining[AskedPath] -= n_before - self.paths.n_remaining(path)
             del self._attempts[path]  # answers in between forgive a failure
         # The cells of a written block are closed: late results are dropped.
         solved: dict[str, list[records.Solved]] = {}
@@ -275,7 +275,7 @@ class Collector:
         result = self._results[restarts.span.unit]
         n_left, n_run = result.n_left, result.n_run
         result.add(restarts)
-        self.remaining[Cell] -= n_left - result.n_left
+        self.n_remaining[Cell] -= n_left - result.n_left
         self.ran += result.n_run - n_run
         self.spared += n_left - result.n_left - (result.n_run - n_run)
         self._publish(result)
@@ -297,12 +297,12 @@ class Collector:
             return not is_path
         logger.error("%s %s failed: %s", "path" if is_path else "cell", unit, failure.cause)
         if is_path:
-            self.remaining[AskedPath] -= self.paths.n_remaining(unit)
+            self.n_remaining[AskedPath] -= self.paths.n_remaining(unit)
         cells = self.paths.give_up(unit) if is_path else [unit]
         for cell in cells:
             self.open_cell(cell)
             if cell in self._open:
-                self.remaining[Cell] -= self._results[cell].n_left
+                self.n_remaining[Cell] -= self._results[cell].n_left
                 self._results[cell].has_failed = True
                 self._publish(self._results[cell])
         self._write_complete(set(cells))

@@ -43,7 +43,7 @@ def test_shares_are_those_of_all_partitions(monkeypatch: pytest.MonkeyPatch) -> 
     weights = np.exp([objective(case, labels) for labels in every])
     pairs = strategies.all_pairs(8)
     exact = np.average(every[:, pairs[:, 0]] == every[:, pairs[:, 1]], axis=0, weights=weights)
-    np.testing.assert_allclose(belief.together(pairs), exact, atol=0.03)
+    np.testing.assert_allclose(belief.share_together(pairs), exact, atol=0.03)
     np.testing.assert_allclose(belief.membership.sum(axis=1), 1.0)
 
 

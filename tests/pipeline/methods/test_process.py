@@ -211,12 +211,15 @@ def test_only_the_process_that_was_called_answers(methods: MethodProcess, log: P
 def test_what_is_written_into_the_connection_is_no_answer(methods: MethodProcess) -> None:
     pid = int(ask(methods, PID))
     # one of the huge replies has the number of the call
-    for text in ("b'hello'", *(f"reply({Kind.SOLVED:d}, {number}, b'[]', 2**40)" for number in range(3))):
+    for text in ("b'hello'", *(f"reply({Kind.SOLUTION:d}, {number}, b'[]', 2**40)" for number in range(3))):
         with pytest.raises(MethodFailed, match=f"^{SPOILT}$"):
             solve(methods, own_method(f"write({text})"))
     assert not psutil.pid_exists(pid)
     # a reply in due form: of another call, and of this one with more after it
-    for text in (f"reply({Kind.SOLVED:d}, 99, {NOTE!r}, 0)", f"reply({Kind.SOLVED:d}, 1, {NOTE!r}, 0, b'x')"):
+    for text in (
+        f"reply({Kind.SOLUTION:d}, 99, {NOTE!r}, 0)",
+        f"reply({Kind.SOLVED:d}, 1, {NOTE!r}, 0, b'x')",
+    ):
         with MethodProcess() as other_methods, pytest.raises(MethodFailed, match=f"^{SPOILT}$"):
             solve(other_methods, own_method(f"write({text}); {HANG}", time_limit=5.0))
     late = "threading.Thread(target=lambda: (time.sleep(0.2), write(b'too late'))).start()"

@@ -282,7 +282,7 @@ def test_the_time_left_starts_at_the_prediction_and_follows_the_pace() -> None:
 def collector(restarts: int, questions: int, cells: int) -> Any:
     """Return a ledger with so many restarts and questions left, and so many cells written."""
     remaining = {Cell: restarts, AskedPath: questions}
-    return SimpleNamespace(remaining=remaining, cells_written=cells)
+    return SimpleNamespace(n_remaining=remaining, cells_written=cells)
 
 
 def test_lines_and_states_come_now_and_then_and_at_the_end(
