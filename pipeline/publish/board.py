@@ -244,7 +244,7 @@ def _write(folder: Path, sources: Sequence[Source], progress: Progress) -> None:
     (folder / DATASETS).mkdir()
     chapters = write.write_figures(folder, progress(board.sections(), "sections of the board"))
     content, title = board.content, board.title
-    lead = (*winners.headline(content.ranked), *board.lead())
+    lead = (*winners.headline(content.full_rankings), *board.lead())
     # a table has what each line is
     legend = [(word, meaning) for word, meaning in write.legend(content) if word != "models"]
     write.write_page(folder / INDEX, title, chapters, lead, legend, foot=board.foot)
@@ -366,8 +366,8 @@ class Board:
             for ranking in self.content.rankings:
                 means = ranking.values[ranking.values["dataset"] == name].set_index("model")["mean"].dropna()
                 best = [means.idxmax()] if len(means) else []
-                entry += [number(means[line], winners.FORM) for line in best] or [elements.NOTHING]
-                entry += map(words, best) if best else [elements.NOTHING]
+                entry += [number(means[line], winners.FORM) for line in best] or [elements.DASH]
+                entry += map(words, best) if best else [elements.DASH]
             rows.append((*entry, words(self.origin(name).licence or UNKNOWN)))
         heads = ["data set", "samples", "features", "classes"]
         for ranking in self.content.rankings:
@@ -404,7 +404,7 @@ class Board:
             ("when", lambda row: row[1].at, ""),
             ("result", lambda row: " ".join(row[1].statements), ""),
             ("cells left out", lambda row: row[1].left_out, ",.0f"),
-            ("on", lambda row: row[1].made_with.get("cpu", elements.NOTHING), ""),
+            ("on", lambda row: row[1].made_with.get("cpu", elements.DASH), ""),
         ]
         if rows:
             yield elements.table("Verifications", rows, columns, n_lead=1, file="verified.csv")
@@ -457,7 +457,7 @@ class Board:
 
         def entry(line: Line, place: tuple[Any, Any] | None, best: float) -> Value:
             if (row := at(line, place)) is None:
-                return elements.NOTHING
+                return elements.DASH
             value = elements.mean_and_error(row.mean, row.se, winners.FORM)
             return replace(value, kind="best") if row.mean == best else value
 

@@ -55,7 +55,7 @@ LEGEND_ROW = 0.2
 # Points of a figure above which they are drawn as an image, because each would be an element of the SVG.
 MOST_POINTS = 2500
 # Samples from which points are small and see-through, in an image, so that it shows where they are dense.
-MANY = 1000
+MANY_SAMPLES = 1000
 # Contradicted links that are marked. More of them, through the whole panel, would hide the samples.
 MOST_LINKS = 60
 # Name of the partition that is the truth.
@@ -102,9 +102,9 @@ def partitions(content: Content) -> Iterator[Part]:
     guide = "the classes that they share most samples with" if has_truth else "each other where they can"
     yield f"{figure.name}. Clusters have the colours of {guide}, matched one to one."
     if len(figure.features) < figure.X.shape[1]:
-        by = "classes" if has_truth else "clusters"
+        group_noun = "classes" if has_truth else "clusters"
         count = f"{len(figure.features)} of {plural(figure.X.shape[1], 'feature')}"
-        yield f"Shown are {count}: those whose means differ most between the {by}."
+        yield f"Shown are {count}: those whose means differ most between the {group_noun}."
     if content.cell.design == CROWD:
         yield crowd_words(content.tree, content.manifest.spec, content.cell)
     for key in figure.partitions:
@@ -120,8 +120,8 @@ def partitions(content: Content) -> Iterator[Part]:
             f" {plural(len(union.weights), 'Gaussian')} at {DEVIATIONS} standard deviations,"
             " in a plane of these coordinates"
         )
-        again = ", fitted again: a cube of format 2 has none, and labels may differ."
-        text += "." if solution.is_stored else again
+        refit_text = ", fitted again: a cube of format 2 has none, and labels may differ."
+        text += "." if solution.is_stored else refit_text
         yield "cell-components", draw_components(figure.X, solution.labels, union, colors), text
 
 
@@ -129,19 +129,19 @@ def crowd_words(tree: xr.DataTree, spec: SweepSpec, cell: Cell) -> str:
     """Say who annotated a cell of the design "crowd", and how well clusters tell their accuracies."""
     place, m = _select(tree, cell.dataset, cell), present(cell.m)
     annotations, annotators = place["annotations"].values[:m], place["annotator"].values[:m]
-    drawn = cell_accuracies(spec.seed, cell, spec.crowd)
+    accuracies = cell_accuracies(spec.seed, cell, spec.crowd)
 
     def error(name: str) -> float:
         i, j, kind = annotations[is_sure].T
-        together = 1.0 * (place[name].values[i] == place[name].values[j])
-        estimates = estimate_accuracies(annotators[is_sure], kind == MUST, np.ones(len(i)), together)
-        return float(np.abs(estimates.accuracies - drawn[estimates.annotators]).mean())
+        is_together = 1.0 * (place[name].values[i] == place[name].values[j])
+        estimates = estimate_accuracies(annotators[is_sure], kind == MUST, np.ones(len(i)), is_together)
+        return float(np.abs(estimates.accuracies - accuracies[estimates.annotators]).mean())
 
     is_sure = np.isin(annotations[:, 2], list(LINKS))
-    quartiles = ", ".join(f"{value:.2f}" for value in np.quantile(drawn.mean(axis=1), (0.25, 0.5, 0.75)))
+    quartiles = ", ".join(f"{value:.2f}" for value in np.quantile(accuracies.mean(axis=1), (0.25, 0.5, 0.75)))
     return (
         f"Its {plural(m, 'answer')}, {(~is_sure).sum()} of them unsure, are of"
-        f" {plural(len(drawn), 'annotator')}; the quartiles of their accuracies are {quartiles}. The two"
+        f" {plural(len(accuracies), 'annotator')}; the quartiles of their accuracies are {quartiles}. The two"
         " accuracies of an annotator, for pairs that belong together and for others, follow from the clusters"
         f" with a mean error of {error('labels'):.3f}, and from the true classes with"
         f" {error('labels_true'):.3f}."
@@ -287,7 +287,7 @@ class CellFigure:
         if code < 0:
             return NO_CLUSTER
         if TRUE in self.partitions and code < len(self.class_names):
-            return figures.short(self.class_names[code], among=self.class_names)
+            return figures.short(self.class_names[code], other_names=self.class_names)
         return f"{'class' if key == TRUE else 'cluster'} {code + 1}"
 
     def sample(self, row: int) -> str:
@@ -324,10 +324,10 @@ class CellFigure:
         if len(self.links) and key in LINKED:
             links = plural(len(self.links), "link")
             marks.append((len(self.contradicted(key)), links, "contradicted", "a line"))
-        for count, total, what, mark in marks:
-            marked = f", marked by {mark}" if count else ""
-            some = f" ({MOST_LINKS:,} of them)" if what == "contradicted" and count > MOST_LINKS else ""
-            parts.append(f"{count:,} of {total} {are(count)} {what}{marked}{some}")
+        for count, total, fault, mark in marks:
+            mark_text = f", marked by {mark}" if count else ""
+            limit = f" ({MOST_LINKS:,} of them)" if fault == "contradicted" and count > MOST_LINKS else ""
+            parts.append(f"{count:,} of {total} {are(count)} {fault}{mark_text}{limit}")
         return "; ".join(parts) + "."
 
 
@@ -335,7 +335,7 @@ def draw_matrix(cell: CellFigure, key: str, unit: str) -> Figure:
     """Draw one partition of a cell, with a panel for each pair of features, whose unit stands beside them."""
     features, labels = cell.features, cell.partitions[key]
     size = max(1, len(features) - 1)
-    is_image = len(labels) >= MANY or len(labels) * size * (size + 1) / 2 > MOST_POINTS
+    is_image = len(labels) >= MANY_SAMPLES or len(labels) * size * (size + 1) / 2 > MOST_POINTS
     handles = list(_handles(cell, key))
     longest = max(len(str(handle.get_label())) for handle in handles)
     width, height = (max(PANEL, LEAST_WIDTH / size) * size + 0.9,) * 2
@@ -348,12 +348,12 @@ def draw_matrix(cell: CellFigure, key: str, unit: str) -> Figure:
         if column > row:
             axes.remove()
             continue
-        across, up = features[column], features[min(row + 1, len(features) - 1)]
-        _panel(axes, cell, key, (across, up), is_image=is_image)
+        x_feature, y_feature = features[column], features[min(row + 1, len(features) - 1)]
+        _panel(axes, cell, key, (x_feature, y_feature), is_image=is_image)
         if row == size - 1:
-            axes.set_xlabel(_axis_label(cell.feature(across), unit), fontsize="small")
+            axes.set_xlabel(_axis_label(cell.feature(x_feature), unit), fontsize="small")
         if column == 0:
-            axes.set_ylabel(_axis_label(cell.feature(up), unit), fontsize="small")
+            axes.set_ylabel(_axis_label(cell.feature(y_feature), unit), fontsize="small")
     figure.legend(handles=handles, ncols=columns, loc="outside lower center", handletextpad=0.5)
     return figure
 
@@ -364,14 +364,14 @@ def _axis_label(feature: str, unit: str) -> str:
 
 
 def _panel(axes: Axes, cell: CellFigure, key: str, pair: tuple[int, int], *, is_image: bool) -> None:
-    labels, is_large = cell.partitions[key], len(cell.X) >= MANY
+    labels, is_large = cell.partitions[key], len(cell.X) >= MANY_SAMPLES
     x, y = cell.X[:, pair].T
     for kind, links in cell.marked_links(key).items():
         name, style = LINKS[kind]
         # one path for all: a gap after each link
         ends, gap = links[:, [0, 1, 0]], np.array([0.0, 0.0, np.nan])
-        across, up = ((along[ends] + gap).ravel() for along in (x, y))
-        (line,) = axes.plot(across, up, linestyle=style, alpha=0.8, rasterized=is_image)
+        line_x, line_y = ((coordinates[ends] + gap).ravel() for coordinates in (x, y))
+        (line,) = axes.plot(line_x, line_y, linestyle=style, alpha=0.8, rasterized=is_image)
         line.set(color=SHADE if is_image else looks.GREY, linewidth=0.6 if is_large else 0.8)
         if not is_image:
             middle = ends[:, :2]
@@ -437,8 +437,8 @@ def solution_of(tree: xr.DataTree, manifest: Manifest, cell: Cell) -> UnionSolut
     """Return the solution of a cell of classes of any shape."""
     place = _select(tree, cell.dataset, cell)
     labels = place["labels"].values.astype(np.int64)
-    if (stored := gaussians_of(place)) is not None:
-        return UnionSolution(labels, stored, is_stored=True)
+    if (gaussians := gaussians_of(place)) is not None:
+        return UnionSolution(labels, gaussians, is_stored=True)
     # The solver is loaded only if it is needed.
     from sweep_clustering.pipeline.work import tasks
 
@@ -459,10 +459,10 @@ def in_a_plane(X: Floats, union: Gaussians) -> tuple[Floats, list[Gaussian]]:
     """Place samples and Gaussians in two coordinates of the fit, or in one and a component of the rest."""
     Z, means, matrices = union.place(X), union.means, union.matrices
     if Z.shape[1] == 1:
-        rest = X - X.mean(axis=0)
-        along = Z / np.linalg.norm(Z)
-        rest = rest - along @ (along.T @ rest)
-        side = rest @ np.linalg.svd(rest, full_matrices=False)[2][0]
+        residuals = X - X.mean(axis=0)
+        direction = Z / np.linalg.norm(Z)
+        residuals = residuals - direction @ (direction.T @ residuals)
+        side = residuals @ np.linalg.svd(residuals, full_matrices=False)[2][0]
         plane = np.column_stack([Z[:, 0], side])
         variances = matrices[:, 0, 0]
         shares = union.weights / np.sqrt(variances) * np.exp(-0.5 * np.square(Z - means[:, 0]) / variances)

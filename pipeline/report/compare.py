@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from sweep_clustering.kernels.settings import LENGTHS, method_words
 from sweep_clustering.pipeline import looks
 from sweep_clustering.pipeline.report import elements, figures
-from sweep_clustering.pipeline.report.elements import EMPTY, Part, Section, Value, Written, with_error, words
+from sweep_clustering.pipeline.report.elements import EMPTY, MTexts, Part, Section, Value, with_error, words
 from sweep_clustering.pipeline.report.scores import PANEL
 from sweep_clustering.pipeline.report.write import records, write_figures, write_page
 from sweep_clustering.pipeline.scoring.pairs import PLACE, difference_table, pair, total_table
@@ -39,7 +39,7 @@ MOST_CELLS = 200
 # Digits of a difference, beyond which it is rounding.
 DIGITS = 12
 # Value of a table or a list that a sweep file leaves out, and that has no keys by default.
-NONE = "none"
+EMPTY_TEXT = "none"
 # Kinds of the parts of a sweep file, in the order of their differences.
 KINDS = ("", "search", "data set")
 UNPAIRED = "Cells without a partner"
@@ -61,9 +61,9 @@ class ScorePairs:
     @property
     def gaps(self) -> str:
         """Return how many cells are left out, if any."""
-        missing = int(self.rows["n_missing"].sum())
-        text = f"{plural(missing, 'cell')} left out: the score is not defined in one of the two"
-        return text if missing else ""
+        n_missing = int(self.rows["n_missing"].sum())
+        text = f"{plural(n_missing, 'cell')} left out: the score is not defined in one of the two"
+        return text if n_missing else ""
 
 
 class Comparison(NamedTuple):
@@ -93,7 +93,7 @@ class Comparison(NamedTuple):
 
 
 def write_comparison(
-    first: Place, second: Place, folder: Path, scores: Sequence[str], formats: Sequence[str] = figures.USUAL
+    first: Place, second: Place, folder: Path, scores: Sequence[str], formats: Sequence[str] = figures.SVG
 ) -> Comparison:
     """Compare two cubes; write `pairs.csv`, `differences.csv`, `unpaired.csv`, figures and a page.
 
@@ -124,37 +124,37 @@ def write_comparison(
         elements.check_folder(folder)
     raise_all(problems)
     a, b = manifests
-    searches = search_called(a.spec, b.spec), search_called(b.spec, a.spec)
+    searches = search_name_in(a.spec, b.spec), search_name_in(b.spec, a.spec)
     cells = [scored_cells(open_cube(cube.path), cube.plans, [cube.path]) for cube in manifests]
     pairs, unpaired = pair(cells[0], cells[1], scores, searches)
     table, total = difference_table(pairs), total_table(pairs)
-    wholes = total.assign(p=np.nan, m=pd.NA)
+    totals = total.assign(p=np.nan, m=pd.NA)
     # the last bits of a mean are no difference: text and page have 0 for them, and the files have them
     exact = dict.fromkeys(("difference", "se"), DIGITS)
     parts = [
-        ScorePairs(str(score), rows.round(exact), wholes[wholes["score"] == score].round(exact))
+        ScorePairs(str(score), rows.round(exact), totals[totals["score"] == score].round(exact))
         for score, rows in table.groupby("score", sort=False)
     ]
-    written = written_counts(b.plans | a.plans, [*a.spec.grid.m, *b.spec.grid.m])
+    m_texts = written_counts(b.plans | a.plans, [*a.spec.grid.m, *b.spec.grid.m])
     n_cells, settings = len(pairs[list(PLACE)].drop_duplicates()), list(differences(a, b))
     count = f"{plural(n_cells, 'cell')} {elements.are(n_cells)} done in both"
     with storage_errors(folder), figures.house_style(dict.fromkeys([*a.plans, *b.plans])):
         folder.mkdir(parents=True, exist_ok=True)
         files = elements.write_csv(folder, {"pairs": pairs, "differences": table, "unpaired": unpaired})
         cubes = tuple((words(name), words(path)) for name, path in (("A", first), ("B", second)))
-        what = settings or ["Both sweep files ask for the same, except for names."]
+        setting_lines = settings or ["Both sweep files ask for the same, except for names."]
         sections = [
-            Section(f"by-{part.score}", part.title, _by_score(part, written), n_in_text=1) for part in parts
+            Section(f"by-{part.score}", part.title, _by_score(part, m_texts), n_in_text=1) for part in parts
         ]
-        requests: list[Part] = [*what, elements.Table("Cubes", ("which", "path"), cubes)]
+        requests: list[Part] = [*setting_lines, elements.Table("Cubes", ("which", "path"), cubes)]
         sections += [
             Section("unpaired", UNPAIRED, _unpaired(unpaired), n_in_text=0),
             Section("settings", "What the two have differently", requests, n_in_text=0),
         ]
         title, page = f"{Path(second).stem} against {Path(first).stem}", folder / "compare.html"
         chapters = write_figures(folder, sections, formats)
-        _, *drawn = write_page(page, title, chapters, [*_lead(parts), f"{count}."])
-        files += [*drawn, page]
+        _, *page_files = write_page(page, title, chapters, [*_lead(parts), f"{count}."])
+        files += [*page_files, page]
     document = {
         "a": str(first),
         "b": str(second),
@@ -170,26 +170,26 @@ def write_comparison(
     return Comparison(pairs, [*lines, *(f"written: {file}" for file in files)], document)
 
 
-def _by_score(part: ScorePairs, written: Written) -> Iterator[Part]:
+def _by_score(part: ScorePairs, m_texts: MTexts) -> Iterator[Part]:
     """Yield differences of a score, over all data sets first."""
     label, texts, rows = LABELS[part.score], elements.WORDS["compare"], part.rows
     note, points = (texts[key].format(units=elements.units(rows["unit"])) for key in ("note", "points"))
     if part.gaps:
         note += f" {part.gaps}."
-    whole = pd.concat([part.total.assign(dataset="all data sets"), rows])
+    all_rows = pd.concat([part.total.assign(dataset="all data sets"), rows])
     yield f"{label.short}: {BETTER[label.better]}."
-    yield elements.table(part.title, whole, _columns(written), note=note, n_lead=4)
-    yield part.score, draw_differences(rows, label.short, written), f"{label.axis}: {points}"
+    yield elements.table(part.title, all_rows, _columns(m_texts), note=note, n_lead=4)
+    yield part.score, draw_differences(rows, label.short, m_texts), f"{label.axis}: {points}"
 
 
 def _unpaired(unpaired: pd.DataFrame) -> Iterator[Part]:
     """Yield cells without a partner, if there are any."""
     if len(unpaired):
-        beyond = len(unpaired) - MOST_CELLS
-        for why, cells in unpaired.groupby("why")["cell"]:
-            more = f" and {len(cells) - MOST_NAMED:,} more" if len(cells) > MOST_NAMED else ""
-            yield f"{plural(len(cells), 'cell')} {why}: {', '.join(cells.head(MOST_NAMED))}{more}."
-        note = f"{plural(beyond, 'more cell')} in unpaired.csv." if beyond > 0 else ""
+        n_beyond = len(unpaired) - MOST_CELLS
+        for reason, cells in unpaired.groupby("why")["cell"]:
+            rest_text = f" and {len(cells) - MOST_NAMED:,} more" if len(cells) > MOST_NAMED else ""
+            yield f"{plural(len(cells), 'cell')} {reason}: {', '.join(cells.head(MOST_NAMED))}{rest_text}."
+        note = f"{plural(n_beyond, 'more cell')} in unpaired.csv." if n_beyond > 0 else ""
         columns = (("cell", "cell", ""), ("why", "why", ""))
         yield elements.table(UNPAIRED, unpaired.head(MOST_CELLS), columns, note=note, folded=True)
 
@@ -201,19 +201,19 @@ def _lead(parts: Sequence[ScorePairs]) -> Iterator[str]:
         if len(total):
             row = total.loc[total["difference"].abs().idxmax()]
             gain = with_error(row["difference"], row["se"], "+.3g", ".2g")
-            most = f", the largest difference of {len(total):,} models" if len(total) > 1 else ""
-            without = "" if pd.notna(row["se"]) else " One draw has no standard error."
+            largest_text = f", the largest difference of {len(total):,} models" if len(total) > 1 else ""
+            error_text = "" if pd.notna(row["se"]) else " One draw has no standard error."
             yield (
-                f"{part.title}: {gain} for {row['model']}{most}, over"
-                f" {plural(row['n_datasets'], 'data set')}.{without}"
+                f"{part.title}: {gain} for {row['model']}{largest_text}, over"
+                f" {plural(row['n_datasets'], 'data set')}.{error_text}"
             )
 
 
-def _columns(written: Written) -> Iterator[elements.Column]:
+def _columns(m_texts: MTexts) -> Iterator[elements.Column]:
     """Yield the columns of a table of differences."""
     yield "data set", lambda row: titled(row.dataset, row._asdict()), ""
     yield "p", lambda row: EMPTY if pd.isna(row.p) else elements.number(row.p, "g"), ""
-    yield "m", lambda row: EMPTY if pd.isna(row.m) else elements.count(written, row.dataset, row.m), ""
+    yield "m", lambda row: EMPTY if pd.isna(row.m) else elements.count(m_texts, row.dataset, row.m), ""
     yield "model", "model", ""
     yield from (("cells", "n_cells", ",.0f"), ("n", "n", ",.0f"))
     yield from (("A", "mean_a", ".4g"), ("B", "mean_b", ".4g"))
@@ -226,10 +226,10 @@ def _columns(written: Written) -> Iterator[elements.Column]:
 def _difference(row: Any) -> Value:
     difference = round(row.difference, DIGITS) + 0.0  # no negative zero
     text = with_error(difference, round(row.se, DIGITS), "+.3g", ".2g")
-    return elements.NOTHING if pd.isna(difference) else Value(text, difference)
+    return elements.DASH if pd.isna(difference) else Value(text, difference)
 
 
-def draw_differences(rows: pd.DataFrame, label: str, written: Written) -> Figure | None:
+def draw_differences(rows: pd.DataFrame, label: str, m_texts: MTexts) -> Figure | None:
     """Draw the mean difference of a score, B minus A, with its standard error.
 
     Parameters
@@ -238,7 +238,7 @@ def draw_differences(rows: pd.DataFrame, label: str, written: Written) -> Figure
         Rows of the score in `pipeline.scoring.pairs.difference_table`.
     label : str
         Name of the score.
-    written : mapping
+    m_texts : mapping
         Each m as the sweep files write it, from `pipeline.scoring.tables.written_counts`.
 
     Returns
@@ -248,7 +248,7 @@ def draw_differences(rows: pd.DataFrame, label: str, written: Written) -> Figure
         without any pair.
     """
     rows = rows[rows["n_cells"] > 0]
-    texts = written_m(rows, written, default="0")
+    texts = written_m(rows, m_texts, missing="0")
     # rows of one panel are of one design and search
     names = [titled(row["dataset"], row) for row in with_variants(rows).to_dict("records")]
     rows = rows.assign(dataset=names, text=texts)
@@ -270,10 +270,10 @@ def draw_differences(rows: pd.DataFrame, label: str, written: Written) -> Figure
         names = dict(zip(panel_rows["m"].fillna(0).astype(int), panel_rows["text"], strict=True))
         figures.tick_counts(axes, sorted({0, *names}), {0: "0"} | names)
 
-    def up(item: str) -> str:
+    def y_label(item: str) -> str:
         return f"{figures.short(item)}\n{label}, B minus A"
 
-    return figures.facets(list(panels), rows["p"], panel, PANEL, up)
+    return figures.facets(list(panels), rows["p"], panel, PANEL, y_label)
 
 
 class Settings(NamedTuple):
@@ -291,17 +291,17 @@ def differences(a: Manifest, b: Manifest) -> Iterator[str]:
     Data sets and searches that one of the sweeps lacks have a line each.
     """
     for spec, other, sides in ((a.spec, b.spec, "AB"), (b.spec, a.spec, "BA")):
-        if not spec.search_names and (name := search_called(spec, other)) in other.search_names:
+        if not spec.search_names and (name := search_name_in(spec, other)) in other.search_names:
             yield f"search: the one of {sides[0]} is {name} of {sides[1]}"
     first, second = _settings(a.spec, b.spec), _settings(b.spec, a.spec)
-    both, shared = first | second, first.keys() & second.keys()
-    for place in sorted(both, key=lambda place: (KINDS.index(place[0]), place not in shared)):
-        path, note, values = first.get(place, both[place])
-        if place not in shared:
+    parts, shared_parts = first | second, first.keys() & second.keys()
+    for place in sorted(parts, key=lambda place: (KINDS.index(place[0]), place not in shared_parts)):
+        path, note, values = first.get(place, parts[place])
+        if place not in shared_parts:
             yield f"{' '.join(place)}: only in {'A' if place in first else 'B'}{note}"
-        values_b = both[place].values
+        values_b = parts[place].values
         for key in values | values_b:
-            value, value_b = values.get(key, NONE), values_b.get(key, NONE)
+            value, value_b = values.get(key, EMPTY_TEXT), values_b.get(key, EMPTY_TEXT)
             if value != value_b:
                 yield f"{path}{key}: A {value}, B {value_b}"
     if a.spec.seed != b.spec.seed:
@@ -312,7 +312,7 @@ def differences(a: Manifest, b: Manifest) -> Iterator[str]:
             yield f"{name} is not the same data in both: the checksums differ"
 
 
-def search_called(spec: SweepSpec, other: SweepSpec) -> str:
+def search_name_in(spec: SweepSpec, other: SweepSpec) -> str:
     """Return the name that another sweep gives to the only search of a sweep, or the name of its method."""
     first = spec.search[0]
     names = (search.name for search in other.search if search.name and search.settings == first.settings)
@@ -327,9 +327,9 @@ def _settings(spec: SweepSpec, other: SweepSpec) -> dict[tuple[str, str], Settin
     plain = spec.model_dump(mode="json", exclude={"name", "search"})
     datasets = plain["grid"].pop("datasets")
     settings = {("", ""): Settings("", "", _flat(plain))}
-    called = search_called(spec, other) if other.search_names else ""
+    only_name = search_name_in(spec, other) if other.search_names else ""
     for search in spec.search:
-        method, name = search.summary(), search.name or called
+        method, name = search.summary(), search.name or only_name
         note = ", ".join(f"{key} {value}" for key, value in method.items())
         # a search has its method, and the keys that the method leaves open
         keys = {
@@ -353,7 +353,7 @@ def _flat(table: Mapping[str, Any]) -> dict[str, str]:
 
 def _words(value: Any) -> str:
     if isinstance(value, list):
-        return ", ".join(map(_words, value)) or NONE
+        return ", ".join(map(_words, value)) or EMPTY_TEXT
     if isinstance(value, Mapping):
         return str(value.get("name", dict(value)))
     return str(value).lower() if isinstance(value, bool) else str(value)

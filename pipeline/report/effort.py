@@ -56,14 +56,14 @@ def restarts(content: Content) -> Iterator[Part]:
         yield elements.declared_table("restarts", table.assign(**shares, **enough))
     plans = content.manifest.plans
     names = {name: plans[name].baselines for name in elements.panel_datasets(plans)}
-    gaps = tables.gap_table(tables.tree_of(content.tree, content.chosen), names)
+    gaps = tables.gap_table(tables.tree_of(content.tree, content.variants), names)
     yield "gaps", draw_gaps(gaps), texts["gaps"]
     yield "restarts", draw_chances(content.cells), texts["chances"]
 
 
-def _enough(restarts: float, most: int) -> Value:
+def _enough(restarts: float, limit: int) -> Value:
     """Return an entry of a number of restarts, or that it is more than were run."""
-    return Value(f"> {most:,}", float(most + 1)) if math.isinf(restarts) else number(restarts)
+    return Value(f"> {limit:,}", float(limit + 1)) if math.isinf(restarts) else number(restarts)
 
 
 def draw_gaps(gaps: pd.DataFrame) -> Figure | None:
@@ -100,14 +100,14 @@ def draw_chances(cells: pd.DataFrame) -> Figure | None:
         axes.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
 
     rows = tables.cells_with_hits(cells)
-    most = rows.groupby(["dataset", "model"])["restarts_done"].transform("max")
+    n_restarts = rows.groupby(["dataset", "model"])["restarts_done"].transform("max")
     return _by_model(
-        rows[most > 1],
+        rows[n_restarts > 1],
         chances,
         lambda restarts, chance: f", {plural(int(restarts), 'restart')}: {chance:.3f}",
         finish,
         ("restarts (number)", "cells with the best (share)"),
-        also=[Line2D([], [], label="0.95", **NEARLY_ALL)],
+        entries=[Line2D([], [], label="0.95", **NEARLY_ALL)],
     )
 
 
@@ -119,7 +119,7 @@ def _by_model(
     labels: tuple[str, str],
     *,
     has_steps: bool = False,
-    also: Iterable[Line2D] = (),
+    entries: Iterable[Line2D] = (),
 ) -> Figure | None:
     """Draw a panel for each data set with a line for each model.
 
@@ -147,7 +147,7 @@ def _by_model(
 
     panels = elements.by_dataset(rows, rows["dataset"])
     titled = [(figures.short(name), panel_rows) for name, panel_rows in panels.items()]
-    return figures.panel_grid(titled, panel, PANEL, labels[1], share="all", also=also)
+    return figures.panel_grid(titled, panel, PANEL, labels[1], share="all", entries=entries)
 
 
 def times(content: Content) -> Iterator[Part]:
@@ -157,7 +157,7 @@ def times(content: Content) -> Iterator[Part]:
         yield "No cell is done."
     else:
         yield _core_hours(table)
-        if tables.SEARCH in content.chosen:
+        if tables.SEARCH in content.variants:
             yield f"All searches together: {_core_hours(tables.time_table(content.all_cells))}"
         yield elements.declared_table("times", table.assign(restart_ms=1000 * table["restart_seconds"]))
     text = WORDS["times"]["boxes"].format(least=figures.LEAST_BOX)
@@ -178,8 +178,8 @@ def draw_times(cells: pd.DataFrame) -> Figure | None:
     rows = rows[rows["dataset"].isin(elements.panel_datasets(rows["dataset"]))]
     names, seconds = zip(*rows.groupby(["dataset", "model"], sort=False)["seconds"], strict=True)
     labels = [f"{figures.short(name)}, {figures.short(model)}" for name, model in names]
-    beside = LETTER * max(0, *(len(label) - MOST_LETTERS for label in labels))
-    figure, axes = figures.panel(figures.HALF + beside, BOX_HEIGHT * len(names) + 1.0)
+    extra_width = LETTER * max(0, *(len(label) - MOST_LETTERS for label in labels))
+    figure, axes = figures.panel(figures.HALF + extra_width, BOX_HEIGHT * len(names) + 1.0)
     boxes = axes.boxplot(
         [values if len(values) >= figures.LEAST_BOX else [] for values in seconds],
         orientation="horizontal",
@@ -202,21 +202,21 @@ def draw_times(cells: pd.DataFrame) -> Figure | None:
 
 def failures(content: Content) -> Iterator[Part]:
     """Yield how many cells failed, with the last record of each cell."""
-    failed = content.all_cells[content.all_cells["status"] == "failed"]
-    if failed.empty:
+    failed_cells = content.all_cells[content.all_cells["status"] == "failed"]
+    if failed_cells.empty:
         return
-    yield f"{plural(len(failed), 'cell')} failed."
+    yield f"{plural(len(failed_cells), 'cell')} failed."
     last = {record.cell: record for record in content.failures}
     rows = []
-    for _, row in failed.head(MOST_FAILURES).iterrows():
+    for _, row in failed_cells.head(MOST_FAILURES).iterrows():
         cell = tables.row_cell(row)
         # a path of questions fails as a whole, with all cells on it
         path = str(AskedPath.of(cell)) if asks(cell.design) else ""
         record = last.get(str(cell)) or last.get(path)
         facts = (record.cause, record.node, record.at) if record else ("no record beside the cube", "", "")
         rows.append(tuple(map(words, (cell, *facts))))
-    beyond = len(failed) - len(rows)
-    note = f"{beyond:,} more {are(beyond)} in cells.csv." if beyond else ""
+    n_beyond = len(failed_cells) - len(rows)
+    note = f"{n_beyond:,} more {are(n_beyond)} in cells.csv." if n_beyond else ""
     yield Table("Failed cells", ("cell", "cause", "node", "when"), tuple(rows), note=note)
 
 
@@ -224,18 +224,18 @@ def state(content: Content) -> list[str]:
     """Return paragraphs on how much of the sweep is there, on what is missing, and on other software."""
     manifest, cells = content.manifest, content.all_cells
     names = ("done", "failed", STATUS_WORDS[NO_SOLUTION])
-    done, failed, without = cells["status"].value_counts().reindex(names, fill_value=0)
-    left = len(cells) - done - failed - without
+    n_done, n_failed, n_unsolved = cells["status"].value_counts().reindex(names, fill_value=0)
+    n_left = len(cells) - n_done - n_failed - n_unsolved
     n_left_out = cells_left_out(manifest.spec, manifest.skipped)
     total = plural(len(cells) + n_left_out, "cell")
-    text = [f"{done:,} of {total} {are(done)} done, {failed:,} failed, {left:,} {are(left)} left."]
-    if without:
-        text.append(f"{plural(without, 'cell')} {'has' if without == 1 else 'have'} no solution.")
+    text = [f"{n_done:,} of {total} {are(n_done)} done, {n_failed:,} failed, {n_left:,} {are(n_left)} left."]
+    if n_unsolved:
+        text.append(f"{plural(n_unsolved, 'cell')} {'has' if n_unsolved == 1 else 'have'} no solution.")
     if content.holder is not None:
         text.append(f"This sweep is running: {content.holder}.")
-    if left:
+    if n_left:
         text.append("It is not complete: every number below is over the cells that are done.")
-    elif failed:
+    elif n_failed:
         text.append("Every number below is over the cells that are done.")
     paragraphs = [" ".join(text)]
     if manifest.skipped:
@@ -246,16 +246,16 @@ def state(content: Content) -> list[str]:
     return paragraphs
 
 
-def single_variants(manifest: Manifest, chosen: Mapping[str, str]) -> tuple[str, ...]:
+def single_variants(manifest: Manifest, variants: Mapping[str, str]) -> tuple[str, ...]:
     """Name the design and the search that tables and figures are about, if there are several."""
-    variants = (
+    rows = (
         (tables.DESIGN, manifest.spec.grid.design, "Pairs were chosen", "designs and times"),
         (tables.SEARCH, manifest.spec.search_names, "Solutions were searched for", "searches"),
     )
     return tuple(
-        f"{what} in several ways: {', '.join(names)}. All but {others} below is about {chosen[key]}."
-        for key, names, what, others in variants
-        if len(names) > 1 and key in chosen
+        f"{fact} in several ways: {', '.join(names)}. All but {parts} below is about {variants[key]}."
+        for key, names, fact, parts in rows
+        if len(names) > 1 and key in variants
     )
 
 
@@ -275,8 +275,8 @@ def head(content: Content) -> Iterator[Table]:
     yield _datasets(manifest, content.all_cells)
     if manifest.runs:
         runs = tuple(
-            (number(at), *map(words, (run.started, run.host, run.python, run.fingerprint.get("cpu", "?"))))
-            for at, run in enumerate(manifest.runs, start=1)
+            (number(place), *map(words, (run.started, run.host, run.python, run.fingerprint.get("cpu", "?"))))
+            for place, run in enumerate(manifest.runs, start=1)
         )
         yield Table("Runs", ("run", "started", "host", "python", "processor"), runs)
 
@@ -313,10 +313,10 @@ def _facts(manifest: Manifest) -> dict[str, object]:
         facts["solvers of the last run"] = solvers or "unknown"
         facts["processor"] = processor
         facts["commit"] = last.commit or "unknown"
-    return {name: _listed(fact) for name, fact in facts.items()}
+    return {name: _fact_words(fact) for name, fact in facts.items()}
 
 
-def _listed(fact: object) -> object:
+def _fact_words(fact: object) -> object:
     if isinstance(fact, Mapping):
         return ", ".join(f"{key} {value}" for key, value in fact.items())
     return (", ".join(map(str, fact)) or "none") if isinstance(fact, list | tuple) else fact
@@ -335,5 +335,5 @@ def _datasets(manifest: Manifest, cells: pd.DataFrame) -> Table:
         for name, plan in manifest.plans.items()
     ]
     has_file = any(plan.n_annotations for plan in manifest.plans.values())
-    more = "If annotations come from a file, p is the accuracy that the models were given."
-    return elements.declared_table("datasets", rows, more if has_file else "")
+    file_note = "If annotations come from a file, p is the accuracy that the models were given."
+    return elements.declared_table("datasets", rows, file_note if has_file else "")

@@ -51,7 +51,7 @@ from sweep_clustering.sweeps.words import chooses
 Item = TypeVar("Item")
 
 # Each m as the sweep file writes it, by data set and number.
-Written = Mapping[tuple[str, int], str]
+MTexts = Mapping[tuple[str, int], str]
 
 KINDS = {tables.MIXTURES: "mixtures", tables.REDRAWS: "redraws of the annotations"}
 
@@ -73,7 +73,7 @@ MOST_ACCURACIES = 6
 WIDTH = 100
 LONGEST_ENTRY = 48
 # More tables than any section has.
-ALL = 1000
+ALL_TABLES = 1000
 # Columns of a terminal without an end, so that no table is cut off.
 ENDLESS = 10_000
 
@@ -134,7 +134,7 @@ class Table:
         Number of first columns that name a row. On a wide page one stays in sight, a wide text repeats them.
     folded : bool
         Whether it opens on a click, as all tables of more than `LONG` rows do. Printing shows it.
-    whole : str
+    full_file : str
         Name of a file that has all rows. The page then has the first `MOST_ROWS` of them.
     file : str
         Name of a CSV file with the numbers, to which a page of a site leads. A report may stand alone.
@@ -147,7 +147,7 @@ class Table:
     note: str = ""
     n_lead: int = 0
     folded: bool = False
-    whole: str = ""
+    full_file: str = ""
     file: str = ""
 
     def on_page(self) -> "Table":
@@ -155,9 +155,9 @@ class Table:
         is_zero, n = self.is_zero, len(self.rows)
         title = f"{self.title}: all 0" if is_zero else self.title
         table = replace(self, folded=self.folded or is_zero or n > LONG, title=title)
-        if not self.whole or n <= MOST_ROWS:
+        if not self.full_file or n <= MOST_ROWS:
             return table
-        note = f"{self.note} The first {MOST_ROWS} of {n:,} rows; {self.whole} has all."
+        note = f"{self.note} The first {MOST_ROWS} of {n:,} rows; {self.full_file} has all."
         return replace(table, rows=self.rows[:MOST_ROWS], note=note.strip())
 
     @property
@@ -201,7 +201,7 @@ class Chapter:
     n_in_text: int | None = None
 
 
-NOTHING = Value("-", None)
+DASH = Value("-", None)
 EMPTY = Value("", None)
 
 # Head of a column; the attribute of a row that it shows, or a function of a row, which may return a `Value`;
@@ -209,7 +209,7 @@ EMPTY = Value("", None)
 Column = tuple[str, str | Callable[[Any], object], str]
 
 
-def table(title: str, rows: pd.DataFrame | Iterable[Any], columns: Iterable[Column], **more: Any) -> Table:
+def table(title: str, rows: pd.DataFrame | Iterable[Any], columns: Iterable[Column], **options: Any) -> Table:
     """Return a table that is declared by its columns.
 
     Parameters
@@ -220,7 +220,7 @@ def table(title: str, rows: pd.DataFrame | Iterable[Any], columns: Iterable[Colu
         Objects that rows show. Columns of a frame must have the names of attributes.
     columns : iterable of Column
         Columns in order.
-    **more
+    **options
         Other fields of `Table`.
     """
     columns = list(columns)
@@ -228,7 +228,7 @@ def table(title: str, rows: pd.DataFrame | Iterable[Any], columns: Iterable[Colu
         tuple(_entry(row, column) for column in columns)
         for row in (rows.itertuples() if isinstance(rows, pd.DataFrame) else rows)
     )
-    return Table(title, tuple(head for head, *_ in columns), tuple(body), **more)
+    return Table(title, tuple(head for head, *_ in columns), tuple(body), **options)
 
 
 def _entry(row: object, column: Column) -> Value:
@@ -240,12 +240,12 @@ def _entry(row: object, column: Column) -> Value:
     return number(value, form) if form else words(value)
 
 
-def declared_table(key: str, rows: pd.DataFrame | Iterable[Any], more: str = "") -> Table:
-    """Return a table of `page.toml`, with `more` at the end of its note."""
+def declared_table(key: str, rows: pd.DataFrame | Iterable[Any], note_end: str = "") -> Table:
+    """Return a table of `page.toml`, with `note_end` at the end of its note."""
     declaration = DECLARED["tables"][key]
-    note = " ".join([*declaration["note"].split(), *more.split()])
+    note = " ".join([*declaration["note"].split(), *note_end.split()])
     columns = [(head, source, form) for head, (source, form) in declaration["columns"].items()]
-    options = {name: declaration[name] for name in ("whole", "folded", "n_lead") if name in declaration}
+    options = {name: declaration[name] for name in ("full_file", "folded", "n_lead") if name in declaration}
     return table(declaration["title"], rows, columns, note=note, **options)
 
 
@@ -262,17 +262,17 @@ def words(text: object) -> Value:
 
 def number(value: Any, form: str = ",.0f") -> Value:
     """Return an entry of a number, or a dash if there is none."""
-    return NOTHING if pd.isna(value) else Value(format(float(value), form), float(value))
+    return DASH if pd.isna(value) else Value(format(float(value), form), float(value))
 
 
-def count(written: Written, dataset: str, m: int) -> Value:
+def count(m_texts: MTexts, dataset: str, m: int) -> Value:
     """Return an entry of a number of annotations."""
-    return Value(count_text(written, dataset, m), m)
+    return Value(count_text(m_texts, dataset, m), m)
 
 
-def count_text(written: Written, dataset: str, m: int) -> str:
+def count_text(m_texts: MTexts, dataset: str, m: int) -> str:
     """Return a number of annotations as the sweep file writes it, such as `"1.5N"`."""
-    return written.get((dataset, m), str(m))
+    return m_texts.get((dataset, m), str(m))
 
 
 def with_error(mean: float, se: float, form: str = ".3f", form_of_error: str = "") -> str:
@@ -282,7 +282,7 @@ def with_error(mean: float, se: float, form: str = ".3f", form_of_error: str = "
 
 def mean_and_error(mean: float, se: float, form: str = ".4f") -> Value:
     """Return an entry of a mean and its standard error, or a dash if there is no mean."""
-    return NOTHING if pd.isna(mean) else Value(with_error(mean, se, form), mean)
+    return DASH if pd.isna(mean) else Value(with_error(mean, se, form), mean)
 
 
 def units(kinds: Iterable[object]) -> str:
@@ -299,12 +299,12 @@ def enumeration(names: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
-def subset(values: Sequence[Item], most: int) -> list[Item]:
+def subset(values: Sequence[Item], limit: int) -> list[Item]:
     """Return at most so many of the values, evenly spaced, with the first and the last."""
-    if len(values) <= most:
+    if len(values) <= limit:
         return list(values)
-    step = (len(values) - 1) / (most - 1)
-    return [values[round(position * step)] for position in range(most)]
+    step = (len(values) - 1) / (limit - 1)
+    return [values[round(position * step)] for position in range(limit)]
 
 
 def panel_datasets(datasets: Iterable[str]) -> list[str]:
@@ -372,9 +372,9 @@ def _classes(svgs: list[str]) -> tuple[list[str], str]:
     return [STYLED.sub(with_class, svg) for svg in svgs], rules
 
 
-def paragraph_lines(text: str, first: str = "", others: str = "") -> list[str]:
+def paragraph_lines(text: str, first: str = "", indent: str = "") -> list[str]:
     """Return the lines of a paragraph for a terminal, in which names with hyphens stay whole."""
-    return textwrap.wrap(text, WIDTH, initial_indent=first, subsequent_indent=others, break_on_hyphens=False)
+    return textwrap.wrap(text, WIDTH, initial_indent=first, subsequent_indent=indent, break_on_hyphens=False)
 
 
 def chapter_lines(chapter: Chapter) -> list[str]:
@@ -396,41 +396,41 @@ def text_lines(table: Table) -> list[str]:
     """
     heads = list(table.columns)
     for group in reversed(table.groups):
-        above = [name for name, span in group for _ in range(span)]
-        heads = [f"{name}\n{head}" if name else head for name, head in zip(above, heads, strict=True)]
+        group_names = [name for name, span in group for _ in range(span)]
+        heads = [f"{name}\n{head}" if name else head for name, head in zip(group_names, heads, strict=True)]
     columns = [[row[place] for row in table.rows] for place in range(len(heads))]
     texts = [
         [*head.split("\n"), *(value.text for value in column)]
         for head, column in zip(heads, columns, strict=True)
     ]
     words = [[cell_len(word) for text in column for word in text.split()] for column in texts]
-    most = [max(LONGEST_ENTRY, *lengths) for lengths in words]
-    widths = [min(limit, max(map(cell_len, column))) + 2 for limit, column in zip(most, texts, strict=True)]
+    limits = [max(LONGEST_ENTRY, *lengths) for lengths in words]
+    widths = [min(limit, max(map(cell_len, column))) + 2 for limit, column in zip(limits, texts, strict=True)]
     text = io.StringIO()
     console = Console(file=text, width=ENDLESS, color_system=None, markup=False, emoji=False, highlight=False)
-    for places in _that_fit(widths, table.n_lead):
+    for line in _fitting_lines(widths, table.n_lead):
         grid = rich.table.Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
-        for place in places:
+        for place in line:
             is_text = all(isinstance(value.order, str | None) for value in columns[place])
             justify: Literal["left", "right"] = "left" if is_text else "right"
-            grid.add_column(heads[place], justify=justify, max_width=most[place] if len(places) > 1 else None)
+            grid.add_column(heads[place], justify=justify, max_width=limits[place] if len(line) > 1 else None)
         for row in table.rows:
-            grid.add_row(*(row[place].text for place in places))
+            grid.add_row(*(row[place].text for place in line))
         console.print(grid)
     return [line.rstrip() for line in text.getvalue().splitlines()]
 
 
-def _that_fit(widths: Sequence[int], n_lead: int) -> list[list[int]]:
+def _fitting_lines(widths: Sequence[int], n_lead: int) -> list[list[int]]:
     """Return places of columns for each line, about equally many if the first ones are repeated in each."""
-    lines = _packed(widths, n_lead, WIDTH + 2)
-    packed = (_packed(widths, n_lead, width) for width in range(WIDTH + 2 if n_lead else 0))
-    return next((even for even in packed if len(even) == len(lines)), lines)
+    lines = _fill_lines(widths, n_lead, WIDTH + 2)
+    options = (_fill_lines(widths, n_lead, width) for width in range(WIDTH + 2 if n_lead else 0))
+    return next((option for option in options if len(option) == len(lines)), lines)
 
 
-def _packed(widths: Sequence[int], n_lead: int, width: int) -> list[list[int]]:
+def _fill_lines(widths: Sequence[int], n_lead: int, width: int) -> list[list[int]]:
     lines = [list(range(n_lead))]
     for place in range(n_lead, len(widths)):
-        if len(lines[-1]) > n_lead and sum(widths[at] for at in (*lines[-1], place)) > width:
+        if len(lines[-1]) > n_lead and sum(widths[column] for column in (*lines[-1], place)) > width:
             lines.append(list(range(n_lead)))
         lines[-1].append(place)
     return lines
@@ -492,7 +492,7 @@ class Content:
         Cells of all designs and searches.
     cell : Cell or None
         Cell that is drawn as a matrix of scatter plots.
-    compared : pandas.DataFrame or None
+    comparison : pandas.DataFrame or None
         Table of `pipeline.report.scores.compare`.
     published : PublishedRanking or None
         Ranking of `pipeline.scoring.ranking.rank_published`.
@@ -500,8 +500,8 @@ class Content:
         Records beside the cube.
     holder : str or None
         Process that runs the sweep now.
-    chosen : mapping of str to str
-        Design and search of `cells`, from `pipeline.scoring.tables.compared_variants`.
+    variants : mapping of str to str
+        Design and search of `cells`, from `pipeline.scoring.tables.compared`.
     """
 
     manifest: Manifest
@@ -510,14 +510,14 @@ class Content:
     summary: pd.DataFrame
     all_cells: pd.DataFrame
     cell: Cell | None = None
-    compared: pd.DataFrame | None = None
+    comparison: pd.DataFrame | None = None
     published: PublishedRanking | None = None
     failures: tuple[FailureRecord, ...] = ()
     holder: str | None = None
-    chosen: Mapping[str, str] = field(default_factory=dict)
+    variants: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
-    def written(self) -> dict[tuple[str, int], str]:
+    def m_texts(self) -> dict[tuple[str, int], str]:
         """Return each m as the sweep file writes it."""
         return tables.written_counts(self.manifest.plans, self.manifest.spec.grid.m)
 
@@ -532,32 +532,32 @@ class Content:
         return rankings(self.cells)
 
     @cached_property
-    def ranked(self) -> list[Ranking]:
+    def full_rankings(self) -> list[Ranking]:
         """Return the rankings of two models or more that have ranks."""
         return [ranking for ranking in self.rankings if ranking.is_comparable and ranking.datasets]
 
     @cached_property
     def kinds(self) -> dict[str, pd.DataFrame]:
         """Return ranks by kind of data, by score."""
-        if not self.ranked:
+        if not self.full_rankings:
             return {}
-        properties = facts(self.manifest.plans, self.tree)
-        return {ranking.score: ranks_by_kind(ranking, properties, self.written) for ranking in self.ranked}
+        traits = facts(self.manifest.plans, self.tree)
+        return {ranking.score: ranks_by_kind(ranking, traits, self.m_texts) for ranking in self.full_rankings}
 
     @cached_property
     def designs(self) -> dict[str, pd.DataFrame]:
         """Return the scores of designs under one search, which are empty with a single design."""
-        return design_scores(self.timed_cells, self.written)
+        return design_scores(self.timed_cells, self.m_texts)
 
     @property
     def timed_cells(self) -> pd.DataFrame:
         """Return the cells of all designs under one search."""
-        return tables.rows_of(self.all_cells, {k: v for k, v in self.chosen.items() if k == tables.SEARCH})
+        return tables.rows_of(self.all_cells, {k: v for k, v in self.variants.items() if k == tables.SEARCH})
 
     @cached_property
     def searches(self) -> dict[str, pd.DataFrame]:
         """Return the tables of each search beside the first, for one design; empty with a single search."""
-        design = {key: value for key, value in self.chosen.items() if key == tables.DESIGN}
+        design = {key: value for key, value in self.variants.items() if key == tables.DESIGN}
         return compared_searches(tables.rows_of(self.all_cells, design), self.manifest.spec.search)
 
     @cached_property
@@ -592,7 +592,7 @@ class Section:
     parts : iterable
         Paragraphs, tables and figures. The page has these kinds in this order, and each kind as it comes. A
         section without any part has no place.
-    says_why : bool
+    has_note : bool
         Whether it says so if there is nothing to draw.
     n_in_text : int or None
         Number of its tables that the text for a terminal has, with its words; None if the text has none.
@@ -601,5 +601,5 @@ class Section:
     key: str
     title: str
     parts: Iterable[Part]
-    says_why: bool = False
+    has_note: bool = False
     n_in_text: int | None = None

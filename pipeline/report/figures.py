@@ -48,7 +48,7 @@ UNDATED: dict[str, dict[str, Any]] = {
 }
 SUFFIXES = tuple(UNDATED)
 # Format of every report. The others are drawn once more, for those who ask.
-USUAL = SUFFIXES[:1]
+SVG = SUFFIXES[:1]
 
 USUAL_FONT = "DejaVu Sans"
 FONTS = "'DejaVu Sans', 'Bitstream Vera Sans', Verdana, sans-serif"
@@ -79,10 +79,10 @@ MOST_INCHES = 10
 # and one of two figures side by side.
 PAGE = 12.6
 PAPER_PAGE = 7.16
-BESIDE = 0.9
+LABEL_WIDTH = 0.9
 HALF = 6.25
 # Height in inches of everything above and below the rows of panels.
-ABOVE = 1.0
+MARGIN_HEIGHT = 1.0
 # Dots per inch of a PNG file. Points that are an image within a PDF or an SVG have their own.
 PNG_DPI = 150
 IMAGE_DPI = 200
@@ -143,19 +143,19 @@ def house_style(names: Iterable[str] = (), *, in_paper: bool = False) -> Iterato
         WIDTH.reset(width)
 
 
-def short(name: str, longest: int = LONGEST_NAME, among: Iterable[str] = ()) -> str:
+def short(name: str, longest: int = LONGEST_NAME, other_names: Iterable[str] = ()) -> str:
     """Shorten a name to `longest` widths of a usual letter; its beginning and its end stay.
 
-    The result differs from the shortened forms of the names in `among` and of those of `house_style`.
+    The result differs from the shortened forms of the names in `other_names` and of those of `house_style`.
     """
     text = _ends(name, longest)
     if text == name:
         return name
-    others = dict.fromkeys((*NAMES.get(), *among))
-    alike = [other for other in others if other != name and _ends(other, longest) == text]
-    if not alike:
+    all_names = dict.fromkeys((*NAMES.get(), *other_names))
+    twins = [other for other in all_names if other != name and _ends(other, longest) == text]
+    if not twins:
         return text
-    place = f"·{[other for other in others if other == name or other in alike].index(name) + 1}"
+    place = f"·{[other for other in all_names if other == name or other in twins].index(name) + 1}"
     return _ends(name, longest - len(place)) + place
 
 
@@ -189,8 +189,8 @@ def _letter_width(letter: str) -> float:
         return 1.0 + (unicodedata.east_asian_width(letter) in "WF")
     font = get_font(path)
     font.set_size(12, 72)  # whoever draws sets it again
-    wide, usual = (font.load_char(ord(char)).linearHoriAdvance for char in (letter, "n"))
-    return max(1.0, wide / usual)
+    width, usual_width = (font.load_char(ord(char)).linearHoriAdvance for char in (letter, "n"))
+    return max(1.0, width / usual_width)
 
 
 @cache
@@ -213,31 +213,31 @@ def give_fonts(figure: Figure) -> set[str]:
     Other letters may be wider, so this comes before the layout.
     """
     texts = [text for text in figure.findobj(Text) if isinstance(text, Text)]
-    missing = {letter for text in texts for letter in text.get_text() if letter != "\n"}
-    missing -= _letters(fontManager.findfont(USUAL_FONT))
-    if not missing:
+    letters = {letter for text in texts for letter in text.get_text() if letter != "\n"}
+    letters -= _letters(fontManager.findfont(USUAL_FONT))
+    if not letters:
         return set()
     families = [USUAL_FONT]
     for font in sorted(fontManager.ttflist, key=lambda font: (font.style != "normal", font.weight != 400)):
         # some fonts have a box with the name of its script in place of each letter
-        if not font.name.startswith("Last Resort") and (more := missing & _letters(font.fname)):
+        if not font.name.startswith("Last Resort") and (font_letters := letters & _letters(font.fname)):
             families.append(font.name)
-            missing -= more
-        if not missing:
+            letters -= font_letters
+        if not letters:
             break
     for text in texts:
         text.set_fontfamily(families)
     for axes in figure.axes:
         axes.tick_params(labelfontfamily=families)
     names = {name.strip() for text in texts for name in re.split("[,\n]", text.get_text())}
-    return {name for name in names if not missing.isdisjoint(name)}
+    return {name for name in names if not letters.isdisjoint(name)}
 
 
 def panels(
     rows: int, columns: int, size: tuple[float, float], share: Literal["none", "all", "row", "col"] = "none"
 ) -> tuple[Figure, list[list[Axes]]]:
     """Return a figure of panels of one size in inches; `share` names the panels that have the same axes."""
-    width, height = size[0] * columns + BESIDE, size[1] * rows + ABOVE
+    width, height = size[0] * columns + LABEL_WIDTH, size[1] * rows + MARGIN_HEIGHT
     figure = Figure(figsize=(max(width, 4.2), height), layout="constrained")
     return figure, figure.subplots(rows, columns, squeeze=False, sharex=share, sharey=share).tolist()
 
@@ -250,8 +250,8 @@ def panel(width: float, height: float) -> tuple[Figure, Axes]:
 
 def n_across(count: int, width: float) -> int:
     """Return how many of `count` things of a width in inches stand in each row of a page."""
-    most = max(1, int((WIDTH.get() - BESIDE) / width + 1e-9))
-    return -(-count // -(-count // most))
+    n_fitting = max(1, int((WIDTH.get() - LABEL_WIDTH) / width + 1e-9))
+    return -(-count // -(-count // n_fitting))
 
 
 def facets(
@@ -259,11 +259,11 @@ def facets(
     accuracies: pd.Series,
     draw: Callable[[Axes, Item, float], None],
     size: tuple[float, float],
-    up: Callable[[Item], str],
+    y_label: Callable[[Item], str],
     *,
     share: Literal["all", "row"] = "row",
-    across: str = COUNTS_LABEL,
-    also: Iterable[Line2D] = (),
+    x_label: str = COUNTS_LABEL,
+    entries: Iterable[Line2D] = (),
 ) -> Figure | None:
     """Return a figure with a panel for each item and each accuracy, or a subset of many accuracies.
 
@@ -277,24 +277,24 @@ def facets(
         Draws one panel.
     size : tuple of float
         Width and height of a panel in inches.
-    up : callable
+    y_label : callable
         Gives the label of the y axis in the first panel of an item.
     share : {"all", "row"}
         Panels that have the same axes: all of them, or those of one item.
-    across : str
+    x_label : str
         Label of the x axes.
-    also : iterable of Line2D
+    entries : iterable of Line2D
         More entries of the legend.
     """
     if not items:
         return None
     ps = subset(sorted(set(accuracies.dropna())), MOST_ACCURACIES) or [math.nan]
-    beside = n_across(len(items), size[0] * len(ps))
-    figure, grid = panels(math.ceil(len(items) / beside), beside * len(ps), size)
-    free = [axes for line in grid for axes in line]
-    first = free[0]
+    n_in_row = n_across(len(items), size[0] * len(ps))
+    figure, grid = panels(math.ceil(len(items) / n_in_row), n_in_row * len(ps), size)
+    all_axes = [axes for line in grid for axes in line]
+    first = all_axes[0]
     for place, item in enumerate(items):
-        block = free[place * len(ps) : (place + 1) * len(ps)]
+        block = all_axes[place * len(ps) : (place + 1) * len(ps)]
         first = first if share == "all" else block[0]
         for axes, p in zip(block, ps, strict=True):
             if axes is not first:
@@ -302,15 +302,15 @@ def facets(
                 axes.sharey(first)
             draw(axes, item, p)
             axes.tick_params(labelleft=axes is block[0])
-            if place < beside and not math.isnan(p):
+            if place < n_in_row and not math.isnan(p):
                 axes.set_title(f"p = {p:g}")
-        block[0].set_ylabel(up(item))
-    used = free[: len(items) * len(ps)]
-    for axes in free[len(used) :]:
+        block[0].set_ylabel(y_label(item))
+    used_axes = all_axes[: len(items) * len(ps)]
+    for axes in all_axes[len(used_axes) :]:
         axes.remove()
-    for axes in used[-beside * len(ps) :]:
-        axes.set_xlabel(across, fontsize="small")
-    legend(figure, figure.axes, also)
+    for axes in used_axes[-n_in_row * len(ps) :]:
+        axes.set_xlabel(x_label, fontsize="small")
+    legend(figure, figure.axes, entries)
     return figure
 
 
@@ -318,15 +318,15 @@ def panel_grid(
     titled_items: Iterable[tuple[str, Item]],
     draw: Callable[[Axes, Item], None],
     size: tuple[float, float],
-    up: str,
+    y_label: str,
     share: Literal["none", "all"] = "none",
     group: int = 1,
-    also: Iterable[Line2D] = (),
+    entries: Iterable[Line2D] = (),
 ) -> Figure | None:
     """Return a figure with a panel for each item under its title, as many in a row as fit a page.
 
-    `up` is the label of the y axes. A row holds a multiple of `group` panels, or all of them. `also` has more
-    entries of the legend.
+    `y_label` is the label of the y axes. A row holds a multiple of `group` panels, or all of them. `entries`
+    has more entries of the legend.
     """
     items = list(titled_items)
     if not items:
@@ -334,23 +334,23 @@ def panel_grid(
     columns = min(len(items), group * n_across(math.ceil(len(items) / group), size[0] * group))
     figure, grid = panels(math.ceil(len(items) / columns), columns, size, share)
     for first, *_ in grid:
-        first.set_ylabel(up)
+        first.set_ylabel(y_label)
     for axes in figure.axes[len(items) :]:
         axes.remove()
     for axes, (title, item) in zip(figure.axes, items, strict=True):
         axes.set_title(title)
         draw(axes, item)
-    legend(figure, figure.axes, also)
+    legend(figure, figure.axes, entries)
     return figure
 
 
-def legend(figure: Figure, axes: Iterable[Axes], also: Iterable[Line2D] = ()) -> None:
+def legend(figure: Figure, axes: Iterable[Axes], lines: Iterable[Line2D] = ()) -> None:
     """Give a figure one legend for all panels, which need not show the same models."""
     entries: dict[str, Artist] = {}
     for panel in axes:
         handles, labels = panel.get_legend_handles_labels()
         entries.update(zip(labels, handles, strict=True))
-    entries |= {str(line.get_label()): line for line in also}
+    entries |= {str(line.get_label()): line for line in lines}
     rank = {model: place for place, model in enumerate(MODEL_CODES)}
     entries = dict(sorted(entries.items(), key=lambda entry: rank.get(entry[0], len(rank))))
     if entries:
@@ -390,8 +390,8 @@ def _fit_labels(figure: Figure) -> bool:
             room = axes.bbox.width if is_across else OVERHANG * axes.bbox.height
             share = room / max(1.0, extent.width if is_across else extent.height)
             if share < 1 and any(" " in line for line in lines):
-                most = int(share * max(map(len, lines)))
-                broken = ["\n".join(textwrap.wrap(line, max(1, most), **WORDS_WHOLE)) for line in lines]
+                n_letters = int(share * max(map(len, lines)))
+                broken = ["\n".join(textwrap.wrap(line, max(1, n_letters), **WORDS_WHOLE)) for line in lines]
                 label.set_text("\n".join(broken))
                 is_changed = True
     return is_changed
@@ -404,11 +404,11 @@ def _widen_covered(axes: Axes) -> None:
         x, y = line.get_transform().transform(np.asarray(line.get_xydata())).T
         if line.get_linestyle() != "None" and len(x) > 1 and (np.diff(x) > 0).all():
             curves.append((line, x, y))
-    near = COVERED * axes.figure.dpi / 72
+    distance = COVERED * axes.figure.dpi / 72
     for place, (line, x, y) in enumerate(curves):
         n_above = 0
         for _, other_x, other_y in curves[place + 1 :]:
-            is_covered = np.abs(np.interp(x, other_x, other_y, left=np.nan, right=np.nan) - y) < near
+            is_covered = np.abs(np.interp(x, other_x, other_y, left=np.nan, right=np.nan) - y) < distance
             n_above += bool(is_covered.mean() > 0.5)
         wider = WIDENING * min(n_above, MOST_WIDENED)
         line.set(linewidth=line.get_linewidth() + wider, markersize=line.get_markersize() + wider)
@@ -419,14 +419,14 @@ def tick_counts(axes: Axes, counts: Sequence[float], names: Mapping[Any, str] | 
 
     `names` has them as the sweep file writes them.
     """
-    few = list(counts) if len(counts) <= MOST_TICKS or names else []
-    few = few[:: -(-len(few) // MOST_TICKS) or 1]
+    ticks = list(counts) if len(counts) <= MOST_TICKS or names else []
+    ticks = ticks[:: -(-len(ticks) // MOST_TICKS) or 1]
     axes.xaxis.set_major_locator(
-        ticker.FixedLocator(few) if few else ticker.MaxNLocator(nbins=5, integer=True)
+        ticker.FixedLocator(ticks) if ticks else ticker.MaxNLocator(nbins=5, integer=True)
     )
-    if few and names:
+    if ticks and names:
         axes.xaxis.set_major_formatter(
-            ticker.FixedFormatter([names.get(count, f"{count:g}") for count in few])
+            ticker.FixedFormatter([names.get(count, f"{count:g}") for count in ticks])
         )
     axes.yaxis.set_major_locator(ticker.MaxNLocator(nbins=5))
 
@@ -445,22 +445,22 @@ def hover(line: Line2D, texts: Sequence[str]) -> None:
 
 
 def points(
-    axes: Axes, x: Any, y: Any, texts: Sequence[str], look: Mark | None = None, size: float = 8, **more: Any
+    axes: Axes, x: Any, y: Any, texts: Sequence[str], look: Mark | None = None, size: float = 8, **style: Any
 ) -> None:
     """Draw points with words on them; without a look, only the pointer finds them."""
     unseen = {"marker": "o", "alpha": 0}
     properties = unseen if look is None else look.markers | {"color": look.color}
-    (markers,) = axes.plot(x, y, linestyle="", markersize=size, **properties, **more)
+    (markers,) = axes.plot(x, y, linestyle="", markersize=size, **properties, **style)
     hover(markers, texts)
 
 
-def curves(axes: Axes, rows: pd.DataFrame, along: str, tip: Callable[[Any], str], band: float) -> None:
+def curves(axes: Axes, rows: pd.DataFrame, column: str, tip: Callable[[Any], str], band: float) -> None:
     """Draw the `mean` of each model along a column, with a band of its `se`.
 
     `tip` gives the words on a point.
     """
     for model, points in rows.groupby("model", sort=True):
-        x, mean = (points[name].to_numpy(dtype=float) for name in (along, "mean"))
+        x, mean = (points[name].to_numpy(dtype=float) for name in (column, "mean"))
         tips = [f"{model}, {tip(row)}: {with_error(row.mean, row.se)}" for row in points.itertuples()]
         curve(axes, x, mean, points["se"], mark(str(model)), str(model), tips, band)
     axes.grid()
@@ -490,7 +490,7 @@ def bars(
         hover(container.lines[0], tips)
 
 
-def save(figure: Figure, folder: Path, name: str, caption: str, formats: Sequence[str] = USUAL) -> Picture:
+def save(figure: Figure, folder: Path, name: str, caption: str, formats: Sequence[str] = SVG) -> Picture:
     """Write a figure in some formats, light on white, and return it for the page.
 
     Parameters
@@ -580,7 +580,7 @@ def _one_tile(match: re.Match[str]) -> str:
     path = ""
     for part in match[3].split("M")[1:]:
         numbers = [float(number) for number in re.findall(r"-?[\d.]+", part)]
-        if all(min(along) < TILE and max(along) > 0 for along in (numbers[::2], numbers[1::2])):
+        if all(min(axis) < TILE and max(axis) > 0 for axis in (numbers[::2], numbers[1::2])):
             path += f"M{part}"
     return f'{match[1]}width="{TILE}" height="{TILE}"{match[2]}{path}"'
 
@@ -588,7 +588,7 @@ def _one_tile(match: re.Match[str]) -> str:
 def draw_choice(choice: ClusterChoice) -> Figure:
     """Draw the criterion, and BIC and ICL beside a log loss; the chosen number is marked."""
     counts = [candidate.n_clusters for candidate in choice.candidates]
-    chosen = counts.index(choice.chosen.n_clusters)
+    chosen_index = counts.index(choice.chosen.n_clusters)
     has_loss, has_bic = choice.criterion != BIC, choice.criterion in (BIC, HELD_OUT)
     bic, icl = (
         [getattr(candidate.criteria, name) for candidate in choice.candidates] for name in ("bic", "icl")
@@ -614,8 +614,8 @@ def draw_choice(choice: ClusterChoice) -> Figure:
             axes.set_xlabel("number of clusters K")
             axes.xaxis.set_major_locator(ticker.MaxNLocator(nbins=9, integer=True))
             axes.grid(axis="y")
-        label = f"taken: K = {counts[chosen]}"
-        (ring,) = first.plot(counts[chosen], choice.values[chosen], color=VERMILLION, label=label)
+        label = f"taken: K = {counts[chosen_index]}"
+        (ring,) = first.plot(counts[chosen_index], choice.values[chosen_index], color=VERMILLION, label=label)
         ring.set(marker="o", markersize=11, markerfacecolor="none", markeredgewidth=1.8, linestyle="")
         legend(figure, grid)
         finish(figure)

@@ -16,7 +16,7 @@ LATEX |= str.maketrans({"≤": r"$\le$", "≥": r"$\ge$", "×": r"$\times$", "�
 NEGATIVE = re.compile(r"(?<!\S)-(?=\d)")
 
 # How entries of a kind are marked, and the words for it in notes.
-MARKED = {"best": r"\textbf{%s}", "good": r"\textit{%s}"}
+MARKUP = {"best": r"\textbf{%s}", "good": r"\textit{%s}"}
 WORDS = {"underlined": "bold", "coloured": "in italics"}
 
 # Sections that say what ran, and nothing of results.
@@ -82,5 +82,5 @@ def latex(table: Table) -> str:
         lines += [" & ".join(cells) + r" \\", rules]
     lines += [" & ".join(map(escaped, table.columns)) + r" \\", r"\midrule"]
     for row in table.rows:
-        lines.append(" & ".join(MARKED.get(cell.kind, "%s") % escaped(cell.text) for cell in row) + r" \\")
+        lines.append(" & ".join(MARKUP.get(cell.kind, "%s") % escaped(cell.text) for cell in row) + r" \\")
     return "\n".join([r"\fitted{%", *filter(None, lines), r"\bottomrule", r"\end{tabular}}"])

@@ -43,7 +43,7 @@ FORM = ".3f"
 # Form of the published scores.
 PAPER_FORM = ".4f"
 # File with every mean.
-WHOLE = "summary.csv"
+SUMMARY = "summary.csv"
 # Columns of models that fit a page.
 MOST_MODELS = 9
 PAPER_SCORES = (*RANKED, "goldberger_kl")
@@ -59,7 +59,7 @@ AGREEMENT = "annotation_agreement"
 MOST_INDEX = 3
 
 # Cells of a box below which each of them is a point as well.
-FEW = 10
+SMALL_BOX = 10
 # Numbers of annotations in a panel of boxes.
 MOST_COUNTS = 8
 # Models in a panel of the usual width. A panel of more models is wider.
@@ -79,18 +79,18 @@ UNABLE = "too few annotations"
 def means(content: Content) -> Iterator[Part]:
     """Yield every table of scores: mixtures as in the paper, real data sets with a row per p and m."""
     n_missing = int(content.summary["n_missing"].sum())
-    missing = "No score of a cell that is done is missing."
+    gap_text = "No score of a cell that is done is missing."
     if n_missing:
         cells = plural(n_missing, "score")
-        missing = WORDS["scores"]["missing"].format(cells=cells, are=elements.are(n_missing))
-    yield f"Objectives compare within one model on one data set only. {missing}"
+        gap_text = WORDS["scores"]["missing"].format(cells=cells, are=elements.are(n_missing))
+    yield f"Objectives compare within one model on one data set only. {gap_text}"
     # models and methods without annotations have neither p nor m
     rows = {
         (row.score, row.dataset, *(() if pd.isna(row.p) else (row.p, row.m)), row.model): row
         for row in content.summary.itertuples()
     }
-    computed = set(content.summary["score"])
-    for score in [score for score in QUALITIES if score in computed] or [AGREEMENT]:
+    score_names = set(content.summary["score"])
+    for score in [score for score in QUALITIES if score in score_names] or [AGREEMENT]:
         if score in RANKED:
             yield from _pooled(content, score)
         yield from _real(content, rows, score)
@@ -105,7 +105,7 @@ def _wide(
     models: Sequence[str],
     entry: Callable[..., Value],
     family: Sequence[tuple[DatasetPlan, ...]] = ((),),
-    **more: Any,
+    **options: Any,
 ) -> Iterator[Table]:
     """Yield tables with a column for each model and each K of a family, as many side by side as fit a page.
 
@@ -114,7 +114,7 @@ def _wide(
     n = max(1, math.ceil(len(models) / MOST_MODELS))
     for k in range(n):
         part = models[len(models) * k // n : len(models) * (k + 1) // n]
-        beside = f", {part[0]} to {part[-1]}" if n > 1 else ""
+        model_range = f", {part[0]} to {part[-1]}" if n > 1 else ""
         keys: list[tuple[Any, ...]] = [
             (model, *plans)
             for plans in family
@@ -125,27 +125,27 @@ def _wide(
         groups = ((("", len(heads)), *sizes.items()),) if sizes else ()
         rows = tuple((*lead, *(entry(*place, *key) for key in keys)) for lead, place in places)
         columns = (*heads, *(key[0] for key in keys))
-        yield Table(f"{title}{beside}", columns, rows, groups, n_lead=len(heads), **more)
+        yield Table(f"{title}{model_range}", columns, rows, groups, n_lead=len(heads), **options)
 
 
 def _pooled(content: Content, score: str) -> Iterator[Table]:
     """Yield rows p and m and columns models, over the real data sets; nothing if no mean is over several."""
     real = [name for name, plan in content.manifest.plans.items() if plan.mixtures is None]
     rows = content.summary[content.summary["dataset"].isin(real)]
-    means = tables.pooled_means(rows, content.written, score)
+    means = tables.pooled_means(rows, content.m_texts, score)
     if not (means["n_datasets"] > 1).any():
         return
     entries = {
         (row.p, row.m, row.model): Value(f"{row.mean:{FORM}} ({row.n_datasets})", row.mean)
         for row in means.itertuples()
     }
-    alone = rows[rows["p"].isna() & (rows["score"] == score)].dropna(subset="mean").groupby("model")["mean"]
-    baselines = [f"{model}: {values.mean():{FORM}} ({len(values)})" for model, values in alone]
+    groups = rows[rows["p"].isna() & (rows["score"] == score)].dropna(subset="mean").groupby("model")["mean"]
+    baselines = [f"{model}: {values.mean():{FORM}} ({len(values)})" for model, values in groups]
     places = [((number(p, "g"), words(m)), (p, m)) for p, m in dict.fromkeys(key[:2] for key in entries)]
     title, models = f"{LABELS[score].short}: mean over real data sets", sorted({key[2] for key in entries})
     note = f"In brackets: data sets. {'; '.join(baselines)}"
     yield from _wide(
-        title, ("p", "m"), places, models, lambda *key: entries.get(key, elements.NOTHING), note=note
+        title, ("p", "m"), places, models, lambda *key: entries.get(key, elements.DASH), note=note
     )
 
 
@@ -154,17 +154,19 @@ def _real(content: Content, rows: Rows, score: str) -> Iterator[Table]:
     real = [plan for plan in content.manifest.plans.values() if plan.mixtures is None and plan.supervised]
     if not real:
         return
-    least, most = (pick(plan.replicates for plan in real) for pick in (min, max))
-    redraws = f"{least} to {most} redraws" if least < most else plural(most, "redraw")
-    note = f"Mean ± standard error over {redraws} of the annotations." if most > 1 else ONE_DRAW
+    low, high = (pick(plan.replicates for plan in real) for pick in (min, max))
+    redraws = f"{low} to {high} redraws" if low < high else plural(high, "redraw")
+    note = f"Mean ± standard error over {redraws} of the annotations." if high > 1 else ONE_DRAW
     places = [
-        ((words(plan.name), number(p, "g"), elements.count(content.written, plan.name, m)), (plan, p, m))
+        ((words(plan.name), number(p, "g"), elements.count(content.m_texts, plan.name, m)), (plan, p, m))
         for plan in real
         for p, m in product(sorted(plan.p), sorted(plan.m))
     ]
     title, models = f"{LABELS[score].short}: real data sets", _models(rows, score, real)
     entry, heads = partial(_entry, rows, score), ("data set", "p", "m")
-    yield from _wide(title, heads, places, models, entry, note=note, folded=score not in RANKED, whole=WHOLE)
+    yield from _wide(
+        title, heads, places, models, entry, note=note, folded=score not in RANKED, full_file=SUMMARY
+    )
 
 
 def _mixtures(content: Content, rows: Rows, score: str) -> Iterator[Table]:
@@ -187,14 +189,14 @@ def _mixtures(content: Content, rows: Rows, score: str) -> Iterator[Table]:
         means = f"Mean ± standard error over mixtures ({sizes}), each of them a mean over its redraws first."
         note = f"{ONE_MIXTURE if is_single else means} m = 0 is the model without annotations."
         counts = {
-            m: elements.count_text(content.written, plan.name, m) for plan in family[::-1] for m in plan.m
+            m: elements.count_text(content.m_texts, plan.name, m) for plan in family[::-1] for m in plan.m
         }
         models = sorted({model for plan in family for model in plan.models})
-        more: dict[str, Any] = {"note": note, "folded": score not in RANKED}
+        options: dict[str, Any] = {"note": note, "folded": score not in RANKED}
         for p in sorted({p for plan in family for p in plan.p}):
             places = [((Value(text, m),), (p, m)) for m, text in sorted({0: "0", **counts}.items())]
             title = f"{LABELS[score].short}: {name}, p = {p:g}"
-            yield from _wide(title, ("m",), places, models, entry, [(plan,) for plan in family], **more)
+            yield from _wide(title, ("m",), places, models, entry, [(plan,) for plan in family], **options)
 
 
 def _baselines(content: Content, rows: Rows) -> Iterator[Table]:
@@ -208,18 +210,18 @@ def _baselines(content: Content, rows: Rows) -> Iterator[Table]:
     )
     if table:
         heads = ("data set", "model", *(LABELS[score].short for score in scores))
-        once = "Nothing draws a real data set again: one cell, no error."
-        note = f"Mean ± standard error over mixtures. {once}"
+        single_cell = "Nothing draws a real data set again: one cell, no error."
+        note = f"Mean ± standard error over mixtures. {single_cell}"
         if "objective" in scores and not all(is_model(model) for *_, model in keys):
             note += f" {OBJECTIVES_OF_METHODS}"
-        yield Table("Without annotations", heads, table, note=note, n_lead=2, whole=WHOLE)
+        yield Table("Without annotations", heads, table, note=note, n_lead=2, full_file=SUMMARY)
 
 
 def _entry(
     rows: Rows, score: str, plan: DatasetPlan, p: float, m: int, model: str, form: str = FORM
 ) -> Value:
     row = rows.get((score, plan.name, p, m, model), rows.get((score, plan.name, model)))
-    return elements.NOTHING if row is None else elements.mean_and_error(row.mean, row.se, form)
+    return elements.DASH if row is None else elements.mean_and_error(row.mean, row.se, form)
 
 
 def _models(rows: Rows, score: str, plans: Iterable[DatasetPlan]) -> list[str]:
@@ -239,21 +241,21 @@ def curves(content: Content) -> Iterator[Part]:
         yield (
             f"Figures show {elements.MOST_ACCURACIES} of {n} accuracies; summary.csv and cells.csv hold all."
         )
-    text = texts["over"].format(over=over(summary))
+    text = texts["over"].format(over=band_words(summary))
     if summary["p"].isna().any():
         text += f" {texts['baseline']}"
     for score, name in (("nmi", "nmi"), ("adjusted_rand", "ari"), ("goldberger_kl", "kl")):
-        figure = draw_curves(summary, score, content.compared, content.written)
+        figure = draw_curves(summary, score, content.comparison, content.m_texts)
         yield name, figure, f"{LABELS[score].short}: {text}"
 
 
 def agreement(content: Content) -> Iterator[Part]:
     """Yield the share of the annotations that a solution takes for correct."""
-    figure = draw_curves(content.summary, AGREEMENT, written=content.written)
-    yield "agreement", figure, WORDS["curves"]["agreement"].format(over=over(content.summary))
+    figure = draw_curves(content.summary, AGREEMENT, m_texts=content.m_texts)
+    yield "agreement", figure, WORDS["curves"]["agreement"].format(over=band_words(content.summary))
 
 
-def over(means: pd.DataFrame) -> str:
+def band_words(means: pd.DataFrame) -> str:
     """Say what the lines and bands are over; there is no band if every line is of one draw."""
     means = means[means["p"].notna()]
     if means["se"].isna().all():
@@ -265,8 +267,8 @@ def draw_curves(
     summary: pd.DataFrame,
     score: str,
     published: pd.DataFrame | None = None,
-    written: elements.Written | None = None,
-    up: str = "",
+    m_texts: elements.MTexts | None = None,
+    y_label: str = "",
 ) -> Figure | None:
     """Draw the mean of a score with its standard error.
 
@@ -278,9 +280,9 @@ def draw_curves(
         A score of `pipeline.scoring.scores.SCORES`. Correct annotations get the accuracy as a line.
     published : pandas.DataFrame, optional
         Table of `pipeline.report.scores.compare`, drawn as crosses.
-    written : mapping, optional
+    m_texts : mapping, optional
         Each m as the sweep file writes it, from `pipeline.scoring.tables.written_counts`.
-    up : str, optional
+    y_label : str, optional
         Label of the y axes, if it is not that of the score.
 
     Returns
@@ -289,11 +291,11 @@ def draw_curves(
         A row of panels per data set, a column per accuracy; None if no supervised cell has the score.
     """
     rows = summary[(summary["score"] == score) & (summary["n"] > 0)]
-    supervised, written = rows[rows["p"].notna()], written or {}
+    supervised, m_texts = rows[rows["p"].notna()], m_texts or {}
     panels = elements.by_dataset(rows, supervised["dataset"])
     if len(panels) < supervised["dataset"].nunique():
-        whole, texts = _over_all(rows, written)
-        panels, written = elements.by_dataset(whole, whole["dataset"]) | panels, {**written, **texts}
+        mean_rows, texts = _means_over_datasets(rows, m_texts)
+        panels, m_texts = elements.by_dataset(mean_rows, mean_rows["dataset"]) | panels, {**m_texts, **texts}
     crosses = pd.DataFrame()
     if published is not None:  # published baselines are those of a line
         crosses = published[(published["score"] == score) & ~published["model"].isin(BASELINES)]
@@ -304,16 +306,16 @@ def draw_curves(
             look, error = looks.mark(str(row.model)), 0.0 if pd.isna(row.se) else row.se
             axes.axhline(row.mean, color=look.color, linestyle=look.line, linewidth=1.2, label=row.model)
             axes.axhspan(row.mean - error, row.mean + error, color=look.color, alpha=0.14, linewidth=0)
-        names = {m: elements.count_text(written, name, m) for m in sorted(panel_rows["m"].dropna().unique())}
+        names = {m: elements.count_text(m_texts, name, m) for m in sorted(panel_rows["m"].dropna().unique())}
         supervised_rows = panel_rows[panel_rows["p"] == p]
         figures.curves(axes, supervised_rows, "m", lambda row: f"m = {names[row.m]}", 0.22)
         figures.tick_counts(axes, list(names), names)
         if score == AGREEMENT:
             axes.axhline(p, color=looks.GREY, linestyle="-.", linewidth=1.2, label="accuracy p")
         if len(crosses):
-            here = crosses[(crosses["dataset"] == name) & (crosses["p"] == p)]
-            here = here[here["model"].isin(panel_rows["model"])]
-            for model, points in here.groupby("model", sort=True):
+            panel_crosses = crosses[(crosses["dataset"] == name) & (crosses["p"] == p)]
+            panel_crosses = panel_crosses[panel_crosses["model"].isin(panel_rows["model"])]
+            for model, points in panel_crosses.groupby("model", sort=True):
                 x, y = points["m"].to_numpy(dtype=float), points["published"].to_numpy(dtype=float)
                 axes.plot(x, y, "x", color=looks.PAPER, markersize=7.5, markeredgewidth=3.2)
                 axes.plot(x, y, "x", color=looks.mark(str(model)).color, markersize=6, markeredgewidth=1.5)
@@ -324,21 +326,21 @@ def draw_curves(
         supervised["p"],
         panel,
         PANEL,
-        lambda name: f"{figures.short(name)}\n{up or LABELS[score].axis}",
-        also=() if published is None else (cross,),
+        lambda name: f"{figures.short(name)}\n{y_label or LABELS[score].axis}",
+        entries=() if published is None else (cross,),
     )
 
 
-def _over_all(
-    rows: pd.DataFrame, written: elements.Written
+def _means_over_datasets(
+    rows: pd.DataFrame, m_texts: elements.MTexts
 ) -> tuple[pd.DataFrame, dict[tuple[str, Any], str]]:
     """Return means over data sets along m / N, where equal texts are one m, and the texts of these m."""
-    rows = rows.assign(text=tables.written_m(rows, written))
+    rows = rows.assign(text=tables.written_m(rows, m_texts))
     ratios = rows.groupby("text")["m_over_n"].mean().astype(float).round(3)
-    whole = tables.over_datasets(rows, ["p", "text", "model"]).reset_index()
+    mean_rows = tables.over_datasets(rows, ["p", "text", "model"]).reset_index()
     name = f"mean of {plural(rows['dataset'].nunique(), 'data set')}"
-    whole = whole.assign(dataset=name, m=whole["text"].map(ratios), score=rows["score"].iloc[0])
-    return whole, {(name, ratio): str(text) for text, ratio in ratios.items() if text}
+    mean_rows = mean_rows.assign(dataset=name, m=mean_rows["text"].map(ratios), score=rows["score"].iloc[0])
+    return mean_rows, {(name, ratio): str(text) for text, ratio in ratios.items() if text}
 
 
 def index(content: Content) -> Iterator[Part]:
@@ -352,14 +354,14 @@ def index(content: Content) -> Iterator[Part]:
         yield elements.declared_table("index", table)
     shares = share_table(content.cells)
     lowest = shares[shares["score"] == INDEX].groupby("dataset", sort=False)["mean"].min()
-    perfect = list(lowest.index[lowest == 1])
-    if perfect:
-        yield WORDS["index"]["found"].format(names=elements.enumeration(perfect))
-    others = shares[~shares["dataset"].isin(perfect)]
-    figure = draw_curves(others, INDEX, written=content.written, up="cells with index 0 (share)")
+    perfect_names = list(lowest.index[lowest == 1])
+    if perfect_names:
+        yield WORDS["index"]["found"].format(names=elements.enumeration(perfect_names))
+    other_shares = shares[~shares["dataset"].isin(perfect_names)]
+    figure = draw_curves(other_shares, INDEX, m_texts=content.m_texts, y_label="cells with index 0 (share)")
     for axes in figure.axes if figure is not None else ():
         axes.set_ylim(-0.04, 1.04)
-    yield "centroid-index", figure, WORDS["index"]["share"].format(over=over(shares))
+    yield "centroid-index", figure, WORDS["index"]["share"].format(over=band_words(shares))
 
 
 def share_table(cells: pd.DataFrame) -> pd.DataFrame:
@@ -368,34 +370,34 @@ def share_table(cells: pd.DataFrame) -> pd.DataFrame:
     Cells without an index do not count.
     """
     is_zero = (cells[INDEX] == 0).astype(float).where(cells[INDEX].notna())
-    others = [score for score in SCORES if score != INDEX and score in cells]
-    return tables.summary_table(cells.drop(columns=others).assign(**{INDEX: is_zero}))
+    other_scores = [score for score in SCORES if score != INDEX and score in cells]
+    return tables.summary_table(cells.drop(columns=other_scores).assign(**{INDEX: is_zero}))
 
 
 def relative(content: Content) -> Iterator[Part]:
     """Yield relative NMI, with a figure for each accuracy."""
     for p in content.accuracies:
-        text = WORDS["relative"]["boxes"].format(p=p, few=FEW, least=figures.LEAST_BOX)
-        yield f"relative-nmi-p{p:.9g}", draw_boxes(content.cells, p, content.written), text
+        text = WORDS["relative"]["boxes"].format(p=p, few=SMALL_BOX, least=figures.LEAST_BOX)
+        yield f"relative-nmi-p{p:.9g}", draw_boxes(content.cells, p, content.m_texts), text
 
 
-def draw_boxes(cells: pd.DataFrame, p: float, written: elements.Written) -> Figure | None:
+def draw_boxes(cells: pd.DataFrame, p: float, m_texts: elements.MTexts) -> Figure | None:
     """Draw relative NMI at one accuracy: a panel per data set, a box per number of annotations and model.
 
     Boxes are quartiles, whiskers reach to the last value within 1.5 of their height, points lie beyond. If a
-    box is of fewer than `FEW` cells, each of them is a point. Fewer than `figures.LEAST_BOX` cells have no
-    box.
+    box is of fewer than `SMALL_BOX` cells, each of them is a point. Fewer than `figures.LEAST_BOX` cells have
+    no box.
     """
     rows = cells[(cells["p"] == p) & cells["relative_nmi"].notna()]
     models = sorted(rows["model"].unique())
     widening = max(1, math.ceil(len(models) / MOST_BOXES))
-    size = (min(BOX_PANEL[0] * widening, figures.WIDTH.get() - figures.BESIDE), BOX_PANEL[1])
+    size = (min(BOX_PANEL[0] * widening, figures.WIDTH.get() - figures.LABEL_WIDTH), BOX_PANEL[1])
     panels = [(figures.short(name), name) for name in elements.panel_datasets(rows["dataset"])]
 
     def panel(axes: Axes, dataset: str) -> None:
         panel_rows = rows[rows["dataset"] == dataset]
         counts = elements.subset(sorted(panel_rows["m"].unique()), MOST_COUNTS)
-        names = [elements.count_text(written, dataset, m) for m in counts]
+        names = [elements.count_text(m_texts, dataset, m) for m in counts]
         width = 0.7 / len(models)
         for position, model in enumerate(models):
             model_rows = panel_rows[panel_rows["model"] == model]
@@ -426,11 +428,11 @@ def _boxes(
         box.set(facecolor=look.area, edgecolor=look.color, hatch=look.hatch, alpha=0.75)
     for place, cells, name in zip(places, values, names, strict=True):
         # all cells of a small box, or of none, and those beyond the whiskers of a larger one
-        outside = cells if len(cells) < FEW else cbook.boxplot_stats(cells)[0]["fliers"]
-        if len(outside):
-            (points,) = axes.plot([place] * len(outside), outside, linestyle="", color=look.color)
+        point_values = cells if len(cells) < SMALL_BOX else cbook.boxplot_stats(cells)[0]["fliers"]
+        if len(point_values):
+            (points,) = axes.plot([place] * len(point_values), point_values, linestyle="", color=look.color)
             points.set(zorder=3, marker=look.marker, markersize=3, markerfacecolor=looks.PAPER)
-            figures.hover(points, [f"{model}, m = {name}: {value:.3f}" for value in outside])
+            figures.hover(points, [f"{model}, m = {name}: {value:.3f}" for value in point_values])
     boxes[0].set_label(model)
 
 
@@ -444,38 +446,38 @@ def choices(content: Content) -> Iterator[Part]:
     """Yield how shapes were chosen and what a prediction is worth, with tables and figures of both."""
     if not (content.chooses or content.holds_out):
         return
-    chosen, predictions, texts = content.choices, content.predictions, WORDS["choices"]
+    shapes, predictions, texts = content.choices, content.predictions, WORDS["choices"]
     structures = tables.structure_table(content.cells)
-    if chosen.empty and predictions.empty and structures.empty:
+    if shapes.empty and predictions.empty and structures.empty:
         yield "No cell that holds annotations out is done."
     else:
-        if len(chosen):
+        if len(shapes):
             yield elements.Reading(texts["rule"])
         yield elements.Reading(texts["held_out"])
         if content.holds_out:
             yield elements.Reading(texts["compared"])
-    if len(chosen):
-        whole = tables.choice_table(content.cells, ("dataset", "model"))
-        yield elements.declared_table("chosen_whole", whole.assign(predicted=100 * whole["predicted"]))
-        yield elements.declared_table("chosen", with_counts(chosen, content.written))
+    if len(shapes):
+        totals = tables.choice_table(content.cells, ("dataset", "model"))
+        yield elements.declared_table("chosen_whole", totals.assign(predicted=100 * totals["predicted"]))
+        yield elements.declared_table("chosen", with_counts(shapes, content.m_texts))
     if len(structures):
         yield texts["structures"]
-        table = with_counts(structures, content.written)
+        table = with_counts(structures, content.m_texts)
         yield elements.declared_table("structures", table.assign(share=100 * table["share"]))
     if len(predictions):
-        yield elements.declared_table("predicted", with_counts(predictions, content.written))
+        yield elements.declared_table("predicted", with_counts(predictions, content.m_texts))
     for p in content.accuracies:
         text = f"p = {p:g}: share of the cells that chose each shape of covariances."
-        yield f"choices-p{p:.9g}", draw_choices(chosen[chosen["p"] == p], content.written), text
+        yield f"choices-p{p:.9g}", draw_choices(shapes[shapes["p"] == p], content.m_texts), text
 
 
-def with_counts(table: pd.DataFrame, written: elements.Written) -> pd.DataFrame:
+def with_counts(table: pd.DataFrame, m_texts: elements.MTexts) -> pd.DataFrame:
     """Return a table of predictions with m as the sweep file has it, and shares in per cent."""
-    m = [elements.count(written, name, m) for name, m in zip(table["dataset"], table["m"], strict=True)]
+    m = [elements.count(m_texts, name, m) for name, m in zip(table["dataset"], table["m"], strict=True)]
     return table.assign(m=m, predicted=100 * table["predicted"])
 
 
-def draw_choices(table: pd.DataFrame, written: elements.Written) -> Figure | None:
+def draw_choices(table: pd.DataFrame, m_texts: elements.MTexts) -> Figure | None:
     """Draw how often each shape was chosen at one accuracy, from rows of `tables.choice_table`.
 
     There is a panel per data set and model, with a bar per number of annotations.
@@ -486,18 +488,18 @@ def draw_choices(table: pd.DataFrame, written: elements.Written) -> Figure | Non
     def panel(axes: Axes, item: tuple[str, str]) -> None:
         rows = table[(table["dataset"] == item[0]) & (table["model"] == item[1])].sort_values("m")
         rows = rows[rows["m"].isin(elements.subset(rows["m"].tolist(), MOST_COUNTS))]
-        places, below = np.arange(len(rows)), np.zeros(len(rows))
-        first, *others = CANDIDATES
+        places, heights = np.arange(len(rows)), np.zeros(len(rows))
+        first, *other_shapes = CANDIDATES
         # cells that could not choose have the simplest shape, and a part of their own
-        parts = {UNABLE: rows["too_few"], first: rows[first] - rows["too_few"], **rows[others]}
+        parts = {UNABLE: rows["too_few"], first: rows[first] - rows["too_few"], **rows[other_shapes]}
         for label, counts in parts.items():
             hatch = "" if label == UNABLE else looks.SHAPES[label].hatch
             share = (counts / rows["n"]).to_numpy(dtype=float)
             color = looks.PAPER if hatch or label == UNABLE else looks.GREY
             edge: dict[str, Any] = {"edgecolor": looks.GREY, "linewidth": 1.2, "hatch": hatch}
-            axes.bar(places, share, 0.7, below, label=label, color=color, **edge)
-            below += share
-        _count_axis(axes, [elements.count_text(written, item[0], m) for m in rows["m"]])
+            axes.bar(places, share, 0.7, heights, label=label, color=color, **edge)
+            heights += share
+        _count_axis(axes, [elements.count_text(m_texts, item[0], m) for m in rows["m"]])
         axes.set(ylim=(0, 1.02), yticks=[0, 0.5, 1])
 
     panels = [(f"{figures.short(name)}, {model}", (name, model)) for name, model in product(names, models)]
@@ -513,14 +515,14 @@ EXACT = 15
 Z_LIMIT = 2.0
 # The same in standard errors of the cube's mean, because the published mean is taken to have an equal error.
 LIMIT = Z_LIMIT * math.sqrt(2)
-WITHIN = "within"
-ABOVE = "above"
-BELOW = "below"
+VERDICT_WITHIN = "within"
+VERDICT_ABOVE = "above"
+VERDICT_BELOW = "below"
 NO_ERROR = "no standard error"
 NOT_DONE = "not done"
-ABSENT = "not in this cube"
-JUDGED = (WITHIN, ABOVE, BELOW)
-KINDS = {WITHIN: "good", ABOVE: "bad", BELOW: "bad"}
+NOT_IN_CUBE = "not in this cube"
+JUDGED = (VERDICT_WITHIN, VERDICT_ABOVE, VERDICT_BELOW)
+KINDS = {VERDICT_WITHIN: "good", VERDICT_ABOVE: "bad", VERDICT_BELOW: "bad"}
 
 # Width and height of a panel in inches.
 VERDICT_PANEL = (3.0, 2.3)
@@ -528,7 +530,7 @@ VERDICT_PANEL = (3.0, 2.3)
 LINEAR = 4.0
 TICKS = (-1000, -100, -30, -10, -6, -4, -2, 0, 2, 4, 6, 10, 30, 100, 1000)
 # Distance between the models at one number of annotations, as a share of the step to the next.
-APART = 0.36
+MODEL_DISTANCE = 0.36
 
 
 class PublishedMean(Record):
@@ -567,18 +569,18 @@ class PublishedScore(Record):
 
 
 # Columns of a published score.
-SCORED = ("battery", "name", "method", "ari")
+SCORE_COLUMNS = ("battery", "name", "method", "ari")
 # Columns of a published mean: `score` as the cube calls it, and the digits behind the point in print.
-PUBLISHED = ("p", "n_clusters", "m", "model", "score", "published", "digits")
+MEAN_COLUMNS = ("p", "n_clusters", "m", "model", "score", "published", "digits")
 PLACE = ("of_p", "of_m")
-BESIDE = ("dataset", "n_clusters", "p", "m", "model", "score", "mean", "se", "n")
+COMPARED_COLUMNS = ("dataset", "n_clusters", "p", "m", "model", "score", "mean", "se", "n")
 
 
 def read_published(path: Path) -> pd.DataFrame:
     """Read a CSV with the columns of `PublishedMean` or of `PublishedScore`, in any order, and perhaps more.
 
-    The result has the columns `PUBLISHED` of means, where m is 0 for a model without annotations, or `SCORED`
-    of scores. An `InputError` has every line that is wrong.
+    The result has the columns `MEAN_COLUMNS` of means, where m is 0 for a model without annotations, or
+    `SCORE_COLUMNS` of scores. An `InputError` has every line that is wrong.
     """
     lines = list(read_lines(path))
     names = split_cells(lines[0].text) if lines else []
@@ -586,12 +588,12 @@ def read_published(path: Path) -> pd.DataFrame:
     if max(kinds, key=lambda kind: len(kind.model_fields.keys() & set(names))) is PublishedScore:
         labels = read_typed(path, lines, PublishedScore, PublishedScore.place, "value")
         scores = [(*row.record.place(), row.record.ari) for row in labels]
-        return pd.DataFrame(scores, columns=list(SCORED))
+        return pd.DataFrame(scores, columns=list(SCORE_COLUMNS))
     means = [
         (row.record.p, *row.record.place()[1:], row.record.value, _digits(row.cells["value"]))
         for row in read_typed(path, lines, PublishedMean, PublishedMean.place, "value")
     ]
-    return pd.DataFrame(means, columns=list(PUBLISHED))
+    return pd.DataFrame(means, columns=list(MEAN_COLUMNS))
 
 
 def _digits(text: str) -> int:
@@ -628,16 +630,16 @@ def compare(summary: pd.DataFrame, plans: Mapping[str, DatasetPlan], published: 
     # a mean that equals the published value in its printed digits needs no error
     is_alike = value == [round(x, digits) for x, digits in zip(mean, table["digits"], strict=True)]
     verdicts = {
-        ABSENT: table["_merge"] == "left_only",
+        NOT_IN_CUBE: table["_merge"] == "left_only",
         NOT_DONE: mean.isna(),
-        WITHIN: is_alike | (difference.abs() <= LIMIT * se),
+        VERDICT_WITHIN: is_alike | (difference.abs() <= LIMIT * se),
         NO_ERROR: se.isna(),
-        ABOVE: difference > 0,
+        VERDICT_ABOVE: difference > 0,
     }
-    return table.assign(n=table["n"].fillna(0).astype(int))[[*BESIDE, "published"]].assign(
+    return table.assign(n=table["n"].fillna(0).astype(int))[[*COMPARED_COLUMNS, "published"]].assign(
         difference=difference,
         z=(difference / (math.sqrt(2) * se)).where(se > 0).mask(is_alike, 0.0),
-        verdict=np.select(list(verdicts.values()), list(verdicts), BELOW),
+        verdict=np.select(list(verdicts.values()), list(verdicts), VERDICT_BELOW),
     )
 
 
@@ -648,20 +650,20 @@ def _with_place(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(**columns)
 
 
-def summarise(compared: pd.DataFrame) -> str:
+def summarise(comparison: pd.DataFrame) -> str:
     """Say in a sentence how many published values agree."""
-    counts = compared["verdict"].value_counts()
-    within, above, below = (int(counts.get(word, 0)) for word in JUDGED)
-    n_judged = within + above + below
-    means = f"{plural(above, 'mean')} of this cube {'lies' if above == 1 else 'lie'} above, {below:,} below"
+    counts = comparison["verdict"].value_counts()
+    n_near, n_high, n_low = (int(counts.get(word, 0)) for word in JUDGED)
+    n_judged = n_near + n_high + n_low
+    means = f"{plural(n_high, 'mean')} of this cube {'lies' if n_high == 1 else 'lie'} above, {n_low:,} below"
     text = (
-        f"{within:,} of {plural(n_judged, 'published value')} {'lies' if within == 1 else 'lie'} within 2√2"
+        f"{n_near:,} of {plural(n_judged, 'published value')} {'lies' if n_near == 1 else 'lie'} within 2√2"
         f" standard errors of the mean in this cube ({means})"
         if n_judged
         else "No published value has a mean with a standard error in this cube to be judged by"
     )
-    rest = [f"{counts[word]} {word}" for word in (NO_ERROR, NOT_DONE, ABSENT) if word in counts]
-    return f"{text}; of {len(compared)} in the table {', '.join(rest)}." if rest else f"{text}."
+    remainders = [f"{counts[word]} {word}" for word in (NO_ERROR, NOT_DONE, NOT_IN_CUBE) if word in counts]
+    return f"{text}; of {len(comparison)} in the table {', '.join(remainders)}." if remainders else f"{text}."
 
 
 def ranks_beside_labels(content: Content) -> Iterator[Part]:
@@ -683,15 +685,15 @@ def ranks_beside_labels(content: Content) -> Iterator[Part]:
     yield elements.declared_table("labels", methods.assign(ranked=marks))
 
 
-def beside(content: Content) -> Iterator[Part]:
+def published_comparison(content: Content) -> Iterator[Part]:
     """Yield how many values agree and how that is judged, verdicts by score, K and p, then every value."""
-    if (compared := content.compared) is None:
+    if (table := content.comparison) is None:
         return
     texts = WORDS["against"]
-    yield summarise(compared)
+    yield summarise(table)
     yield elements.Reading(texts["reading"])
     rows = []
-    for (score, clusters, p), group in compared.groupby(["score", "n_clusters", "p"]):
+    for (score, clusters, p), group in table.groupby(["score", "n_clusters", "p"]):
         counts, z = group["verdict"].value_counts(), group.loc[group["verdict"].isin(JUDGED), "z"]
         place = words(LABELS[str(score)].short), number(clusters), number(p, "g"), number(len(group))
         means = number(z.mean(), "+.2f"), number(np.sqrt((z**2).mean()), ".2f")
@@ -699,47 +701,47 @@ def beside(content: Content) -> Iterator[Part]:
     rows.sort(key=lambda row: tuple(str(value.order) for value in row[:3]))
     heads = ("score", "K", "p", "values", *JUDGED, "mean z", "root mean square z")
     yield Table("Verdicts", heads, tuple(rows))
-    verdicts = [Value(verdict, verdict, KINDS.get(verdict, "")) for verdict in compared["verdict"]]
-    names, scores = compared["dataset"].replace("", "-"), [LABELS[score].short for score in compared["score"]]
-    yield elements.declared_table("against", compared.assign(dataset=names, score=scores, verdict=verdicts))
-    yield "z", draw_verdicts(compared), texts["points"]
+    verdicts = [Value(verdict, verdict, KINDS.get(verdict, "")) for verdict in table["verdict"]]
+    names, scores = table["dataset"].replace("", "-"), [LABELS[score].short for score in table["score"]]
+    yield elements.declared_table("against", table.assign(dataset=names, score=scores, verdict=verdicts))
+    yield "z", draw_verdicts(table), texts["points"]
 
 
-def draw_verdicts(compared: pd.DataFrame) -> Figure | None:
+def draw_verdicts(comparison: pd.DataFrame) -> Figure | None:
     """Draw every z of `compare` as the digit of its K: a row of panels per score, a column per accuracy."""
-    rows = compared[compared["z"].notna()]
+    rows = comparison[comparison["z"].notna()]
     models = list(rows["model"].unique())
     supervised = [model for model in models if model not in BASELINES]
 
     def panel(axes: Axes, score: str, p: float) -> None:
-        points_there = rows[(rows["score"] == score) & (rows["p"] == p)]
+        panel_points = rows[(rows["score"] == score) & (rows["p"] == p)]
         axes.axhspan(-Z_LIMIT, Z_LIMIT, color=looks.GREY, alpha=0.14, linewidth=0)
         axes.axhline(0, color=looks.GREY, linewidth=1)
-        step = min(np.diff(sorted(points_there["m"].unique())), default=1)
-        for (model, clusters), points in points_there.groupby(["model", "n_clusters"], sort=True):
+        step = min(np.diff(sorted(panel_points["m"].unique())), default=1)
+        for (model, clusters), points in panel_points.groupby(["model", "n_clusters"], sort=True):
             place = supervised.index(str(model)) - (len(supervised) - 1) / 2 if model in supervised else 0
-            across = points["m"].to_numpy(dtype=float) + place * APART * step
+            shifted_m = points["m"].to_numpy(dtype=float) + place * MODEL_DISTANCE * step
             color, z = looks.mark(str(model)).color, points["z"]
-            axes.plot(across, z, "o", markersize=9, markerfacecolor=looks.PAPER, markeredgecolor=color)
-            for x, y in zip(across, z, strict=True):
+            axes.plot(shifted_m, z, "o", markersize=9, markerfacecolor=looks.PAPER, markeredgecolor=color)
+            for x, y in zip(shifted_m, z, strict=True):
                 axes.text(x, y, str(clusters), color=color, fontsize=7.5, ha="center", va="center_baseline")
         axes.grid(axis="y")
         axes.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
         axes.tick_params(labelbottom=True, labelleft=True)
 
-    def up(score: str) -> str:
+    def y_label(score: str) -> str:
         return f"{LABELS[score].short.partition(',')[0]}: z, this cube less published"
 
-    also = [
+    entries = [
         Line2D([], [], color=looks.mark(model).color, label=model, marker="s", linestyle="")
         for model in models
     ]
     scores = list(rows["score"].unique())
-    figure = figures.facets(scores, rows["p"], panel, VERDICT_PANEL, up, share="all", also=also)
+    figure = figures.facets(scores, rows["p"], panel, VERDICT_PANEL, y_label, share="all", entries=entries)
     if figure is not None:
-        first, most = figure.axes[0], max(LINEAR, rows["z"].abs().max())
+        first, limit = figure.axes[0], max(LINEAR, rows["z"].abs().max())
         first.set_yscale("symlog", linthresh=LINEAR)
-        ticks = [z for z in TICKS if abs(z) <= most]
+        ticks = [z for z in TICKS if abs(z) <= limit]
         first.set_yticks(ticks, [f"{z:g}" for z in ticks])
         first.minorticks_off()
     return figure

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from sweep_clustering.pipeline import looks
 from sweep_clustering.pipeline.common import plural
 from sweep_clustering.pipeline.report import elements, figures
-from sweep_clustering.pipeline.report.elements import NOTHING, WORDS, Table, Value, number, with_error, words
+from sweep_clustering.pipeline.report.elements import DASH, WORDS, Table, Value, number, with_error, words
 from sweep_clustering.pipeline.scoring import pairs as paired
 from sweep_clustering.pipeline.scoring.ranking import ERRORS, MEAN, RANKED, ROUNDING
 from sweep_clustering.pipeline.scoring.scores import LABELS
@@ -34,7 +34,7 @@ PER_CENT = f"{paired.COVERAGE * 100:g} %"
 PANEL = (2.6, 1.9)
 MOST_ROWS = 24
 # Height at which a worth stands that uniform pairs do not reach, in lengths of their curve.
-ABOVE = 1.12
+UNREACHED_HEIGHT = 1.12
 EQUAL = "as many uniform pairs"
 X_LABEL = "annotations m (pairs a sample)"
 
@@ -77,8 +77,8 @@ def pairs(value: float) -> str:
 
 def overall_rows(scores: pd.DataFrame) -> pd.DataFrame:
     """Return the rows over all data sets if there are several, else all rows."""
-    whole = scores[scores["dataset"] == MEAN]
-    return whole if len(whole) else scores
+    means = scores[scores["dataset"] == MEAN]
+    return means if len(means) else scores
 
 
 def chosen_rows(scores: pd.DataFrame) -> pd.DataFrame:
@@ -134,9 +134,9 @@ def design_headline(designs: Mapping[str, pd.DataFrame]) -> tuple[str, ...]:
     names = rows[["model", "title"]].drop_duplicates()
     if len(names) > 1:
         return ()
-    chosen = chosen_rows(rows)
+    design_rows = chosen_rows(rows)
     places = pd.MultiIndex.from_frame(
-        chosen.loc[chosen["difference_se"].notna(), ["p", "m"]].drop_duplicates()
+        design_rows.loc[design_rows["difference_se"].notna(), ["p", "m"]].drop_duplicates()
     )
     best = f"By {LABELS[score].short} of {', '.join(names.iloc[0])}: {'; '.join(_places(rows))}."
     # without a standard error, as in a single draw, nothing is ahead
@@ -144,8 +144,8 @@ def design_headline(designs: Mapping[str, pd.DataFrame]) -> tuple[str, ...]:
         return (f"{best} These are means of one draw, which has no standard error.",)
     is_ahead = rows["difference"] > np.maximum(ROUNDING, ERRORS * rows["difference_se"])
     n_ahead = len(rows.loc[is_ahead, ["p", "m"]].drop_duplicates())
-    surely = f"more than {ERRORS:g} paired standard errors at {n_ahead} of {len(places)} such places"
-    return (f"{best} Some chosen pairs are ahead of uniform ones by {surely}.",)
+    certainty = f"more than {ERRORS:g} paired standard errors at {n_ahead} of {len(places)} such places"
+    return (f"{best} Some chosen pairs are ahead of uniform ones by {certainty}.",)
 
 
 def _places(rows: pd.DataFrame) -> Iterator[str]:
@@ -170,9 +170,9 @@ def design_files(designs: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]
     """Return the differences of `design_scores` for designs.csv, and the worths for budget.csv."""
     if not designs:
         return {}
-    whole = elements.by_score(designs)
-    worths = chosen_rows(whole)[["score", *paired.BUDGETS]]
-    return {"designs": whole[["score", *paired.DIFFERENCES]], "budget": worths}
+    all_scores = elements.by_score(designs)
+    worths = chosen_rows(all_scores)[["score", *paired.BUDGETS]]
+    return {"designs": all_scores[["score", *paired.DIFFERENCES]], "budget": worths}
 
 
 def designs(content: elements.Content) -> Iterator[elements.Part]:
@@ -200,11 +200,11 @@ def design_findings(scores: pd.DataFrame, score: str) -> Iterator[str]:
         best = rows.groupby("model", sort=False)["mean"].mean().idxmax()
         texts = []
         for p, points in rows[rows["model"] == best].groupby("p", sort=False):
-            inside = points[np.isfinite(points["worth"])]
-            row = inside.iloc[-1] if len(inside) else points.iloc[0]
+            reached_points = points[np.isfinite(points["worth"])]
+            row = reached_points.iloc[-1] if len(reached_points) else points.iloc[0]
             uniform = worth(row).text.replace("none", "no")
-            chosen = f"At p = {p:g}, {pairs(row.m_over_n)} are worth {uniform} uniform ones"
-            texts.append(f"{chosen}, ratio {ratio(row).text}.")
+            worth_text = f"At p = {p:g}, {pairs(row.m_over_n)} are worth {uniform} uniform ones"
+            texts.append(f"{worth_text}, ratio {ratio(row).text}.")
         yield f"{LABELS[score].short}, {title}: {design} pairs with {best}. {' '.join(texts)}"
 
 
@@ -220,17 +220,17 @@ def _design_tables(scores: pd.DataFrame, label: str) -> Iterator[Table]:
         # an m that a data set does not have has no entry
         by_count = {row.m: row for row in points.itertuples()}
         at_counts = [by_count.get(count) for count in counts]
-        differences.append((*place, *(NOTHING if row is None else gain(row) for row in at_counts)))
-        pairs = [(NOTHING, NOTHING) if row is None else (worth(row), ratio(row)) for row in at_counts]
+        differences.append((*place, *(DASH if row is None else gain(row) for row in at_counts)))
+        pairs = [(DASH, DASH) if row is None else (worth(row), ratio(row)) for row in at_counts]
         budgets.append((*place, *(value for pair in pairs for value in pair)))
     heads, texts = ("data set", "p", "model", "design"), WORDS["designs"]
     columns = tuple(f"m = {count}" for count in counts)
     title, note = f"{label} of a design less that of uniform pairs", texts["differences"]
-    yield Table(title, (*heads, *columns), tuple(differences), note=note, n_lead=4, whole="designs.csv")
+    yield Table(title, (*heads, *columns), tuple(differences), note=note, n_lead=4, full_file="designs.csv")
     groups = (("", len(heads)), *((column, 2) for column in columns))
     title, note = f"Uniform pairs that reach the {label} of m chosen ones", texts["worth"]
     columns, note = (*heads, *("uniform pairs", "ratio") * len(counts)), note.format(coverage=PER_CENT)
-    yield Table(title, columns, tuple(budgets), (groups,), note, n_lead=4, whole="budget.csv")
+    yield Table(title, columns, tuple(budgets), (groups,), note, n_lead=4, full_file="budget.csv")
 
 
 def draw_designs(scores: pd.DataFrame, score: str) -> Figure | None:
@@ -256,7 +256,7 @@ def draw_budgets(scores: pd.DataFrame, score: str) -> Figure | None:
     def panel(axes: Axes, rows: pd.DataFrame) -> None:
         for model, points in rows.groupby("model", sort=False):
             look, x = looks.mark(str(model)), points["m_over_n"]
-            worths = points[list(paired.WORTHS)].clip(upper=ABOVE * points["most"], axis="index")
+            worths = points[list(paired.WORTHS)].clip(upper=UNREACHED_HEIGHT * points["most"], axis="index")
             value, low, high = (worths[name] for name in paired.WORTHS)
             tips = [
                 f"{model}, m = {row.m}: worth {worth(row).text} uniform pairs, ratio {ratio(row).text}"
@@ -268,16 +268,16 @@ def draw_budgets(scores: pd.DataFrame, score: str) -> Figure | None:
             hollow.set(marker=look.marker, markersize=4.5, markerfacecolor=looks.PAPER)
             figures.hover(hollow, list(compress(tips, is_beyond)))
             axes.fill_between(x, low, high, where=low.notna(), color=look.color, alpha=0.16, linewidth=0)
-        for most in rows["most"].head(1):
-            axes.plot([0, most], [0, most], color=looks.GREY, linestyle="--", linewidth=1.2, label=EQUAL)
-            axes.axhline(most, color=looks.GREY, linestyle=":", linewidth=1.0)
+        for limit in rows["most"].head(1):
+            axes.plot([0, limit], [0, limit], color=looks.GREY, linestyle="--", linewidth=1.2, label=EQUAL)
+            axes.axhline(limit, color=looks.GREY, linestyle=":", linewidth=1.0)
 
-    up = f"by {LABELS[score].short}\nuniform pairs"
-    return _facets(chosen_rows(scores), "design", panel, lambda design: f"{figures.short(design)} {up}")
+    y_label = f"by {LABELS[score].short}\nuniform pairs"
+    return _facets(chosen_rows(scores), "design", panel, lambda design: f"{figures.short(design)} {y_label}")
 
 
 def _facets(
-    scores: pd.DataFrame, key: str, draw: Callable[[Axes, pd.DataFrame], None], up: Callable[[str], str]
+    scores: pd.DataFrame, key: str, draw: Callable[[Axes, pd.DataFrame], None], y_label: Callable[[str], str]
 ) -> Figure | None:
     """Return a figure with panels for each data set and each value of a key, and a column per accuracy."""
     panels = dict(list(scores.groupby(["dataset", key], sort=False)))
@@ -295,10 +295,10 @@ def _facets(
                 axes.set_xticks(list(counts), list(counts.values()), fontsize="small")
 
     def label(item: tuple[str, str]) -> str:
-        return f"{figures.short(panels[item]['title'].iloc[0])}\n{up(item[1])}"
+        return f"{figures.short(panels[item]['title'].iloc[0])}\n{y_label(item[1])}"
 
     items = elements.subset(list(panels), MOST_ROWS)
-    return figures.facets(items, scores["p"], panel, PANEL, label, across=X_LABEL)
+    return figures.facets(items, scores["p"], panel, PANEL, label, x_label=X_LABEL)
 
 
 def _by_search(tables: Mapping[str, pd.DataFrame]) -> Iterator[tuple[str, pd.DataFrame, pd.DataFrame]]:
@@ -326,10 +326,10 @@ def searches(content: elements.Content) -> Iterator[elements.Part]:
 
 def search_findings(differences: pd.DataFrame, costs: pd.DataFrame) -> Iterator[str]:
     """Yield a sentence for each model of one search, over all data sets: objectives, scores, time."""
-    whole = differences[differences["dataset"] == paired.ALL_SETS]
-    for cost in costs[costs["dataset"] == paired.ALL_SETS].itertuples():
+    overall = differences[differences["dataset"] == paired.ALL]
+    for cost in costs[costs["dataset"] == paired.ALL].itertuples():
         parts = []
-        for row in whole[whole["model"] == cost.model].itertuples():
+        for row in overall[overall["model"] == cost.model].itertuples():
             if row.score != paired.OBJECTIVE:
                 parts.append(f"{LABELS[row.score].short} {_difference(row).text}")
                 continue

@@ -68,8 +68,8 @@ RULE = "Won–tied–lost: against every other model, over data sets. s: CPU sec
 
 # Width and height in inches of a cell of the map of kinds, and of the names beside and above it.
 CELL = (0.5, 0.22)
-LEFT = 2.2
-TOP = 1.5
+NAME_WIDTH = 2.2
+NAME_HEIGHT = 1.5
 # Opacity of the best possible rank. The last rank has none.
 DEEPEST = 0.75
 
@@ -92,41 +92,41 @@ def _result(ranking: Ranking) -> Iterator[str]:
     have = f"{first[0]} has" if len(first) == 1 else f"{enumeration(first)} share"
     best = f"{ranking.ranks[first[0]].mean():.2f} of {len(ranking.models)}"
     so_far = "so far " if ranking.is_partial else ""
-    others = [model for model in ranking.models if model not in first]
+    losers = [model for model in ranking.models if model not in first]
     means = ranking.means.mean()
-    behind = f", before {ranking.ranks[others[0]].mean():.2f} of {others[0]}" if others else ""
+    behind = f", before {ranking.ranks[losers[0]].mean():.2f} of {losers[0]}" if losers else ""
     rank = f"{ranking.label}: {so_far}{have} the best mean rank, {best}{behind}, over {count}"
     if len(first) > 1:
         yield f"{rank} (the same)."
     elif n_judged := len(ranking.judged_datasets):
         good = int(ranking.as_good.loc[ranking.judged_datasets, first[0]].sum())
-        near = f"or one within {stats.ERRORS:g} paired standard errors of it"
-        among = "them" if n_judged == len(ranking.datasets) else f"the {n_judged} with standard errors"
-        alone = "on that set" if good else "not on that set"
-        where = f"on {good} of {among}" if len(ranking.datasets) > 1 else alone
-        yield f"{rank}, and the best score, {near}, {where}."
+        tolerance = f"or one within {stats.ERRORS:g} paired standard errors of it"
+        judged_text = "them" if n_judged == len(ranking.datasets) else f"the {n_judged} with standard errors"
+        single_text = "on that set" if good else "not on that set"
+        share_text = f"on {good} of {judged_text}" if len(ranking.datasets) > 1 else single_text
+        yield f"{rank}, and the best score, {tolerance}, {share_text}."
     else:
         yield f"{rank}."
-    if others and (higher := means[others].idxmax()) and means[higher] > means[first].max() + ROUNDING:
+    if losers and (higher := means[losers].idxmax()) and means[higher] > means[first].max() + ROUNDING:
         yield f"{higher} has the higher mean, {means[higher]:{FORM}} against {means[first].max():{FORM}}."
     yield from _unjudged(ranking)
     if ranking.is_tested:
         yield from _test_result(ranking, first)
     else:
         tell = f"{count} cannot tell models apart, it takes {stats.FEWEST_DATASETS}"
-        these = "this data set" if len(ranking.datasets) == 1 else "these data sets"
-        yield f"There is no test: {tell}. These are the scores of {these}; nothing follows for others."
+        set_text = "this data set" if len(ranking.datasets) == 1 else "these data sets"
+        yield f"There is no test: {tell}. These are the scores of {set_text}; nothing follows for others."
 
 
 def _unjudged(ranking: Ranking) -> Iterator[str]:
     """Say which data sets have no standard errors."""
-    without = [name for name in ranking.datasets if name not in ranking.judged_datasets]
-    if without:
-        where = enumeration(without) if ranking.judged_datasets else "No data set"
-        have = "has" if len(without) == 1 or not ranking.judged_datasets else "have"
-        lacks = "no standard errors" if ranking.judged_datasets else "standard errors"
+    unjudged = [name for name in ranking.datasets if name not in ranking.judged_datasets]
+    if unjudged:
+        sets = enumeration(unjudged) if ranking.judged_datasets else "No data set"
+        have = "has" if len(unjudged) == 1 or not ranking.judged_datasets else "have"
+        errors = "no standard errors" if ranking.judged_datasets else "standard errors"
         yield (
-            f"{where} {have} {lacks}, which take two draws or more: no score is marked as the best there, and"
+            f"{sets} {have} {errors}, which take two draws or more: no score is marked as the best there, and"
             " no win is counted."
         )
 
@@ -147,15 +147,15 @@ def _test_result(ranking: Ranking, first: list[str]) -> Iterator[str]:
             f" {stats.least_p(n_datasets, len(pairs)):.2g}."
         )
         return
-    apart = ranking.different_pairs
-    few = f"{len(apart)} of {plural(len(pairs), 'pair')}" if apart else "no pair"
-    surely = f"Wilcoxon's signed ranks with Holm's correction tell {few} apart ({stats.LEVEL:g} in all)"
+    different_pairs = ranking.different_pairs
+    count = f"{len(different_pairs)} of {plural(len(pairs), 'pair')}" if different_pairs else "no pair"
+    sentence = f"Wilcoxon's signed ranks with Holm's correction tell {count} apart ({stats.LEVEL:g} in all)"
     beaten = _beaten(ranking)
     if len(first) == 1 and beaten:
-        rest = n_models - 1 - len(beaten)
-        surely += f": {first[0]} from {enumeration(beaten)}"
-        surely += f", not from {plural(rest, 'other')}" if rest else ""
-    yield f"{surely}."
+        n_undecided = n_models - 1 - len(beaten)
+        sentence += f": {first[0]} from {enumeration(beaten)}"
+        sentence += f", not from {plural(n_undecided, 'other')}" if n_undecided else ""
+    yield f"{sentence}."
 
 
 def _first(ranking: Ranking) -> list[str]:
@@ -174,51 +174,51 @@ def _gaps(ranking: Ranking) -> Iterator[str]:
     if ranking.unranked_datasets and ranking.datasets:
         yield f"Not ranked: {enumeration(ranking.unranked_datasets)}, where some model has no score."
     values = ranking.values
-    absent = [model for model in values["model"].unique() if model not in ranking.models]
-    if absent:
-        yield f"Without any score, and so not here: {enumeration(absent)}."
-    without, failed, pending = values[["no_solution", "failed", "pending"]].sum()
-    if without:
+    unscored_models = [model for model in values["model"].unique() if model not in ranking.models]
+    if unscored_models:
+        yield f"Without any score, and so not here: {enumeration(unscored_models)}."
+    n_unsolved, n_failed, n_pending = values[["no_solution", "failed", "pending"]].sum()
+    if n_unsolved:
         yield (
-            f"{plural(without, 'cell')} without a solution {'counts' if without == 1 else 'count'} with a"
-            " score of 0, that of all samples in one cluster."
+            f"{plural(n_unsolved, 'cell')} without a solution {'counts' if n_unsolved == 1 else 'count'} with"
+            " a score of 0, that of all samples in one cluster."
         )
-    missing = [f"{plural(failed, 'cell')} failed"] if failed else []
-    missing += [f"{plural(pending, 'cell')} {elements.are(pending)} pending"] if pending else []
-    if missing:
+    gaps = [f"{plural(n_failed, 'cell')} failed"] if n_failed else []
+    gaps += [f"{plural(n_pending, 'cell')} {elements.are(n_pending)} pending"] if n_pending else []
+    if gaps:
         yield (
-            f"On data sets with a score {enumeration(missing)}. If one model has no result, the cells of the"
+            f"On data sets with a score {enumeration(gaps)}. If one model has no result, the cells of the"
             " others at the same p, m and draw are left out too."
         )
 
 
-def headline(ranked: Sequence[Ranking]) -> tuple[str, ...]:
+def headline(rankings: Sequence[Ranking]) -> tuple[str, ...]:
     """Return a sentence on the best model by the first score, its neighbours, the last, and the test.
 
-    `ranked` are the rankings of two models or more that have ranks. Without any there is no sentence.
+    `rankings` are the rankings of two models or more that have ranks. Without any there is no sentence.
     """
-    if not ranked:
+    if not rankings:
         return ()
-    ranking = ranked[0]
-    shared, label = _first(ranking), ranking.label
+    ranking = rankings[0]
+    best_models, label = _first(ranking), ranking.label
     means, ranks = ranking.means.mean(), ranking.ranks.mean()
-    first, *others = ranking.models
-    over = f"over {plural(len(ranking.datasets), 'data set')}"
+    first, *losers = ranking.models
+    extent = f"over {plural(len(ranking.datasets), 'data set')}"
     so_far = "So far " if ranking.is_partial else ""
-    surely = _certainty(ranking)
-    if len(shared) > 1:
-        scores = ", ".join(f"{means[model]:{FORM}}" for model in shared[:4])
-        best = f"{enumeration(shared)} share the best mean rank ({scores}) {over}"
-        return (f"{so_far}{'by' if so_far else 'By'} {label} {best}; {surely}.",)
+    certainty = _certainty(ranking)
+    if len(best_models) > 1:
+        scores = ", ".join(f"{means[model]:{FORM}}" for model in best_models[:4])
+        best = f"{enumeration(best_models)} share the best mean rank ({scores}) {extent}"
+        return (f"{so_far}{'by' if so_far else 'By'} {label} {best}; {certainty}.",)
     # the next by rank, the best of the others by score, and the last
-    neighbours = dict.fromkeys((others[0], means[others].idxmax(), others[-1]))
-    rest = " and ".join(f"{means[model]:{FORM}} of {model}" for model in neighbours)
-    order = f"by mean rank, {ranks[first]:.2f} before {ranks[others[0]]:.2f}"
+    neighbours = dict.fromkeys((losers[0], means[losers].idxmax(), losers[-1]))
+    other_means = " and ".join(f"{means[model]:{FORM}} of {model}" for model in neighbours)
+    order = f"by mean rank, {ranks[first]:.2f} before {ranks[losers[0]]:.2f}"
     higher = max(neighbours, key=means.__getitem__)
     although = f", although {higher} has the higher mean" if means[higher] > means[first] + ROUNDING else ""
     return (
-        f"{so_far}{first} ranks best {order}: mean {label} {means[first]:{FORM}} {over}, against"
-        f" {rest}{although}; {surely}.",
+        f"{so_far}{first} ranks best {order}: mean {label} {means[first]:{FORM}} {extent}, against"
+        f" {other_means}{although}; {certainty}.",
     )
 
 
@@ -226,32 +226,32 @@ def _certainty(ranking: Ranking) -> str:
     """Say whether a test tells the first model from others."""
     n_datasets, beaten = len(ranking.datasets), _beaten(ranking)
     if not ranking.is_tested:
-        few = plural(n_datasets, "data set is too few", "data sets are too few")
-        surely = f"{few} for a test, so this holds for {'it' if n_datasets == 1 else 'them'} alone"
-        return surely + ("" if ranking.judged_datasets else ", and one draw has no standard error")
+        set_count = plural(n_datasets, "data set is too few", "data sets are too few")
+        sentence = f"{set_count} for a test, so this holds for {'it' if n_datasets == 1 else 'them'} alone"
+        return sentence + ("" if ranking.judged_datasets else ", and one draw has no standard error")
     if beaten:
-        others = plural(len(ranking.models) - 1, "other model")
-        return f"a test over data sets tells it from {len(beaten)} of {others}"
-    them = "it" if len(_first(ranking)) == 1 else "them"
-    return f"a test over data sets does not tell {them} from any other model"
+        other_count = plural(len(ranking.models) - 1, "other model")
+        return f"a test over data sets tells it from {len(beaten)} of {other_count}"
+    pronoun = "it" if len(_first(ranking)) == 1 else "them"
+    return f"a test over data sets does not tell {pronoun} from any other model"
 
 
-def _overview(ranked: Sequence[Ranking], cells: pd.DataFrame) -> Iterator[Table]:
+def _overview(rankings: Sequence[Ranking], cells: pd.DataFrame) -> Iterator[Table]:
     """Yield mean rank, mean score, duels and time of each model, best mean rank by the first score first."""
-    if not ranked:
+    if not rankings:
         return
     columns: list[elements.Column] = [("model", str, "")]
-    for ranking in ranked:
+    for ranking in rankings:
         rows = ranking.table().set_index("model")
         duels = {model: _duel(row) for model, row in rows.iterrows()}
         columns.append((f"{ranking.label} rank", rows["mean_rank"].get, ".2f"))
         columns += [("mean", rows["mean"].get, FORM), ("won–tied–lost", duels.get, "")]
-    ended = ranked[0].table().set_index("model")[["done", "no_solution"]]
-    if ended["no_solution"].any():
-        columns.append(("solved", (ended["done"] / ended.sum(axis="columns")).get, ".0%"))
-    seconds = cost_table(ranked[0], cells).set_index("model")["cpu_seconds"]
+    outcomes = rankings[0].table().set_index("model")[["done", "no_solution"]]
+    if outcomes["no_solution"].any():
+        columns.append(("solved", (outcomes["done"] / outcomes.sum(axis="columns")).get, ".0%"))
+    seconds = cost_table(rankings[0], cells).set_index("model")["cpu_seconds"]
     columns.append(("s", seconds.get, ".3g"))
-    yield elements.table("All models", ranked[0].models, columns, note=RULE, n_lead=1, file="ranks.csv")
+    yield elements.table("All models", rankings[0].models, columns, note=RULE, n_lead=1, file="ranks.csv")
 
 
 def winner_files(content: Content) -> dict[str, pd.DataFrame]:
@@ -289,7 +289,7 @@ def standing(content: Content) -> Iterator[Part]:
     yield from findings(content.rankings)
     if comparable:
         yield elements.Reading(texts["reading"])
-    yield from _overview(content.ranked, content.cells)
+    yield from _overview(content.full_rankings, content.cells)
     for ranking in comparable:
         yield from _standing(ranking)
     # all diagrams of a single data set say the same: which score is higher
@@ -298,10 +298,10 @@ def standing(content: Content) -> Iterator[Part]:
         bars = texts["bars"].format(level=stats.LEVEL) if ranking.is_tested else texts["no_bars"]
         if ranking.is_tested and not ranking.is_decisive:
             bars += f" {texts['powerless']}"
-        over = plural(len(ranking.datasets), "data set")
-        text = texts["ranks"].format(label=ranking.label, datasets=over, bars=bars)
+        set_count = plural(len(ranking.datasets), "data set")
+        text = texts["ranks"].format(label=ranking.label, datasets=set_count, bars=bars)
         yield f"ranks-{ranking.label.lower()}", draw_ranks(ranking), text
-    for ranking in content.ranked:
+    for ranking in content.full_rankings:
         text = WORDS["strip"]["points"].format(label=ranking.label, csv="winners.csv")
         yield f"standing-{ranking.label.lower()}", draw_standing(ranking), text
 
@@ -338,14 +338,14 @@ def _standing(ranking: Ranking) -> Iterator[Table]:
         return replace(value, kind="best" if n_good[name] == 1 else "good")
 
     names = {name: name + " (not ranked)" * (name in ranking.unranked_datasets) for name in ranking.places}
-    over = []
+    unit_texts = []
     for unit, kind in KINDS.items():
         if len(counts := values.loc[(values["n"] > 0) & (values["unit"] == unit), "n"]):
             low, high = counts.min(), counts.max()
-            over.append(plural(high, *kind) if low == high else f"{low} to {high} {kind[1]}")
+            unit_texts.append(plural(high, *kind) if low == high else f"{low} to {high} {kind[1]}")
     marks = texts["marks" if ranking.judged_datasets else "unmarked"].format(errors=stats.ERRORS)
     means = "Mean ± standard error" if ranking.judged_datasets else "Mean"
-    note = texts["note"].format(means=means, units="; ".join(over), marks=marks)
+    note = texts["note"].format(means=means, units="; ".join(unit_texts), marks=marks)
     if len(names) <= elements.MOST_DATASETS:
         heads = ("model", *names.values())
         rows = [(words(model), *(entry(name, model) for name in names)) for model in ranking.models]
@@ -365,15 +365,15 @@ def draw_ranks(ranking: Ranking) -> Figure | None:
     models, ranks = ranking.models, ranking.ranks.mean()
     if len(models) < 2 or not ranking.datasets:
         return None
-    left = (len(models) + 1) // 2
-    longest = (max(map(len, side)) for side in (models[:left], models[left:]))
+    n_left = (len(models) + 1) // 2
+    longest = (max(map(len, side)) for side in (models[:n_left], models[n_left:]))
     letters = sum(min(length, figures.LONGEST_MODEL) + RANK_LETTERS for length in longest)
     levels = bar_levels(ranking.groups)
     deep = BAR * (max(levels, default=-1) + 2)
-    height = HEAD + deep + ROW * left + 0.1
+    height = HEAD + deep + ROW * n_left + 0.1
     figure, axes = figures.panel(max(figures.HALF, LEAST_SCALE + figures.LETTER * letters), height)
     ticks = range(1, len(models) + 1, -(-len(models) // TICKS))
-    axes.set(xlim=(1, len(models)), ylim=(deep + ROW * left, 0), xticks=ticks, yticks=[])
+    axes.set(xlim=(1, len(models)), ylim=(deep + ROW * n_left, 0), xticks=ticks, yticks=[])
     axes.set_xlabel("mean rank (1 is best)")
     axes.xaxis.set(ticks_position="top", label_position="top")
     axes.spines[["left", "right", "bottom"]].set_visible(False)
@@ -384,7 +384,7 @@ def draw_ranks(ranking: Ranking) -> Figure | None:
         axes.plot(ends, [y, y], color=looks.INK, linewidth=4, solid_capstyle="butt")
     label, means = ranking.label, ranking.means.mean()
     for place, model in enumerate(models):
-        rank, is_left = float(ranks[model]), place < left
+        rank, is_left = float(ranks[model]), place < n_left
         name = figures.short(model, longest=figures.LONGEST_MODEL)
         y = deep + ROW * ((place if is_left else len(models) - 1 - place) + 0.5)
         side = 1.0 if is_left else float(len(models))
@@ -410,11 +410,11 @@ def bar_levels(groups: list[tuple[int, int]]) -> list[int]:
 
 def duels(content: Content) -> Iterator[Part]:
     """Yield each model against each other, by each score, best mean rank first."""
-    if not content.ranked:
+    if not content.full_rankings:
         return
     texts = WORDS["duels"]
     yield texts["reading"]
-    for ranking in content.ranked:
+    for ranking in content.full_rankings:
         if not ranking.judged_datasets:
             yield f"{ranking.label}: {texts['unjudged']}"
             continue
@@ -422,7 +422,7 @@ def duels(content: Content) -> Iterator[Part]:
         for place, row in enumerate(ranking.table().itertuples(), start=1):
             pairs = [(row.model, other) for other in ranking.models]
             duels = (
-                elements.NOTHING
+                elements.DASH
                 if model == other
                 else _duel(matrix.loc[model, other], (model, other) in ranking.different_pairs)
                 for model, other in pairs
@@ -440,14 +440,14 @@ def duels(content: Content) -> Iterator[Part]:
 def _duel(row: Any, is_best: bool = False) -> Value:
     """Return an entry of data sets won, tied and lost, or a dash if nothing has a standard error."""
     if pd.isna(row.wins):
-        return Value(elements.NOTHING.text, None, "best" * is_best)
+        return Value(elements.DASH.text, None, "best" * is_best)
     text = f"{row.wins:.0f}–{row.ties:.0f}–{row.losses:.0f}"
     return Value(text, int(row.wins - row.losses), "best" * is_best)
 
 
 def robustness(content: Content) -> Iterator[Part]:
     """Yield means over the ranked data sets by accuracy, for scores at two accuracies or more."""
-    tables = [(ranking, stats.by_accuracy(ranking)) for ranking in content.ranked]
+    tables = [(ranking, stats.by_accuracy(ranking)) for ranking in content.full_rankings]
     tables = [(ranking, table) for ranking, table in tables if table["p"].nunique() > 1]
     texts = WORDS["robustness"]
     for ranking, table in tables:
@@ -467,11 +467,11 @@ def robustness(content: Content) -> Iterator[Part]:
 
 def draw_robustness(table: pd.DataFrame, score: str) -> Figure | None:
     """Draw the scores of `ranking.by_accuracy` over p, for the mean of all data sets and some data sets."""
-    whole = table[table["dataset"] == MEAN]
+    mean_rows = table[table["dataset"] == MEAN]
     names = [name for name in table["dataset"].unique() if name != MEAN]
     if len(names) > 1:
         names = [MEAN, *elements.panel_datasets(names)]
-    title = {MEAN: f"mean of {plural(int(whole['n'].max()), 'data set')}"}
+    title = {MEAN: f"mean of {plural(int(mean_rows['n'].max()), 'data set')}"}
     panels = [(figures.short(title.get(name, name)), table[table["dataset"] == name]) for name in names]
 
     def panel(axes: Axes, rows: pd.DataFrame) -> None:
@@ -484,7 +484,7 @@ def draw_robustness(table: pd.DataFrame, score: str) -> Figure | None:
 
 def cost(content: Content) -> Iterator[Part]:
     """Yield scores beside times, in numbers and drawn, if any model has a time."""
-    tables = [(ranking, cost_table(ranking, content.cells)) for ranking in content.ranked]
+    tables = [(ranking, cost_table(ranking, content.cells)) for ranking in content.full_rankings]
     tables = [(ranking, table) for ranking, table in tables if len(table)]
     texts = WORDS["cost"]
     for ranking, table in tables:
@@ -536,7 +536,7 @@ def draw_costs(table: pd.DataFrame, score: str) -> Figure:
     pad = max(0.01, 0.06 * float(np.ptp(means)))
     bottom, top = means.min() - pad, means.max() + pad
     axes.set(xlim=(low / 1.6, high * 1.6), ylim=(bottom, top))
-    heights = apart((means - bottom) / (top - bottom), min(COST_ROW / (height - 0.9), 1 / len(rows)))
+    heights = separate((means - bottom) / (top - bottom), min(COST_ROW / (height - 0.9), 1 / len(rows)))
     for row, level in zip(rows.itertuples(), heights, strict=True):
         model, point = str(row.model), (row.cpu_seconds, row.mean)
         tip = f"{model}: {LABELS[score].short} {row.mean:{FORM}}, {row.cpu_seconds:.3g} CPU s a cell"
@@ -551,34 +551,34 @@ def draw_costs(table: pd.DataFrame, score: str) -> Figure:
     return figure
 
 
-def apart(places: NDArray[np.float64], least: float) -> NDArray[np.float64]:
-    """Move places in ascending order within 0 to 1 until neighbours are `least` apart.
+def separate(places: NDArray[np.float64], distance: float) -> NDArray[np.float64]:
+    """Move places in ascending order within 0 to 1 until neighbours are `distance` apart.
 
     The largest move is as small as possible.
     """
-    steps = least * np.arange(len(places))
+    steps = distance * np.arange(len(places))
     # Without the steps, neighbours need only stay in order: half way between the highest place before and the
     # lowest place after is best.
-    ordered = places - steps
-    rising = (np.maximum.accumulate(ordered) + np.minimum.accumulate(ordered[::-1])[::-1]) / 2
+    shifted_places = places - steps
+    rising = (np.maximum.accumulate(shifted_places) + np.minimum.accumulate(shifted_places[::-1])[::-1]) / 2
     return np.clip(rising, 0.0, 1.0 - steps[-1]) + steps
 
 
 def kinds(content: Content) -> Iterator[Part]:
     """Yield mean ranks by each score, at each p and m and on each kind of data that has several values."""
     texts = WORDS["kinds"]
-    tables = [(ranking, content.kinds[ranking.score]) for ranking in content.ranked]
+    tables = [(ranking, content.kinds[ranking.score]) for ranking in content.full_rankings]
     tables = [(ranking, rows) for ranking, rows in tables if rows["kind"].nunique() > 1]
     if tables:
         yield elements.Reading(texts["reading"])
     for ranking, rows in tables:
         is_judged, models, table = bool(ranking.judged_datasets), list(rows["model"].unique()), []
-        for (what, kind, n), group in rows.groupby(["what", "kind", "n_datasets"], sort=False):
+        for (property_name, kind, n), group in rows.groupby(["what", "kind", "n_datasets"], sort=False):
             ranks = group.set_index("model")["mean_rank"]
             is_first = ranks == ranks.min()
             marks = is_first.map({True: "best" if is_judged and is_first.sum() == 1 else "", False: ""})
             entries = (Value(f"{ranks[model]:.2f}", ranks[model], marks[model]) for model in models)
-            table.append((words(what), words(kind), elements.number(n), *entries))
+            table.append((words(property_name), words(kind), elements.number(n), *entries))
         note = f"{texts['note']} {texts['best' if is_judged else 'unjudged']}"
         heads, title = ("", "kind", "data sets", *models), f"Mean rank by {ranking.label}"
         yield Table(title, heads, tuple(table), note=note, folded=True, file="kinds.csv")
@@ -590,7 +590,7 @@ def kinds(content: Content) -> Iterator[Part]:
 def draw_kinds(rows: pd.DataFrame) -> Figure:
     """Draw one score of `ranks_by_kind` as a map of kinds by models, the best model first."""
     models, heads = list(rows["model"].unique()), rows.drop_duplicates(["what", "kind"])
-    figure, axes = figures.panel(CELL[0] * len(models) + LEFT, CELL[1] * len(heads) + TOP)
+    figure, axes = figures.panel(CELL[0] * len(models) + NAME_WIDTH, CELL[1] * len(heads) + NAME_HEIGHT)
     groups = list(heads["what"])
     lines = {kind: line for line, kind in enumerate(zip(heads["what"], heads["kind"], strict=True))}
     for row in rows.itertuples():

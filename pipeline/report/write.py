@@ -20,8 +20,8 @@ import xarray as xr
 from sweep_clustering.pipeline.common import Progress, plural, silent
 from sweep_clustering.pipeline.report import cell, effort, elements, figures, scores, variants, winners
 from sweep_clustering.pipeline.report.cell import choose_cell, named_cell
-from sweep_clustering.pipeline.report.elements import ALL, WORDS, Chapter, Content, Section, enumeration, html
-from sweep_clustering.pipeline.report.figures import JOINS_LETTERS, USUAL, house_style, is_right_to_left, save
+from sweep_clustering.pipeline.report.elements import WORDS, Chapter, Content, Section, enumeration, html
+from sweep_clustering.pipeline.report.figures import JOINS_LETTERS, SVG, house_style, is_right_to_left, save
 from sweep_clustering.pipeline.report.paper import write_paper
 from sweep_clustering.pipeline.scoring import tables as scored
 from sweep_clustering.pipeline.scoring.ranking import rank_published
@@ -86,7 +86,7 @@ def write_report(
     *,
     published: Path | None = None,
     cell: str | None = None,
-    formats: Sequence[str] = figures.USUAL,
+    formats: Sequence[str] = figures.SVG,
     for_paper: bool = False,
     cells: pd.DataFrame | None = None,
     progress: Progress = silent,
@@ -157,8 +157,8 @@ def write_report(
         files += write_page(page, parts.manifest.spec.name, chapters, lead(content), list(legend(content)))
     if for_paper:
         with storage_errors(folder), house_style(parts.manifest.plans, in_paper=True):
-            drawn = progress(sections(content), "sections of the paper")
-            files += write_paper(folder / "paper", write_figures(folder / "paper", drawn, ("pdf",)))
+            paper_sections = progress(sections(content), "sections of the paper")
+            files += write_paper(folder / "paper", write_figures(folder / "paper", paper_sections, ("pdf",)))
     return Report(text, first_screen(text), page, tuple(files), cells, summary)
 
 
@@ -166,15 +166,15 @@ def _content(
     parts: Parts,
     tree: xr.DataTree,
     all_cells: pd.DataFrame,
-    whole: pd.DataFrame,
+    full_summary: pd.DataFrame,
     published: pd.DataFrame | None,
     request: Cell | None,
 ) -> Content:
     """Take one design and search of all cells and their whole summary, and read what is beside the cube."""
     manifest = parts.manifest
     # means are of one design and search, never over several: what compares models does so in one of them
-    chosen = scored.compared_variants(all_cells)
-    cells, summary = scored.rows_of(all_cells, chosen), scored.rows_of(whole, chosen)
+    chosen_variants = scored.compared(all_cells)
+    cells, summary = scored.rows_of(all_cells, chosen_variants), scored.rows_of(full_summary, chosen_variants)
     left_out = [plan.name for plan in manifest.plans.values() if plan.left_out]
     has_means = published is not None and "ari" not in published
     failures: tuple[FailureRecord, ...] = ()
@@ -192,12 +192,12 @@ def _content(
         cells=cells,
         summary=summary,
         cell=choose_cell(cells[~cells["dataset"].isin(left_out)] if request is None else all_cells, request),
-        compared=scores.compare(summary, manifest.plans, present(published)) if has_means else None,
+        comparison=scores.compare(summary, manifest.plans, present(published)) if has_means else None,
         published=None if published is None or has_means else rank_published(cells, published),
         failures=failures,
         holder=holder,
         all_cells=all_cells,
-        chosen=chosen,
+        variants=chosen_variants,
     )
 
 
@@ -216,8 +216,8 @@ def _tables(content: Content) -> dict[str, pd.DataFrame]:
         tables |= {name: table for name, table in choices.items() if len(table)}
     if content.holds_out:
         tables["predictions"] = scored.prediction_table(cells)
-    if content.compared is not None:
-        tables["against"] = content.compared
+    if content.comparison is not None:
+        tables["against"] = content.comparison
     if content.published is not None:
         tables["published"] = content.published.scores
         tables["published-methods"] = content.published.methods
@@ -258,8 +258,8 @@ def first_screen(text: str) -> str:
     lead = lines.index("") if "" in lines else 0
     ends = [place for place in range(max(SCREEN // 2, lead), SCREEN) if not lines[place]]
     first = lines[: max(ends, default=max(SCREEN, lead))]
-    more = plural(len(lines) - len(first), "more line")
-    return "\n".join([*first, "", f"{more} in report.txt, or with --full"]) + "\n"
+    rest_text = plural(len(lines) - len(first), "more line")
+    return "\n".join([*first, "", f"{rest_text} in report.txt, or with --full"]) + "\n"
 
 
 # Results come first, and what made them last. To add a section, add a row with a function in the module of
@@ -275,22 +275,22 @@ def sections(content: Content) -> tuple[Section, ...]:
         Section("labels", "Among published labels", scores.ranks_beside_labels(content), n_in_text=0),
         Section("kinds", "Ranks by p, m and kind of data", winners.kinds(content)),
         Section(
-            "curves", "NMI, ARI and KL divergence against annotations", scores.curves(content), says_why=True
+            "curves", "NMI, ARI and KL divergence against annotations", scores.curves(content), has_note=True
         ),
-        Section("scores", "Scores", scores.means(content), n_in_text=ALL),
-        Section("relative", "Relative NMI", scores.relative(content), says_why=True),
-        Section("index", "Centroid index", scores.index(content), says_why=True),
+        Section("scores", "Scores", scores.means(content), n_in_text=elements.ALL_TABLES),
+        Section("relative", "Relative NMI", scores.relative(content), has_note=True),
+        Section("index", "Centroid index", scores.index(content), has_note=True),
         Section("robustness", "Robustness to wrong annotations", winners.robustness(content)),
         Section("duels", "Wins, ties and losses", winners.duels(content)),
         Section("cost", "Score against time", winners.cost(content)),
-        Section("against", "Beside the published values", scores.beside(content), n_in_text=0),
-        Section("agreement", "Correct annotations", scores.agreement(content), says_why=True),
-        Section("choices", "Held-out annotations", scores.choices(content), n_in_text=ALL),
-        Section("cell", "One cell", cell.partitions(content), says_why=True),
+        Section("against", "Beside the published values", scores.published_comparison(content), n_in_text=0),
+        Section("agreement", "Correct annotations", scores.agreement(content), has_note=True),
+        Section("choices", "Held-out annotations", scores.choices(content), n_in_text=elements.ALL_TABLES),
+        Section("cell", "One cell", cell.partitions(content), has_note=True),
         Section("failures", "Failures", effort.failures(content)),
         Section("restarts", "Restarts", effort.restarts(content)),
         Section("times", "Time", effort.times(content)),
-        Section("head", "What ran", effort.head(content), n_in_text=ALL),
+        Section("head", "What ran", effort.head(content), n_in_text=elements.ALL_TABLES),
     )
 
 
@@ -298,8 +298,8 @@ def lead(content: Content) -> tuple[str, ...]:
     """Return the paragraphs before the first section: the result, then how much of the sweep is there."""
     return (
         # the result comes after the design and the search that it holds for
-        *effort.single_variants(content.manifest, content.chosen),
-        *winners.headline(content.ranked),
+        *effort.single_variants(content.manifest, content.variants),
+        *winners.headline(content.full_rankings),
         *variants.design_headline(content.designs),
         *effort.state(content),
     )
@@ -313,15 +313,15 @@ def legend(content: Content) -> Iterator[tuple[str, str]]:
         yield "p", texts["p"].format(values=accuracies)
         yield "m", texts["m"].format(values=enumeration([f"m = {count.text}" for count in spec.grid.m]))
     yield "cell", texts["cell"]
-    most = max((plan.restarts for plan in content.manifest.plans.values()), default=0)
-    yield "restart", texts["restart"].format(restarts=f"{most} restarts" if most > 1 else "restarts")
+    largest = max((plan.restarts for plan in content.manifest.plans.values()), default=0)
+    yield "restart", texts["restart"].format(restarts=f"{largest} restarts" if largest > 1 else "restarts")
     models = list(content.cells["model"].unique())
     meanings = [f"{model}: {model_words(model)}" for model in models[: elements.MOST_NAMES + 2]]
     if meanings:
-        more = len(models) - len(meanings)
-        yield "models", "; ".join(meanings) + (f"; and {more} more." if more else ".")
-    computed = set(content.summary["score"])
-    scores = [texts[score] for score in QUALITIES if score in computed and score in texts]
+        n_more = len(models) - len(meanings)
+        yield "models", "; ".join(meanings) + (f"; and {n_more} more." if n_more else ".")
+    score_names = set(content.summary["score"])
+    scores = [texts[score] for score in QUALITIES if score in score_names and score in texts]
     if scores:
         yield "scores", " ".join(scores)
 
@@ -364,7 +364,7 @@ def write_page(
     return [path, *(path.with_name(FIGURES) / name for name in names)]
 
 
-def write_figures(folder: Path, sections: Iterable[Section], formats: Sequence[str] = USUAL) -> list[Chapter]:
+def write_figures(folder: Path, sections: Iterable[Section], formats: Sequence[str] = SVG) -> list[Chapter]:
     """Write the figures of sections, below a folder, and return the chapters of those that have a part."""
     chapters: list[Chapter] = []
     notes = set[str]()
@@ -394,16 +394,16 @@ def _chapter(section: Section, folder: Path, formats: Sequence[str], on_page: se
         elif isinstance(part, elements.Table):
             entries = (value.text for row in part.rows for value in row)
             heads = (head for group in part.groups for head, _ in group)
-            more = new_notes(part.title, *heads, *part.columns, *entries, part.note)
+            score_notes = new_notes(part.title, *heads, *part.columns, *entries, part.note)
             # a note that stands below an open table of the section is not repeated
             note = part.note if part.note not in notes else ""
-            tables.append(replace(part, note=" ".join(filter(None, (note, *more)))).on_page())
+            tables.append(replace(part, note=" ".join(filter(None, (note, *score_notes)))).on_page())
             notes |= set() if tables[-1].folded else {part.note}
         elif (figure := part[1]) is not None:
             labels = (text for axes in figure.axes for text in (axes.get_xlabel(), axes.get_ylabel()))
             caption = " ".join(filter(None, (part[2], *new_notes(part[2], *labels))))
             pictures.append(save(figure, folder, part[0], caption, formats))
-    if section.says_why and not pictures and not text:
+    if section.has_note and not pictures and not text:
         text.insert(0, NO_CELLS)
     if not (text or tables or pictures):
         return None
@@ -413,16 +413,16 @@ def _chapter(section: Section, folder: Path, formats: Sequence[str], on_page: se
 
 def _warn_of_letters(pictures: Sequence[elements.Picture]) -> None:
     """Log names that no font can write, and names that an old matplotlib writes in the wrong order."""
-    where = (
+    formats = (
         "in PNG and PDF figures; the page and SVG figures have the letters as the reader's fonts show them"
     )
     if names := sorted({name for picture in pictures for name in picture.without_font}):
         logger.warning(
-            "no installed font has all letters of %s: boxes stand for them %s", enumeration(names), where
+            "no installed font has all letters of %s: boxes stand for them %s", enumeration(names), formats
         )
     if not JOINS_LETTERS and any(is_right_to_left(picture.svg) for picture in pictures):
         fault = "matplotlib before 3.11 writes right-to-left names from left to right"
-        logger.warning("%s, with letters that are not joined, %s", fault, where)
+        logger.warning("%s, with letters that are not joined, %s", fault, formats)
 
 
 # End of a file's name, by format.
@@ -433,7 +433,7 @@ EXTRA = "pip install 'sweep-clustering[tables]'"
 CELL = ("mixture", "p", "m", "m_over_n", "design", "replicate", "search")
 
 
-def write_export(cube: Places, folder: Path, how: str, *, overwrite: bool = False) -> list[Path]:
+def write_export(cube: Places, folder: Path, form: str, *, overwrite: bool = False) -> list[Path]:
     """Write labels, scores and summaries of a cube to a folder, each file whole or not at all.
 
     Parameters
@@ -442,7 +442,7 @@ def write_export(cube: Places, folder: Path, how: str, *, overwrite: bool = Fals
         The cube, or its address, to which a sweep may be writing. Several are read as one.
     folder : Path
         Output folder, which is made if it is missing.
-    how : {"csv", "parquet", "netcdf", "raw"}
+    form : {"csv", "parquet", "netcdf", "raw"}
         Tables with one row for each cell (`cells`), for each group of cells and score (`summary`), and for
         each sample of each cell (`labels-<data set>`); or grids, a file for each node of the
         cube with the scores and labels of its cells; or, "raw", one table of the scores of all cells
@@ -466,20 +466,20 @@ def write_export(cube: Places, folder: Path, how: str, *, overwrite: bool = Fals
     if folder.is_dir() and any(folder.iterdir()) and not overwrite:
         hint = "--force overwrites the files of these names in it"
         raise refused(folder, "files", "an empty folder, or none", hint)
-    if how == "parquet" and find_spec("pyarrow") is None:
+    if form == "parquet" and find_spec("pyarrow") is None:
         raise refused("--format parquet", "no pyarrow", "pyarrow", EXTRA)
     parts = read_parts(cube)
     manifest, tree = parts.manifest, open_parts(parts)
     if parts.missing:
         logger.warning(parts.missing)
     with building(folder) as temporary:
-        if how == "raw":
-            names = [f"scores{FORMATS[how]}"]
+        if form == "raw":
+            names = [f"scores{FORMATS[form]}"]
             text = raw_text(raw_table(tree, manifest.plans, parts.paths), manifest)
             (temporary / names[0]).write_text(text, encoding="utf-8")
         else:
-            write = _write_grids if how == "netcdf" else _write_tables
-            names = list(write(tree, parts, temporary, FORMATS[how]))
+            write = _write_grids if form == "netcdf" else _write_tables
+            names = list(write(tree, parts, temporary, FORMATS[form]))
         folder.mkdir(parents=True, exist_ok=True)
         for name in names:
             (temporary / name).replace(folder / name)
@@ -525,11 +525,11 @@ def _labels(node: xr.Dataset, data: xr.Dataset, plan: DatasetPlan) -> pd.DataFra
     rows = rows[rows["status"] == DONE].rename(columns={"labels": "label"}).assign(dataset=plan.name)
     if plan.class_names and has_labels:
         rows["label_true"] = np.array(plan.class_names, dtype=object)[rows["label_true"]]
-    whole = dict.fromkeys(("mixture", "m", "replicate"), "Int64")
-    real = dict.fromkeys(("p", "m_over_n"), "Float64")
+    ints = dict.fromkeys(("mixture", "m", "replicate"), "Int64")
+    floats = dict.fromkeys(("p", "m_over_n"), "Float64")
     last = ("model", "sample", "label", *(["label_true"] if has_labels else []))
     table = rows.reindex(columns=["dataset", *CELL, *last]).reset_index(drop=True)
-    return table.astype({**whole, **real, "design": object, "search": object, "dataset": str, "model": str})
+    return table.astype({**ints, **floats, "design": object, "search": object, "dataset": str, "model": str})
 
 
 def write_rows(path: Path, tables: Iterable[pd.DataFrame]) -> None:

@@ -34,9 +34,9 @@ def tables(*plans: DatasetPlan) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, D
 
 def content(cells: pd.DataFrame | None = None, **parts: object) -> Content:
     """Return the content that a section reads of a cube in memory, without the rest."""
-    nothing = dict.fromkeys(("manifest", "tree", "summary", "cell", "compared", "published", "holder"))
+    nothing = dict.fromkeys(("manifest", "tree", "summary", "cell", "comparison", "published", "holder"))
     fields = {**nothing, "all_cells": cells, "failures": (), **parts}
-    cached = {name: fields.pop(name) for name in ("written",) if name in fields}
+    cached = {name: fields.pop(name) for name in ("m_texts",) if name in fields}
     content_read = Content(cells=cells, **fields)  # type: ignore[arg-type]
     content_read.__dict__.update(cached)
     return content_read

@@ -88,7 +88,7 @@ def files(tables_by_name: dict[str, pd.DataFrame]) -> Iterator[str]:
 
 def ranks(cells: pd.DataFrame, *sections: str) -> Iterator[str]:
     view = content(cells)
-    yield from winners.headline(view.ranked)
+    yield from winners.headline(view.full_rankings)
     yield from (line for section in sections or ("winners",) for line in section_lines(section, view))
 
 
@@ -143,7 +143,7 @@ def robust(second: str, accuracies: tuple[float, ...] = (0.7, 1.0)) -> pd.DataFr
 
 
 def design(cells: pd.DataFrame, *names: str) -> Iterator[str]:
-    view = content(cells, written=written_m(*names))
+    view = content(cells, m_texts=written_m(*names))
     yield from variants.design_headline(view.designs)
     yield from (*section_lines("designs", view), *files(variants.design_files(view.designs)))
 
@@ -176,7 +176,7 @@ def search(cells: pd.DataFrame) -> Iterator[str]:
 def score_lines(*plans: DatasetPlan, sections: tuple[str, ...]) -> Iterator[str]:
     cells, summary, named = tables(*plans)
     manifest = SimpleNamespace(plans=named)
-    parts = {"written": written_counts(named, [AnnotationCount("0.5N"), AnnotationCount("1N")])}
+    parts = {"m_texts": written_counts(named, [AnnotationCount("0.5N"), AnnotationCount("1N")])}
     view = content(cells, summary=summary, manifest=manifest, tree=toy.tree(*plans), **parts)
     yield from (line for section in sections for line in section_lines(section, view))
 
@@ -195,12 +195,12 @@ def held_out() -> Iterator[str]:
             if k >= few:  # the first ones had too few annotations
                 rows[-1] |= {"predicted": share, "log_loss": loss}
     plans = {"iris": toy.plan("iris", held_out=True)}
-    view = content(pd.DataFrame(rows), manifest=SimpleNamespace(plans=plans), written={("iris", 12): "0.5N"})
+    view = content(pd.DataFrame(rows), manifest=SimpleNamespace(plans=plans), m_texts={("iris", 12): "0.5N"})
     # the order is that of these rows, and not that of m
     choices = view.choices.set_index("m").loc[[12, 24, 5]].reset_index()
     view.__dict__.update(choices=choices, predictions=choices.assign(model="posterior"))
     yield from section_lines("choices", view)
-    (axes,) = scores.draw_choices(choices, view.written).axes  # type: ignore[union-attr]
+    (axes,) = scores.draw_choices(choices, view.m_texts).axes  # type: ignore[union-attr]
     for bars in axes.containers:
         yield f"{bars.get_label()}: {[float(bar.get_height()) for bar in bars.patches]}"
 
@@ -275,9 +275,9 @@ def verdicts() -> Iterator[str]:
     places += [(last, 0.8, 0, "unsupervised", "0.45"), (last, 0.8, 20, "posterior", "0.5")]
     places.append((99, 0.9, 10, "posterior", "1"))
     printed = [(p, k, m, model, "nmi", float(text), len(text[2:])) for k, p, m, model, text in places]
-    theirs = pd.DataFrame(printed, columns=list(scores.PUBLISHED))
+    theirs = pd.DataFrame(printed, columns=list(scores.MEAN_COLUMNS))
     plans |= {"iris": toy.plan("iris", n_clusters=last), "again": replace(plans[names[-1]], name="again")}
-    yield from section_lines("against", content(compared=scores.compare(summary, plans, theirs)))
+    yield from section_lines("against", content(comparison=scores.compare(summary, plans, theirs)))
 
 
 def manifest_of(**more: object) -> Any:
@@ -324,7 +324,7 @@ def time_lines() -> Iterator[str]:
         content(cells.assign(unseen_mass=0.02), **nothing),
         content(cells.assign(restarts_done=1, hits=1), **nothing),
         content(cells.assign(hits=0, seconds=np.nan), **nothing),
-        content(cells, all_cells=searches, chosen={"search": "quick"}, **nothing),
+        content(cells, all_cells=searches, variants={"search": "quick"}, **nothing),
     ):
         yield from (*section_words(effort.restarts(view)), *section_words(effort.times(view)))
     for some_cells in (cells, cells.assign(hits=0, seconds=np.nan)):

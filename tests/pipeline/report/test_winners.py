@@ -42,7 +42,7 @@ def test_names_and_bars_are_moved_apart_and_stay_in_order() -> None:
         ([0.5, 0.5, 0.95, 0.99, 1.0], [0.45, 0.55, 0.8, 0.9, 1.0]),
         ([0.0, 0.0, 0.3], [0.0, 0.1, 0.3]),
     ):
-        assert winners.apart(np.array(places), 0.1) == pytest.approx(moved)
+        assert winners.separate(np.array(places), 0.1) == pytest.approx(moved)
     assert winners.bar_levels([(0, 2), (1, 3), (3, 4)]) == [0, 1, 0]
 
 
@@ -57,7 +57,7 @@ def test_no_name_is_moved_further_than_a_linear_program_needs() -> None:
         limits = np.vstack([np.hstack([eye, -far]), np.hstack([-eye, -far]), order])
         values = [*places, *-places, *[-least] * (n - 1)]
         smallest = linprog([0.0] * n + [1.0], limits, values, bounds=[(0.0, 1.0)] * (n + 1)).fun
-        moved = winners.apart(places, least)
+        moved = winners.separate(places, least)
         assert np.diff(moved).min() > least - 1e-12
         assert np.abs(moved - places).max() == pytest.approx(smallest)
 

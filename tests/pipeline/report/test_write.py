@@ -95,7 +95,7 @@ def test_curves_of_many_data_sets_begin_with_their_mean_where_m_is_written_alike
         for share in (1, 2)
     ]
     texts = {(name, 50 * share + at): f"{share / 2:g}N" for at, name in enumerate(names) for share in (1, 2)}
-    figure = scores.draw_curves(pd.DataFrame(rows), "nmi", written=texts)
+    figure = scores.draw_curves(pd.DataFrame(rows), "nmi", m_texts=texts)
     assert figure is not None
     labels = [axes.get_ylabel().splitlines()[0] for axes in figure.axes]
     assert labels == ["mean of 10 data sets", "d0", "d4", "d9"]
@@ -111,7 +111,7 @@ def test_published_labels_are_ranked_with_a_star_and_all_are_listed() -> None:
     rows = [
         ("uci", name, method, ari) for name in ("glass", "wine") for method, ari in (("a", 0.9), ("b", 0.1))
     ]
-    theirs = pd.DataFrame(rows, columns=list(scores.SCORED))
+    theirs = pd.DataFrame(rows, columns=list(scores.SCORE_COLUMNS))
     ranks = rank_published(cells, theirs)
     *words, first, (name, figure, _), every = scores.ranks_beside_labels(content(cells, published=ranks))
     assert [row[0].text for row in first.rows] == ["a*", "posterior", "b*"]  # type: ignore[union-attr]
@@ -143,10 +143,10 @@ def test_a_long_table_is_folded_and_ends_where_a_file_has_the_rest() -> None:
     whole = elements.Table("t", ("n",), rows, note="A note.")
     assert whole.on_page().folded
     assert len(whole.on_page().rows) == 120
-    capped = replace(whole, whole="all.csv").on_page()
+    capped = replace(whole, full_file="all.csv").on_page()
     assert len(capped.rows) == 100
     assert capped.note == "A note. The first 100 of 120 rows; all.csv has all."
-    assert not replace(whole, rows=rows[:20], whole="all.csv").on_page().folded
+    assert not replace(whole, rows=rows[:20], full_file="all.csv").on_page().folded
 
 
 def test_a_table_of_scores_that_are_all_zero_is_folded_and_its_title_says_so() -> None:
@@ -172,12 +172,12 @@ def test_a_share_is_over_mixtures_each_over_its_redraws_first() -> None:
     assert row.n_values == 6
     assert row.mean == pytest.approx(0.5)  # this is the mean of 1, 0.5 and 0
     assert row.se == pytest.approx(0.5 / np.sqrt(3))
-    shares, _ = scores.index(content(cells, written={}))
+    shares, _ = scores.index(content(cells, m_texts={}))
     assert [value.text for value in shares.rows[0]] == ["mix", "posterior", "6", "50", "17", "17", "17"]
-    (figure,) = scores.index(content(cells.assign(centroid_index=np.nan), written={}))
+    (figure,) = scores.index(content(cells.assign(centroid_index=np.nan), m_texts={}))
     assert figure[1] is None
     # a panel in which all cells have the index 0 is a sentence
-    _, sentence, figure = scores.index(content(cells.assign(centroid_index=0), written={}))
+    _, sentence, figure = scores.index(content(cells.assign(centroid_index=0), m_texts={}))
     assert sentence == "All cells of mix have the centroid index 0."
     assert figure[1] is None
 
