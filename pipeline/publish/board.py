@@ -51,7 +51,7 @@ DATASETS = "datasets"
 # Settings by which annotations are drawn. Cubes that differ in them are not of the same cells.
 DRAWS = ("seed", "ask", "crowd")
 # Variables of a cube that a board needs: with all others it would take twice as long.
-NEEDED = ("labels", "labels_true", "status", "restarts_done", "seconds", "cpu_seconds", "log_likelihood")
+VARIABLES = ("labels", "labels_true", "status", "restarts_done", "seconds", "cpu_seconds", "log_likelihood")
 # A model or a method is a line on a board.
 LINE = {"model": "line"}
 # Coordinates of a cell on a board, without its line.
@@ -59,7 +59,7 @@ PLACE = ["dataset", "mixture", "p", "m", "replicate"]
 # Scores that differ by no more are equal: other orders of summation give other last digits.
 SAME_SCORE = 1e-9
 # This stands for a licence.
-UNKNOWN = "not known"
+NO_LICENCE = "not known"
 # Letters of the name of a file.
 LONGEST_FILE = 80
 
@@ -99,7 +99,7 @@ class Line:
 
 
 def write_board(
-    places: Sequence[Path], out: Path, records: Iterable[Path] = (), progress: Progress = silent
+    places: Sequence[Path], target: Path, records: Iterable[Path] = (), progress: Progress = silent
 ) -> Path:
     """Write the board of some cubes or bundles to a folder in one step, and return its first page.
 
@@ -107,7 +107,7 @@ def write_board(
     ----------
     places : sequence of Path
         Cubes and bundles. The first one sets the places at which all are compared.
-    out : Path
+    target : Path
         Folder, in which a board is replaced.
     records : iterable of Path
         Records of verifications, beside those that lie at `NAME.verified*.json` beside a cube NAME.
@@ -117,54 +117,54 @@ def write_board(
     Raises
     ------
     InputError
-        If something is no cube, annotations or data differ between cubes, or something else is at `out`;
+        If something is no cube, annotations or data differ between cubes, or something else is at `target`;
         nothing is written then.
     StorageError
         If the file system refuses.
     """
-    out = out.resolve()
+    target = target.resolve()
     problems = list[Problem]()
     with collecting(problems):
-        _check_out(out)
+        _check_out(target)
     manifests, hashes = dict[str, Manifest](), dict[Path, str]()
     with collecting(problems):
         manifests = read_manifests(places)
         hashes = {place: published_hash(place) for place in places}
-        beside = (place.parent.glob(f"{escape(place.stem)}.verified*.json") for place in places)
-        claims = read_records(records, hashes, chain(*beside))
+        neighbours = (place.parent.glob(f"{escape(place.stem)}.verified*.json") for place in places)
+        claims = read_records(records, hashes, chain(*neighbours))
     raise_all(problems)
     sources = [
         replace(source_of(manifest, name, progress), digest=hashes[place], records=claims[place])
         for place, (name, manifest) in zip(places, manifests.items(), strict=True)
     ]
-    with building(out) as folder, house_style(chain(*(manifest.plans for manifest in manifests.values()))):
-        site, before = folder / "site", folder / "before"
+    with building(target) as folder, house_style(chain(*(manifest.plans for manifest in manifests.values()))):
+        site, replaced_board = folder / "site", folder / "before"
         site.mkdir()
         _write(site, sources, progress)
-        if out.exists():
-            out.rename(before)
+        if target.exists():
+            target.rename(replaced_board)
         try:
-            site.rename(out)
+            site.rename(target)
         except OSError:
-            if before.exists():
-                before.rename(out)
+            if replaced_board.exists():
+                replaced_board.rename(target)
             raise
-        sync_directory(out.parent)
-    return out / INDEX
+        sync_directory(target.parent)
+    return target / INDEX
 
 
-def _check_out(out: Path) -> None:
+def _check_out(target: Path) -> None:
     """Raise InputError if anything but a whole board, or an empty folder, is in the place of a new one."""
-    elements.check_folder(out)
-    there = {path.relative_to(out).as_posix() for path in out.rglob("*") if not path.is_dir()}
-    listed = set[str]()
+    elements.check_folder(target)
+    files = {path.relative_to(target).as_posix() for path in target.rglob("*") if not path.is_dir()}
+    listed_files = set[str]()
     with suppress(InputError, ValueError, TypeError, KeyError):
-        listing = json.loads(read_file(out / MANIFEST, LONGEST_ROOT)) if there else {"format": ""}
-        listed = {*listing["files"], MANIFEST} if listing["format"] == FORMAT else listed
-    if foreign := sorted(there - listed):
+        listing = json.loads(read_file(target / MANIFEST, LONGEST_ROOT)) if files else {"format": ""}
+        listed_files = {*listing["files"], MANIFEST} if listing["format"] == FORMAT else listed_files
+    if foreign := sorted(files - listed_files):
         expected = f"a board ({MANIFEST} lists its files), an empty folder, or nothing"
         fault = f"files of something else: {elements.enumeration(foreign)}"
-        raise refused(out, fault, expected, "name another --out")
+        raise refused(target, fault, expected, "name another --out")
 
 
 def read_manifests(places: Iterable[Path]) -> dict[str, Manifest]:
@@ -173,7 +173,7 @@ def read_manifests(places: Iterable[Path]) -> dict[str, Manifest]:
     One InputError has all that is no cube, and all differences in data, and in settings of annotations.
     """
     problems, manifests = list[Problem](), dict[str, Manifest]()
-    firsts = dict[str, tuple[object, Path]]()
+    first_values = dict[str, tuple[object, Path]]()
     for place in places:
         with collecting(problems):
             manifest, name, n = read_manifest(place), place.stem, 1
@@ -185,7 +185,7 @@ def read_manifests(places: Iterable[Path]) -> dict[str, Manifest]:
             facts |= {f"setting {key}": head["settings"][key] for key in DRAWS if key in head["settings"]}
             facts |= {"setting design": UNIFORM if UNIFORM in designs else designs[0]}
             for key, value in facts.items():
-                expected, first = firsts.setdefault(key, (value, place))
+                expected, first = first_values.setdefault(key, (value, place))
                 if value != expected:
                     like = f"{short_text(expected)}, as in {first}"
                     problems.append(Problem(f"{place}: {key}", short_text(value), like))
@@ -196,8 +196,8 @@ def read_manifests(places: Iterable[Path]) -> dict[str, Manifest]:
 def source_of(manifest: Manifest, name: str, progress: Progress = silent) -> Source:
     """Score the cells of a cube or a bundle for a board; `progress` goes through the data sets."""
     nodes = open_cube(manifest.path).to_dict()
-    needed = {path: node[[name for name in NEEDED if name in node]] for path, node in nodes.items()}
-    tree = xr.DataTree.from_dict(needed)
+    small_nodes = {path: node[[name for name in VARIABLES if name in node]] for path, node in nodes.items()}
+    tree = xr.DataTree.from_dict(small_nodes)
     cells = scored_cells(tree, manifest.plans, [manifest.path], progress)
     cells = tables.rows_of(cells, tables.compared_variants(cells)).assign(design=np.nan, search=np.nan)
     return Source(name, manifest, tree, cells)
@@ -211,32 +211,32 @@ def _lines(sources: Sequence[Source]) -> list[Line]:
             science, name, note = source.science(str(model)), str(model), ""
             for namesake in [line for line in lines.values() if line.model == model]:
                 is_alike = namesake.science == science
-                why = _conflict(namesake.cells, cells) if is_alike else "other settings, or other code"
-                if not why:
-                    both = pd.concat([namesake.cells, cells])
+                conflict = _conflict(namesake.cells, cells) if is_alike else "other settings, or other code"
+                if not conflict:
+                    rows = pd.concat([namesake.cells, cells])
                     # what has an answer comes before what failed or is pending
-                    both = both.iloc[np.argsort(~both["status"].isin(ANSWERED_WORDS), kind="stable")]
-                    name, cells = namesake.name, both.drop_duplicates(PLACE, ignore_index=True)
+                    rows = rows.iloc[np.argsort(~rows["status"].isin(ANSWERED_WORDS), kind="stable")]
+                    name, cells = namesake.name, rows.drop_duplicates(PLACE, ignore_index=True)
                     break
-                note, name = f"not {namesake.name}: {why}", f"{model} ({source.name})"
+                note, name = f"not {namesake.name}: {conflict}", f"{model} ({source.name})"
             line = lines.get(name, Line(name, str(model), (), science, cells, note))
             origins = (*line.sources, source.name)
             lines[name] = replace(line, sources=origins, cells=cells.assign(model=name))
     return list(lines.values())
 
 
-def _conflict(before: pd.DataFrame, after: pd.DataFrame) -> str:
+def _conflict(old_cells: pd.DataFrame, new_cells: pd.DataFrame) -> str:
     """Say in how many cells that both have two tables differ; an empty text if in none."""
-    both = before.merge(after, on=PLACE, suffixes=("", "_after"))
-    both = both[both["status"].isin(ANSWERED_WORDS) & both["status_after"].isin(ANSWERED_WORDS)]
-    differs = both["status"] != both["status_after"]
+    pairs = old_cells.merge(new_cells, on=PLACE, suffixes=("", "_after"))
+    pairs = pairs[pairs["status"].isin(ANSWERED_WORDS) & pairs["status_after"].isin(ANSWERED_WORDS)]
+    is_different = pairs["status"] != pairs["status_after"]
     for score in RANKED:
-        pair = both[score], both[f"{score}_after"]
-        differs |= ~np.isclose(*pair, rtol=0.0, atol=SAME_SCORE, equal_nan=True)
-    if not differs.any():
+        pair = pairs[score], pairs[f"{score}_after"]
+        is_different |= ~np.isclose(*pair, rtol=0.0, atol=SAME_SCORE, equal_nan=True)
+    if not is_different.any():
         return ""
-    first = tables.row_cell(both[differs].iloc[0])
-    return f"{int(differs.sum()):,} of {plural(len(both), 'common cell')} differ, first {first}"
+    first = tables.row_cell(pairs[is_different].iloc[0])
+    return f"{int(is_different.sum()):,} of {plural(len(pairs), 'common cell')} differ, first {first}"
 
 
 def _write(folder: Path, sources: Sequence[Source], progress: Progress) -> None:
@@ -279,14 +279,14 @@ def file_names(names: Iterable[str]) -> dict[str, str]:
 class Board:
     """Everything that the pages show.
 
-    `content` has the ranked lines, as a report has the models of a cube; `lacks` has how many results each
+    `content` has the ranked lines, as a report has the models of a cube; `gaps` has how many results each
     line lacks that all lines of the first source have, and `summary` the means of all lines. `pages` are the
     names of the pages of data sets.
     """
 
     sources: Sequence[Source]
     lines: Sequence[Line]
-    lacks: Mapping[str, int]
+    gaps: Mapping[str, int]
     content: Content
     cells: pd.DataFrame
     summary: pd.DataFrame
@@ -298,18 +298,16 @@ class Board:
         first, lines = sources[0], _lines(sources)
         first_lines = [line for line in lines if first.name in line.sources]
         reference = rank(pd.concat([line.cells for line in first_lines]), RANKED[0])
-        lacks = {
-            line.name: 0 if line in first_lines else n_lacking_places(reference, line.cells) for line in lines
-        }
+        gaps = {line.name: 0 if line in first_lines else lacking(reference, line.cells) for line in lines}
         names = list(dict.fromkeys(chain(*(source.manifest.plans for source in sources))))
         cells = pd.concat([line.cells for line in lines])
         cells = cells.iloc[np.argsort(cells["dataset"].map(names.index), kind="stable")]
         cells = cells.reset_index(drop=True)
         summary = tables.summary_table(cells)
         summary = summary[summary["score"].isin(RANKED)]
-        ranked = cells[cells["model"].map(lacks) == 0]
-        content = Content(first.manifest, first.tree, ranked, summary, cells)
-        return cls(sources, lines, lacks, content, cells, summary, file_names(names))
+        ranked_cells = cells[cells["model"].map(gaps) == 0]
+        content = Content(first.manifest, first.tree, ranked_cells, summary, cells)
+        return cls(sources, lines, gaps, content, cells, summary, file_names(names))
 
     @property
     def title(self) -> str:
@@ -329,7 +327,7 @@ class Board:
         yield f"{lines} on {datasets}, from {elements.enumeration(names)}: {answers} have an answer."
         if len(names) > 1:
             yield texts["ranked"].format(first=names[0])
-        if unranked := [f"{name} lacks {plural(n, 'result')}" for name, n in self.lacks.items() if n]:
+        if unranked := [f"{name} lacks {plural(n, 'result')}" for name, n in self.gaps.items() if n]:
             yield f"Not ranked: {'; '.join(unranked)}."
 
     def sections(self) -> tuple[Section, ...]:
@@ -368,7 +366,7 @@ class Board:
                 best = [means.idxmax()] if len(means) else []
                 entry += [number(means[line], winners.FORM) for line in best] or [elements.DASH]
                 entry += map(words, best) if best else [elements.DASH]
-            rows.append((*entry, words(self.origin(name).licence or UNKNOWN)))
+            rows.append((*entry, words(self.origin(name).licence or NO_LICENCE)))
         heads = ["data set", "samples", "features", "classes"]
         for ranking in self.content.rankings:
             heads += [f"best {ranking.label}", f"line by {ranking.label}"]
@@ -389,7 +387,7 @@ class Board:
             ("what", lambda line: write.model_words(line.model), ""),
             ("from", lambda line: ", ".join(line.sources), ""),
             ("cells", lambda line: len(line.cells), ",.0f"),
-            ("results lacking for a rank", lambda line: self.lacks[line.name], ",.0f"),
+            ("results lacking for a rank", lambda line: self.gaps[line.name], ",.0f"),
             ("note", "note", ""),
         ]
         note = WORDS["board"]["lines"].format(first=self.sources[0].name)
@@ -408,8 +406,8 @@ class Board:
         ]
         if rows:
             yield elements.table("Verifications", rows, columns, n_lead=1, file="verified.csv")
-        if missing := [source.name for source in self.sources if not source.records]:
-            yield f"No verification of {elements.enumeration(missing)} is here."
+        if unverified := [source.name for source in self.sources if not source.records]:
+            yield f"No verification of {elements.enumeration(unverified)} is here."
 
     def _bundles(self) -> Table:
         columns: list[elements.Column] = [
@@ -448,28 +446,28 @@ class Board:
             for row in rows.dropna(subset="mean").itertuples()
         }
         places = sorted({place for _, place in means if place is not None})
-        ranked = self.content.rankings[RANKED.index(score)].values
-        over = ranked[ranked["dataset"] == dataset].set_index("model")["mean"].dropna()
+        values = self.content.rankings[RANKED.index(score)].values
+        overall = values[values["dataset"] == dataset].set_index("model")["mean"].dropna()
         seconds = tables.time_table(self.cells[self.cells["dataset"] == dataset]).set_index("model")
 
-        def at(line: Line, place: tuple[Any, Any] | None) -> Any:
+        def find(line: Line, place: tuple[Any, Any] | None) -> Any:
             return means.get((line.name, place), means.get((line.name, None)))
 
         def entry(line: Line, place: tuple[Any, Any] | None, best: float) -> Value:
-            if (row := at(line, place)) is None:
+            if (row := find(line, place)) is None:
                 return elements.DASH
             value = elements.mean_and_error(row.mean, row.se, winners.FORM)
             return replace(value, kind="best") if row.mean == best else value
 
-        lines = [line for line in self.lines if any(at(line, place) for place in (*places, None))]
-        lines.sort(key=lambda line: over.get(line.name, -np.inf), reverse=True)
+        lines = [line for line in self.lines if any(find(line, place) for place in (*places, None))]
+        lines.sort(key=lambda line: overall.get(line.name, -np.inf), reverse=True)
         manifests = [source.manifest for source in self._sources_of(dataset)]
-        written = ChainMap(*(tables.written_counts(cube.plans, cube.spec.grid.m) for cube in manifests))
+        m_texts = ChainMap(*(tables.written_counts(cube.plans, cube.spec.grid.m) for cube in manifests))
         columns: list[elements.Column] = [("line", "name", "")]
-        columns.append(("all", lambda line: over.get(line.name, np.nan), winners.FORM))
+        columns.append(("all", lambda line: overall.get(line.name, np.nan), winners.FORM))
         for place in cast("list[tuple[float, int] | None]", places) or [None]:
-            best = max((row.mean for line in lines if (row := at(line, place)) is not None), default=np.nan)
-            head = f"m = {elements.count_text(written, dataset, place[1])}" if place else LABELS[score].short
+            best = max((row.mean for line in lines if (row := find(line, place)) is not None), default=np.nan)
+            head = f"m = {elements.count_text(m_texts, dataset, place[1])}" if place else LABELS[score].short
             columns.append((head, partial(entry, place=place, best=best), ""))
         columns.append(("CPU s", lambda line: seconds["cpu_seconds"].get(line.name, np.nan), ".3g"))
         groups = (("", 2), *Counter(f"p = {p:g}" for p, _ in places).items(), ("", 1))
@@ -497,7 +495,7 @@ class Board:
             "features scaled": words(plan.scale),
             "source": words(origin.fields.get("title", "")),
             "home": Value(origin.address, origin.address, link=origin.address),
-            "licence": words(origin.licence or UNKNOWN),
+            "licence": words(origin.licence or NO_LICENCE),
             "checksum": words(plan.checksum),
             "in": words(", ".join(source.name for source in sources)),
         }

@@ -64,20 +64,20 @@ def check_bundle(path: Path) -> None:
         If the file cannot be read.
     """
     archive = Archive(path)
-    where = f"{path}, member {MANIFEST}"
+    location = f"{path}, member {MANIFEST}"
     try:
         document = json.loads(archive.read(MANIFEST, LONGEST_ROOT))
     except FileNotFoundError:
         raise refused(path, f"no member {MANIFEST}", "a bundle that `sweep bundle` wrote") from None
     except (ValueError, RecursionError) as error:
-        raise refused(where, f"no JSON ({error})", "the manifest of a bundle") from None
+        raise refused(location, f"no JSON ({error})", "the manifest of a bundle") from None
     marks = (document.get("format"), document.get("format_version")) if isinstance(document, dict) else ()
     if marks != (FORMAT, FORMAT_VERSION):
         expected = f"{FORMAT!r} of format version {FORMAT_VERSION}"
         raise refused(
-            where, " ".join(map(repr, marks)) or "no table", expected, "a newer release may read it"
+            location, " ".join(map(repr, marks)) or "no table", expected, "a newer release may read it"
         )
-    contents = read(Contents, document, f"{where}:")
+    contents = read(Contents, document, f"{location}:")
     problems = list[Problem]()
     sizes, cube = archive.sizes, contents.sweep + CUBE_SUFFIX
     for name in sorted({*sizes, *contents.files, SCORES, cube} - {MANIFEST}):
@@ -92,7 +92,7 @@ def check_bundle(path: Path) -> None:
     raise_all(shortened(path, problems))
 
 
-def write_bundle(cube: Place, out: Path, *, overwrite: bool = False, progress: Progress = silent) -> Path:
+def write_bundle(cube: Place, path: Path, *, overwrite: bool = False, progress: Progress = silent) -> Path:
     """Write the bundle of a cube in one step, and return its path.
 
     `progress` goes through the data sets that are scored, and the sections of the report.
@@ -100,47 +100,45 @@ def write_bundle(cube: Place, out: Path, *, overwrite: bool = False, progress: P
     Raises
     ------
     InputError
-        If this is no cube, something is at `out`, or a package is missing.
+        If this is no cube, something is at `path`, or a package is missing.
     StorageError
         If the file system refuses, or a file of the cube is damaged.
     """
     problems = list[Problem]()
-    if os.path.lexists(out) and not overwrite:
-        problems.append(Problem(str(out), "something there already", "a new name", "--force overwrites it"))
-    if out.suffix != ZIP_SUFFIX:
-        problems.append(Problem("--out", str(out), f"a name that ends with {ZIP_SUFFIX}"))
+    if os.path.lexists(path) and not overwrite:
+        problems.append(Problem(str(path), "something there already", "a new name", "--force overwrites it"))
+    if path.suffix != ZIP_SUFFIX:
+        problems.append(Problem("--out", str(path), f"a name that ends with {ZIP_SUFFIX}"))
     if find_spec("pyarrow") is None:
         problems.append(Problem("scores.parquet", "no pyarrow", "pyarrow", EXTRA))
     with collecting(problems):
         manifest = read_manifest(cube)
     raise_all(problems)
-    with building(out) as folder:
-        whole = folder / out.name
-        write_zip(whole, _members(manifest, folder, progress).items())
-        os.replace(whole, out)
-        sync_directory(out.parent)
-    return out
+    with building(path) as folder:
+        bundle = folder / path.name
+        write_zip(bundle, _members(manifest, folder, progress).items())
+        os.replace(bundle, path)
+        sync_directory(path.parent)
+    return path
 
 
 def _members(manifest: Manifest, folder: Path, progress: Progress) -> dict[str, bytes | Path]:
     """Return all members of the bundle of a cube; files are made in a folder."""
     name = manifest.spec.name
     is_public = {name: bool(origin.licence) for name, origin in description.data_origins(manifest).items()}
-    unknown = [
-        name for name, plan in manifest.plans.items() if plan.left_out or not is_public.get(name, True)
-    ]
-    plain, public = public_state(manifest), public_state(manifest, unknown)
-    whole, published = folder / f"whole{CUBE_SUFFIX}", folder / f"{name}{CUBE_SUFFIX}"
-    _write_cube(plain, whole)
-    if unknown:
-        _write_cube(public, published)
+    hidden = [name for name, plan in manifest.plans.items() if plan.left_out or not is_public.get(name, True)]
+    plain, public = public_state(manifest), public_state(manifest, hidden)
+    full_cube, published_cube = folder / f"whole{CUBE_SUFFIX}", folder / f"{name}{CUBE_SUFFIX}"
+    _write_cube(plain, full_cube)
+    if hidden:
+        _write_cube(public, published_cube)
     else:
-        whole.rename(published)
-        whole = published
-    cells = scored_cells(open_cube(whole), plain.plans, [manifest.path], progress)
+        full_cube.rename(published_cube)
+        full_cube = published_cube
+    cells = scored_cells(open_cube(full_cube), plain.plans, [manifest.path], progress)
     scores = cells[list(COLUMNS)]
     write_rows(folder / "scores.parquet", [scores])
-    parts = Parts((read_manifest(whole),), replace(public, path=published.relative_to(folder)))
+    parts = Parts((read_manifest(full_cube),), replace(public, path=published_cube.relative_to(folder)))
     report = write_report(parts, folder / "report", cells=cells, progress=progress)
     version = package_version()
     members: dict[str, bytes | Path] = {
@@ -151,7 +149,7 @@ def _members(manifest: Manifest, folder: Path, progress: Progress) -> dict[str, 
         SCORES: raw_text(scores, plain).encode(),
         "scores.parquet": folder / "scores.parquet",
         "sweep.toml": as_toml(public.spec).encode(),
-        published.name: published,
+        published_cube.name: published_cube,
     }
     listings = {member: _listing(parts_of(content)) for member, content in members.items()}
     descriptions = {"croissant.json": description.croissant(public, listings, scores)}
@@ -192,8 +190,8 @@ def _write_cube(cube: Manifest, target: Path) -> None:
     # a status says that results are there, so it is read before them while a sweep may be writing
     keys = sorted(chunks.keys(), key=lambda key: (key.split("/")[-2] != "status", key))
     nodes = [(f"{path}/{ROOT_FILE}", json.dumps(entry).encode()) for path, entry in cube.metadata.items()]
-    loaded = ((key, chunks.load(key)) for key in keys)
-    contents = ((key, chunk[0]) for key, chunk in loaded if chunk is not None)
+    chunk_pairs = ((key, chunks.load(key)) for key in keys)
+    contents = ((key, chunk[0]) for key, chunk in chunk_pairs if chunk is not None)
     write_zip(target, [(ROOT_FILE, cube.document), *sorted(nodes), *contents])
 
 
@@ -211,7 +209,7 @@ def public_state(cube: Manifest, left_out: Collection[str] = ()) -> Manifest:
         for name, plan in cube.plans.items()
     }
     metadata = {spec.path: cube.metadata[spec.path] for plan in plans.values() for spec in array_specs(plan)}
-    metadata |= {path: group_entry(of) for plan in plans.values() for path, of in groups(plan).items()}
+    metadata |= {path: group_entry(group) for plan in plans.values() for path, group in groups(plan).items()}
     runs = [{key: value for key, value in run.dump().items() if key != "host"} for run in cube.runs]
     return replace(
         cube,

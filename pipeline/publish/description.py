@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FOLDER = files("sweep_clustering.pipeline.publish")
-OWN: dict[str, dict[str, str]] = tomllib.loads((FOLDER / "references.toml").read_text(encoding="utf-8"))
+SOURCES: dict[str, dict[str, str]] = tomllib.loads((FOLDER / "references.toml").read_text(encoding="utf-8"))
 KIND = "type"
 LICENCES = "https://spdx.org/licenses/{}.html"
 DOI = re.compile(r"\b10\.\d{4,9}/[^\s{}\\\"<>]*[^\s{}\\\"<>.,;)]")
 
 DECLARED = tomllib.loads((FOLDER / "members.toml").read_text(encoding="utf-8"))
 # Type of the content of each member of a bundle, and what it is.
-MEMBERS: dict[str, tuple[str, str]] = {name: tuple(of) for name, of in DECLARED["members"].items()}
+MEMBERS: dict[str, tuple[str, str]] = {name: tuple(texts) for name, texts in DECLARED["members"].items()}
 
 CROISSANT = "http://mlcommons.org/croissant/1.0"
 RO_CRATE = "https://w3id.org/ro/crate/1.1"
@@ -91,7 +91,7 @@ def method_origins(cube: Manifest) -> Iterator[Origin]:
         if method.call in SHIPPED and (package := SHIPPED[method.call].package):
             packages[package] = None
     for package in packages:
-        fields = dict(OWN[package])
+        fields = dict(SOURCES[package])
         yield Origin(package, fields.pop("licence"), fields["url"], fields)
 
 
@@ -99,24 +99,24 @@ def _of_method(method: Method) -> Origin:
     if method.call not in SHIPPED:
         return Origin(method.name, "", "", _of_text(method.name, method.citation))
     package = SHIPPED[method.call].package
-    source = OWN[package or "software"]
+    source = SOURCES[package or "software"]
     return Origin(method.name, source["licence"], source.get("url", ""), SHIPPED[method.call].reference)
 
 
 def bibliography(cube: Manifest) -> str:
     """Return the entries in BibTeX of all that a cube was made with; what has one source shares an entry."""
     version = cube.runs[-1].fingerprint.get("sweep", "") if cube.runs else ""
-    software = {key: value for key, value in OWN["software"].items() if key != "licence"}
+    software = {key: value for key, value in SOURCES["software"].items() if key != "licence"}
     origins = [
-        ("sweep", Origin("", OWN["software"]["licence"], "", software | {"version": version})),
-        ("source-paper", Origin("", "", "", OWN["paper"])),
+        ("sweep", Origin("", SOURCES["software"]["licence"], "", software | {"version": version})),
+        ("source-paper", Origin("", "", "", SOURCES["paper"])),
         *((f"data-{name}", origin) for name, origin in data_origins(cube).items()),
         *((f"method-{origin.name}", origin) for origin in method_origins(cube)),
     ]
-    shared: dict[tuple[tuple[str, str], ...], list[tuple[str, Origin]]] = {}
+    groups: dict[tuple[tuple[str, str], ...], list[tuple[str, Origin]]] = {}
     for key, origin in origins:
-        shared.setdefault(tuple(origin.fields.items()), []).append((key, origin))
-    return "\n".join(_entry(group[0][0], [origin for _, origin in group]) for group in shared.values())
+        groups.setdefault(tuple(origin.fields.items()), []).append((key, origin))
+    return "\n".join(_entry(group[0][0], [origin for _, origin in group]) for group in groups.values())
 
 
 def _entry(key: str, origins: list[Origin]) -> str:
@@ -233,16 +233,16 @@ def readme(cube: Manifest, scores: pd.DataFrame, version: str) -> str:
     template = jinja2.Template(
         text, trim_blocks=True, keep_trailing_newline=True, undefined=jinja2.StrictUndefined
     )
-    answered = scores["status"].isin(ANSWERED_WORDS)
+    is_answered = scores["status"].isin(ANSWERED_WORDS)
     own_methods = {method.name for method in cube.spec.grid.methods if method.call not in SHIPPED}
     rendered: str = template.render(
         name=name,
         cube=name + CUBE_SUFFIX,
         version=version,
         n_cells=len(scores),
-        n_done=int(answered.sum()),
+        n_done=int(is_answered.sum()),
         n_models=scores["model"].nunique(),
-        needs_code=answered.any() and {*scores["model"][answered]} <= own_methods,
+        needs_code=is_answered.any() and {*scores["model"][is_answered]} <= own_methods,
         plans=cube.plans.values(),
         origins=data_origins(cube),
         members={member.replace("CUBE", name + CUBE_SUFFIX): text for member, (_, text) in MEMBERS.items()},

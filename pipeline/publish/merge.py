@@ -49,7 +49,7 @@ MOST_KEPT = 64
 
 
 @dataclass(frozen=True)
-class Merged:
+class MergedCube:
     """Outcome of a merge: all cells, those with an answer, and those that several cubes had.
 
     `left_out` are data sets whose features and classes no cube has, and which are not on this machine.
@@ -63,8 +63,8 @@ class Merged:
     left_out: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        done = f"{self.n_cells:,} of {plural(self.n_all, 'cell')} {'is' if self.n_cells == 1 else 'are'} done"
-        text = f"{self.cube}: {done}, from {plural(self.n_cubes, 'cube')}"
+        cells = f"{plural(self.n_all, 'cell')} {'is' if self.n_cells == 1 else 'are'} done"
+        text = f"{self.cube}: {self.n_cells:,} of {cells}, from {plural(self.n_cubes, 'cube')}"
         if self.n_common:
             were = "was" if self.n_common == 1 else "were"
             text += f"; {self.n_common:,} of them {were} in several cubes, with equal values"
@@ -78,7 +78,7 @@ class Merged:
 
 def merge(
     places: Sequence[Path], target: Path, *, data_dir: Path | None = None, progress: Progress = silent
-) -> Merged:
+) -> MergedCube:
     """Write a cube with the cells of several cubes or bundles, in one step; `progress` goes through blocks.
 
     Data that bundles leave out are taken from their source, files in `data_dir` first.
@@ -103,28 +103,28 @@ def merge(
         cubes = collected(read_manifest, places)
         problems += differences(cubes)
     raise_all(problems)
-    state = joined(cubes)
+    state = joined_state(cubes)
     problems += _equal_counts(state)
     raise_all(problems)
-    again = dict[str, InputArrays]()
+    reloaded = dict[str, InputArrays]()
     for plan in [plan for plan in state.plans.values() if plan.left_out]:
         with suppress(InputError):
-            again[plan.name] = loaded_again(state, plan, data_dir).stored(plan)
+            reloaded[plan.name] = loaded_again(state, plan, data_dir).stored(plan)
             state = replace(state, plans=state.plans | {plan.name: replace(plan, left_out=False)})
     left_out = tuple(plan.name for plan in state.plans.values() if plan.left_out)
     with building(target) as folder:
-        whole = folder / target.name
-        create(whole, state.plans.values(), partial(_inputs, cubes, state, again), state.spec)
-        merged = _copy(cubes, state, whole, progress)
-        root = replace(read_manifest(whole), runs=state.runs, causes=state.causes)
+        new_cube = folder / target.name
+        create(new_cube, state.plans.values(), partial(_inputs, cubes, state, reloaded), state.spec)
+        outcome = _copy(cubes, state, new_cube, progress)
+        root = replace(read_manifest(new_cube), runs=state.runs, failed=state.failed)
         replace(root, machines=state.machines).commit(PLAIN)
         if left_out:
-            cells = raw_table(open_cube(whole), state.plans, places)
+            cells = raw_table(open_cube(new_cube), state.plans, places)
             text = raw_text(cells, state)
-            write_new(target.with_suffix(SCORES_SUFFIX), text.encode())
-        os.rename(whole, target)
+            write_new(target.with_suffix(BESIDE), text.encode())
+        os.rename(new_cube, target)
         sync_directory(target.parent)
-    return replace(merged, cube=target, left_out=left_out)
+    return replace(outcome, cube=target, left_out=left_out)
 
 
 def differences(cubes: Sequence[Manifest]) -> Iterator[Problem]:
@@ -136,25 +136,25 @@ def differences(cubes: Sequence[Manifest]) -> Iterator[Problem]:
         spec = cube.spec.model_copy(update={"name": state.spec.name})  # a name changes no number
         # parts have other mixtures
         plans = {
-            name: replace(plan, first_mixture=before.first_mixture, mixture_step=before.mixture_step)
+            name: replace(plan, first_mixture=own_plan.first_mixture, mixture_step=own_plan.mixture_step)
             for name, plan in cube.plans.items()
-            if (before := state.plans.get(name)) is not None
+            if (own_plan := state.plans.get(name)) is not None
         }
         for problem in science_differences(f"{cube.path}: ", state, spec, plans):
             expected = problem.expected.replace("the cube", str(cubes[0].path))
             yield replace(problem, expected=expected, hint="cubes that are joined are of one sweep")
-        for key, names, others in (
+        for key, names, other_names in (
             ("search", spec.search_names, state.spec.search_names),
             ("grid.design", spec.grid.design, state.spec.grid.design),
         ):
             # a single one has no coordinate that tells it from others
-            if min(len(names), len(others)) < 2 and names != others:
-                expected = f"{', '.join(others) or 'one'}, as in {cubes[0].path}"
+            if min(len(names), len(other_names)) < 2 and names != other_names:
+                expected = f"{', '.join(other_names) or 'one'}, as in {cubes[0].path}"
                 yield Problem(f"{cube.path}: {key}", ", ".join(names) or "one", expected)
-        state = joined([state, cube])
+        state = joined_state([state, cube])
 
 
-def joined(cubes: Sequence[Manifest]) -> Manifest:
+def joined_state(cubes: Sequence[Manifest]) -> Manifest:
     """Return the state of a cube with all cells of several, laid out as that of one run."""
     state, grids = joint_manifest(cubes), [cube.spec.grid for cube in cubes]
     values = {
@@ -186,22 +186,22 @@ def _union(values: Iterable[Sequence[T]], key: Callable[[T], object] = lambda va
 
 def _equal_counts(state: Manifest) -> Iterator[Problem]:
     for plan in state.plans.values():
-        if again := [m for m in dict.fromkeys(plan.m) if plan.m.count(m) > 1]:
+        if repeated := [m for m in dict.fromkeys(plan.m) if plan.m.count(m) > 1]:
             texts = ", ".join(count.text for count in state.spec.grid.m)
             expected = "each number of annotations written in one way"
-            yield Problem(f"data set {plan.name}: m", f"{texts}, two of which are {again[0]}", expected)
+            yield Problem(f"data set {plan.name}: m", f"{texts}, two of which are {repeated[0]}", expected)
 
 
 def _inputs(
-    cubes: Sequence[Manifest], state: Manifest, again: Mapping[str, InputArrays], plan: DatasetPlan
+    cubes: Sequence[Manifest], state: Manifest, reloaded: Mapping[str, InputArrays], plan: DatasetPlan
 ) -> InputArrays:
-    if plan.name in again:
-        return again[plan.name]
+    if plan.name in reloaded:
+        return reloaded[plan.name]
     entry = next(entry for entry in state.spec.grid.datasets if entry.name == plan.name)
     if isinstance(entry, Mixtures):
         source = MixtureSource(entry, state.spec.seed)
-        drawn = zip(*(source.arrays(mixture) for mixture in plan.dims[0].values), strict=True)
-        return tuple(map(np.stack, drawn))
+        draws = zip(*(source.arrays(mixture) for mixture in plan.dims[0].values), strict=True)
+        return tuple(map(np.stack, draws))
     if plan.left_out:
         return ()
     has_data = (cube for cube in cubes if plan.name in cube.plans and not cube.plans[plan.name].left_out)
@@ -209,7 +209,7 @@ def _inputs(
     return tuple(node[name].values if name in node.variables else None for name in INPUTS)
 
 
-def _copy(cubes: Sequence[Manifest], state: Manifest, target: Path, progress: Progress) -> Merged:
+def _copy(cubes: Sequence[Manifest], state: Manifest, target: Path, progress: Progress) -> MergedCube:
     """Write all blocks; an InputError names the cells of which two cubes have different values."""
     store, problems, n_all, n_cells, n_common = BlockStore(target), list[Problem](), 0, 0, 0
     stores = (BlockStore(Path(cube.path), read_only=True) for cube in cubes)
@@ -218,9 +218,9 @@ def _copy(cubes: Sequence[Manifest], state: Manifest, target: Path, progress: Pr
     for block in progress(blocks, "blocks"):
         values = store.read(block)  # fill values
         for cube, read in sources:
-            others = _laid_out(cube, read, block, store.read(block), state.plans[block.dataset].n_features)
+            part = _laid_out(cube, read, block, store.read(block), state.plans[block.dataset].n_features)
             try:
-                n_common += _add(block, values, others)
+                n_common += _add(block, values, part)
             except CellMismatch as mismatch:
                 fault = f"other {', '.join(mismatch.values)}"
                 fault += f", and {mismatch.n_others} more cells of this kind" if mismatch.n_others else ""
@@ -233,7 +233,7 @@ def _copy(cubes: Sequence[Manifest], state: Manifest, target: Path, progress: Pr
         n_all += values["status"].size
         n_cells += int(np.isin(values["status"], ANSWERED).sum())
     raise_all(problems)
-    return Merged(target, len(cubes), n_all, n_cells, n_common)
+    return MergedCube(target, len(cubes), n_all, n_cells, n_common)
 
 
 def _laid_out(
@@ -245,13 +245,13 @@ def _laid_out(
         if plan is None or not plan.has(cell):
             continue
         source = plan.block_of(cell)
-        stored, at = read(source), source.position(cell)
-        if stored["status"][at] == PENDING:
+        arrays, position = read(source), source.position(cell)
+        if arrays["status"][position] == PENDING:
             continue
-        for name in values.keys() & stored.keys() - {ANNOTATIONS}:
-            values[name][row] = _fitted(name, stored[name][at], values[name].shape[1:], n_features)
+        for name in values.keys() & arrays.keys() - {ANNOTATIONS}:
+            values[name][row] = _fitted(name, arrays[name][position], values[name].shape[1:], n_features)
         if ANNOTATIONS in values:
-            values[ANNOTATIONS][block.graph(cell)] = stored[ANNOTATIONS][source.graph(cell)]
+            values[ANNOTATIONS][block.graph(cell)] = arrays[ANNOTATIONS][source.graph(cell)]
     return values
 
 
@@ -259,23 +259,23 @@ def _fitted(name: str, value: NDArray[Any], shape: tuple[int, ...], n_features: 
     """Return a value in the shape of its array, with fill values where it is shorter."""
     if name == "covariances":
         value = widened(value, len(shape) - 1, n_features)
-    whole = np.full(shape, VARIABLES[name].fill, value.dtype)
-    whole[tuple(map(slice, value.shape))] = value
-    return whole
+    filled = np.full(shape, VARIABLES[name].fill, value.dtype)
+    filled[tuple(map(slice, value.shape))] = value
+    return filled
 
 
-def _add(block: Block, values: Arrays, others: Arrays) -> int:
+def _add(block: Block, values: Arrays, part: Arrays) -> int:
     """Add cells of another cube to those of a block, and return how many both have.
 
     Raises CellMismatch if one of these has other bits.
     """
-    answered, new = (np.isin(arrays["status"], ANSWERED) for arrays in (values, others))
-    is_written = np.asarray(answered.reshape(-1, block.per_graph).any(axis=1))
+    is_answered, is_new = (np.isin(arrays["status"], ANSWERED) for arrays in (values, part))
+    is_written = np.asarray(is_answered.reshape(-1, block.per_graph).any(axis=1))
     # a cell that failed in one cube, and not in the other, is no contradiction
-    compare_cells(block, values, others | {"status": np.where(new, others["status"], PENDING)}, is_written)
-    rows = ~answered & (new | (values["status"] == PENDING)) & (others["status"] != PENDING)
+    compare_cells(block, values, part | {"status": np.where(is_new, part["status"], PENDING)}, is_written)
+    rows = ~is_answered & (is_new | (values["status"] == PENDING)) & (part["status"] != PENDING)
     for name in values:
         blocks = rows.reshape(-1, block.per_graph).any(axis=1) & ~is_written
         replaced = blocks if name == ANNOTATIONS else rows
-        values[name][replaced] = others[name][replaced]
-    return int((answered & new).sum())
+        values[name][replaced] = part[name][replaced]
+    return int((is_answered & is_new).sum())

@@ -81,7 +81,7 @@ def test_a_newcomer_with_all_results_is_ranked_and_changes_no_score_of_others(
 ) -> None:
     alone = board(base)
     whole = board(base, cube(tmp_path / "whole.zarr", *stranger(), code="sha256:1"))
-    assert whole.lacks == dict.fromkeys(("unsupervised", "likelihood", "posterior", "own"), 0)
+    assert whole.gaps == dict.fromkeys(("unsupervised", "likelihood", "posterior", "own"), 0)
     for before, after in zip(alone.content.rankings, whole.content.rankings, strict=True):
         assert set(after.models) - set(before.models) == {"own"}
         pd.testing.assert_frame_equal(after.means[before.models], before.means)
@@ -108,7 +108,7 @@ def test_a_newcomer_that_lacks_results_is_shown_without_a_rank(base: Path, tmp_p
     part = cube(tmp_path / "part.zarr", *stranger("iris", "extra"), code="sha256:1")
     some = board(base, part)
     # 2 accuracies, 2 numbers of annotations and 3 redraws of the data set that it has not
-    assert some.lacks["own"] == 12
+    assert some.gaps["own"] == 12
     for before, after in zip(alone.content.rankings, some.content.rankings, strict=True):
         pd.testing.assert_frame_equal(after.ranks, before.ranks)
     assert list(some.pages) == [*SETS, "extra"]
@@ -117,7 +117,7 @@ def test_a_newcomer_that_lacks_results_is_shown_without_a_rank(base: Path, tmp_p
     assert [row[0].text for row in page.rows] == ["own"]
     assert page.rows[0][1].text == "-"
     set_status(part, "iris", FAILED)
-    assert board(base, part).lacks["own"] == 24
+    assert board(base, part).gaps["own"] == 24
 
 
 def test_namesakes_are_one_line_only_if_they_were_made_alike_and_agree(base: Path, tmp_path: Path) -> None:
