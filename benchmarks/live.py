@@ -116,9 +116,9 @@ def _core_shares(cube: Path, plan: DatasetPlan, rate: float, viewers: int) -> tu
             n_events += len(due)
             before = time.thread_time()
             for result, block in due:
-                feed.settled(result)
+                feed.take_cell(result)
                 if block is not None:
-                    feed.written(*block)
+                    feed.take_block(*block)
             driver += time.thread_time() - before
             time.sleep(TICK)
         for viewer in pages:

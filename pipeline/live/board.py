@@ -72,12 +72,12 @@ class Grid:
         self.models: list[tuple[str, ...]] = []
         self._tiles: dict[Key, int] = {}
         n_panels = sum(len(_variants(plan.nodes[-1])) for plan in self.plans.values() if plan.supervised)
-        most = max(LEAST_TILES, MOST_TILES // max(n_panels, 1))
+        limit = max(LEAST_TILES, MOST_TILES // max(n_panels, 1))
         for plan in self.plans.values():
             if plan.baselines:
                 self._add_baselines(plan)
             if plan.supervised:
-                self._add_supervised(plan, most)
+                self._add_supervised(plan, limit)
 
     def tile(self, cell: Cell) -> int:
         """Return the number of the tile that holds a cell, and its block."""
@@ -94,16 +94,16 @@ class Grid:
                 tile = self._tiles[plan.name, None, name, way] = first + row * len(ways) + column
                 self.models[tile] = (name,)
 
-    def _add_supervised(self, plan: DatasetPlan, most: int) -> None:
-        n_p, n_m, down, across = len(plan.p), len(plan.m), 1, 1
-        while ceil(n_p / down) * ceil(n_m / across) > most:
+    def _add_supervised(self, plan: DatasetPlan, limit: int) -> None:
+        n_p, n_m, p_per_tile, m_per_tile = len(plan.p), len(plan.m), 1, 1
+        while ceil(n_p / p_per_tile) * ceil(n_m / m_per_tile) > limit:
             # the longer side loses first, so that tiles stay about as fine in both directions
-            if n_m / across >= n_p / down:
-                across += 1
+            if n_m / m_per_tile >= n_p / p_per_tile:
+                m_per_tile += 1
             else:
-                down += 1
-        places, rows = _shared(sorted(plan.p), down)
-        places_m, columns = _shared(sorted(plan.m), across)
+                p_per_tile += 1
+        places, rows = _ranges(sorted(plan.p), p_per_tile)
+        places_m, columns = _ranges(sorted(plan.m), m_per_tile)
         for way in _variants(plan.nodes[-1]):
             first = self._add(Panel(plan.name, variant(way), False, plan.models, rows, columns))
             for (p, row), (m, column) in product(places.items(), places_m.items()):
@@ -131,7 +131,7 @@ def _variants(node: Node) -> list[Way]:
     return list(product(*(dim.values for dim in node.dims if dim.name in VARIANTS)))
 
 
-def _shared(values: Sequence[Any], n: int) -> tuple[dict[Any, int], tuple[str, ...]]:
+def _ranges(values: Sequence[Any], n: int) -> tuple[dict[Any, int], tuple[str, ...]]:
     """Return the row or column of each value if n neighbours share one, and the labels of these ranges."""
     groups = [values[start : start + n] for start in range(0, len(values), n)]
     places = {value: place for place, group in enumerate(groups) for value in group}
@@ -163,9 +163,9 @@ def scores_of_many(labels_true: NDArray[np.integer], labels: NDArray[np.integer]
     # from whole numbers, so that the entropy of one class is 0 and nothing near it
     h_true, h_labels = (entr(joint.sum(axis=axis) / n_samples).sum(axis=1) for axis in (2, 1))
     information = h_true + h_labels - entr(joint / n_samples).sum(axis=(1, 2))
-    least = np.minimum(h_true, h_labels)
+    minimum = np.minimum(h_true, h_labels)
     both_one = (h_true == h_labels).astype(np.float64)
-    shares: NDArray[np.float64] = np.divide(information, least, out=both_one, where=least > 0)
+    shares: NDArray[np.float64] = np.divide(information, minimum, out=both_one, where=minimum > 0)
     return np.stack([shares.clip(0.0, 1.0), adjusted_rand_of(joint)], axis=1)
 
 
@@ -173,7 +173,7 @@ Statuses = NDArray[np.int8]
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class CellOutcome:
     """A finished cell: state, seconds in the solver, best objective in nats, and labels, or NaN and None."""
 
     cell: Cell
@@ -191,9 +191,9 @@ class Tally:
     ----------
     cells : int
         All cells of the grid.
-    written : array of int64, shape (3,)
+    counts : array of int64, shape (3,)
         Cells in the cube for each of `STATES`.
-    waiting : Counter of int
+    waiting_counts : Counter of int
         Cells by state that are finished and not in the cube yet.
     seconds, timed : float, int
         Seconds of so many cells together.
@@ -202,21 +202,21 @@ class Tally:
     """
 
     cells: int = 0
-    written: NDArray[np.int64] = field(default_factory=lambda: np.zeros(len(STATES), np.int64))
-    waiting: Counter[int] = field(default_factory=Counter)
+    counts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(len(STATES), np.int64))
+    waiting_counts: Counter[int] = field(default_factory=Counter)
     seconds: float = 0.0
     timed: int = 0
     best: float = -math.inf
-    where: str = ""
+    best_cell: str = ""
 
     def row(self) -> list[object]:
         """Return for JSON cells.
 
         Done, failed and without solution in the cube; the same waiting; seconds; best.
         """
-        counts = [self.cells, *self.written.tolist(), *(self.waiting[state] for state in STATES)]
+        numbers = [self.cells, *self.counts.tolist(), *(self.waiting_counts[state] for state in STATES)]
         seconds = self.seconds / self.timed if self.timed else None
-        return [*counts, seconds, None if math.isinf(self.best) else self.best, self.where]
+        return [*numbers, seconds, None if math.isinf(self.best) else self.best, self.best_cell]
 
 
 # Data set, variant, accuracy and model of a curve over m.
@@ -234,26 +234,26 @@ class Changes:
         self._texts.pop(key, None)  # the order is that of the versions
         self._texts[key] = version, to_json(document)
 
-    def since(self, version: int) -> str:
+    def newer_than(self, version: int) -> str:
         """Return JSON of the texts that are newer than a version, the newest first."""
-        newer = takewhile(lambda changed: changed[0] > version, reversed(self._texts.values()))
+        newer = takewhile(lambda entry: entry[0] > version, reversed(self._texts.values()))
         return f"[{','.join(text for _, text in newer)}]"
 
 
 class Board:
     """Counts by tile and model, and means by curve, from blocks and cells. It is not safe for threads.
 
-    `statuses` are the last known ones of each block, pending at first. `waiting` are the states of finished
-    cells that are not in the cube yet, and `open_blocks` the blocks with a finished cell and one that is not,
-    or not in the cube yet. `tiles` and `series` have the rows of each tile and curve for a page.
+    `statuses` are the last known ones of each block, pending at first. `waiting_cells` are the states of
+    finished cells that are not in the cube yet, and `open_blocks` the blocks with a finished cell and one
+    that is not, or not in the cube yet. `tiles` and `series` have the rows of each tile and curve for a page.
     """
 
     def __init__(self, plans: Iterable[DatasetPlan]) -> None:
         self.grid = Grid(plans)
         self.version = 0
-        self.blocks_done = self.scored = 0
+        self.blocks_done = self.n_scored = 0
         self.statuses: dict[Block, Statuses] = {}
-        self.waiting: dict[Cell, int] = {}
+        self.waiting_cells: dict[Cell, int] = {}
         self.open_blocks: set[Block] = set()
         self.tiles, self.series = Changes(), Changes()
         self._tallies = [{model: Tally() for model in models} for models in self.grid.models]
@@ -269,48 +269,48 @@ class Board:
                     self._tallies[tile][model].cells += block.n_cells // len(block.models)
                 self._touched.add(tile)
 
-    def settle(self, settled: Settled) -> bool:
+    def settle(self, outcome: CellOutcome) -> bool:
         """Take a finished cell that waits for its block, and return whether it is new."""
-        cell = settled.cell
-        if cell in self.waiting:
+        cell = outcome.cell
+        if cell in self.waiting_cells:
             return False
-        self.waiting[cell] = settled.status
+        self.waiting_cells[cell] = outcome.status
         self.open_blocks.add(self.grid.plans[cell.dataset].block_of(cell))
-        self._tallies[self.grid.tile(cell)][cell.model].waiting[settled.status] += 1
-        self.note(settled)
+        self._tallies[self.grid.tile(cell)][cell.model].waiting_counts[outcome.status] += 1
+        self.note(outcome)
         return True
 
-    def note(self, settled: Settled) -> None:
+    def note(self, outcome: CellOutcome) -> None:
         """Take time and objective of a cell that is counted already."""
-        tile = self.grid.tile(settled.cell)
-        tally = self._tallies[tile][settled.cell.model]
-        if not math.isnan(settled.seconds):
-            tally.seconds += settled.seconds
+        tile = self.grid.tile(outcome.cell)
+        tally = self._tallies[tile][outcome.cell.model]
+        if not math.isnan(outcome.seconds):
+            tally.seconds += outcome.seconds
             tally.timed += 1
-        if settled.best > tally.best:
-            tally.best, tally.where = settled.best, str(settled.cell)
+        if outcome.best > tally.best:
+            tally.best, tally.best_cell = outcome.best, str(outcome.cell)
         self._touched.add(tile)
 
-    def write(self, block: Block, after: Statuses) -> NDArray[np.bool_]:
+    def write(self, block: Block, statuses: Statuses) -> NDArray[np.bool_]:
         """Take the statuses of a block in the cube, and return which cells have an answer that is news."""
-        before, tile = self.statuses[block], self.grid.tile(block.first)
-        self.statuses[block] = after.copy()
+        old_statuses, tile = self.statuses[block], self.grid.tile(block.first)
+        self.statuses[block] = statuses.copy()
         tallies, width = self._tallies[tile], len(block.models)
         for place, model in enumerate(block.models):
-            change = count_states(after[place::width]) - count_states(before[place::width])
-            tallies[model].written += change
+            change = count_states(statuses[place::width]) - count_states(old_statuses[place::width])
+            tallies[model].counts += change
             self._totals[block.dataset] += change
-        self.blocks_done += int((after != PENDING).all()) - int((before != PENDING).all())
-        is_news: NDArray[np.bool_] = (before != after) & np.isin(after, ANSWERED)
-        is_open = len(np.unique(after == PENDING)) == 2
-        for place, cell in enumerate(block.cells() if self.waiting else ()):
-            if cell in self.waiting:
+        self.blocks_done += int((statuses != PENDING).all()) - int((old_statuses != PENDING).all())
+        is_news: NDArray[np.bool_] = (old_statuses != statuses) & np.isin(statuses, ANSWERED)
+        is_open = len(np.unique(statuses == PENDING)) == 2
+        for place, cell in enumerate(block.cells() if self.waiting_cells else ()):
+            if cell in self.waiting_cells:
                 is_news[place] = False
                 # A block is written draw by draw. A cell that is still pending, or failed as before, waits
                 # on.
-                is_new = after[place] != PENDING and after[place] != before[place]
-                if is_new or after[place] == self.waiting[cell]:
-                    tallies[cell.model].waiting[self.waiting.pop(cell)] -= 1
+                is_new = statuses[place] != PENDING and statuses[place] != old_statuses[place]
+                if is_new or statuses[place] == self.waiting_cells[cell]:
+                    tallies[cell.model].waiting_counts[self.waiting_cells.pop(cell)] -= 1
                 else:
                     is_open = True
         (self.open_blocks.add if is_open else self.open_blocks.discard)(block)
@@ -325,7 +325,7 @@ class Board:
         unit = cell.mixture if cell.mixture is not None else cell.replicate
         total, count = units.get(unit, (np.zeros(len(values)), 0))
         units[unit] = total + values, count + 1
-        self.scored += 1
+        self.n_scored += 1
         self._touched_curves.add(key)
 
     def datasets(self) -> tuple[DatasetStatus, ...]:

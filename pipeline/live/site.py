@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sweep_clustering.pipeline.common import VARIABLE, is_own, own_names
-from sweep_clustering.pipeline.live.board import Board, Settled, Statuses, scores_of_many, to_json
+from sweep_clustering.pipeline.live.board import Board, CellOutcome, Statuses, scores_of_many, to_json
 from sweep_clustering.pipeline.looks import PALETTE, mark
 from sweep_clustering.pipeline.monitor.status import counted_status, last_lines
 from sweep_clustering.pipeline.work.merge import CellResult, Mismatch
@@ -113,7 +113,7 @@ class Keeper:
         self._store = None if self.manifest is None else BlockStore(self._cube, read_only=True)
         self._truths: dict[str, NDArray[np.int16]] | None = None
         self._unread: deque[tuple[Block, NDArray[np.bool_]]] = deque()
-        self._unscored: deque[Settled] = deque()
+        self._unscored: deque[CellOutcome] = deque()
         self._look()
 
     @property
@@ -124,63 +124,63 @@ class Keeper:
     def _look(self) -> None:
         """Count the blocks that have changed. Cells that are new to the board are read later."""
         for plan in self._plans.values():
-            for block, now in present(self._store).all_statuses(plan):
-                if not np.array_equal(self.board.statuses[block], now):
-                    self._unread.append((block, self.board.write(block, now)))
+            for block, statuses in present(self._store).all_statuses(plan):
+                if not np.array_equal(self.board.statuses[block], statuses):
+                    self._unread.append((block, self.board.write(block, statuses)))
 
-    def _settle(self, settled: Settled) -> None:
+    def _settle(self, outcome: CellOutcome) -> None:
         """Take a finished cell that is not in the cube yet. Its score comes later."""
-        is_new, labels = self.board.settle(settled), settled.labels
+        is_new, labels = self.board.settle(outcome), outcome.labels
         # labels of one data set have one size, so the size of these stands for all
         if is_new and labels is not None and labels.nbytes * len(self._unscored) < MOST_WAITING:
-            self._unscored.append(settled)
+            self._unscored.append(outcome)
 
     def _read_some(self) -> bool:
         """Score some of the cells that wait, or read a block, and return whether there was either."""
         if self._unscored:
-            cells = [self._unscored.popleft() for _ in range(min(AT_ONCE, len(self._unscored)))]
+            outcomes = [self._unscored.popleft() for _ in range(min(AT_ONCE, len(self._unscored)))]
         elif self._unread:
-            cells = []
+            outcomes = []
             block, is_unread = self._unread.popleft()
             arrays = present(self._store).read(block)
             for place, cell in compress(enumerate(block.cells()), is_unread):
                 status, seconds = int(arrays["status"][place]), float(arrays["seconds"][place])
                 labels, best = arrays["labels"][place], _largest(arrays["log_likelihood"][place])
                 is_solved = labels.size and labels.min() >= 0
-                cells.append(Settled(cell, status, seconds, best, labels if is_solved else None))
-                self.board.note(cells[-1])
+                outcomes.append(CellOutcome(cell, status, seconds, best, labels if is_solved else None))
+                self.board.note(outcomes[-1])
         else:
             return False
-        self._score(cells)
+        self._score(outcomes)
         return True
 
-    def _score(self, cells: list[Settled]) -> None:
+    def _score(self, outcomes: list[CellOutcome]) -> None:
         """Score every cell that has labels, those of the same data at once."""
         if self._truths is None:  # opened once, and not before there is something to score
             nodes = open_cube(self._cube).subtree
             truths = ((node.path.strip("/"), node.get("labels_true")) for node in nodes)
             self._truths = {name: np.asarray(truth) for name, truth in truths if truth is not None}
-        groups: dict[tuple[str, int | None], list[Settled]] = {}
-        for settled in cells:
-            cell = settled.cell
-            if settled.labels is not None and settled.status == DONE and cell.dataset in self._truths:
-                groups.setdefault((cell.dataset, cell.mixture), []).append(settled)
+        groups: dict[tuple[str, int | None], list[CellOutcome]] = {}
+        for outcome in outcomes:
+            cell = outcome.cell
+            if outcome.labels is not None and outcome.status == DONE and cell.dataset in self._truths:
+                groups.setdefault((cell.dataset, cell.mixture), []).append(outcome)
         for (dataset, mixture), group in groups.items():
             truth = self._truths[dataset]
             if mixture is not None:  # a part of a sweep need not begin with the first one
                 truth = truth[self._plans[dataset].dims[0].index(mixture)]
-            labels = np.stack([present(settled.labels) for settled in group])
-            for settled, scores in zip(group, scores_of_many(truth, labels), strict=True):
-                self.board.score(settled.cell, scores)
+            labels = np.stack([present(outcome.labels) for outcome in group])
+            for outcome, scores in zip(group, scores_of_many(truth, labels), strict=True):
+                self.board.score(outcome.cell, scores)
 
 
-def settled_of(result: CellResult) -> Settled:
+def outcome_of(result: CellResult) -> CellOutcome:
     """Return what the page shows about a cell that ended."""
-    if result.best is None or result.has_failed:
-        return Settled(result.cell, result.status)
-    labels = result.best.labels if result.best.has_solution else None
+    if result.best is None or result.failed:
+        return CellOutcome(result.cell, result.status)
+    labels = result.best.labels if result.best.solved else None
     best = _largest(result.objectives[result.is_run])
-    return Settled(result.cell, result.status, result.seconds, best, labels)
+    return CellOutcome(result.cell, result.status, result.seconds, best, labels)
 
 
 def _largest(objectives: NDArray[np.float64]) -> float:
@@ -196,8 +196,8 @@ class Feed(Keeper):
     def __init__(self, cube: Path) -> None:
         super().__init__(cube)
         self._queue: deque[Callable[[], object]] = deque()
-        self._scoring, self._began = 0.0, time.monotonic()
-        self._over = threading.Event()
+        self._scoring, self._start_time = 0.0, time.monotonic()
+        self._end = threading.Event()
         self._thread = threading.Thread(target=self._run, name="live", daemon=True)
 
     def __enter__(self) -> Self:
@@ -205,35 +205,35 @@ class Feed(Keeper):
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._over.set()
+        self._end.set()
         self._thread.join()
 
-    def settled(self, result: CellResult) -> None:
+    def take_cell(self, result: CellResult) -> None:
         """Take a cell that ended: done, failed or without a solution."""
-        self._queue.append(partial(self._settle, settled_of(result)))
+        self._queue.append(partial(self._settle, outcome_of(result)))
 
-    def written(self, block: Block, after: Statuses) -> None:
+    def take_block(self, block: Block, statuses: Statuses) -> None:
         """Take a block that was written, with its statuses."""
-        self._queue.append(partial(self.board.write, block, after))
+        self._queue.append(partial(self.board.write, block, statuses))
 
     def update(self) -> None:
         """Take the events, and compute scores as far as their share of time allows."""
         while self._queue:
             self._queue.popleft()()
-        while self._scoring <= CREDIT + SHARE * (time.monotonic() - self._began) and self._read_some():
+        while self._scoring <= CREDIT + SHARE * (time.monotonic() - self._start_time) and self._read_some():
             pass
 
     def _read_some(self) -> bool:
-        began = time.thread_time()
+        start_time = time.thread_time()
         try:
             return super()._read_some()
         except StorageError:
             return False  # the driver meets it too, and reports it
         finally:
-            self._scoring += time.thread_time() - began
+            self._scoring += time.thread_time() - start_time
 
     def _run(self) -> None:
-        while not self._over.wait(TURN_SECONDS):
+        while not self._end.wait(TURN_SECONDS):
             try:
                 with self.lock:
                     self.update()
@@ -255,44 +255,44 @@ class Follower(Keeper):
 
     def update(self) -> None:
         """Read the files now and then, and cells for a moment. Begin again when the cube has grown."""
-        began = time.monotonic()
+        start_time = time.monotonic()
         if (read_manifest(self._cube).plans if self._cube.is_dir() else {}) != self._plans:
             self._begin()
-            self._journal, self._next = ("", 0), began
-        if began >= self._next:
+            self._journal, self._next = ("", 0), start_time
+        if start_time >= self._next:
             self._look()
             self._replay()
-            ended = time.monotonic()
-            self._next = ended + max(LEAST_SECONDS, PATIENCE * (ended - began))
-        until = time.monotonic() + READING_SECONDS
-        while time.monotonic() < until and self._read_some():
+            end_time = time.monotonic()
+            self._next = end_time + max(LEAST_SECONDS, PATIENCE * (end_time - start_time))
+        deadline = time.monotonic() + READING_SECONDS
+        while time.monotonic() < deadline and self._read_some():
             pass
 
     def _replay(self) -> None:
         """Take cells that are finished according to the journal, and not in the cube yet."""
         path = RunFolder(self._cube).last_run.journal
         try:
-            now = str(path), path.stat().st_size
+            journal = str(path), path.stat().st_size
         except OSError:
             return
-        if self.manifest is None or now == self._journal or now[1] > MOST_JOURNAL:
+        if self.manifest is None or journal == self._journal or journal[1] > MOST_JOURNAL:
             return
-        self._journal = now
+        self._journal = journal
         results: dict[Cell, CellResult] = {}
         try:
             for header, arrays in replay(path):
-                for done in from_record(header, arrays, self._plans):
-                    cell = done.span.unit
+                for part in from_record(header, arrays, self._plans):
+                    cell = part.span.unit
                     if isinstance(cell, Cell) and cell.dataset in self._plans:
                         stop = self.manifest.spec.stop if is_model(cell.model) else None
                         restarts = self._plans[cell.dataset].restarts_of(cell.model)
-                        results.setdefault(cell, CellResult(cell, restarts, stop)).add(done)
+                        results.setdefault(cell, CellResult(cell, restarts, stop)).add(part)
         except (JournalDamaged, Mismatch, ValueError):
             return  # the next driver reports it, and the cells so far stay
         for cell, result in results.items():
             block = self._plans[cell.dataset].block_of(cell)
             if result.end is not None and self.board.statuses[block][block.position(cell)] == PENDING:
-                self._settle(settled_of(result))
+                self._settle(outcome_of(result))
 
 
 class Pace:
@@ -303,11 +303,11 @@ class Pace:
 
     def note(self, progress: Progress) -> None:
         """Take the progress that the driver wrote last."""
-        done, points = progress.restarts + progress.answers, self._points
-        if points and (done < points[-1][1] or progress.at < points[-1][0]):
+        n_done, points = progress.restarts + progress.answers, self._points
+        if points and (n_done < points[-1][1] or progress.at < points[-1][0]):
             points.clear()  # another run, or a clock that was set back
         if not points or progress.at - points[-1][0] >= PACE_STEP:
-            points.append((progress.at, done))
+            points.append((progress.at, n_done))
         while points[-1][0] - points[0][0] > PACE_SECONDS:
             points.popleft()
 
@@ -315,7 +315,7 @@ class Pace:
         """Return units per second over all points, the seconds they cover, and units per second by step."""
         points = list(self._points)
         seconds = points[-1][0] - points[0][0] if points else 0.0
-        steps = [round((now[1] - before[1]) / (now[0] - before[0]), 3) for before, now in pairwise(points)]
+        steps = [round((last[1] - first[1]) / (last[0] - first[0]), 3) for first, last in pairwise(points)]
         rate = (points[-1][1] - points[0][1]) / seconds if seconds else None
         return {"per_second": rate, "seconds": round(seconds), "steps": steps}
 
@@ -354,27 +354,28 @@ class Site:
         self._keeper = keeper
         self._crew = crew
         self._pace = Pace()
-        self._made, self._version, self._number, self._head = -SNAPSHOT_SECONDS, 0, 0, ""
+        self._snapshot_time, self._version, self._number, self._head = -SNAPSHOT_SECONDS, 0, 0, ""
         self._failures: tuple[object, dict[str, Any]] = None, {}
 
-    def document(self, since: str = "") -> tuple[str, bytes]:
+    def document(self, page_state: str = "") -> tuple[str, bytes]:
         """Return the name of the present state, and JSON of the changes since another state.
 
-        There is no JSON if nothing changed. If `since` is not the name of a state, the document is whole.
+        There is no JSON if nothing changed. If `page_state` is not the name of a state, the document is
+        whole.
         """
         with self._keeper.lock:
-            if time.monotonic() - self._made >= SNAPSHOT_SECONDS:
+            if time.monotonic() - self._snapshot_time >= SNAPSHOT_SECONDS:
                 self._keeper.update()
-                before = self._head, self._number
-                self._number, self._head = self._keeper.board.advance(), to_json(self._rest())
-                self._version += before != (self._head, self._number)
-                self._made = time.monotonic()
+                old_state = self._head, self._number
+                self._number, self._head = self._keeper.board.advance(), to_json(self._head_document())
+                self._version += old_state != (self._head, self._number)
+                self._snapshot_time = time.monotonic()
             name = f"{self._keeper.token}.{self._version}.{self._number}"
-            if since == name:
+            if page_state == name:
                 return name, b""
             # version of the board in the other state, or -1 if this document never had it
-            token, _, rest = since.partition(".")
-            number = rest.partition(".")[2]
+            token, _, numbers = page_state.partition(".")
+            number = numbers.partition(".")[2]
             is_ours = token == self._keeper.token and number.isdecimal() and len(number) < 16
             version = int(number) if is_ours and int(number) <= self._number else -1
             board = self._keeper.board
@@ -382,15 +383,15 @@ class Site:
                 "name": to_json(name),
                 "at": f"{time.time():.1f}",
                 "head": self._head,
-                "tiles": board.tiles.since(version),
-                "series": board.series.since(version),
+                "tiles": board.tiles.newer_than(version),
+                "series": board.series.newer_than(version),
             }
             if version < 0:
                 parts["grid"] = to_json(self._grid())
             return name, ("{" + ",".join(f'"{key}":{text}' for key, text in parts.items()) + "}").encode()
 
-    def answer(self, path: str, headers: Mapping[str, str], since: str = "") -> Answer:
-        """Answer a GET of a path without its query; `since` names the state that the page has."""
+    def answer(self, path: str, headers: Mapping[str, str], page_state: str = "") -> Answer:
+        """Answer a GET of a path without its query; `page_state` names the state that the page has."""
         if not is_own(headers):
             text = f"Not served under this name: ask for 127.0.0.1 or localhost, or set {VARIABLE}."
             return plain(403, text)
@@ -404,13 +405,13 @@ class Site:
             return Answer(200, body, {**ALWAYS, **kind})
         if path != STATE:
             return plain(404, f"The page is {PAGE}.")
-        name, body = self.document(since)
+        name, body = self.document(page_state)
         tag = {**ALWAYS, "ETag": f'"{name}"'}
         if not body:
             return Answer(304, b"", tag)
         return Answer(200, body, {**tag, "Content-Type": "application/json"})
 
-    def _rest(self) -> dict[str, Any]:
+    def _head_document(self) -> dict[str, Any]:
         board, run = self._keeper.board, RunFolder(self._cube)
         blocks = len(board.statuses), board.blocks_done
         status = counted_status(self._cube, self._keeper.manifest, board.datasets(), blocks)
@@ -430,13 +431,13 @@ class Site:
             "pace": self._pace.to_dict(),
             "journal": {
                 "bytes": journal.stat().st_size if os.path.exists(journal) else 0,
-                "waiting": len(board.waiting),
+                "waiting": len(board.waiting_cells),
                 "open_blocks": len(board.open_blocks),
             },
-            "scored": board.scored,
+            "scored": board.n_scored,
             "unread": self._keeper.unread,
             "crew": self._working(),
-            "failures": self._failed(run),
+            "failures": self._last_failures(run),
             "log": [line[:LONGEST] for line in last_lines(run.log, LOG_LINES)],
         }
 
@@ -444,9 +445,9 @@ class Site:
         """Return the numbers of workers, and those that have worked on a task for longest."""
         if self._crew is None:
             return None
-        connected, at_work = self._crew()
+        n_connected, at_work = self._crew()
         longest = sorted(at_work, key=itemgetter(-1))
-        return {"connected": connected, "busy": len(longest), "rows": longest[:MOST_WORKERS]}
+        return {"connected": n_connected, "busy": len(longest), "rows": longest[:MOST_WORKERS]}
 
     def _grid(self) -> dict[str, Any]:
         grid = self._keeper.board.grid
@@ -458,7 +459,7 @@ class Site:
             "units": units,
         }
 
-    def _failed(self, run: RunFolder) -> dict[str, Any]:
+    def _last_failures(self, run: RunFolder) -> dict[str, Any]:
         """Return the last failures, one for each cell, with the tile of the cell."""
         files = [generation.failures for generation in run.generations()]
         # with the name of the board: another one has other tiles
@@ -476,8 +477,8 @@ class Site:
                 tile = self._keeper.board.grid.tile(cell)
             fields = record.model_dump(include={"cell", "at", "node", "job", "attempt"})
             rows.append({**fields, "cause": record.cause[:LONGEST], "tile": tile})
-        earlier = any(path != run.last_run.failures for path, _ in key[1])
-        document = {"cells": len(last), "records": len(records), "earlier": earlier, "last": rows}
+        has_earlier = any(path != run.last_run.failures for path, _ in key[1])
+        document = {"cells": len(last), "records": len(records), "earlier": has_earlier, "last": rows}
         self._failures = key, document
         return document
 
@@ -566,8 +567,8 @@ class _Handler(BaseHTTPRequestHandler):
         headers = {name.title(): ",".join(self.headers.get_all(name, ())) for name in self.headers}
         try:
             parts = urlsplit(self.path)
-            since = parse_qs(parts.query).get("since", [""])[0]
-            answer = self.server.site.answer(parts.path, headers, since)
+            page_state = parse_qs(parts.query).get("since", [""])[0]
+            answer = self.server.site.answer(parts.path, headers, page_state)
         except (StorageError, InputError, OSError) as error:  # a file may vanish while it is read
             answer = plain(503, str(error))
         except ValueError as error:

@@ -358,7 +358,7 @@ class Collector:
 
     def _publish(self, result: CellResult) -> None:
         if self._page is not None and result.status != PENDING:
-            self._page.settled(result)
+            self._page.take_cell(result)
 
     def _write_complete(self, cells: Iterable[Cell]) -> None:
         # dict.fromkeys: each block once, even when several of its cells came in together
@@ -376,7 +376,7 @@ class Collector:
             self.blocks_written += not (arrays["status"] == PENDING).any()
             self.cells_written += len(result.cells)
             if self._page is not None:
-                self._page.written(result.block, arrays["status"])
+                self._page.take_block(result.block, arrays["status"])
             for cell in result.cells:
                 del self._open[cell], self._results[cell]
             if present(self._journal).size > COMPACT_BYTES + 2 * self._compacted:

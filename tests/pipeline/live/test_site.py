@@ -30,7 +30,7 @@ from processes.sweeping import wait_until
 from sweep_clustering.kernels.scores import adjusted_rand, nmi
 from sweep_clustering.pipeline.common import VARIABLE
 from sweep_clustering.pipeline.live import site as module
-from sweep_clustering.pipeline.live.board import MOST_TILES, Board, Grid, Settled, scores_of_many
+from sweep_clustering.pipeline.live.board import MOST_TILES, Board, CellOutcome, Grid, scores_of_many
 from sweep_clustering.pipeline.looks import METHOD_COLORS, mark
 from sweep_clustering.pipeline.monitor.status import read_status
 from sweep_clustering.pipeline.run.ledger import ATTEMPTS, Collector
@@ -426,7 +426,7 @@ ENDS = (DONE, FAILED, NO_SOLUTION)
 
 def tiles_of(board: Board, since: int = -1) -> dict[int, list[list[object]]]:
     """Return the rows of the tiles that changed after a version."""
-    return dict(json.loads(board.tiles.since(since)))
+    return dict(json.loads(board.tiles.newer_than(since)))
 
 
 Cells = dict[Cell, int]
@@ -441,7 +441,7 @@ def assert_same(board: Board, written: Cells, waiting: Cells, tiles: dict[int, l
     ended = [[written[cell] != PENDING for cell in block.cells()] for block in BLOCKS]
     assert len(board.statuses) == len(BLOCKS)
     assert board.blocks_done == sum(map(all, ended))
-    assert len(board.waiting) == len(waiting)
+    assert len(board.waiting_cells) == len(waiting)
     begun = [any(cell in waiting for cell in block.cells()) for block in BLOCKS]
     begun = [waits or (any(ends) and not all(ends)) for waits, ends in zip(begun, ended, strict=True)]
     assert len(board.open_blocks) == sum(begun)
@@ -469,7 +469,7 @@ def test_counts_are_those_of_all_cells(seed: int) -> None:
         cells = [cell for cell in block.cells() if written[cell] in (PENDING, FAILED)]
         for cell in rng.sample(cells, len(cells) // 2):
             state = rng.choice(ENDS)
-            assert board.settle(Settled(cell, state, 1.0, -2.0)) == (cell not in waiting)
+            assert board.settle(CellOutcome(cell, state, 1.0, -2.0)) == (cell not in waiting)
             waiting.setdefault(cell, state)
         if rng.random() < 0.3:
             some = rng.sample(cells, rng.randint(0, len(cells)))  # draws of the block
@@ -585,7 +585,14 @@ def shown_parts(feed: module.Feed | module.Follower) -> tuple[Any, ...]:
     board.advance()
     tiles = {tile: [row[:9] for row in rows] for tile, rows in json.loads(board.tiles.since(-1))}
     series = {tuple(curve[:4]): curve[4] for curve in json.loads(board.series.since(-1))}
-    return board.datasets(), board.blocks_done, len(board.waiting), len(board.open_blocks), tiles, series
+    return (
+        board.datasets(),
+        board.blocks_done,
+        len(board.waiting_cells),
+        len(board.open_blocks),
+        tiles,
+        series,
+    )
 
 
 def test_the_board_of_a_run_is_that_of_its_files(
@@ -664,29 +671,29 @@ def test_cells_that_wait_in_the_journal_are_seen(cube: Path, at_once: None) -> N
             journal.append(*to_record([part]))
     follower = follow(cube)
     board = follower.board
-    assert len(board.waiting) == 1
+    assert len(board.waiting_cells) == 1
     assert len(board.open_blocks) == 1
-    assert board.scored == 1
+    assert board.n_scored == 1
     board.advance()
     (row,) = tiles_of(board)[board.grid.tile(first)]
     assert row == [2, 0, 0, 0, 1, 0, 0, 1.0, 0.0, str(first)]
     assert board.advance() == board.version, "nothing new"
-    assert board.tiles.since(board.version) == "[]", "nothing new"
+    assert board.tiles.newer_than(board.version) == "[]", "nothing new"
     assert board.datasets() == read_status(cube).datasets  # nothing of it is in the cube
     block = GRID.block_of(first)
     BlockStore(cube).write(block, draw_block(GRID, block))
     follower.update()
-    assert len(board.waiting) == 0
+    assert len(board.waiting_cells) == 0
     assert len(board.open_blocks) == 0
-    assert board.scored == 2
-    assert not follow(cube).board.waiting  # the journal still has what is in the cube
+    assert board.n_scored == 2
+    assert not follow(cube).board.waiting_cells  # the journal still has what is in the cube
     # a damaged journal is left to the next driver
     raw = bytearray(generation.journal.read_bytes())
     raw[60] ^= 255
     generation.journal.write_bytes(raw)
     fresh = follow(cube).board
-    assert fresh.waiting == {}
-    assert fresh.scored == 2
+    assert fresh.waiting_cells == {}
+    assert fresh.n_scored == 2
 
 
 def test_differences_add_up_to_the_whole(cube: Path, at_once: None) -> None:
