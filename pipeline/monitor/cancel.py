@@ -64,7 +64,7 @@ def cancel(cube: Path, echo: Echo) -> None:
 def _jobs(run: RunFolder, state: RunState, queue: queues.Queue) -> list[queues.LiveJob] | None:
     """Return the jobs of this run in its queue, None if it has made none."""
     holder, submission = state.holder, state.submission
-    has_job = state.waiting is not None or (holder is not None and bool(holder.process.job_id))
+    has_job = state.queued_job is not None or (holder is not None and bool(holder.process.job_id))
     if not (has_job or run.job_logs.is_dir() or (submission is not None and submission.system == queue.kind)):
         return None
     command = queue.listing[0]
@@ -89,16 +89,16 @@ def _wait_for_the_lease(run: RunFolder, echo: Echo) -> None:
     if state is None or state.is_free:
         return
     echo(f"waiting for {state.holder or 'an unknown process'} to end")
-    started = since = clock()
+    start = change_time = clock()
     last = state.beat
-    while clock() - started < END_SECONDS:
+    while clock() - start < END_SECONDS:
         time.sleep(POLL_SECONDS)
-        now = last_lease(run)
-        if now is None or now.is_free or now.number != state.number:
+        lease = last_lease(run)
+        if lease is None or lease.free or lease.number != state.number:
             return
-        if now.beat != last:
-            last, since = now.beat, clock()
-        elif now.is_alive is None and clock() - since > PATIENCE:
+        if lease.beat != last:
+            last, change_time = lease.beat, clock()
+        elif lease.alive is None and clock() - change_time > PATIENCE:
             echo(f"no heartbeat for {PATIENCE:.0f} s: its machine is gone, and if not, it ends when it wakes")
             return
     raise CannotCancel(f"still running after {END_SECONDS:.0f} s, and asked to end: {state.holder}")
@@ -113,13 +113,13 @@ def _end_process(cube: Path, echo: Echo) -> None:
         driver = psutil.Process(state.holder.process.pid)
         family = [driver, *driver.children(recursive=True)]
         driver.terminate()
-        _, left = psutil.wait_procs(family, timeout=END_SECONDS)
-        for process in left:
+        _, members = psutil.wait_procs(family, timeout=END_SECONDS)
+        for process in members:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
-        _, left = psutil.wait_procs(left, timeout=KILLED_SECONDS)
-        if left:
-            raise CannotCancel(f"still there: processes {', '.join(str(process.pid) for process in left)}")
+        _, members = psutil.wait_procs(members, timeout=KILLED_SECONDS)
+        if members:
+            raise CannotCancel(f"still there: processes {', '.join(str(process.pid) for process in members)}")
         echo(f"ended process {driver.pid} and {len(family) - 1} child processes")
 
 
@@ -129,15 +129,15 @@ def _end_jobs(run: RunFolder, queue: queues.Queue, echo: Echo) -> None:
     deadline = time.monotonic() + END_SECONDS
     while n_clear < 2:
         try:
-            left = queue.live_jobs(prefix)
+            jobs = queue.live_jobs(prefix)
         except queues.CommandFailed as error:
             raise CannotCancel(f"jobs named {prefix}... may be left: {error}") from error
-        if left and time.monotonic() > deadline:
-            names = ", ".join(f"{job.number} ({job.state.lower()})" for job in left)
+        if jobs and time.monotonic() > deadline:
+            names = ", ".join(f"{job.number} ({job.state.lower()})" for job in jobs)
             raise CannotCancel(f"still in the queue: {names}")
-        queue.cancel(job.number for job in left)
-        numbers |= {job.number for job in left}
-        n_clear = 0 if left else n_clear + 1
+        queue.cancel(job.number for job in jobs)
+        numbers |= {job.number for job in jobs}
+        n_clear = 0 if jobs else n_clear + 1
         time.sleep(POLL_SECONDS)
     if numbers:
         echo(f"ended {plural(len(numbers), 'worker job')}")
@@ -146,7 +146,7 @@ def _end_jobs(run: RunFolder, queue: queues.Queue, echo: Echo) -> None:
 
 def _forget(cube: Path, state: RunState) -> None:
     """Correct the files that say that a head still waits."""
-    if state.waiting is None:
+    if state.queued_job is None:
         return
     run = RunFolder(cube)
     # Somebody else may run it by now.

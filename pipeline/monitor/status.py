@@ -38,13 +38,13 @@ from sweep_clustering.sweeps.words import asks, chooses
 class RunState:
     """The files of a run: its lease, and the records of its last driver and of its last detached head.
 
-    `closed` has the reason why none of these can be read; it is empty if they can.
+    `refusal` has the reason why none of these can be read; it is empty if they can.
     """
 
     lease: LeaseState | None
     head: folder.HeadRecord | None
     submission: folder.Submission | None
-    closed: str = ""
+    refusal: str = ""
 
     @property
     def holder(self) -> Holder | None:
@@ -52,7 +52,7 @@ class RunState:
         return None if self.lease is None or self.lease.is_free else self.lease.holder
 
     @property
-    def waiting(self) -> str | None:
+    def queued_job(self) -> str | None:
         """Number of the head's job in the queue, if it has not started according to its files."""
         if self.holder is not None:
             return None
@@ -69,11 +69,11 @@ class RunState:
     def to_dict(self) -> dict[str, Any] | None:
         """Return the head for JSON; `since` is the unix time at which its state began."""
         head = self.head
-        if self.waiting is not None:
-            at = max(record.at for record in (head, self.submission) if record is not None)
-            again = head.restarts + 1 if head is not None and head.state == folder.REQUEUED else 0
-            head_job = {"state": "waiting", "job": self.waiting, "node": "", "how": ""}
-            return {**head_job, "since": at, "restarts": again}
+        if self.queued_job is not None:
+            start_time = max(record.at for record in (head, self.submission) if record is not None)
+            n_restarts = head.restarts + 1 if head is not None and head.state == folder.REQUEUED else 0
+            head_job = {"state": "waiting", "job": self.queued_job, "node": "", "how": ""}
+            return {**head_job, "since": start_time, "restarts": n_restarts}
         if head is None:
             return None
         has_died = self.holder is None and head.state == folder.RUNNING
@@ -85,20 +85,20 @@ class RunState:
         head = self.to_dict()
         if head is None:
             return []
-        what = f"job {head['job']}" if head["job"] else "a process"
-        where = f" on {head['node']}" if head["node"] else ""
-        again = f", queued again {plural(head['restarts'], 'time')}" if head["restarts"] else ""
-        how = ", according to its files" if head["state"] == "waiting" else ""
-        how = f": {head['how']}" if head["how"] else how
+        process = f"job {head['job']}" if head["job"] else "a process"
+        place = f" on {head['node']}" if head["node"] else ""
+        restart_text = f", queued again {plural(head['restarts'], 'time')}" if head["restarts"] else ""
+        remark = ", according to its files" if head["state"] == "waiting" else ""
+        remark = f": {head['how']}" if head["how"] else remark
         state = {folder.ENDED: "ended at", "died": "died, started at"}.get(
             head["state"], f"{head['state']} since"
         )
-        return [f"head: {what}{where}, {state} {_clock(head['since'])}{again}{how}"]
+        return [f"head: {process}{place}, {state} {_clock(head['since'])}{restart_text}{remark}"]
 
     @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         """Whether it is not running, and not waiting to start."""
-        return self.holder is None and self.waiting is None
+        return self.holder is None and self.queued_job is None
 
 
 def _clock(seconds: float) -> str:
@@ -127,9 +127,9 @@ def submit_words(cube: Path, *options: str, spec: Path | None = None) -> list[st
     head = folder.HeadRecord.read(folder.RunFolder(cube).last_run.head)
     file = str(spec.resolve()) if spec is not None else head.spec if head is not None else "SPEC"
     data_dir = [] if head is None or head.data_dir is None else ["--data-dir", head.data_dir]
-    where = ["--results", str(cube.resolve().parent), *part_words(cube)]
+    place = ["--results", str(cube.resolve().parent), *part_words(cube)]
     cluster = [] if head is None or options else head.where
-    return ["sweep", "submit", file, *where, *options, *cluster, *data_dir]
+    return ["sweep", "submit", file, *place, *options, *cluster, *data_dir]
 
 
 def doctor_words(cube: Path) -> tuple[str, ...]:
@@ -270,7 +270,7 @@ class Status:
         left_out = None if self.spec is None else at_hand(self.spec, self.skipped)
         lines += [*filter(None, [left_out, self.software]), *self.run.lines()]
         submission = self.run.submission
-        if self.run.waiting and submission and output.exists() and output.stat().st_mtime >= submission.at:
+        if self.run.queued_job and submission and output.exists() and output.stat().st_mtime >= submission.at:
             # a head that has not started according to its files may have died at once
             lines += [f"  {output} ends: {line}" for line in last_lines(output, 1)]
         lines += self._job_lines()
@@ -281,30 +281,30 @@ class Status:
     @property
     def outlook(self) -> tuple[str, tuple[object, ...]]:
         """Words for the run in progress or the next step, and the command that comes next, if any."""
-        run, total, done = self.run, self.total, self.progress
+        run, total, progress = self.run, self.total, self.progress
         if run.holder is not None:
             text = f"run by {run.holder}"
-            if done is not None:
-                text += f": {done.restarts:,} of {plural(done.total, 'restart')}"
-                text += f", {done.earlier:,} of them before this run" if done.earlier else ""
-                questions = plural(done.questions, "question")
-                text += f", {done.answers:,} of {questions} asked" if done.questions else ""
-                left = "timing restarts" if self.eta is None else f"about {duration(self.eta)} left"
-                text += f", {plural(done.workers, 'worker')}, {left}"
+            if progress is not None:
+                text += f": {progress.restarts:,} of {plural(progress.total, 'restart')}"
+                text += f", {progress.earlier:,} of them before this run" if progress.earlier else ""
+                questions = plural(progress.questions, "question")
+                text += f", {progress.answers:,} of {questions} asked" if progress.questions else ""
+                time_left = "timing restarts" if self.eta is None else f"about {duration(self.eta)} left"
+                text += f", {plural(progress.workers, 'worker')}, {time_left}"
             return text, ("logs", self.cube, "--follow")
-        if run.waiting is not None:
-            return f"not running yet: its head waits in the queue, job {run.waiting}", ()
+        if run.queued_job is not None:
+            return f"not running yet: its head waits in the queue, job {run.queued_job}", ()
         if self.datasets and not total.left:
-            failed = f"{plural(total.failed, 'cell')} failed" if total.failed else ""
-            without = "some data sets are not at hand" if self.skipped else ""
-            text = ", ".join(filter(None, ("complete", failed, without)))
+            failure_text = f"{plural(total.failed, 'cell')} failed" if total.failed else ""
+            gap = "some data sets are not at hand" if self.skipped else ""
+            text = ", ".join(filter(None, ("complete", failure_text, gap)))
             return text, ("why" if total.failed else "report", self.cube)
-        if run.closed:
-            return f"whether it runs cannot be seen: {run.closed}", ("report", self.cube)
+        if run.refusal:
+            return f"whether it runs cannot be seen: {run.refusal}", ("report", self.cube)
         if words := doctor_words(self.cube):
             return "not running: submit again to resume once its compute cluster has workers", words
-        again = () if run.head is None else ("submit", run.head.spec, *part_words(self.cube), *run.head.where)
-        return "not running: submit again to resume", again
+        step = () if run.head is None else ("submit", run.head.spec, *part_words(self.cube), *run.head.where)
+        return "not running: submit again to resume", step
 
     def _job_lines(self) -> list[str]:
         """Return lines on worker jobs of a run in progress; those of an ended run no longer exist."""
@@ -365,12 +365,12 @@ def counted_status(
 class PartsStatus:
     """State of some parts of a sweep, in the order of the parts.
 
-    `missing` names parts that are not among them, and `software` the differences between software and
+    `missing_parts` names parts that are not among them, and `software` the differences between software and
     processors of their runs; both are empty if there are none.
     """
 
     parts: tuple[Status, ...]
-    missing: str
+    missing_parts: str
     software: str = ""
 
     @property
@@ -389,8 +389,8 @@ class PartsStatus:
     @property
     def outlook(self) -> tuple[str, tuple[object, ...]]:
         """Words for the first part that is not complete, or for all, and the command that comes next."""
-        waiting = (part.outlook for part in self.parts if part.total.left or not part.datasets)
-        return next(waiting, ("complete", ("report", *(part.cube for part in self.parts))))
+        outlooks = (part.outlook for part in self.parts if part.total.left or not part.datasets)
+        return next(outlooks, ("complete", ("report", *(part.cube for part in self.parts))))
 
     def lines(self) -> list[str]:
         """Return a table of all data sets, then a line for each part."""
@@ -398,17 +398,17 @@ class PartsStatus:
         if self.total.no_solution:
             lines.append(f"{self.total.no_solution:,} without a solution")
         lines += [f"{part.cube}: {part.total.left:,} left, {part.outlook[0]}" for part in self.parts]
-        return [*lines, *filter(None, [self.missing, self.software])]
+        return [*lines, *filter(None, [self.missing_parts, self.software])]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
         total = self.total.to_dict()
         del total["name"]
         return {
-            "complete": not self.missing and all(part.to_dict()["complete"] for part in self.parts),
+            "complete": not self.missing_parts and all(part.to_dict()["complete"] for part in self.parts),
             "total": total,
             "datasets": [row.to_dict() for row in self.datasets],
-            "missing": self.missing,
+            "missing": self.missing_parts,
             "software": self.software,
             "parts": [part.to_dict() for part in self.parts],
         }
@@ -420,19 +420,19 @@ def read_parts_status(cubes: Sequence[Path]) -> PartsStatus:
     An `InputError` says that they are not parts of one sweep, or that there is neither a cube nor a trace of
     a run.
     """
-    there = [cube for cube in cubes if cube.is_dir() or not folder.RunFolder(cube).path.is_dir()]
-    missing = software = ""
-    if there:
-        parts = read_parts(there)
+    started_cubes = [cube for cube in cubes if cube.is_dir() or not folder.RunFolder(cube).path.is_dir()]
+    missing_parts = software = ""
+    if started_cubes:
+        parts = read_parts(started_cubes)
         # a part that has not begun is there, though it has no cube yet
-        missing = parts.missing if len(there) == len(cubes) else ""
+        missing_parts = parts.missing if len(started_cubes) == len(cubes) else ""
         software = parts.manifest.software
-        there = [Path(part.path) for part in parts.cubes]
+        started_cubes = [Path(part.path) for part in parts.cubes]
     states = []
-    for cube in (*there, *(cube for cube in cubes if cube not in there)):
+    for cube in (*started_cubes, *(cube for cube in cubes if cube not in started_cubes)):
         with storage_errors(cube):
             states.append(read_status(cube))
-    return PartsStatus(tuple(states), missing, software)
+    return PartsStatus(tuple(states), missing_parts, software)
 
 
 def _sum(name: str, rows: Sequence[DatasetStatus]) -> DatasetStatus:
@@ -523,7 +523,7 @@ def follow(path: Path, cube: Path, *, lines: int) -> Iterator[str]:
     while not has_ended:
         # The state is read before the log, so that its last lines are not missed.
         state = read_run_state(cube)
-        if state.waiting is None:
+        if state.queued_job is None:
             n_missed = 0
         elif time.monotonic() - asked_at >= QUEUE_SECONDS:
             asked_at, queue = time.monotonic(), queues.used_queue(run)
@@ -532,17 +532,17 @@ def follow(path: Path, cube: Path, *, lines: int) -> Iterator[str]:
             except queues.CommandFailed:
                 n_missed = 0
         # Twice: a job that has just started is no longer waiting, but its files may appear late.
-        lost_job = state.waiting if n_missed == 2 else None
-        has_ended = state.over or lost_job is not None
+        lost_job = state.queued_job if n_missed == 2 else None
+        has_ended = state.is_over or lost_job is not None
         if path.exists():
             with path.open("rb") as file:
                 file.seek(start)
-                added = file.read()
+                content = file.read()
             if not has_ended:
-                added = added[: added.rfind(b"\n") + 1]  # a line, or a letter, may be half written
-            start += len(added)
-            if added:
-                yield "\n".join(_lines(added)) + "\n"
+                content = content[: content.rfind(b"\n") + 1]  # a line, or a letter, may be half written
+            start += len(content)
+            if content:
+                yield "\n".join(_lines(content)) + "\n"
         if lost_job is not None:
             # A job that could not be started writes no file.
             yield f"the head, job {lost_job}, has left the queue without running; see {run.head_log}\n"
@@ -553,7 +553,7 @@ def follow(path: Path, cube: Path, *, lines: int) -> Iterator[str]:
 # Lines of the end of a traceback.
 TRACEBACK_LINES = 12
 
-UNKNOWN = "unknown"
+NOT_KNOWN = "unknown"
 NO_FAILURE = "no failure is recorded"
 
 
@@ -614,16 +614,16 @@ class Explanation:
             text += f"; it chose {self.covariance} covariances" if self.covariance else ""
             if last is None:
                 return [text]
-            times = f"failed {plural(len(self.failures), 'time')} before, last at {last.at or UNKNOWN}"
+            times = f"failed {plural(len(self.failures), 'time')} before, last at {last.at or NOT_KNOWN}"
             return [text, f"{times}: {last.cause}"]
         lines = [f"{self.cell}: {'pending: not finished yet' if self.state == 'pending' else self.state}"]
         lines += [self.questions] if self.questions else []
         if last is not None:
             facts = {
                 "cause": last.cause,
-                "when": last.at or UNKNOWN,
+                "when": last.at or NOT_KNOWN,
                 ("restarts" if last.work.cell else "questions"): f"{last.work.start}..{last.work.stop - 1}",
-                "node": last.node or UNKNOWN,
+                "node": last.node or NOT_KNOWN,
                 "job": last.job or "none",
                 "attempts": f"{len(self.failures)} failed",
             }
@@ -677,8 +677,8 @@ def failed_causes(cube: Path) -> dict[str, str]:
     cells = failed_cells(cube, read_manifest(cube).plans.values())
     causes = {record.cell: record.cause for record in folder.read_failures(folder.RunFolder(cube))}
     of_paths = {cell: causes.get(str(AskedPath.of(cell))) for cell in cells if asks(cell.design)}
-    unknown = folder.RunFolder(cube).access_problem or NO_FAILURE
-    return {str(cell): causes.get(str(cell)) or of_paths.get(cell) or unknown for cell in cells}
+    no_cause = folder.RunFolder(cube).closed or NO_FAILURE
+    return {str(cell): causes.get(str(cell)) or of_paths.get(cell) or no_cause for cell in cells}
 
 
 def job_remarks(cube: Path) -> list[str]:
@@ -688,19 +688,19 @@ def job_remarks(cube: Path) -> list[str]:
         return []
     last, counts = {job.how: job for job in jobs.lost}, Counter(job.how for job in jobs.lost)
     remarks = jobs.remarks if read_run_state(cube).holder is not None else []
-    for how, job in last.items():
-        where = f"the last is job {job.job} on {job.node or UNKNOWN}" if job.job else "none has a number"
-        times = f", {counts[how]} times" if counts[how] > 1 else ""
-        remarks.append(f"a worker job {how}{times}; {where}")
+    for ending, job in last.items():
+        place = f"the last is job {job.job} on {job.node or NOT_KNOWN}" if job.job else "none has a number"
+        times = f", {counts[ending]} times" if counts[ending] > 1 else ""
+        remarks.append(f"a worker job {ending}{times}; {place}")
     return remarks
 
 
 def job_lines(cube: Path) -> list[str]:
     """Return a line for each worker job of a cube: its number and node, how it is or ended, and its log."""
     run = folder.RunFolder(cube)
-    if run.access_problem:
-        raise refused(cube, run.access_problem, "a run of your own")
-    jobs, is_over = folder.JobList.read(run.last_run.jobs), read_run_state(cube).over
+    if run.closed:
+        raise refused(cube, run.closed, "a run of your own")
+    jobs, is_over = folder.JobList.read(run.last_run.jobs), read_run_state(cube).is_over
     # the fullest one is last, and counts
     logs = {match["number"]: str(path) for path, match in reversed(_logs_of_jobs(run).items())}
     rows = dict.fromkeys(logs, ("", "ended in an earlier run, or forgotten"))
@@ -708,7 +708,7 @@ def job_lines(cube: Path) -> list[str]:
         end = " when the run ended" if is_over else ""
         rows |= {job.job: (job.node, job.state + end) for job in jobs.jobs if job.job}
         rows |= {job.job or f"none, {job.name}": (job.node, job.how) for job in jobs.lost}
-    lines = [(number, node or UNKNOWN, how) for number, (node, how) in rows.items()]
+    lines = [(number, node or NOT_KNOWN, state) for number, (node, state) in rows.items()]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return [
         "  ".join([*map(str.ljust, line, widths), logs.get(line[0], "no log")])

@@ -449,7 +449,7 @@ def test_a_head_ended_and_one_after_its_walltime(cluster_file: Path, tmp_path: P
     sweeping.wait_until(lambda: (status()["run"] or {}).get("restarts"))
     number = head_number()
     queues.run(["scancel", "--signal=USR1", "--batch", number])
-    sweeping.wait_until(lambda: read_run_state(cube).waiting == number)
+    sweeping.wait_until(lambda: read_run_state(cube).queued_job == number)
     code, stderr = detach()  # running, completing or pending
     assert code == 1
     assert f"its head is job {number} already: " in stderr

@@ -138,7 +138,7 @@ def test_a_head_that_resumes_as_another_job_is_not_taken_for_it(
     monkeypatch.setattr(queues.Queue, "live_jobs", lambda queue, prefix: jobs)
     assert HeadJob(SGE, "7", 0).requeue(run)
     assert used_queue(run) is SGE
-    assert read_run_state(run.cube).waiting == "8"
+    assert read_run_state(run.cube).queued_job == "8"
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
     monkeypatch.setenv("JOB_ID", "8")
     monkeypatch.setenv("JOB_NAME", head_name(run))
@@ -208,7 +208,7 @@ def test_a_head_resumes_as_another_job_and_leaves_nothing_when_cancelled(
     assert f"ended the head, job {number}" in succeed("cancel", cube).stdout
     assert grid_engine.queue() == []
     assert re.search(r"stopped by SIG(USR2|TERM)|cancelled", run.log.read_text())
-    assert state().over
+    assert state().is_over
     assert not run.last_run.tls.exists()
 
 

@@ -105,7 +105,7 @@ def test_a_head_that_waits_and_worker_jobs_are_ended_or_named(
     monkeypatch.setattr(queues.Queue, "live_jobs", Mock(side_effect=queues.CommandFailed(["squeue"], "-")))
     with pytest.raises(CannotCancel, match="nothing was cancelled, the queue does not answer: squeue"):
         cancel(cube, print)
-    assert read_run_state(cube).waiting == "10"
+    assert read_run_state(cube).queued_job == "10"
     module.HeadRecord(spec="s", job="10", state=module.REQUEUED, at=100.0).write(next_generation(cube).head)
     queue = Queue(monkeypatch, queues.head_name(run), "another job")
     cancel(cube, messages.append)
@@ -116,7 +116,7 @@ def test_a_head_that_waits_and_worker_jobs_are_ended_or_named(
         "no job is left in the queue",
         f"what was finished is kept in {cube}; submit again to resume",
     ]
-    assert read_run_state(cube).over
+    assert read_run_state(cube).is_over
     assert not run.submission.exists()
     record = module.HeadRecord.read(run.last_run.head)
     assert record is not None

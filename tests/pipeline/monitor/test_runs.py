@@ -53,7 +53,7 @@ def test_a_head_that_waits_is_told_from_one_that_died(tmp_path: Path) -> None:
     cube = tmp_path / "tiny.zarr"
     run = records.RunFolder(cube)
     run.make()
-    assert read_run_state(cube).over
+    assert read_run_state(cube).is_over
     assert read_status(cube).outlook == ("not running: submit again to resume", ())
     records.Submission(system="slurm", job="12", host="here", at=100.0).write(run.submission)
     run.head_log.write_text("head.sh: line 12: python: No such file\n")
@@ -87,7 +87,7 @@ def test_the_lease_tells_who_runs_and_the_newer_file_who_waits() -> None:
     ):
         head = state.to_dict()
         assert (None if head is None else (head["state"], head["job"])) == expected, state
-        assert state.over == over
+        assert state.is_over == over
         assert bool(state.lines()) == (head is not None)
         assert state.dashboard == ("http://here" if state.lease is HELD else None)
     ended = HEAD.model_copy(update={"restarts": 2}).in_state(records.ENDED, "stopped by SIGTERM")
