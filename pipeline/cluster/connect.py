@@ -201,13 +201,13 @@ def _close(start: Future[LocalCluster]) -> None:
 
 @contextmanager
 def _address(profile: Profile, options: Address, n_workers: int | None) -> Iterator[Client]:
-    where = f"{profile.where} address"
+    location = f"{profile.location} address"
     if n_workers is not None:
         expected = f"none: the scheduler of profile {profile.name!r} has its own workers"
         raise refused("--workers", str(n_workers), expected)
     tls, security = options.tls, None
     if tls is None:
-        logger.warning("%s: plain tcp: every user of this machine can run code as you through it", where)
+        logger.warning("%s: plain tcp: every user of this machine can run code as you through it", location)
     else:
         ca, cert, key = map(str, (tls.ca, tls.cert, tls.key))
         security = Security(require_encryption=True, tls_ca_file=ca, tls_client_cert=cert, tls_client_key=key)
@@ -220,7 +220,7 @@ def _address(profile: Profile, options: Address, n_workers: int | None) -> Itera
             expected = "at least one worker"
             client.wait_for_workers(1, timeout=PATIENCE)
         except OSError as error:  # a TimeoutError is one
-            raise refused(where, f"{options.address}: {error}", expected) from error
+            raise refused(location, f"{options.address}: {error}", expected) from error
         yield client
 
 
@@ -243,11 +243,11 @@ def _loop_without_interrupts() -> Iterator[Any]:
         if filters is not None:
             os.environ["PYTHONWARNINGS"] = filters
     runner = LoopRunner()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    old_mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         runner.start()
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, old_mask)
     try:
         yield runner.loop
     finally:

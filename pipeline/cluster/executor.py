@@ -75,12 +75,12 @@ class LeaveInTime(WorkerPlugin):  # type: ignore[misc]
         if self._end is not None:
             self._timer.cancel()
 
-    def takes(self, predicted: float) -> bool:
+    def takes(self, seconds: float) -> bool:
         """Whether a batch of so many seconds is to run here; otherwise the worker leaves. Tasks call it.
 
         The first batch of a worker always runs: no other worker would have more time for it.
         """
-        if self._end is None or not self._worked or MARGIN * predicted <= self._end - time.time():
+        if self._end is None or not self._worked or MARGIN * seconds <= self._end - time.time():
             self._worked = True
             return True
         sync(self._worker.loop, self._leave_soon)
@@ -156,16 +156,16 @@ def run_watched(task: Task, source: Source, key: str, limit: float) -> Results:
     if not worker.plugins[LeaveInTime.name].takes(task.predicted_seconds):
         raise Reschedule
 
-    where = {"worker": worker.address, "nanny": worker.nanny, "node": socket.gethostname()}
-    where["job"] = own_job().number
+    place = {"worker": worker.address, "nanny": worker.nanny, "node": socket.gethostname()}
+    place["job"] = own_job().number
 
-    def report(what: str) -> None:
+    def report(event: str) -> None:
         """Return when the report is on its way to the scheduler: this process may end right after."""
-        message = {"is": what, "key": key, **where}
+        message = {"is": event, "key": key, **place}
         try:
             sync(worker.loop, _send, worker, message, callback_timeout=SEND_SECONDS)
         except (OSError, TimeoutError) as error:
-            logger.warning("%s: the scheduler was not told that it %s: %s", task, what, error)
+            logger.warning("%s: the scheduler was not told that it %s: %s", task, event, error)
 
     def overran() -> None:
         logger.error("%s ran for more than %g s: this process ends", task, limit)
@@ -184,24 +184,24 @@ def deadline(
 
     Time in which the whole process was stopped, for instance on a machine that slept, does not count.
     """
-    done = Event()
+    end_event = Event()
 
     def watch() -> None:
-        left = limit
-        while left > 0:
-            step = min(left, tick)
-            if done.wait(step):
+        seconds_left = limit
+        while seconds_left > 0:
+            step = min(seconds_left, tick)
+            if end_event.wait(step):
                 return
-            left -= step
+            seconds_left -= step
         overran()
-        if not done.wait(GRACE):
+        if not end_event.wait(GRACE):
             end()
 
     Thread(target=watch, name="watchdog", daemon=True).start()
     try:
         yield
     finally:
-        done.set()
+        end_event.set()
 
 
 def end_process() -> None:
@@ -247,9 +247,9 @@ class InProgress:
     task: Task
     future: Future
     limit: float
-    where: Mapping[str, str] | None = None
-    since: float = 0.0
-    unexplained: list[Mapping[str, str]] = field(default_factory=list)
+    place: Mapping[str, str] | None = None
+    start_time: float = 0.0
+    places: list[Mapping[str, str]] = field(default_factory=list)
     deaths: int = 0
 
 
@@ -281,7 +281,7 @@ class Losses:
             return {} if event["nanny"] is None else self._nanny_seen(event["nanny"])
         elif (batch := self._batches.get(event["key"])) is not None:
             if event["is"] == "started":
-                batch.where, batch.since = event, time.time()
+                batch.place, batch.start_time = event, time.time()
             else:
                 self._overran.add(event["worker"])
                 cause = (
@@ -293,25 +293,25 @@ class Losses:
     def _worker_gone(self, worker: str, keys: Iterable[str]) -> None:
         for batch in (self._batches[key] for key in keys if key in self._batches):
             # A batch that was only queued there is not to blame.
-            if batch.where is not None and batch.where["worker"] == worker:
-                batch.unexplained.append(batch.where)
-                batch.where = None
+            if batch.place is not None and batch.place["worker"] == worker:
+                batch.places.append(batch.place)
+                batch.place = None
 
     def _nanny_seen(self, nanny: str) -> dict[str, BatchLost]:
-        lost: dict[str, BatchLost] = {}
+        losses: dict[str, BatchLost] = {}
         for key, batch in self._batches.items():
-            explained = [place for place in batch.unexplained if place["nanny"] == nanny]
-            batch.unexplained = [place for place in batch.unexplained if place["nanny"] != nanny]
+            explained = [place for place in batch.places if place["nanny"] == nanny]
+            batch.places = [place for place in batch.places if place["nanny"] != nanny]
             batch.deaths += len(explained)
             if explained and batch.deaths >= DEATHS:
                 last = explained[-1]
-                used = self._memory.get(last["worker"])
-                why = "out of memory, killed by a signal, or crashed"
-                if used is not None:
-                    why = f"the last one was ended for its memory limit when it used {format_bytes(used)}"
-                cause = f"{batch.deaths} worker processes died while they ran it: {why}"
-                lost[key] = WorkersDied(cause, last["node"], last["job"])
-        return lost
+                size = self._memory.get(last["worker"])
+                reason = "out of memory, killed by a signal, or crashed"
+                if size is not None:
+                    reason = f"the last one was ended for its memory limit when it used {format_bytes(size)}"
+                cause = f"{batch.deaths} worker processes died while they ran it: {reason}"
+                losses[key] = WorkersDied(cause, last["node"], last["job"])
+        return losses
 
 
 # Seconds. A batch is predicted to take a minute at most, and a second if it is the first of its kind.
@@ -325,7 +325,7 @@ AHEAD = 2
 
 # With so many workers and more, batches are submitted when a sixteenth of the workers need one: each of them
 # has one in advance.
-TOGETHER = 16
+GROUP_DIVISOR = 16
 
 # Events taken at once.
 MOST_TOGETHER = 100
@@ -334,10 +334,10 @@ MOST_TOGETHER = 100
 SILENCE = 60.0
 
 # Topic of this module, beside those of the compute cluster: a batch has results, or an error.
-ENDED = "ended"
+END_TOPIC = "ended"
 
 
-class Ready(WorkerPlugin):  # type: ignore[misc]
+class WorkerSetup(WorkerPlugin):  # type: ignore[misc]
     """Make a new worker ready: its nanny is reported, and no restart's time includes the compiler's."""
 
     name = "ready"
@@ -368,7 +368,7 @@ class DaskExecutor:
         self._sources = sources
         self._time_limit = time_limit
         self._shipped: dict[str, Future] = {}
-        self._workers, self._counted = 1, -math.inf
+        self._workers, self._count_time = 1, -math.inf
         self._number, self._run = count(), uuid4().hex[:8]
         self._in_progress: dict[str, InProgress] = {}
         self._losses = Losses(self._in_progress)
@@ -376,20 +376,20 @@ class DaskExecutor:
         self._inbox: SimpleQueue[tuple[str, Any]] = SimpleQueue()
         for topic in TOPICS:
             client.subscribe_topic(topic, partial(self._receive, topic))
-        for plugin in (LeaveInTime(), Ready()):
+        for plugin in (LeaveInTime(), WorkerSetup()):
             register(client, plugin)
 
     @property
     def workers(self) -> int:
         """Threads of all connected workers, at most a second old: each query is a round trip."""
-        now = time.monotonic()
-        if now - self._counted > 1.0:
+        current_time = time.monotonic()
+        if current_time - self._count_time > 1.0:
             threads: Mapping[str, int] = self.client.nthreads()
-            self._workers, self._counted = max(1, sum(threads.values())), now
+            self._workers, self._count_time = max(1, sum(threads.values())), current_time
         return self._workers
 
     @property
-    def connected(self) -> int:
+    def n_connected(self) -> int:
         """Workers that are connected now; a scheduler of another process has to be asked."""
         cluster = self.client.cluster
         return len(self.client.nthreads() if cluster is None else cluster.scheduler.workers)
@@ -397,32 +397,32 @@ class DaskExecutor:
     def at_work(self) -> Iterator[tuple[Task, Mapping[str, str], float]]:
         """Yield tasks that a worker has begun, with the place and the unix time; for any thread."""
         for batch in list(self._in_progress.values()):
-            place = batch.where  # which the driver's thread may take away meanwhile
+            place = batch.place  # which the driver's thread may take away meanwhile
             if place is not None:
-                yield batch.task, place, batch.since
+                yield batch.task, place, batch.start_time
 
     def results(self, next_task: NextTask) -> Iterator[TaskOutcomes]:
         """Keep each worker busy and one batch ahead; a longer queue only costs the scheduler."""
         while True:
             room = AHEAD * self.workers - len(self._in_progress)
-            if room >= max(1, self.workers // TOGETHER):
+            if room >= max(1, self.workers // GROUP_DIVISOR):
                 self._submit(list(islice(iter(next_task, None), room)))
             if not self._in_progress:
                 return
-            if ended := self._next_ended():
-                yield ended
+            if outcomes := self._next_ended():
+                yield outcomes
             if self._failure is not None:
                 raise self._failure
 
     def _submit(self, batches: list[Task]) -> None:
         """Submit batches, together for each data set: each submission costs as much as a batch."""
         for dataset, group in groupby(batches, key=attrgetter("dataset")):
-            together = list(group)
-            keys = [f"{BATCH}-{next(self._number):09d}-{self._run}" for _ in together]
-            limits = [self._time_limit or generous_limit(batch) for batch in together]
-            sources = [self._source(dataset)] * len(together)
-            futures = self.client.map(run_watched, together, sources, keys, limits, key=keys, pure=False)
-            for key, batch, limit, future in zip(keys, together, limits, futures, strict=True):
+            tasks = list(group)
+            keys = [f"{BATCH}-{next(self._number):09d}-{self._run}" for _ in tasks]
+            limits = [self._time_limit or generous_limit(batch) for batch in tasks]
+            sources = [self._source(dataset)] * len(tasks)
+            futures = self.client.map(run_watched, tasks, sources, keys, limits, key=keys, pure=False)
+            for key, batch, limit, future in zip(keys, tasks, limits, futures, strict=True):
                 self._in_progress[key] = InProgress(batch, future, limit)
                 self.client.loop.add_callback(self._fetch, key, future)
 
@@ -433,7 +433,7 @@ class DaskExecutor:
         except (Exception, asyncio.CancelledError) as error:
             # A task without an error was cancelled, or the scheduler is lost.
             outcome = error if future.status == "error" else ComputeClusterError(f"scheduler lost: {error}")
-        self._inbox.put((ENDED, (key, outcome)))
+        self._inbox.put((END_TOPIC, (key, outcome)))
 
     def _receive(self, topic: str, event: tuple[float, Any]) -> None:
         """Take an event, in the client's thread; events about a worker have its address as topic."""
@@ -448,10 +448,10 @@ class DaskExecutor:
         with suppress(Empty):
             while len(events) < MOST_TOGETHER:
                 events.append(self._inbox.get_nowait())
-        finished: TaskOutcomes = []
+        ended_batches: Ended = []
         for topic, event in events:
-            ended = [event] if topic == ENDED else self._losses.read(topic, event).items()
-            for key, outcome in ended:
+            outcomes = [event] if topic == END_TOPIC else self._losses.read(topic, event).items()
+            for key, outcome in outcomes:
                 if key not in self._in_progress:
                     continue  # given up before
                 if isinstance(outcome, ComputeClusterError):
@@ -459,8 +459,8 @@ class DaskExecutor:
                 else:
                     batch = self._in_progress.pop(key)
                     batch.future.release()  # also of one that is given up: the scheduler then drops its task
-                    finished.append((batch.task, outcome))
-        return finished
+                    ended_batches.append((batch.task, outcome))
+        return ended_batches
 
     def _next_event(self) -> tuple[str, Any]:
         """Return the next event; a wait for workers is logged once, because it may last for days."""

@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 # Loggers of the pages of dask's dashboard, and of the server.
 PAGES = ("tornado", "tornado.application", "tornado.general", "bokeh", "distributed.dashboard")
 
-WHY = (
+REFUSAL = (
     "Not served: this page changes what the run does, and everybody on this machine can open the dashboard.\n"
 )
 STRANGE = f"Not served under this name: ask for 127.0.0.1 or localhost, or set {VARIABLE}.\n"
@@ -33,7 +33,7 @@ NAME = "sweep_site"
 class Site(Protocol):
     """Answers requests from any thread; see `pipeline.live.site.Site`."""
 
-    def answer(self, path: str, headers: Mapping[str, str], since: str = "") -> Any:
+    def answer(self, path: str, headers: Mapping[str, str], page_state: str = "") -> Any:
         """Answer a GET with a status, headers, and a body that is empty for 304."""
 
 
@@ -53,11 +53,11 @@ def under_own_names() -> Iterator[None]:
     """Let schedulers that are started in the block, with dask's own pages, answer under names of this
     machine.
     """
-    before, node.RoutingApplication = node.RoutingApplication, _OwnNames
+    original, node.RoutingApplication = node.RoutingApplication, _OwnNames
     try:
         yield
     finally:
-        node.RoutingApplication = before
+        node.RoutingApplication = original
 
 
 class _Faults(logging.Handler):
@@ -101,7 +101,7 @@ class _OwnNames(RoutingApplication):  # type: ignore[misc]
     def find_handler(self, request: Any, **kwargs: Any) -> Any:
         """Return the handler that answers a request."""
         if not is_own(request.headers):
-            return self.get_handler_delegate(request, NotServed, {"why": STRANGE, "status": 403})
+            return self.get_handler_delegate(request, NotServed, {"reason": STRANGE, "status": 403})
         return super().find_handler(request, **kwargs)
 
 
@@ -126,8 +126,8 @@ class OwnPage(RequestHandler):  # type: ignore[misc]
             self.set_header("Refresh", "2")  # a browser that is early tries again
             self.finish(NOT_YET)
             return
-        since = self.get_query_argument("since", "")
-        answer = await asyncio.to_thread(site.answer, self.request.path, self.request.headers, since)
+        page_state = self.get_query_argument("since", "")
+        answer = await asyncio.to_thread(site.answer, self.request.path, self.request.headers, page_state)
         self.set_status(answer.status)
         for name, value in answer.headers.items():
             self.set_header(name, value)
@@ -137,15 +137,15 @@ class OwnPage(RequestHandler):  # type: ignore[misc]
 class NotServed(RequestHandler):  # type: ignore[misc]
     """Refuse a request with a reason, whatever its method."""
 
-    def initialize(self, why: str = WHY, status: int = 404) -> None:
+    def initialize(self, reason: str = REFUSAL, status: int = 404) -> None:
         """Take the reason and the status."""
-        self._why, self._refusal = why, status
+        self._text, self._refusal = reason, status
 
     def prepare(self) -> None:
         """Answer before any method is called."""
         self.set_status(self._refusal)
         self.set_header("Content-Type", "text/plain")
-        self.finish(self._why)
+        self.finish(self._text)
 
 
 routes: list[tuple[str, Any, dict[str, Any]]] = [

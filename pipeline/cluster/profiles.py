@@ -65,9 +65,9 @@ def _refusal(node: Node, reason: str, expected: str) -> InputError:
 
 def _check_size(top: Node) -> None:
     """Refuse a file of too many values or levels; an alias counts as what it stands for, each time."""
-    waiting, count = [(top, 1)], 0
-    while waiting:
-        node, level = waiting.pop()
+    stack, count = [(top, 1)], 0
+    while stack:
+        node, level = stack.pop()
         count += 1
         if level > MOST_NESTED:  # also an alias inside of what it stands for
             raise _refusal(node, f"more than {MOST_NESTED} levels with its aliases", "fewer")
@@ -75,7 +75,7 @@ def _check_size(top: Node) -> None:
             raise _refusal(top, f"more than {MOST_VALUES:,} values with what aliases repeat", "fewer")
         children = node.value if isinstance(node, CollectionNode) else ()
         flat = chain.from_iterable(children) if isinstance(node, MappingNode) else children
-        waiting += [(child, level + 1) for child in flat]
+        stack += [(child, level + 1) for child in flat]
 
 
 def read_entries(origin: Path) -> Any:
@@ -110,10 +110,10 @@ def scheduler_address(value: object) -> str:
     address = address if "://" in address else f"tcp://{address}"
     try:
         parts = urlsplit(address)
-        complete = parts.scheme in ("tcp", "tls") and parts.hostname and parts.port
+        is_complete = parts.scheme in ("tcp", "tls") and parts.hostname and parts.port
     except ValueError:
-        complete = False
-    if not complete or not re.fullmatch(r"\w+://[^/?#@\s]+", address):
+        is_complete = False
+    if not is_complete or not re.fullmatch(r"\w+://[^/?#@\s]+", address):
         raise refusal("an address such as tls://host:8786")
     return address
 
@@ -174,8 +174,8 @@ class Address(keys.AnyCluster):
         if parts.scheme == "tls" and self.tls is None:
             raise refusal("the files {ca, cert, key}", key="tls", value="nothing")
         if parts.scheme == "tcp" and (self.tls is not None or not _is_loopback(parts.hostname)):
-            why = "or one on this machine's loopback" if self.tls is None else "as the key tls is given"
-            raise refusal(f"a tls:// address, {why}", key="address", value=self.address)
+            detail = "or one on this machine's loopback" if self.tls is None else "as the key tls is given"
+            raise refusal(f"a tls:// address, {detail}", key="address", value=self.address)
         return self
 
 
@@ -188,7 +188,7 @@ class Profile:
     origin: Path | None
 
     @property
-    def where(self) -> str:
+    def location(self) -> str:
         """File and name, for messages."""
         return f"{self.origin} {self.name}:"
 
@@ -216,11 +216,11 @@ def load_profile(name: str = DEFAULT, file: Path | None = None) -> Profile:
         names = sorted({*entries, DEFAULT})
         hint = did_you_mean(name, names)
         raise refused(origin, f"no profile {name!r}", "one of " + ", ".join(names), hint)
-    where, entry = f"{origin} {name}:", entries[name]
+    location, entry = f"{origin} {name}:", entries[name]
     # With a wrong kind it is unknown which other keys are right.
-    kind = read(Kind, entry, where).kind
+    kind = read(Kind, entry, location).kind
     record: Any = {"local": Local, "address": Address}.get(kind) or keys.job_queue(kind)
-    return Profile(name, read(record, entry, where, context={"folder": origin.parent}), origin)
+    return Profile(name, read(record, entry, location, context={"folder": origin.parent}), origin)
 
 
 def find_file() -> Path:

@@ -533,7 +533,7 @@ def _run(
         _page(request.sweep, collector, executor),
     ):
         if isinstance(executor, DaskExecutor):
-            notices.count_workers = lambda: executor.connected
+            notices.connected = lambda: executor.n_connected
         Driver(collector, lease, executor, console, request.options.time_limit).run()
         keep_causes(request.sweep.cube, failed_causes(request.sweep.cube), lease.files)
         return _conclude(request)
@@ -644,7 +644,7 @@ def _page(sweep: Sweep, collector: Collector, executor: Executor) -> Iterator[No
                 (urlsplit(place["worker"]).netloc, place["node"], place["job"], str(task), begin)
                 for task, place, begin in executor.at_work()
             ]
-            return executor.connected, rows
+            return executor.n_connected, rows
 
         with published(executor.client, Site(cube, feed, crew)):
             collector.tell(feed)

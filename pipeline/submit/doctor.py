@@ -301,7 +301,7 @@ def examine(
     ):
         try:
             if isinstance(options, JobQueue):
-                raise_all(job_problems(options, profile.where, lease.generation.run))
+                raise_all(job_problems(options, profile.location, lease.generation.run))
                 n_jobs = workers or options.workers
                 value = "\n".join(limit_warnings(options, n_jobs))
                 level, expected = WARNING if value else OK, f"room for {plural(n_jobs, 'job')}"

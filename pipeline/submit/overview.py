@@ -108,7 +108,7 @@ def memory_warnings(sweep: Sweep, profile: Profile | None, workers: int | None) 
     elif isinstance(options, JobQueue):
         count, limit, key = options.cores, max(0, options.memory - NANNY) // options.cores, "memory"
     has_file = profile is not None and profile.origin is not None
-    where = f"{profile.where} {key}" if profile is not None and has_file else "memory of this machine"
+    where = f"{profile.location} {key}" if profile is not None and has_file else "memory of this machine"
     for plan in sweep.inputs.plans:
         need = worker_bytes(sweep, plan)
         if need > limit:

@@ -69,7 +69,7 @@ def submit(path: Path, options: Options, console: Console, *, show_plan: ShowPla
         logger.warning("%s", warning)
     notify = None if profile is None else profile.options.notify
     if profile is not None and notify and shutil.which(notify[0]) is None:
-        logger.warning("%s notify: there is no command %r on this machine", profile.where, notify[0])
+        logger.warning("%s notify: there is no command %r on this machine", profile.location, notify[0])
     if not options.dry_run:
         for line in overview.note_lines(overview.search_notes(sweep.spec), overview.sweep_notes(sweep)):
             logger.warning(line)
@@ -82,7 +82,7 @@ def submit(path: Path, options: Options, console: Console, *, show_plan: ShowPla
     lines = overview.plan_lines(sweep, plan)
     if profile is not None and isinstance(jobs := profile.options, JobQueue):
         n_jobs = options.workers or jobs.workers
-        lines += ["", *job_lines(jobs, sweep, where=profile.where, n_jobs=n_jobs)]
+        lines += ["", *job_lines(jobs, sweep, where=profile.location, n_jobs=n_jobs)]
         if options.detach and isinstance(jobs, KnownQueue):
             script = head_script(jobs, sweep.run, head_command(request))
             lines += ["", "the head would be a job of this script:", "", *script.splitlines()]
@@ -117,7 +117,7 @@ def _checked(path: Path, options: Options) -> Request:
             problems.append(Problem("--detach", value, f"a profile of kind {kinds}", hint))
         # a dry run elsewhere shows these as warnings
         elif not options.dry_run or submits(jobs):
-            problems += job_problems(jobs, profile.where, run)
+            problems += job_problems(jobs, profile.location, run)
     raise_all(problems)
     return Request(path, sweep, selection, profile, options)
 
