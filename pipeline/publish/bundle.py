@@ -133,8 +133,7 @@ def _members(manifest: Manifest, folder: Path, progress: Progress) -> dict[str, 
     if hidden:
         _write_cube(public, published_cube)
     else:
-        full_cube.rename(published_cube)
-        full_cube = published_cube
+        full_cube = full_cube.rename(published_cube)
     cells = scored_cells(open_cube(full_cube), plain.plans, [manifest.path], progress)
     scores = cells[list(COLUMNS)]
     write_rows(folder / "scores.parquet", [scores])

@@ -248,10 +248,9 @@ def draw_differences(rows: pd.DataFrame, label: str, m_texts: MTexts) -> Figure 
         without any pair.
     """
     rows = rows[rows["n_cells"] > 0]
-    texts = written_m(rows, m_texts, missing="0")
     # rows of one panel are of one design and search
     names = [titled(row["dataset"], row) for row in with_variants(rows).to_dict("records")]
-    rows = rows.assign(dataset=names, text=texts)
+    rows = rows.assign(dataset=names, text=written_m(rows, m_texts, missing="0"))
     panels = elements.by_dataset(rows, rows["dataset"])
 
     def panel(axes: Axes, item: str, p: float) -> None:
