@@ -69,9 +69,9 @@ class Check:
         texts = self.value.splitlines()
         if self.level != OK:
             texts += [f"expected: {self.expected}", f"change: {self.key}"]
-        first, others = COLUMNS.format(self.level, self.name), COLUMNS.format("", "")
+        first, indent = COLUMNS.format(self.level, self.name), COLUMNS.format("", "")
         cells = [cell for text in texts for cell in wrap(text, WIDTH - len(first), subsequent_indent="  ")]
-        return [unstyled((others if row else first) + cell) for row, cell in enumerate(cells)]
+        return [unstyled((indent if row else first) + cell) for row, cell in enumerate(cells)]
 
 
 # A node, as a process there sees it.
@@ -117,20 +117,20 @@ class Node:
         return cls(socket.gethostname(), software, limits, tuple(map(psutil.Process.create_time, processes)))
 
 
-def software_checks(here: Node, there: Node) -> Iterator[Check]:
+def software_checks(head: Node, worker: Node) -> Iterator[Check]:
     """Compare software and processors of two nodes."""
-    packages = [name for name in here.software if name not in (*PROCESSOR, *OF_PROCESSOR)]
+    packages = [name for name in head.software if name not in (*PROCESSOR, *OF_PROCESSOR)]
     for name, labels, key in (
         ("software", packages, "python, job_script_prologue"),
         ("processor", PROCESSOR, "job_extra_directives, queue"),
     ):
-        here_values, there_values = (
-            {label: node.software.get(label, "missing") for label in labels} for node in (here, there)
+        head_values, worker_values = (
+            {label: node.software.get(label, "missing") for label in labels} for node in (head, worker)
         )
-        value = software_differences([(there.host, there_values), (here.host, here_values)])
-        different = {label for label in labels if here_values[label] != there_values[label]}
+        value = software_differences([(worker.host, worker_values), (head.host, head_values)])
+        different = {label for label in labels if head_values[label] != worker_values[label]}
         level = FAILURE if different & DECISIVE else WARNING if different else OK
-        value = value or ", ".join(f"{label} {text}" for label, text in here_values.items())
+        value = value or ", ".join(f"{label} {text}" for label, text in head_values.items())
         yield Check(name, level, value, "the same on the node and here", key)
 
 
@@ -146,21 +146,21 @@ def clock_check(offset: float, trip: float) -> Check:
     return Check("clock", level, value, f"at most {CLOCKS_DIFFER:g} s", "queue, or the clock of the node")
 
 
-def _graded(value: float, most: float, failing: float = math.inf) -> str:
-    return FAILURE if value > failing else WARNING if value > most else OK
+def _graded(value: float, limit: float, failure_limit: float = math.inf) -> str:
+    return FAILURE if value > failure_limit else WARNING if value > limit else OK
 
 
 def resource_checks(node: Node, profile: Profile, workers: int | None) -> Iterator[Check]:
     """Compare the limits of a node with what a profile asks for there; a running scheduler is not asked."""
-    options, needs, keys = profile.options, dict[str, float](), {"cores": "cores", "memory": "memory"}
+    options, wishes, keys = profile.options, dict[str, float](), {"cores": "cores", "memory": "memory"}
     if isinstance(options, JobQueue):
-        needs = {"cores": options.cores, "memory": options.memory, "walltime": options.walltime_seconds or 0}
+        wishes = {"cores": options.cores, "memory": options.memory, "walltime": options.walltime_seconds or 0}
     elif isinstance(options, Local):
         count, keys = profile.process_count(workers), {"cores": "workers", "memory": "memory_limit, workers"}
-        needs = {"cores": count, "memory": count * (options.memory_limit or 0)}
+        wishes = {"cores": count, "memory": count * (options.memory_limit or 0)}
     units = {"cores": "{:.0f}".format, "memory": lambda size: format_bytes(int(size)), "walltime": duration}
     for name, limits in node.limits.items():
-        source, need, words = min(reversed(limits), key=limits.__getitem__), needs.get(name, 0), units[name]
+        source, need, words = min(reversed(limits), key=limits.__getitem__), wishes.get(name, 0), units[name]
         value = source if math.isinf(limits[source]) else f"{words(limits[source])} ({source})"
         level = FAILURE if limits[source] < need else OK
         yield Check(name, level, value, f"at least {words(need)}", keys.get(name, name))
@@ -182,10 +182,10 @@ LOCKS = 50
 
 def write(folder: Path, name: str, text: str) -> float:
     """Put a file in place durably, or replace it, and return the seconds that it took."""
-    began = time.monotonic()
+    start = time.monotonic()
     files.PLAIN.put(folder / name, text.encode())
     files.sync_directory(folder)
-    return time.monotonic() - began
+    return time.monotonic() - start
 
 
 def syncs_names(folder: Path) -> bool:
@@ -195,12 +195,12 @@ def syncs_names(folder: Path) -> bool:
 
 def wait_for(folder: Path, name: str, text: str, patience: float) -> float:
     """Return after how many seconds a file has a text, infinity if it has not in time."""
-    began = time.monotonic()
+    start = time.monotonic()
     while True:
         with suppress(FileNotFoundError):
             if (folder / name).read_text() == text:
-                return time.monotonic() - began
-        if time.monotonic() - began >= patience:
+                return time.monotonic() - start
+        if time.monotonic() - start >= patience:
             return math.inf
         time.sleep(0.01)
 
@@ -220,12 +220,12 @@ def take_locks(folder: Path, name: str) -> set[int]:
     return numbers
 
 
-def folder_checks(here: Side, there: Side, folder: Path) -> Iterator[Check]:
+def folder_checks(head: Side, worker: Side, folder: Path) -> Iterator[Check]:
     """Compare what both sides see of a folder: files, renames, syncs and locks of the other one."""
     sync = 0.0
     for name in ("files", "renames"):  # a new file first, and then another one in its place
         delays = {}
-        for place, writer, reader in (("the node", here, there), ("here", there, here)):
+        for place, writer, reader in (("the node", head, worker), ("here", worker, head)):
             file, text = place, f"{name} {time.time_ns()}"
             reader(wait_for, folder, file, "", 0.0)  # a file system may remember what it saw
             sync = max(sync, writer(write, folder, file, text))
@@ -238,17 +238,18 @@ def folder_checks(here: Side, there: Side, folder: Path) -> Iterator[Check]:
         yield Check(name, level, f"seen on {value}", f"within {SLOW_FILE:g} s on both sides", "--results")
         if level == FAILURE:
             return
-    has_names = here(syncs_names, folder) and there(syncs_names, folder)
+    has_names = head(syncs_names, folder) and worker(syncs_names, folder)
     value = f"at most {sync:.2f} s for a file{'' if has_names else ', and names of files are not durable'}"
     level = _graded(sync, SLOW_SYNC) if has_names else WARNING
     yield Check("syncs", level, value, f"names, and files within {SLOW_SYNC:g} s", "--results")
     with ThreadPoolExecutor(2) as pool:
-        races = [pool.submit(side, take_locks, folder, name) for side, name in ((here, "h"), (there, "t"))]
-        numbers, others = (race.result() for race in races)
-    both, neither = len(numbers & others), LOCKS - len(numbers | others)
-    value = f"{len(numbers)} of {LOCKS} here, {len(others)} on the node"
-    level, more = (FAILURE, f"; {both} on both sides, {neither} on none") if both or neither else (OK, "")
-    yield Check("locks", level, value + more, "hard links that only one side can make", "--results")
+        races = [pool.submit(side, take_locks, folder, name) for side, name in ((head, "h"), (worker, "t"))]
+        numbers, worker_numbers = (race.result() for race in races)
+    n_both, n_neither = len(numbers & worker_numbers), LOCKS - len(numbers | worker_numbers)
+    value = f"{len(numbers)} of {LOCKS} here, {len(worker_numbers)} on the node"
+    conflict = f"; {n_both} on both sides, {n_neither} on none" if n_both or n_neither else ""
+    level = FAILURE if conflict else OK
+    yield Check("locks", level, value + conflict, "hard links that only one side can make", "--results")
 
 
 # The whole examination.
@@ -262,7 +263,7 @@ ROUNDS = 10
 LIMITED = "workers, queue, cores, memory, walltime"
 
 # Words for a job without a worker, expectation and keys, by the first word of its state.
-LOST = {
+LOSSES = {
     "refused": ("was refused", "a queue that takes the job", "queue, account, memory, cores, walltime"),
     "gone": ("died at once", "a job whose worker starts", "python, job_script_prologue"),
     "starting": ("runs and has no worker", "a worker that reaches the scheduler", "interface"),
@@ -306,9 +307,9 @@ def examine(
                 value = "\n".join(limit_warnings(options, n_jobs))
                 level, expected = WARNING if value else OK, f"room for {plural(n_jobs, 'job')}"
                 note(Check("limits", level, value or expected, expected, LIMITED))
-            began = time.time()
+            start_time = time.time()
             with connect(single, n_workers=count, lease=lease) as client:
-                for check in _worker_checks(client, profile, workers, lease.generation, began):
+                for check in _worker_checks(client, profile, workers, lease.generation, start_time):
                     note(check)
         except InputError as error:
             for problem in error.problems:
@@ -316,14 +317,14 @@ def examine(
         except InstallationError as error:
             note(Check("software", FAILURE, str(error), "packages that fit together", "python"))
         except (ComputeClusterError, CancelledError, KilledWorker) as error:
-            note(_lost(str(error), lease.generation))
+            note(_loss_check(str(error), lease.generation))
 
 
 @contextmanager
 def _temporary(results: Path) -> Iterator[Path]:
     """Make a folder in the folder of the cubes, and remove it with the parents that were made for it."""
     with files.storage_errors(results):
-        missing = [path for path in (results, *results.parents) if not path.exists()]
+        new_folders = [path for path in (results, *results.parents) if not path.exists()]
         results.mkdir(parents=True, exist_ok=True)
         folder = Path(tempfile.mkdtemp(prefix="sweep-doctor-", dir=results))
     try:
@@ -336,18 +337,18 @@ def _temporary(results: Path) -> Iterator[Path]:
         if folder.exists():
             logger.warning("%s could not be removed", folder)
         with suppress(OSError):  # a run may use them by now
-            for path in missing:
+            for path in new_folders:
                 path.rmdir()
 
 
-def _lost(reason: str, generation: GenerationFolder) -> Check:
+def _loss_check(reason: str, generation: GenerationFolder) -> Check:
     """Return the check of a worker that did not come, or did not stay."""
     jobs, logs = JobList.read(generation.jobs), generation.run.job_logs
     if jobs is None or not jobs.jobs:
         return Check("worker", FAILURE, reason, "a worker process", "workers")
     state, number = jobs.jobs[0].state, jobs.jobs[0].job
     waits = (f"is still {state}", "a job that starts in time", "queue, account, walltime, or --wait")
-    words, expected, key = LOST.get(state.partition(" ")[0], waits)
+    words, expected, key = LOSSES.get(state.partition(" ")[0], waits)
     details = [jobs.refusal] if jobs.refusal else reason.splitlines()[1:]
     if state == "gone" and not any(logs.glob("*")):
         details, expected, key = ["it left no log"], "a folder that the nodes share", "--results"
@@ -358,29 +359,29 @@ def _lost(reason: str, generation: GenerationFolder) -> Check:
 
 
 def _worker_checks(
-    client: Client, profile: Profile, workers: int | None, generation: GenerationFolder, began: float
+    client: Client, profile: Profile, workers: int | None, generation: GenerationFolder, start_time: float
 ) -> Iterator[Check]:
     """Yield the checks of a worker that is connected."""
-    connected, options, jobs = time.time(), profile.options, JobList.read(generation.jobs)
+    connect_time, options, jobs = time.time(), profile.options, JobList.read(generation.jobs)
     address = next(iter(client.scheduler_info(n_workers=-1)["workers"]))
 
-    def there(function: Side, *arguments: object) -> Any:
+    def call(function: Side, *arguments: object) -> Any:
         return client.submit(function, *arguments, workers=[address], pure=False).result(timeout=PATIENCE)
 
     def exchange() -> tuple[float, float]:
         """Return the seconds of a message there and back, and by how many the clock there is ahead."""
-        before, clock, after = time.time(), there(time.time), time.time()
-        return after - before, clock - (before + after) / 2
+        start, clock, end = time.time(), call(time.time), time.time()
+        return end - start, clock - (start + end) / 2
 
     try:
-        node = there(Node.current)
+        node = call(Node.current)
         trip, offset = min(exchange() for _ in range(ROUNDS))
     except (OSError, ImportError, AttributeError) as error:  # an older release lacks this module
         yield Check("software", FAILURE, cause_of(error), f"an answer of the worker at {address}", "python")
         return
     # the first process of a job is the parent of its worker; the parent of a local one is this process
-    delays = [delay for start in node.starts if (delay := start - offset - began) > -1.0]
-    value = f"on {node.host}, connected after {connected - began:.1f} s"
+    delays = [delay for start in node.starts if (delay := start - offset - start_time) > -1.0]
+    value = f"on {node.host}, connected after {connect_time - start_time:.1f} s"
     value += f"; its process began after {max(0.0, min(delays)):.1f} s" if delays else ""
     if jobs is not None and jobs.jobs:
         job, queue = jobs.jobs[0].job, QUEUES.get(options.kind)
@@ -396,6 +397,6 @@ def _worker_checks(
     yield from resource_checks(node, profile, workers)
     if not isinstance(options, Address):  # whose workers share no file
         try:
-            yield from folder_checks(operator.call, there, generation.path.resolve())
+            yield from folder_checks(operator.call, call, generation.path.resolve())
         except OSError as error:
             yield Check("files", FAILURE, cause_of(error), "a folder that the nodes share", "--results")

@@ -47,10 +47,10 @@ NANNY = 65 * 2**20
 COPIES = 4
 
 # Bytes of an annotation that is drawn, and counted in tables of pairs.
-DRAWN = 200
+DRAWN_BYTES = 200
 
 # Bytes of an annotation that is asked for, with all answers before.
-ASKED = 600
+ASKED_BYTES = 600
 
 # Tables with a number for each sample and cluster, such as squared distances and shares.
 TABLES = 9
@@ -69,7 +69,8 @@ def worker_bytes(sweep: Sweep, plan: DatasetPlan) -> int:
     was above the measured memory, and at most 2.5 times as much.
     """
     n, d, k = plan.n_samples, plan.n_features, plan.n_clusters
-    of_answers = (ASKED if plan.asking_designs else DRAWN) * max(plan.m, default=0) + 12 * plan.n_annotations
+    answer_bytes = ASKED_BYTES if plan.asking_designs else DRAWN_BYTES
+    of_answers = answer_bytes * max(plan.m, default=0) + 12 * plan.n_annotations
     models = [model for model in (*plan.models, *plan.baselines) if words.is_model(model)]
     of_models = [_of_model(plan, model, search) for model in models for search in sweep.spec.search]
     # a method gets the features in a process of its own, and copies them as often
@@ -108,26 +109,26 @@ def memory_warnings(sweep: Sweep, profile: Profile | None, workers: int | None) 
     elif isinstance(options, JobQueue):
         count, limit, key = options.cores, max(0, options.memory - NANNY) // options.cores, "memory"
     has_file = profile is not None and profile.origin is not None
-    where = f"{profile.location} {key}" if profile is not None and has_file else "memory of this machine"
+    location = f"{profile.location} {key}" if profile is not None and has_file else "memory of this machine"
     for plan in sweep.inputs.plans:
         need = worker_bytes(sweep, plan)
         if need > limit:
             share = f"{format_bytes(limit)} for each of {plural(count, 'worker')}"
             yield (
-                f"{where}: {share}, and data set {plan.name!r} may need up to {format_bytes(need)}; "
+                f"{location}: {share}, and data set {plan.name!r} may need up to {format_bytes(need)}; "
                 f"if workers run out of memory, {_remedy(options, need, limit * count)}"
             )
 
 
-def _remedy(options: object, need: int, whole: int) -> str:
+def _remedy(options: object, need: int, total: int) -> str:
     """Return the change by which a worker gets the memory that it may need."""
     if isinstance(options, JobQueue):
         memory = format_bytes(NANNY + options.cores * need)
         return f"set memory of a job to {memory} in cluster.yaml, or fewer cores"
     if isinstance(options, Local) and options.memory_limit is not None:
         return f"set memory_limit to {format_bytes(need)} in cluster.yaml, or leave it out"
-    if whole // need:
-        return f"take --workers {whole // need}, or set workers in cluster.yaml"
+    if total // need:
+        return f"take --workers {total // need}, or set workers in cluster.yaml"
     return "take a machine with more memory, fewer rows, or principal components of the features"
 
 
@@ -137,11 +138,11 @@ def _remedy(options: object, need: int, whole: int) -> str:
 def search_notes(spec: SweepSpec) -> list[str]:
     """Return notes on settings that no model of the sweep uses, and on baselines that it lacks."""
     shapes, models = list(dict.fromkeys(map(words.shape_of, spec.grid.models))), spec.grid.models
-    needed = {model: words.baseline_of(model) for model in models if model not in words.BASELINES}
+    baselines = {model: words.baseline_of(model) for model in models if model not in words.BASELINES}
     return [
-        f"the relative NMI of {model} needs {needed[model]} among models of [grid], too"
-        for model in needed
-        if needed[model] not in models
+        f"the relative NMI of {model} needs {baselines[model]} among models of [grid], too"
+        for model in baselines
+        if baselines[model] not in models
     ] + [
         f"[search] {name} is not used by {', '.join(shapes)} covariances"
         for name in unused_priors(shapes)
@@ -171,24 +172,24 @@ def sweep_notes(sweep: Sweep) -> dict[str, list[str]]:
 NUMBER = re.compile(r"\d[\d,.]*|\b(?:is|are|has|have)\b|(?<=row)s\b|(?<=feature)s\b")
 
 # Data sets with notes of one kind, from which on only the first is shown.
-FEW = 4
+MANY_DATASETS = 4
 
 
 def note_lines(of_search: Sequence[str], of_datasets: Mapping[str, Sequence[str]]) -> list[str]:
     """Return the notes of a sweep as lines; many that differ only in numbers and names are one line."""
-    alike = defaultdict[str, list[tuple[str, str]]](list)
+    groups = defaultdict[str, list[tuple[str, str]]](list)
     for name, texts in of_datasets.items():
         for text in texts:
-            alike[NUMBER.sub("", text.partition(":")[0])].append((name, text))
+            groups[NUMBER.sub("", text.partition(":")[0])].append((name, text))
     lines = [f"NOTE {text}" for text in of_search]
-    for notes in alike.values():
+    for notes in groups.values():
         name, text = notes[0]
-        others = [other for other, _ in notes[1:]]
-        if len(others) < FEW:
+        names = [other for other, _ in notes[1:]]
+        if len(names) < MANY_DATASETS:
             lines += [f"NOTE data set {name}: {text}" for name, text in notes]
         else:
-            more = f"{', '.join(others[:2])} and {len(others) - 2} more"
-            lines.append(f"NOTE data set {name}: {text} (the same kind: {more}; all: sweep plan --json)")
+            rest_text = f"{', '.join(names[:2])} and {len(names) - 2} more"
+            lines.append(f"NOTE data set {name}: {text} (the same kind: {rest_text}; all: sweep plan --json)")
     return lines
 
 
@@ -212,15 +213,15 @@ MATRICES_POWER = 2.05
 DIAGONAL = 1.5
 
 # Factor of a model with a block model of its annotations.
-ANNOTATED = 1.69
+BLOCK_FACTOR = 1.69
 
 # Generations until a restart with patience ends, as a multiple of it, for each cluster: more take longer.
 PATIENT = 0.2
 
 # The least and the most that searches take, as multiples of a guess. On the machine of the benchmark, its
 # data sets took 0.6 to 1.9 times their guesses, and single cells of full covariances up to 3 times.
-LEAST = 0.5
-MOST = 2.5
+LOW_FACTOR = 0.5
+HIGH_FACTOR = 2.5
 
 # The most seconds that the start of a run takes: workers, and the search that is compiled on a new machine.
 START_SECONDS = 30.0
@@ -230,7 +231,7 @@ UNION_SECONDS = 1.3e-3
 UNION_DISTANCE = 5e-7
 
 # Factor of a model that tries merged groups, too.
-GROUPED = 1.6
+GROUPS_FACTOR = 1.6
 
 # Guess of the time of a call of a method.
 CALL_SECONDS = 0.1
@@ -243,11 +244,11 @@ def rough_seconds(search: Search, plan: DatasetPlan, work: Span[Cell]) -> float:
         return work.size * CALL_SECONDS
     if words.is_any(cell.model):
         seconds = plan.n_samples * (UNION_SECONDS + UNION_DISTANCE * plan.n_clusters * plan.n_features)
-        return seconds * (GROUPED if words.has_groups(cell.model) else 1.0)
-    term = ANNOTATED if words.split_model(cell.model)[0] in ("likelihood", "posterior") else 1.0
+        return seconds * (GROUPS_FACTOR if words.has_groups(cell.model) else 1.0)
+    term = BLOCK_FACTOR if words.split_model(cell.model)[0] in ("likelihood", "posterior") else 1.0
 
     size: float = plan.n_samples**SAMPLES_POWER * plan.n_clusters**CLUSTERS_POWER
-    wide = 1.0 + plan.n_features / 16.0
+    base = 1.0 + plan.n_features / 16.0
 
     def restart_seconds(shape: str, generations: int) -> float:
         if search.patience:
@@ -255,7 +256,7 @@ def rough_seconds(search: Search, plan: DatasetPlan, work: Span[Cell]) -> float:
         # a local search from a random start costs as much as one of an offspring
         searches = search.population + generations * search.offspring
         diagonal = DIAGONAL if shape == "diagonal" else 1.0
-        features: float = wide**FEATURES_POWER * (wide**MATRICES_POWER if len(DIMS[shape]) > 1 else diagonal)
+        features: float = base**FEATURES_POWER * (base**MATRICES_POWER if len(DIMS[shape]) > 1 else diagonal)
         return searches * SEARCH_SECONDS * term * size * features
 
     short = min(search.generations, FOLD_GENERATIONS)
@@ -308,7 +309,7 @@ COLUMNS = (
 
 def plan_lines(sweep: Sweep, plan: Values) -> list[str]:
     """Return a plan of `plan_overview` as lines with a table."""
-    total, most = plan["total"], "" if sweep.spec.stop is None else "at most "
+    total, bound = plan["total"], "" if sweep.spec.stop is None else "at most "
     kind = " of restarts" if total["paths"] else ""
     work = f"{plural(plan['batches'], 'batch', 'batches')}{kind} for {plural(plan['workers'], 'worker')}"
     time = estimate(*(3600 * hours for hours in plan["hours"]))
@@ -323,16 +324,16 @@ def plan_lines(sweep: Sweep, plan: Values) -> list[str]:
     lines = [
         "".join(f"{head:{place}}" for head, _, place, _ in columns),
         *(_row(record, columns) for record in (*plan["datasets"], {"name": "total", **total})),
-        *_done(total, most),
-        "nothing to run" if is_over else f"{work}, {most}{time} ({_how(plan)})",
+        *_progress_lines(total, bound),
+        "nothing to run" if is_over else f"{work}, {bound}{time} ({_time_source(plan)})",
         f"memory of a worker: about {format_bytes(plan['worker_bytes'])}",
     ]
     if plan["least"] < 1:
-        few = f"{plural(total['restarts_least'], 'restart')}, {total['core_hours_least']:.3g} core-h"
-        lines.append(f"at most: the adaptive stop may end after {few}")
+        minimum = f"{plural(total['restarts_least'], 'restart')}, {total['core_hours_least']:.3g} core-h"
+        lines.append(f"at most: the adaptive stop may end after {minimum}")
     if total["questions_left"]:
-        left, questions = total["questions_left"], plural(total["questions"], "question")
-        share = f"{left:,} of {questions}" if left < total["questions"] else questions
+        n_left, questions = total["questions_left"], plural(total["questions"], "question")
+        share = f"{n_left:,} of {questions}" if n_left < total["questions"] else questions
         paths = plural(total["paths"], "path")
         lines.append(f"{share} to ask in {paths}, {total['asking_hours']:.3g} core-h of these")
     return [
@@ -356,20 +357,20 @@ def _crowds(spec: SweepSpec) -> Iterator[str]:
         yield f"crowd p={p:.12g}: accuracies of at most {', '.join(parts)}; {answers}"
 
 
-def _done(total: Values, most: str) -> Iterator[str]:
+def _progress_lines(total: Values, bound: str) -> Iterator[str]:
     """Say how much of a sweep is done, failed, not selected and left, if there is a cube or a selection."""
     if not _is_begun(total):
         return
-    whole = f"{most}{plural(total['restarts'], 'restart')}"
-    others = total["cells"] - total["cells_done"] - total["cells_failed"] - total["cells_left"]
+    restarts = f"{bound}{plural(total['restarts'], 'restart')}"
+    n_others = total["cells"] - total["cells_done"] - total["cells_failed"] - total["cells_left"]
     yield f"done: {total['cells_done']:,} of {plural(total['cells'], 'cell')}"
-    left = f"{plural(total['cells_left'], 'cell')} with {most}{total['restarts_left']:,} of {whole}"
+    rest_text = f"{plural(total['cells_left'], 'cell')} with {bound}{total['restarts_left']:,} of {restarts}"
     if total["cells_left"]:
-        yield f"left: {left}"
+        yield f"left: {rest_text}"
     if total["cells_failed"]:
         yield f"{plural(total['cells_failed'], 'cell')} failed: sweep submit --retry-failed tries them again"
-    if others:
-        yield f"{plural(others, 'other cell')} not asked for"
+    if n_others:
+        yield f"{plural(n_others, 'other cell')} not asked for"
 
 
 def _is_begun(total: Values) -> bool:
@@ -377,7 +378,7 @@ def _is_begun(total: Values) -> bool:
     return bool(total["restarts_left"] != total["restarts"] or total["questions_left"] != total["questions"])
 
 
-def _how(plan: Values) -> str:
+def _time_source(plan: Values) -> str:
     """Say where the times come from."""
     if not plan["timed"]:
         return "rough, for a quiet machine; --pilot measures"
@@ -425,10 +426,10 @@ def plan_overview(
     for dataset in datasets:
         n_restarts = max(1, math.floor(length / max(dataset["seconds_per_restart"], 1e-9)))
         batches += math.ceil(dataset["restarts_left"] / n_restarts)
-    is_timed = not any(timing.untimed_cells(plan) for plan in sweep.inputs.plans)
-    spec, skipped = sweep.spec, sweep.inputs.skipped
+    is_timed = not any(timing.missing(plan) for plan in sweep.inputs.plans)
+    spec, reasons = sweep.spec, sweep.inputs.skipped
     total = {key: sum(dataset[key] for dataset in datasets) for key in SUMMED}
-    least = total["restarts_least"] / total["restarts_left"] if total["restarts_left"] else 1.0
+    least_share = total["restarts_least"] / total["restarts_left"] if total["restarts_left"] else 1.0
     searches = [
         {"method": method_words(search)}
         | ({} if search.name is None else {"name": search.name})
@@ -439,8 +440,8 @@ def plan_overview(
         "name": spec.name,
         "cube": str(sweep.cube),
         "datasets": datasets,
-        "skipped": {name: list(reasons) for name, reasons in skipped.items()},
-        "at_hand": at_hand(spec, skipped),
+        "skipped": {name: list(texts) for name, texts in reasons.items()},
+        "at_hand": at_hand(spec, reasons),
         "notes": sweep_notes(sweep),
         "search": searches[0] if len(searches) == 1 else searches,
         "search_notes": search_notes(spec),
@@ -450,7 +451,7 @@ def plan_overview(
         "timed": is_timed,
         "moment": timing.moment._asdict() if is_timed and timing.moment else None,
         "measured_now": pilot,
-        "least": least,
+        "least": least_share,
         "hours": _hours(total, workers, is_timed),
         "total": total,
     }
@@ -487,12 +488,12 @@ def _questions_of(path: AskedPath, m: int, science: Science) -> Span[AskedPath]:
 
 
 # Dimensions along which cells are predicted to last equally long.
-ALIKE = ("mixture", "design", "replicate")
+EQUAL_DIMS = ("mixture", "design", "replicate")
 
 
 @dataclass(frozen=True)
-class Rest:
-    """The rest of a data set: its amount, and its restarts and questions, each with their number."""
+class Workload:
+    """Work on a data set: its amount, and its restarts and questions, each with their number."""
 
     work: Work
     spans: Portions
@@ -502,19 +503,19 @@ def _dataset(
     sweep: Sweep, plan: DatasetPlan, timing: Timing, ledger: Collector | None, selection: Selection
 ) -> dict[str, Any]:
     science = Science.of(sweep.spec, plan)
-    whole = _whole(plan, science)
-    rest = whole if ledger is None and not selection.cells else _rest(plan, science, ledger, selection)
+    total = _total_work(plan, science)
+    backlog = total if ledger is None and not selection.only else _backlog(plan, science, ledger, selection)
 
     def seconds(spans: Portions, kind: type) -> list[float]:
-        missing = timing.untimed_cells(plan) if kind is Cell else timing.untimed_paths(plan)
+        untimed = timing.missing(plan) if kind is Cell else timing.missing_paths(plan)
         of_kind = [(span, times) for span, times in spans if type(span.unit) is kind]
-        return _seconds(sweep, plan, timing, of_kind, not missing)
+        return _seconds(sweep, plan, timing, of_kind, not untimed)
 
-    (of_all, _), (of_rest, cpu) = seconds(whole.spans, Cell), seconds(rest.spans, Cell)
-    asking, asking_cpu = seconds(rest.spans, AskedPath)
-    cells = [(span, times) for span, times in rest.spans if isinstance(span.unit, Cell)]
-    least = [(_before_stop(span, sweep.spec.stop), times) for span, times in cells]
-    _, least_cpu = seconds(least, Cell)
+    (of_all, _), (of_rest, cpu) = seconds(total.spans, Cell), seconds(backlog.spans, Cell)
+    asking, asking_cpu = seconds(backlog.spans, AskedPath)
+    cells = [(span, times) for span, times in backlog.spans if isinstance(span.unit, Cell)]
+    least_spans = [(_before_stop(span, sweep.spec.stop), times) for span, times in cells]
+    _, least_cpu = seconds(least_spans, Cell)
     specs = array_specs(plan)
     chunks = (math.prod(map(math.ceil, np.divide(spec.shape, spec.chunks))) for spec in specs)
     return {
@@ -523,12 +524,12 @@ def _dataset(
         "n_features": plan.n_features,
         "n_clusters": plan.n_clusters,
         "cells": plan.n_cells,
-        "cells_done": rest.work.cells_done,
-        "cells_failed": rest.work.cells_failed,
-        "cells_left": rest.work.cells - rest.work.cells_done - rest.work.cells_failed,
+        "cells_done": backlog.work.cells_done,
+        "cells_failed": backlog.work.cells_failed,
+        "cells_left": backlog.work.cells - backlog.work.cells_done - backlog.work.cells_failed,
         "restarts": plan.n_restarts,
-        "restarts_left": rest.work.restarts_left,
-        "restarts_least": sum(span.size * times for span, times in least),
+        "restarts_left": backlog.work.left,
+        "restarts_least": sum(span.size * times for span, times in least_spans),
         "blocks": sum(1 for _ in plan.blocks()),
         "files": len({spec.node for spec in specs}) + len(specs) + sum(chunks),
         "bytes": sum(_bytes(spec) for spec in specs),
@@ -538,8 +539,8 @@ def _dataset(
         "core_hours_least": (least_cpu + asking_cpu) / 3600,
         "worker_hours": (of_rest + asking) / 3600,
         "paths": plan.n_paths,
-        "questions": whole.work.questions,
-        "questions_left": rest.work.questions_left,
+        "questions": total.work.questions,
+        "questions_left": backlog.work.questions_left,
         "asking_hours": asking_cpu / 3600,
     }
 
@@ -552,13 +553,13 @@ def _before_stop(span: Span[Cell], stop: Stop | None) -> Span[Cell]:
     return replace(span, stop=next((end for end in tests if end > span.start), span.stop))
 
 
-def _whole(plan: DatasetPlan, science: Science) -> Rest:
+def _total_work(plan: DatasetPlan, science: Science) -> Workload:
     """Return all the work of a data set; cells that last equally long are one span."""
     spans: Portions = []
     for node in plan.nodes:
-        cells = list(node.cells({dim.name: dim.values[:1] for dim in node.dims if dim.name in ALIKE}))
-        alike = node.n_cells // len(cells)
-        spans += [(Span(cell, 0, plan.restarts_of(cell.model)), alike) for cell in cells]
+        cells = list(node.cells({dim.name: dim.values[:1] for dim in node.dims if dim.name in EQUAL_DIMS}))
+        n_equal = node.n_cells // len(cells)
+        spans += [(Span(cell, 0, plan.restarts_of(cell.model)), n_equal) for cell in cells]
     mixture = plan.dims[0].values[0]
     paths = [
         AskedPath(plan.name, mixture, p, 0, design) for p, design in product(plan.p, plan.asking_designs)
@@ -566,34 +567,34 @@ def _whole(plan: DatasetPlan, science: Science) -> Rest:
     batches = [(_questions_of(path, max(plan.m), science), plan.n_paths // len(paths)) for path in paths]
     questions = sum(span.size * times for span, times in batches)
     work = Work(plan.n_cells, 0, 0, plan.n_restarts, plan.n_restarts, questions, questions)
-    return Rest(work, spans + batches)
+    return Workload(work, spans + batches)
 
 
-def _rest(plan: DatasetPlan, science: Science, ledger: Collector | None, selection: Selection) -> Rest:
+def _backlog(plan: DatasetPlan, science: Science, ledger: Collector | None, selection: Selection) -> Workload:
     """Return what cube and journal leave of a data set, and what the sweep has grown by."""
     work, spans = Work(), Portions()
-    stored = None if ledger is None else ledger.plans.get(plan.name)
-    if ledger is not None and stored is not None:
-        work = ledger.work(stored)
-        spans = [(span, 1) for span in ledger.count(stored)]
-        if stored == plan:
-            return Rest(work, spans)
+    old_plan = None if ledger is None else ledger.plans.get(plan.name)
+    if ledger is not None and old_plan is not None:
+        work = ledger.work(old_plan)
+        spans = [(span, 1) for span in ledger.count(old_plan)]
+        if old_plan == plan:
+            return Workload(work, spans)
     selected = filter(selection.runs, chain.from_iterable(node.cells({}) for node in plan.nodes))
-    cells = [cell for cell in selected if stored is None or not stored.has(cell)]
+    cells = [cell for cell in selected if old_plan is None or not old_plan.has(cell)]
     new = [Span(cell, 0, plan.restarts_of(cell.model)) for cell in cells]
-    needed = dict[AskedPath, int]()
+    answer_counts = dict[AskedPath, int]()
     for cell in (cell for cell in cells if words.asks(cell.design)):
         path = AskedPath.of(cell)
-        needed[path] = max(needed.get(path, 0), present(cell.m))
+        answer_counts[path] = max(answer_counts.get(path, 0), present(cell.m))
     batches = list[Span[AskedPath]]()
-    for path, m in needed.items():
-        if ledger is not None and stored is not None and stored.has_path(path):
+    for path, m in answer_counts.items():
+        if ledger is not None and old_plan is not None and old_plan.has_path(path):
             batches += filter(None, [ledger.paths.remaining_for(path, m)])
         else:
             batches.append(_questions_of(path, m, science))
     restarts, questions = sum(span.size for span in new), sum(span.size for span in batches)
     growth = Work(len(cells), 0, 0, restarts, restarts, questions, questions)
-    return Rest(work + growth, [*spans, *((span, 1) for span in new), *((span, 1) for span in batches)])
+    return Workload(work + growth, [*spans, *((span, 1) for span in new), *((span, 1) for span in batches)])
 
 
 def _seconds(sweep: Sweep, plan: DatasetPlan, timing: Timing, spans: Portions, is_timed: bool) -> list[float]:
@@ -627,7 +628,7 @@ def _hours(total: Values, workers: int, is_timed: bool) -> tuple[float, float]:
     """Return the least and the most hours that the rest of a sweep is likely to take."""
     if not total["restarts_left"] and not total["questions_left"]:
         return 0.0, 0.0
-    low = (1.0 if is_timed else LEAST) * total["core_hours_least"] / workers
-    high = (total["worker_hours"] if is_timed else MOST * total["core_hours"]) / workers
-    beside = START_SECONDS + total["blocks"] * WRITE_SECONDS
-    return low, max(high, low) + beside / 3600
+    low = (1.0 if is_timed else LOW_FACTOR) * total["core_hours_least"] / workers
+    high = (total["worker_hours"] if is_timed else HIGH_FACTOR * total["core_hours"]) / workers
+    overhead = START_SECONDS + total["blocks"] * WRITE_SECONDS
+    return low, max(high, low) + overhead / 3600

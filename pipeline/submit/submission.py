@@ -61,10 +61,10 @@ def submit(path: Path, options: Options, console: Console, *, show_plan: ShowPla
         If the input is bad; nothing was started and nothing written.
     """
     check_numpy()
-    request = _checked(path, options)
+    request = _read_request(path, options)
     sweep, profile = request.sweep, request.profile
-    if (without := at_hand(sweep.spec, sweep.inputs.skipped)) is not None:
-        logger.warning("%s", without)
+    if (gap := at_hand(sweep.spec, sweep.inputs.skipped)) is not None:
+        logger.warning("%s", gap)
     for warning in overview.memory_warnings(sweep, profile, options.workers):
         logger.warning("%s", warning)
     notify = None if profile is None else profile.options.notify
@@ -82,7 +82,7 @@ def submit(path: Path, options: Options, console: Console, *, show_plan: ShowPla
     lines = overview.plan_lines(sweep, plan)
     if profile is not None and isinstance(jobs := profile.options, JobQueue):
         n_jobs = options.workers or jobs.workers
-        lines += ["", *job_lines(jobs, sweep, where=profile.location, n_jobs=n_jobs)]
+        lines += ["", *job_lines(jobs, sweep, place=profile.location, n_jobs=n_jobs)]
         if options.detach and isinstance(jobs, KnownQueue):
             script = head_script(jobs, sweep.run, head_command(request))
             lines += ["", "the head would be a job of this script:", "", *script.splitlines()]
@@ -91,7 +91,7 @@ def submit(path: Path, options: Options, console: Console, *, show_plan: ShowPla
     return COMPLETE
 
 
-def _checked(path: Path, options: Options) -> Request:
+def _read_request(path: Path, options: Options) -> Request:
     """Return everything that a submit needs, or raise an error with all that is wrong."""
     problems: list[Problem] = []
     selection, profile = Selection(options.retry_failed), None
@@ -125,12 +125,12 @@ def _checked(path: Path, options: Options) -> Request:
 # The worker jobs of a profile, and what of them cannot work, before any is submitted.
 
 
-def job_lines(options: JobQueue, sweep: Sweep, *, where: str, n_jobs: int) -> list[str]:
+def job_lines(options: JobQueue, sweep: Sweep, *, place: str, n_jobs: int) -> list[str]:
     """Return the script of the first worker job of a sweep, and warnings of what would fail.
 
     No file is written, and no job submitted; limits of the queue are read if its commands answer.
     """
-    problems = [] if submits(options) else job_problems(options, where, sweep.run)
+    problems = [] if submits(options) else job_problems(options, place, sweep.run)
     warnings = [*problems, *limit_warnings(options, n_jobs)]
     script = job_script(options, sweep.run).strip().splitlines()
     head = f"{plural(n_jobs, 'worker job')} of this script would be kept running:"
@@ -153,24 +153,24 @@ def submit_command(options: JobQueue) -> str:
 SAFE_PATH = re.compile(r"[\w./+@=,:-]+", re.ASCII)
 
 
-def job_problems(options: JobQueue, where: str, run: RunFolder) -> list[Problem]:
+def job_problems(options: JobQueue, place: str, run: RunFolder) -> list[Problem]:
     """Return what keeps this machine from submitting the jobs of a profile for a run."""
     problems = []
     if not submits(options):
         expected = f"a machine that submits to {options.kind}"
-        problems.append(Problem(where.rstrip(":"), f"no command {submit_command(options)!r} here", expected))
+        problems.append(Problem(place.rstrip(":"), f"no command {submit_command(options)!r} here", expected))
     interface, interfaces = options.keys.get("interface"), psutil.net_if_addrs()
     if interface is not None and interface not in interfaces:
         expected = "one of this machine's: " + ", ".join(sorted(interfaces))
-        problems.append(Problem(f"{where} interface", repr(interface), expected))
+        problems.append(Problem(f"{place} interface", repr(interface), expected))
     expected = "a path of letters, digits and ./+@=,:_-, because job scripts contain it"
     for name, path in (("--results", str(run.path.resolve())), ("python", sys.executable)):
         if not SAFE_PATH.fullmatch(path):
             problems.append(Problem(name, path, expected))
-    return [*problems, *(_unknown_names(options, where) if isinstance(options, KnownQueue) else ())]
+    return [*problems, *(_unknown_names(options, place) if isinstance(options, KnownQueue) else ())]
 
 
-def _unknown_names(options: KnownQueue, where: str) -> Iterator[Problem]:
+def _unknown_names(options: KnownQueue, place: str) -> Iterator[Problem]:
     """Yield the queues and the parallel environment of a profile that the site does not have."""
     queue = queues.QUEUES[options.kind]
     directives = options.keys.get("job_extra_directives", []) + options.head.job_extra_directives
@@ -180,14 +180,14 @@ def _unknown_names(options: KnownQueue, where: str) -> Iterator[Problem]:
         if name is None or (environments and name not in environments):
             fault = f"none for jobs of {n_cores} cores" if name is None else repr(name)
             expected = ", ".join(environments) or "qconf -spl lists them"
-            yield Problem(f"{where} pe", fault, f"a parallel environment of the site: {expected}")
+            yield Problem(f"{place} pe", fault, f"a parallel environment of the site: {expected}")
     choices = {"queue": options.keys.get("queue"), "head.queue": options.head.queue}
     names = set(queues.words_of(queue.queue_listing) if any(choices.values()) else ())
     for key, text in choices.items():
         # Grid Engine also takes patterns, and a queue on one host.
         patterns = [part.partition("@")[0] for part in (text or "").split(",")]
         if names and text and not all(fnmatch.filter(names, pattern) for pattern in patterns):
-            yield Problem(f"{where} {key}", repr(text), "one of " + ", ".join(sorted(names)))
+            yield Problem(f"{place} {key}", repr(text), "one of " + ", ".join(sorted(names)))
 
 
 def limit_warnings(options: JobQueue, n_jobs: int) -> Iterator[str]:
@@ -197,9 +197,9 @@ def limit_warnings(options: JobQueue, n_jobs: int) -> Iterator[str]:
     try:
         yield from _partition_warnings(options, n_jobs) if queue is queues.SLURM else ()
         for command, pattern in queue.job_limits:
-            for name, most in re.findall(pattern, queues.run(queues.for_user(command)), re.MULTILINE):
-                if 0 < int(most) < n_jobs:
-                    yield f"{n_jobs} jobs are more than the {most} that {queue.title} takes ({name})"
+            for name, limit in re.findall(pattern, queues.run(queues.for_user(command)), re.MULTILINE):
+                if 0 < int(limit) < n_jobs:
+                    yield f"{n_jobs} jobs are more than the {limit} that {queue.title} takes ({name})"
     except queues.CommandFailed as error:
         yield f"the limits of {queue.title} were not checked: {error}"
 
@@ -217,8 +217,8 @@ def _misfits(limits: dict[str, str], options: JobQueue, n_jobs: int) -> Iterator
     memory, cores = queues.largest_node(name)
     if limits.get("State", "UP") != "UP":
         yield f"partition {name} is {limits['State']}: no job starts there"
-    most, walltime = queues.walltime_seconds("slurm", limits.get("MaxTime", "")), options.walltime_seconds
-    if most is not None and walltime is not None and walltime > most:
+    limit, walltime = queues.walltime_seconds("slurm", limits.get("MaxTime", "")), options.walltime_seconds
+    if limit is not None and walltime is not None and walltime > limit:
         yield f"walltime {duration(walltime)} is above the {limits['MaxTime']} of partition {name}"
     # A limit that is no number, as UNLIMITED, is none.
     numbers = {key: int(text) for key, text in limits.items() if text.isdigit()}
@@ -291,7 +291,7 @@ def _queue(request: Request, options: KnownQueue) -> int:
         with storage_errors(run.script):
             run.script.write_text(head_script(options, run, head_command(request)), encoding="utf-8")
         # The time is from before the job can start: an older head record belongs to an earlier run.
-        at = time.time()
+        start = time.time()
         try:
             number = queue.submit(str(run.script), queues.head_name(run))
         except KeyboardInterrupt:
@@ -304,7 +304,7 @@ def _queue(request: Request, options: KnownQueue) -> int:
                 shlex.quote(str(request.sweep.cube)),
             )
             raise
-        Submission(system=queue.kind, job=number, host=socket.gethostname(), at=at).write(run.submission)
+        Submission(system=queue.kind, job=number, host=socket.gethostname(), at=start).write(run.submission)
     logger.info("the head is job %s (%s); its script is %s", number, queues.head_name(run), run.script)
     return COMPLETE
 
@@ -335,7 +335,7 @@ def _spawn(request: Request) -> int:
     cube = request.sweep.cube
     with Lease.acquire(cube):  # or say who runs it already
         withdraw_cancel(request.sweep.run)
-    log, at = request.sweep.run.head_log, time.time()
+    log, start = request.sweep.run.head_log, time.time()
     command = [sys.executable, "-m", "sweep_clustering", *head_command(request)]
     append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     with storage_errors(log):
@@ -350,7 +350,7 @@ def _spawn(request: Request) -> int:
             ],
             setsid=True,
         )
-    submission = Submission(system="process", job=str(pid), host=socket.gethostname(), at=at)
+    submission = Submission(system="process", job=str(pid), host=socket.gethostname(), at=start)
     submission.write(request.sweep.run.submission)
     if code := _early_exit(cube, pid):
         logger.error("the head ended with exit code %d:\n%s", code, "\n".join(last_lines(log, 20)))
@@ -363,8 +363,8 @@ def _early_exit(cube: Path, pid: int) -> int:
     """Return the exit code of a head that ends before it holds the lease, 0 when it keeps running."""
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
-        ended, status = os.waitpid(pid, os.WNOHANG)
-        if ended:
+        ended_pid, status = os.waitpid(pid, os.WNOHANG)
+        if ended_pid:
             return os.waitstatus_to_exitcode(status)
         holder = read_run_state(cube).holder
         if holder is not None and holder.process.pid == pid:
