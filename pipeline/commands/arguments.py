@@ -57,7 +57,7 @@ class Word(click.Choice[str]):
     convert = click.ParamType.convert
 
 
-class Whole(click.IntRange):
+class WholeNumber(click.IntRange):
     """A whole number in a range; any whole number is accepted here."""
 
     convert = click.types.IntParamType.convert
@@ -85,9 +85,9 @@ class Real(click.FloatRange):
 def declared(setting: Setting | str, **changes: Any) -> Callable[[Command], Command]:
     """Return the option of a setting, or of one of `PARAMETERS`, with changes to its `default` or `help`."""
     setting = PARAMETERS[setting] if isinstance(setting, str) else setting
-    whole = WholeOrWord if setting.words else Whole
-    number: Any = whole if setting.is_whole else Real
-    bounded = number(setting.low, setting.high, min_open=setting.is_low_excluded)
+    integer = WholeOrWord if setting.words else WholeNumber
+    number: Any = integer if setting.is_whole else Real
+    bounded = number(setting.low, setting.high, min_open=setting.above)
     keywords: dict[str, Any] = {
         "type": Word(setting.choices) if setting.choices else bounded,
         "metavar": "|".join((number.name.split()[0].upper(), *setting.words)) if setting.words else None,
@@ -116,22 +116,22 @@ def stacked(*options: Callable[[Command], Command]) -> Callable[[Command], Comma
     return lambda command: functools.reduce(lambda target, option: option(target), reversed(options), command)
 
 
-class Grouped(click.Command):
+class GroupedCommand(click.Command):
     """A command whose help shows the usual options; with `--help-all` it shows all of them, in groups.
 
     Parameters
     ----------
-    usual : sequence of str
+    main_names : sequence of str
         names of the parameters that help shows
     groups : mapping of str to sequence of str
         names of the others by title; those in no group have the last title
     """
 
     def __init__(
-        self, *arguments: Any, usual: Sequence[str], groups: Mapping[str, Sequence[str]], **keywords: Any
+        self, *arguments: Any, main_names: Sequence[str], groups: Mapping[str, Sequence[str]], **keywords: Any
     ) -> None:
         super().__init__(*arguments, **keywords)
-        self.usual, self.groups = usual, groups
+        self.main_names, self.groups = main_names, groups
         show_all = click.Option(
             ["--help-all"],
             is_flag=True,
@@ -159,9 +159,9 @@ class Grouped(click.Command):
                 records[name] = record
         titles = dict.fromkeys(records, list(self.groups)[-1])
         titles |= {name: title for title, names in self.groups.items() for name in names}
-        titles |= dict.fromkeys(self.usual, "Options")
+        titles |= dict.fromkeys(self.main_names, "Options")
         for title in ["Options", *self.groups] if ctx.meta.get(__name__) else ["Options"]:
-            names = self.usual if title == "Options" else records
+            names = self.main_names if title == "Options" else records
             with formatter.section(title):
                 formatter.write_dl(
                     [records[name] for name in names if name in records and titles[name] == title]
@@ -317,11 +317,11 @@ def _parts_of(path: Path, results: Path) -> Sequence[Place]:
     from sweep_clustering.storage.runfolder.folder import CUBE_SUFFIX
     from sweep_clustering.sweeps.file.spec import part_named
 
-    whole = cube_of(path, results)
-    if whole.exists():
+    full_cube = cube_of(path, results)
+    if full_cube.exists():
         return []
     cubes = {cube: part_named(cube.stem) for cube in results.glob(f"*.part-*{CUBE_SUFFIX}")}
-    parts = {cube: part for cube, part in cubes.items() if part is not None and part.sweep == whole.stem}
+    parts = {cube: part for cube, part in cubes.items() if part is not None and part.sweep == full_cube.stem}
     return sorted(parts, key=lambda cube: (parts[cube].of, parts[cube].number))
 
 
@@ -336,7 +336,7 @@ def whole_of(places: Sequence[Place]) -> Place:
     return (Path() if isinstance(first, str) else first.parent) / f"{part.sweep}.zarr"
 
 
-def beside(cube: Place, suffix: str) -> Path:
+def path_beside(cube: Place, suffix: str) -> Path:
     """Return the path for files about a cube: beside it, or in the working directory if it is at an
     address.
     """

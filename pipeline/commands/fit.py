@@ -49,7 +49,7 @@ takes_labels = shared.stacked(
 takes_columns = partial(repeatable, metavar="COLUMN")
 
 # Options that help shows, and the titles that the others have with --help-all.
-USUAL = (
+MAIN_NAMES = (
     *("clusters", "annotations", "must_link", "cannot_link", "row_labels", "accuracy", "model", "labels"),
     "out",
     *("help_all", "help"),
@@ -67,7 +67,7 @@ GROUPS = {
 }
 # Options of a table that both commands have.
 ANNOTATIONS = ("features", "must_link", "cannot_link", "annotations", "accuracy", "annotator_accuracy")
-SHARED = [*ANNOTATIONS, "row_labels", "label_accuracy", *TABLE, "scale", "seed"]
+SHARED_NAMES = [*ANNOTATIONS, "row_labels", "label_accuracy", *TABLE, "scale", "seed"]
 
 takes_jobs = click.option(
     "--jobs",
@@ -78,7 +78,7 @@ takes_jobs = click.option(
 )
 
 
-@click.command("fit", cls=shared.Grouped, usual=USUAL, groups=GROUPS)
+@click.command("fit", cls=shared.GroupedCommand, main_names=MAIN_NAMES, groups=GROUPS)
 @click.argument("features", type=shared.PATH)
 @click.option(
     "-k",
@@ -206,8 +206,8 @@ def fit_command(
             predict_annotations=options.held_out,
             names=inputs.table.feature_names,
         )
-    most = None if as_json else room.MOST_SHOWN
-    judgement = room.judge(inputs.rows.answered, result.best.labels, inputs.samples, most)
+    limit = None if as_json else room.SHOWN
+    judgement = room.judge(inputs.rows.answered, result.best.labels, inputs.samples, limit)
     unsure, unsure_lines = judge_unsure(inputs.rows.skipped, inputs.samples)
     naming = None
     if inputs.row_labels is not None:
@@ -254,13 +254,13 @@ def fit_command(
     if click.get_current_context().find_root().obj:
         lines += ["", *summary.detail_lines(options.accuracy)]
     else:
-        contradicted = "contradicted answers, " if inputs.layers else ""
-        lines.append(f"more       -v lists {contradicted}other models, restarts and the objective")
+        answers_text = "contradicted answers, " if inputs.layers else ""
+        lines.append(f"more       -v lists {answers_text}other models, restarts and the objective")
     # in a pipe, a line can be searched for
     show([part for line in lines for part in paragraph(line)] if sys.stdout.isatty() else lines)
     if n_clusters > 1:  # the next pairs to annotate are chosen with the settings of sweep ask
-        without = tuple(map(str, expanded(options.drop, ())))
-        click.echo(f"next:\n{_for_this_table(ask, n_clusters=n_clusters, without=without)}", err=True)
+        columns = tuple(map(str, expanded(options.drop, ())))
+        click.echo(f"next:\n{_for_this_table(ask, n_clusters=n_clusters, drop=columns)}", err=True)
     if is_interrupted:  # the results so far are there, and the command ends as after any Ctrl-C
         raise KeyboardInterrupt
 
@@ -268,7 +268,7 @@ def fit_command(
 def _for_this_table(command: click.Command, **values: Any) -> str:
     """Return the other command, to type, for the table of this one."""
     params = click.get_current_context().params
-    return typed(command, {name: params[name] for name in SHARED} | values)
+    return typed(command, {name: params[name] for name in SHARED_NAMES} | values)
 
 
 def _show_notes(*notes: str) -> None:
@@ -322,7 +322,7 @@ def _show_notes(*notes: str) -> None:
     help="Column that is shown with a question and is no feature, such as texts or paths; may be repeated.",
 )
 @takes_columns(
-    "--drop", "--without", "without", help="Column that is neither shown nor a feature; may be repeated."
+    "--drop", "--without", "drop", help="Column that is neither shown nor a feature; may be repeated."
 )
 @declared("covariance", default=ANY, help="Shape of the clusters, as in sweep fit.")
 @declared("restarts", default=3)
@@ -347,9 +347,9 @@ def ask(**choices: Any) -> None:
     from sweep_clustering.pipeline.ask import answers, summary
 
     check_numpy()
-    chosen, aside = _chosen(choices), _aside(choices)
-    del choices["without"]
-    options = summary.AskOptions(model="conditional", chosen=chosen, aside=aside, **choices)
+    settings, columns = _take_settings(choices), _other_columns(choices)
+    del choices["drop"]
+    options = summary.AskOptions(model="conditional", chosen=settings, aside=columns, **choices)
     with reported(answers.HeldError, answers.NotSavedError):
         inputs = summary.read_ask(options)
         _show_notes(*inputs.table.notes)
@@ -359,20 +359,20 @@ def ask(**choices: Any) -> None:
             _write_questions(options, inputs)
 
 
-def _chosen(choices: dict[str, Any]) -> dict[str, Any]:
+def _take_settings(choices: dict[str, Any]) -> dict[str, Any]:
     """Take the method and the settings out of the values of the command."""
-    chosen, weight = shared.settings_in(choices), "feature_weight"
+    settings, weight = shared.settings_in(choices), "feature_weight"
     source = click.get_current_context().get_parameter_source(weight)
     is_default = source == click.core.ParameterSource.DEFAULT
-    if is_default and weight in kind_of(str(choices["covariance"]), settings_of(chosen)).unused:
-        chosen[weight] = 1.0  # the default of the command has no place there
-    return chosen
+    if is_default and weight in kind_of(str(choices["covariance"]), settings_of(settings)).unused:
+        settings[weight] = 1.0  # the default of the command has no place there
+    return settings
 
 
-def _aside(choices: Mapping[str, Any]) -> tuple[str, ...]:
+def _other_columns(choices: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the columns that are no features, each once."""
     names = [choices["names"]] if choices["names"] else []
-    return tuple(dict.fromkeys([*names, *choices["show"], *choices["without"]]))
+    return tuple(dict.fromkeys([*names, *choices["show"], *choices["drop"]]))
 
 
 def _write_questions(options: AskOptions, inputs: FitInputs) -> None:
@@ -420,13 +420,13 @@ def _ask_again(*answers: Path, **changes: Any) -> str:
 def _fit_of_answers(*answers: Path) -> str:
     """Return the `sweep fit` that takes all answers, to type."""
     params = click.get_current_context().params
-    chosen: dict[str, Any] = {}
+    model: dict[str, Any] = {}
     if params["covariance"] != ANY:  # which sweep fit takes without options
-        chosen = {"model": "conditional", "covariance": params["covariance"], **_chosen(dict(params))}
+        model = {"model": "conditional", "covariance": params["covariance"], **_take_settings(dict(params))}
     # with --columns, other columns are no features anyway
-    drop = () if params["columns"] else _aside(params)
+    drop = () if params["columns"] else _other_columns(params)
     files = tuple(dict.fromkeys([*params["annotations"], *answers]))
-    return _for_this_table(fit_command, clusters=params["n_clusters"], annotations=files, drop=drop, **chosen)
+    return _for_this_table(fit_command, clusters=params["n_clusters"], annotations=files, drop=drop, **model)
 
 
 def _ask_in_terminal(options: AskOptions, inputs: FitInputs) -> None:
@@ -447,9 +447,9 @@ def _ask_in_terminal(options: AskOptions, inputs: FitInputs) -> None:
                 if error.filename != STDOUT:
                     raise
             finally:
-                done = plural(len(asking.finished_questions), "answer or skip", "answers and skips")
-                are = "is" if len(asking.finished_questions) == 1 else "are"
-                click.echo(f"\n{done} of this session {are} in {path}\nto go on:\n{_ask_again()}")
+                answer_count = plural(len(asking.done), "answer or skip", "answers and skips")
+                are = "is" if len(asking.done) == 1 else "are"
+                click.echo(f"\n{answer_count} of this session {are} in {path}\nto go on:\n{_ask_again()}")
                 click.echo(f"for the clusters:\n{_fit_of_answers()}")
                 click.echo("\n".join(summary.WHY_CONDITIONAL))
     except OSError:

@@ -62,10 +62,10 @@ def list_datasets(names: tuple[str, ...], data_dir: Path | None, as_json: bool) 
     if as_json:
         click.echo(json.dumps([asdict(record) for record in records], indent=2))
         return
-    listed = [record for record in records if names or "/" not in record.name]
-    width = max(16, *(len(record.name) + 2 for record in listed))
+    shown_records = [record for record in records if names or "/" not in record.name]
+    width = max(16, *(len(record.name) + 2 for record in shown_records))
     click.echo(f"{'name':<{width}}{'N':>6}{'D':>4}{'K':>4}  source")
-    for record in listed:
+    for record in shown_records:
         source = record.source or "not on this machine: sweep datasets fetch"
         sizes = f"{record.n_samples:>6}{record.n_features:>4}{record.n_clusters:>4}"
         click.echo(f"{record.name:<{width}}{sizes}  {source}")
@@ -74,13 +74,13 @@ def list_datasets(names: tuple[str, ...], data_dir: Path | None, as_json: bool) 
             *(() if record.source else record.reasons),
         ):
             click.echo(f"{'':<{width + 16}}{line}")
-    if rest := [record for record in records if record not in listed]:
-        n_here = sum(bool(record.source) for record in rest)
+    if suite := [record for record in records if record not in shown_records]:
+        n_here = sum(bool(record.source) for record in suite)
         click.echo(
-            f"{'suite/*':<{width + 16}}{n_here} of {len(rest)} data sets of the clustering suite are here:"
+            f"{'suite/*':<{width + 16}}{n_here} of {len(suite)} data sets of the clustering suite are here:"
         )
         click.echo(f"{'':<{width + 16}}sweep datasets list 'suite/*'")
-    next_step(*(NEXT_SWEEP if all(record.source for record in listed) else ("datasets", "fetch")))
+    next_step(*(NEXT_SWEEP if all(record.source for record in shown_records) else ("datasets", "fetch")))
 
 
 @datasets.command("fetch")
@@ -93,20 +93,20 @@ def fetch_datasets(names: tuple[str, ...], data_dir: Path | None) -> None:
     """
     from sweep_clustering.sweeps.data.builtin import Unavailable, causes, find
 
-    missing = dict[str, Sequence[str]]()
+    reasons = dict[str, Sequence[str]]()
     with reported():
         datasets = [name for name in _names_of(names) if names or "/" not in name]
         for name in progress_bar(datasets, "data sets"):
             try:
                 click.echo(f"{name}: {find(name, data_dir=data_dir).path}")
             except Unavailable as unavailable:
-                missing[name] = unavailable.reasons
-    if missing:
-        n_here = len(datasets) - len(missing)
-        state = f"{len(missing)} of {len(datasets)} are not available, {n_here} are here"
-        listed = ", ".join([*missing][:5]) + (", ..." if len(missing) > 5 else "")
-        click.echo(f"{state}; the same again goes on: {listed}", err=True)
-        for cause in causes(missing.values()):
+                reasons[name] = unavailable.reasons
+    if reasons:
+        n_here = len(datasets) - len(reasons)
+        state = f"{len(reasons)} of {len(datasets)} are not available, {n_here} are here"
+        names_text = ", ".join([*reasons][:5]) + (", ..." if len(reasons) > 5 else "")
+        click.echo(f"{state}; the same again goes on: {names_text}", err=True)
+        for cause in causes(reasons.values()):
             click.echo(f"  {cause}", err=True)
         click.echo(
             "without a network, save their files into a folder for --data-dir: sweep datasets list", err=True
@@ -128,23 +128,23 @@ def check_datasets(names: tuple[str, ...], data_dir: Path | None, as_json: bool)
 
     with reported():
         records = catalogue(data_dir, [name for name in _names_of(names) if names or "/" not in name])
-    missing = [record.name for record in records if not record.source]
+    missing_names = [record.name for record in records if not record.source]
     if as_json:
         click.echo(json.dumps([asdict(record) for record in records], indent=2))
     else:
         for record in records:
             state = f"good, {record.source}" if record.source else f"MISSING: {'; '.join(record.reasons)}"
             click.echo(f"{record.name}: {state}")
-        next_step(*(("datasets", "fetch", *missing) if missing else NEXT_SWEEP))
-    sys.exit(INTERNAL if missing else COMPLETE)
+        next_step(*(("datasets", "fetch", *missing_names) if missing_names else NEXT_SWEEP))
+    sys.exit(INTERNAL if missing_names else COMPLETE)
 
 
 def _names_of(names: tuple[str, ...]) -> tuple[str, ...]:
     """Return the data sets of these names and patterns, each once, or all known ones."""
     from sweep_clustering.sweeps.data.builtin import BUILTIN, KNOWN_NAMES, fitting
 
-    unknown = (name for name in names if not fitting(name))
-    raise_all(Problem("NAME", repr(name), KNOWN_NAMES, did_you_mean(name, BUILTIN)) for name in unknown)
+    wrong_names = (name for name in names if not fitting(name))
+    raise_all(Problem("NAME", repr(name), KNOWN, did_you_mean(name, BUILTIN)) for name in wrong_names)
     return tuple(dict.fromkeys(match for name in names for match in fitting(name))) or BUILTIN
 
 
@@ -182,7 +182,7 @@ def template() -> None:
     "called", nargs=-1, required=True, metavar="METHOD...", shell_complete=shared.complete_methods
 )
 @shared.path_option("--like", default="sweeps/suite.toml", help="Sweep file whose cells they are to have.")
-def sweep_of_methods(called: tuple[str, ...], like: Path) -> None:
+def sweep_of_methods(calls: tuple[str, ...], like: Path) -> None:
     """Print a sweep file of METHOD on the data sets, annotations and seeds of another one.
 
     METHOD is FILE.py:FUNCTION, MODULE:FUNCTION or a name of "sweep methods list"; or, in braces, a table as
@@ -191,7 +191,7 @@ def sweep_of_methods(called: tuple[str, ...], like: Path) -> None:
     from sweep_clustering.sweeps.file.reading import as_toml
 
     with reported():
-        text = as_toml(shared.sweep_of(like, called))
+        text = as_toml(shared.sweep_of(like, calls))
     click.echo(text, nl=False)
     next_step("submit", "FILE.toml")
 
@@ -268,6 +268,6 @@ def _lines(method: str, report: Report) -> Iterator[str]:
         return
     yield f"{plural(len(report.breaches), 'breach', 'breaches')} of the contract:"
     for breach in report.breaches:
-        where = f" ({breach.where})" if breach.where else ""
-        yield f"  {breach.what}: {breach.cause}{where}"
+        location = f" ({breach.where})" if breach.where else ""
+        yield f"  {breach.what}: {breach.cause}{location}"
         yield from (f"      {line}" for line in breach.traceback.splitlines())

@@ -76,11 +76,11 @@ def show(document: Any) -> None:
         click.echo(json.dumps(document, indent=2, allow_nan=False))
 
 
-def tell(result: Any, as_json: bool, *following: object) -> None:
+def tell(result: Any, as_json: bool, *next_words: object) -> None:
     """Print a result as lines for people, with the command that comes next, or as one JSON document."""
     show(result.to_dict() if as_json else result.lines())
-    if following and not as_json:
-        next_step(*following)
+    if next_words and not as_json:
+        next_step(*next_words)
 
 
 def next_step(*words: object) -> None:

@@ -92,7 +92,7 @@ def report(
         path = arguments.whole_of(parts)
         page = write_report(
             parts if len(parts) > 1 else path,
-            out or arguments.beside(path, ".report"),
+            out or arguments.path_beside(path, ".report"),
             published=against,
             cell=cell,
             formats=formats_of(png, pdf),
@@ -155,7 +155,7 @@ def open_page(cube_or_spec: Path, results: Path, port: int | None, no_browser: b
     " only if CUBE has changed.",
 )
 def export(
-    cubes: tuple[Path, ...], results: Path, how: str, out: Path | None, force: bool, only_scores: bool
+    cubes: tuple[Path, ...], results: Path, form: str, out: Path | None, force: bool, only_scores: bool
 ) -> None:
     """Write labels, scores and summaries of CUBE for other programs.
 
@@ -164,11 +164,11 @@ def export(
     with reported():
         problems: list[Problem] = []
         if only_scores:
-            excluded = {"--out": out is not None, "--force": force, "--format": how != "csv"}
+            conflicts = {"--out": out is not None, "--force": force, "--format": form != "csv"}
             hint = "scores have their place beside the cube"
             problems += [
                 Problem(option, "--scores as well", "one of them", hint)
-                for option, is_set in excluded.items()
+                for option, is_set in conflicts.items()
                 if is_set
             ]
         local: Path | None = None
@@ -189,14 +189,14 @@ def export(
             from sweep_clustering.storage.cube.manifest import read_manifest
 
             tree = scored_tree(open_cube(local), read_manifest(local).plans, [local])
-            stored, is_new = store_scores(local, tree)
-            click.echo(f"scores: {stored}{'' if is_new else ', as they were'}")
+            path_of_scores, is_new = store_scores(local, tree)
+            click.echo(f"scores: {path_of_scores}{'' if is_new else ', as they were'}")
             next_step("report", path)
             return
         from sweep_clustering.pipeline.report.write import write_export
 
         cube = parts if len(parts) > 1 else path
-        for file in write_export(cube, out or arguments.beside(path, ".export"), how, overwrite=force):
+        for file in write_export(cube, out or arguments.path_beside(path, ".export"), form, overwrite=force):
             click.echo(file)
     next_step("report", *parts)
 
@@ -238,7 +238,7 @@ def compare(
         with collecting(problems):
             first, second = collected(partial(arguments.find_place, results=results), (cube_a, cube_b))
         raise_all(problems)
-        folder = out or arguments.beside(second, ".compare").with_name(
+        folder = out or arguments.path_beside(second, ".compare").with_name(
             f"{Path(second).stem}-against-{Path(first).stem}.compare"
         )
         comparison = write_comparison(first, second, folder, scores or RANKED, formats_of(png, pdf))
@@ -294,17 +294,17 @@ def verify(
     and compares their scores.
     """
     is_table = cube.suffix == ".csv"
-    excluded = {"--sweep": sweep is not None, "--method": bool(methods)}
+    conflicts = {"--sweep": sweep is not None, "--method": bool(methods)}
     if is_table:
-        excluded = {"--checksums": checksums, "--run-methods": run_methods}
+        conflicts = {"--checksums": checksums, "--run-methods": run_methods}
     with reported():
         expected = f"{'a cube' if is_table else 'SCORES.csv'} with this option"
         problems = [
-            Problem(option, f"with {cube}", expected) for option, is_set in excluded.items() if is_set
+            Problem(option, f"with {cube}", expected) for option, is_set in conflicts.items() if is_set
         ]
         if (record is None) != (by is None):
-            there, missing = ("--by", "--record") if record is None else ("--record", "--by")
-            problems.append(Problem(missing, "nothing", f"a value, with {there}"))
+            option, partner = ("--by", "--record") if record is None else ("--record", "--by")
+            problems.append(Problem(partner, "nothing", f"a value, with {option}"))
         if record is not None and (checksums or record.exists()):
             description = "--checksums as well" if checksums else "a file"
             problems.append(Problem(f"--record {record}", description, "a new file for cells computed again"))
@@ -312,7 +312,7 @@ def verify(
             problems.append(Problem("--sweep", "nothing", "the sweep file whose cells these are"))
         raise_all(problems)
         outcome: Any
-        following: tuple[object, ...] = ()
+        next_words: tuple[object, ...] = ()
         if sweep is not None:
             from sweep_clustering.pipeline.check import verify_scores
             from sweep_clustering.pipeline.scoring.raw import read_raw
@@ -330,7 +330,7 @@ def verify(
                 from sweep_clustering.storage.damage import scan
 
                 path = arguments.find_cube(cube, results)
-                outcome, following = scan(path, progress_bar), ("repair", path)
+                outcome, next_words = scan(path, progress_bar), ("repair", path)
             else:
                 from sweep_clustering.pipeline.check import verify as verify_cube
 
@@ -343,10 +343,10 @@ def verify(
                     data_dir=data_dir,
                     progress=progress_bar,
                 )
-                following = () if path.is_file() else ("verify", path, "--checksums")
+                next_words = () if path.is_file() else ("verify", path, "--checksums")
             if outcome.good:
-                following = ("report", path)
-        tell(outcome, as_json, *following)
+                next_words = ("report", path)
+        tell(outcome, as_json, *next_words)
         if record is not None and by is not None:
             from sweep_clustering.pipeline.check import write_record
 
@@ -398,10 +398,10 @@ def bundle(cube: Path, results: Path, out: Path | None, force: bool) -> None:
 
     with reported():
         place = arguments.find_place(cube, results)
-        path = out or arguments.beside(place, ".zip")
+        path = out or arguments.path_beside(place, ".zip")
         click.echo(write_bundle(place, path, overwrite=force, progress=progress_bar))
-        following = _verifying(path)
-    next_step(*following)
+        next_words = _verifying(path)
+    next_step(*next_words)
 
 
 @click.command()
@@ -425,7 +425,7 @@ def board(bundles: tuple[Path, ...], results: Path, out: Path | None, records: t
     with reported():
         find = partial(arguments.find_cube, results=results, bundle=True)
         places = collected(find, dict.fromkeys(bundles))
-        page = write_board(places, out or arguments.beside(places[0], ".board"), records, progress_bar)
+        page = write_board(places, out or arguments.path_beside(places[0], ".board"), records, progress_bar)
     click.echo(f"page: {page}")
 
 

@@ -60,21 +60,21 @@ def submit(spec: Path, as_json: bool, **choices: Any) -> None:
         path, is_installed = arguments.find_spec(spec)
         if is_installed:
             click.echo(f"using the {spec.name} that is installed with sweep: {path}", err=True)
-        chosen = Options(**choices)
-        code = run(path, chosen, Console(stderr=True), show_plan=output.show if as_json else None)
-    if chosen.dry_run:
+        options = Options(**choices)
+        code = run(path, options, Console(stderr=True), show_plan=output.show if as_json else None)
+    if options.dry_run:
         if not as_json:
             output.next_step(*output.as_typed(submit, dry_run=False))
         sys.exit(code)
     with output.reported():
-        cube = arguments.cube_of(path, chosen.results, chosen.part)
+        cube = arguments.cube_of(path, options.results, options.part)
     if as_json:
         state: dict[str, Any] = {"cube": str(cube)}  # nothing else is known if no cube was created
         with suppress(InputError):
             state = read_status(cube).to_dict()
         output.show(state | {"exit_code": code})
     elif code == COMPLETE:
-        output.next_step("status" if chosen.detach else "report", cube)
+        output.next_step("status" if options.detach else "report", cube)
     elif code == FAILED_CELLS:
         output.next_step("why", cube)
     elif code == INTERNAL and (words := doctor_words(cube)):

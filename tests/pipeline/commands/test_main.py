@@ -27,7 +27,7 @@ from sweep_clustering.kernels.settings import OFFERED
 from sweep_clustering.pipeline.cluster.profiles import cluster_schema
 from sweep_clustering.pipeline.commands import arguments, output
 from sweep_clustering.pipeline.commands.arguments import find_cube, find_places, find_run, find_spec
-from sweep_clustering.pipeline.commands.fit import GROUPS, USUAL, fit_command
+from sweep_clustering.pipeline.commands.fit import GROUPS, MAIN_NAMES, fit_command
 from sweep_clustering.pipeline.commands.main import COMMANDS, main
 from sweep_clustering.pipeline.common import plural
 from sweep_clustering.pipeline.methods.loading import MethodCall, load
@@ -373,7 +373,7 @@ def test_help_of_a_fit_shows_eleven_options_and_all_in_groups_when_asked() -> No
     for title in GROUPS:
         assert f"\n{title}:\n" in every
         assert f"\n{title}:\n" not in few
-    names = {name for group in (USUAL, *GROUPS.values()) for name in group}
+    names = {name for group in (MAIN_NAMES, *GROUPS.values()) for name in group}
     assert names <= {"help"} | {str(parameter.name) for parameter in fit_command.params}
 
 
