@@ -14,9 +14,9 @@ from pathlib import Path
 
 import click
 
-HERE = Path(__file__).resolve().parent
+FOLDER = Path(__file__).resolve().parent
 # As in the settings of pytest: small sweeps and ways into kernels are those of the tests.
-sys.path[:0] = [str(HERE), str(HERE.parent / "tests" / "helpers"), str(HERE.parent)]
+sys.path[:0] = [str(FOLDER), str(FOLDER.parent / "tests" / "helpers"), str(FOLDER.parent)]
 
 from tables import Sentence, Table, blocks, documents, show  # noqa: E402
 

@@ -60,7 +60,7 @@ LONG_UNIFORM = (*SHARES, 2.0, 3.0)
 BASELINES = ("farthest-first", "committee")
 
 GAIN = Table("asking/gain", ("pairs", "p", "NMI at N / 2", "N", "3 N / 2", "ARI at N / 2", "N", "3 N / 2"))
-EACH = Table("asking/sets", ("data", *(f"p = {p:g}" for p in ACCURACIES)))
+BY_SET = Table("asking/sets", ("data", *(f"p = {p:g}" for p in ACCURACIES)))
 BUDGET = Table(
     "asking/budget",
     (
@@ -80,7 +80,7 @@ SHARE = Table(
     "asking/share",
     ("questions", "beliefs", "expected share right", "share right", "interval held it", "width of interval"),
 )
-TABLES = (GAIN, EACH, BUDGET, ECOLI, FAILS, SHARE)
+TABLES = (GAIN, BY_SET, BUDGET, ECOLI, FAILS, SHARE)
 
 Instance = tuple[NDArray[np.float64], NDArray[np.int16]]
 
@@ -268,10 +268,10 @@ def ratio(share: float, goal: float, curve: Sequence[float]) -> tuple[str, str]:
     if goal > best[-1]:
         return f"over {LONG_UNIFORM[-1]:g} N", f"under {share / LONG_UNIFORM[-1]:.2f}"
     place = int(np.searchsorted(best, goal))
-    needed = LONG_UNIFORM[0]
+    budget = LONG_UNIFORM[0]
     if place > 0:
-        needed = float(np.interp(goal, best[place - 1 : place + 1], LONG_UNIFORM[place - 1 : place + 1]))
-    return f"{needed:.2f} N", f"{share / needed:.2f}"
+        budget = float(np.interp(goal, best[place - 1 : place + 1], LONG_UNIFORM[place - 1 : place + 1]))
+    return f"{budget:.2f} N", f"{share / budget:.2f}"
 
 
 def with_sign(values: NDArray[np.float64]) -> str:
@@ -398,7 +398,7 @@ def measure(
     paths: int = PATHS,
     names: Sequence[str] = SETS,
     failing: Sequence[str] = FAILING,
-    far: str = "ecoli",
+    long_set: str = "ecoli",
     workers: int | None = None,
     picture: Callable[[Figure], None] | None = None,
 ) -> dict[str, str]:
@@ -409,7 +409,7 @@ def measure(
         for path, p, name, strategy in product(range(paths), ACCURACIES, names, (UNIFORM, ACTIVE, *BASELINES))
     ]
     long = [
-        Task(far, p, path, strategy, (3.0,))
+        Task(long_set, p, path, strategy, (3.0,))
         for p, path, strategy in product(ACCURACIES[:2], range(paths), (ACTIVE, UNIFORM))
     ]
     failures = failure_tasks(max(2, paths - 2), failing)
@@ -423,7 +423,7 @@ def measure(
         (picture or _save)(figure)
     return {
         GAIN.name: GAIN.markdown(gain_rows(results, names)),
-        EACH.name: EACH.markdown(set_rows(results, names)),
+        BY_SET.name: BY_SET.markdown(set_rows(results, names)),
         BUDGET.name: BUDGET.markdown(budget_rows(results, names)),
         ECOLI.name: ECOLI.markdown(ecoli_rows(far_results)),
         FAILS.name: FAILS.markdown(failure_rows(failures, failure_results)),

@@ -38,7 +38,7 @@ SHARES = (0.5, 0.75, 1.0)
 SHAPES = {"auto": "one Gaussian", "any": "any shape"}
 NEIGHBOURS = 10
 SEVEN = SUITE_SETS[:7]
-OTHERS = SUITE_SETS[7:]
+NEW_SETS = SUITE_SETS[7:]
 
 # ARI after N / 2 and N questions at p = 0.9, from the code of its authors.
 COBRAS = {
@@ -52,7 +52,7 @@ COBRAS = {
     "sipu/compound": (0.35, 0.28),
 }
 
-BESIDE = Table("asking_any/cobras", ("data", "ARI at N / 2", "N", "COBRAS at N / 2", "N"))
+COBRAS_TABLE = Table("asking_any/cobras", ("data", "ARI at N / 2", "N", "COBRAS at N / 2", "N"))
 BUDGET = Table("asking_any/budget", ("classes", *asking.BUDGET.columns))
 VERTEBRAL = Table(
     "asking_any/vertebral",
@@ -67,7 +67,7 @@ VERTEBRAL = Table(
     ),
 )
 SHARE = Table("asking_any/share", ("questions", "expected share right", "share right", "interval held it"))
-TABLES = (BESIDE, BUDGET, VERTEBRAL, SHARE)
+TABLES = (COBRAS_TABLE, BUDGET, VERTEBRAL, SHARE)
 
 
 def beside_rows(results: dict[Task, Result]) -> Iterator[tuple[object, ...]]:
@@ -85,7 +85,7 @@ def beside_rows(results: dict[Task, Result]) -> Iterator[tuple[object, ...]]:
     for name, values in by_set.items():
         cobras = [f"{ari:.2f}" for ari in COBRAS.get(name, ())]
         yield name, *map(mean_error, values.T), *(cobras or ("", ""))
-    for words, names in (("mean of the first seven", SEVEN), ("mean of the others", OTHERS)):
+    for words, names in (("mean of the first seven", SEVEN), ("mean of the others", NEW_SETS)):
         means_of = np.mean([by_set[name].mean(axis=0) for name in names], axis=0)
         variances = [by_set[name].var(axis=0, ddof=1) / len(by_set[name]) for name in names]
         errors = np.sqrt(np.sum(variances, axis=0)) / len(names)
@@ -97,8 +97,8 @@ def beside_rows(results: dict[Task, Result]) -> Iterator[tuple[object, ...]]:
 def vertebral_rows() -> Iterator[tuple[object, ...]]:
     """Yield which pairs are asked about vertebral at p = 0.9 and m = N, and how shapes fit them."""
     X, truth = instance("vertebral")
-    near = NearestNeighbors(n_neighbors=NEIGHBOURS + 1).fit(X).kneighbors(X, return_distance=False)[:, 1:]
-    impurity = (truth[near] != truth[:, None]).mean(axis=1)
+    nearest = NearestNeighbors(n_neighbors=NEIGHBOURS + 1).fit(X).kneighbors(X, return_distance=False)[:, 1:]
+    impurity = (truth[nearest] != truth[:, None]).mean(axis=1)
     for strategy in (UNIFORM, "information", STRATEGY):
         rows, shapes = [], Counter[str]()
         for path in range(PATHS):
@@ -122,8 +122,8 @@ def measure(workers: int = 1) -> dict[str, str]:
         Task(name, 0.9, path, STRATEGY, (0.5, 1.0), covariance="any")
         for path, name in product(range(PATHS), SUITE_SETS)
     ]
-    beside = run_all(suite, workers)
-    others = [result for task, result in beside.items() if task.name in OTHERS]
+    by_task = run_all(suite, workers)
+    new_results = [result for task, result in by_task.items() if task.name in NEW_SETS]
     budget = list[tuple[object, ...]]()
     for shape, words in SHAPES.items():
         tasks = [
@@ -134,8 +134,10 @@ def measure(workers: int = 1) -> dict[str, str]:
         rows = budget_rows(results, SETS, ACCURACIES, SHARES, STRATEGY)
         budget += [(words, *row) for row in rows]
     return {
-        BESIDE.name: BESIDE.markdown(beside_rows(beside)),
+        COBRAS_TABLE.name: COBRAS_TABLE.markdown(beside_rows(by_task)),
         BUDGET.name: BUDGET.markdown(budget),
         VERTEBRAL.name: VERTEBRAL.markdown(vertebral_rows()),
-        SHARE.name: SHARE.markdown((words, *cells[:3]) for words, _, *cells in asking.share_rows(others)),
+        SHARE.name: SHARE.markdown(
+            (words, *cells[:3]) for words, _, *cells in asking.share_rows(new_results)
+        ),
     }

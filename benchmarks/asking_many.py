@@ -76,12 +76,12 @@ def path(X: NDArray[np.float64], labels: NDArray[np.int64], pairs: str) -> Itera
     estimator.fit(X)
     yield f"{adjusted_rand(labels, estimator.labels_.astype(np.int64)):.3f}"
     for _ in range(BATCHES):
-        began = time.process_time()
+        start_time = time.process_time()
         if pairs == "near":
             answers = draw_near(rng, labels, X, p=ACCURACY, m=count)
         else:
             answers = answer_pairs(rng, labels, estimator.query(count).positions, p=ACCURACY)
-            seconds.append(time.process_time() - began)
+            seconds.append(time.process_time() - start_time)
         must = answers[:, 2] == MUST
         estimator.partial_fit(X, must_link=answers[must, :2], cannot_link=answers[~must, :2])
         yield f"{adjusted_rand(labels, estimator.labels_.astype(np.int64)):.3f}"

@@ -44,8 +44,8 @@ LOOKED_AT += " uci/ionosphere uci/wine sipu/r15 sipu/jain sipu/pathbased sipu/sp
 LOOKED_AT += " graves/ring_noisy graves/zigzag_outliers wut/cross other/square other/iris5"
 
 COLUMNS = ("fits", "averaged", "best restart", "average", "mean gain", "better", "worse", "most lost")
-OVER = ("claimed - correct, restart", "claimed - correct, average")
-RESULTS = Table("averages/ari", ("tables", "p", *COLUMNS, *OVER))
+EXCESS_COLUMNS = ("claimed - correct, restart", "claimed - correct, average")
+RESULTS = Table("averages/ari", ("tables", "p", *COLUMNS, *EXCESS_COLUMNS))
 TABLES = (RESULTS,)
 
 
@@ -67,8 +67,8 @@ def draw_pairs(labels: NDArray[np.int16], p: float) -> list[Layer]:
     rng, n = np.random.default_rng(DRAW), len(labels)
     first, step = rng.integers(n, size=n), rng.integers(1, n, size=n)
     pairs = np.column_stack([first, (first + step) % n])
-    together = (labels[pairs[:, 0]] == labels[pairs[:, 1]]) ^ (rng.random(n) >= p)
-    return [Layer(MUST, pairs[together], None, p), Layer(CANNOT, pairs[~together], None, p)]
+    is_must = (labels[pairs[:, 0]] == labels[pairs[:, 1]]) ^ (rng.random(n) >= p)
+    return [Layer(MUST, pairs[is_must], None, p), Layer(CANNOT, pairs[~is_must], None, p)]
 
 
 def measure(folder: Path, task: tuple[str, float]) -> Outcome:

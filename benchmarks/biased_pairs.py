@@ -38,7 +38,7 @@ class Fit(NamedTuple):
 
     nmi: float
     drawing: float
-    above: float
+    excess: float
 
 
 class Instance(NamedTuple):
@@ -115,8 +115,8 @@ def asides(m: int, tables: dict[tuple[str, str, str], NDArray[np.float64]]) -> I
     """Yield lines with the figures that the text below the table quotes."""
     for covariance, model in product(SPHERES, MODELS):
         uniform, biased = (tables[model, covariance, drawing][:, 2].mean() for drawing in DRAWINGS)
-        above = f"nats above the true classes: uniform {uniform:.0f}, biased {biased:.0f}"
-        yield f"m = {m}, {model}, covariance {covariance}: {above}"
+        excess_text = f"nats above the true classes: uniform {uniform:.0f}, biased {biased:.0f}"
+        yield f"m = {m}, {model}, covariance {covariance}: {excess_text}"
     for covariance in SPHERES:
         posterior, conditional = (tables[model, covariance, "uniform"] for model in MODELS[2:])
         gain = mean_error(conditional[:, 0] - posterior[:, 0])

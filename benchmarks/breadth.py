@@ -56,7 +56,7 @@ restarts = 10
 class Watch:
     """State of a collector after each batch, and the written part of the grid."""
 
-    done: int = 0
+    n_done: int = 0
     open_cells: int = 0
     journal: int = 0
     writes: int = 0
@@ -67,12 +67,12 @@ class Watch:
 
     def look(self, collector: Collector, results: Sequence[Solved | Failed]) -> None:
         """Note the state after a batch."""
-        self.done += sum(
+        self.n_done += sum(
             result.span.stop - result.span.start for result in results if isinstance(result, Solved)
         )
         self.open_cells = max(self.open_cells, len(collector._open))
         self.journal = max(self.journal, present(collector._journal).size)
-        self.progress.append((self.done, len(self.blocks)))
+        self.progress.append((self.n_done, len(self.blocks)))
 
 
 def measure() -> dict[str, str]:
@@ -91,9 +91,9 @@ def _row(name: str, depth_first: bool) -> tuple[str, ...]:
         return spans
 
     def timed_write(self: BlockStore, block: Block, results: Any) -> None:
-        began = time.perf_counter()
+        start_time = time.perf_counter()
         write(self, block, results)
-        watch.write_seconds += time.perf_counter() - began
+        watch.write_seconds += time.perf_counter() - start_time
         watch.writes += 1
         watch.blocks.add(block)
 
@@ -103,7 +103,7 @@ def _row(name: str, depth_first: bool) -> tuple[str, ...]:
     with tempfile.TemporaryDirectory() as folder:
         spec = Path(folder) / "breadth.toml"
         spec.write_text(SWEEP)
-        began = time.perf_counter()
+        start_time = time.perf_counter()
         with (
             patch.object(Collector, "take", take_and_look),
             patch.object(BlockStore, "write", timed_write),
@@ -113,7 +113,7 @@ def _row(name: str, depth_first: bool) -> tuple[str, ...]:
         ):
             options = Options(results=Path(folder) / "results", workers=2)
             assert submit(spec, options, Console(quiet=True)) == 0
-        seconds = time.perf_counter() - began
+        seconds = time.perf_counter() - start_time
         store = BlockStore(Path(folder) / "results" / "breadth.zarr", read_only=True)
         blocks = len(watch.blocks)
         assert not any((store.statuses(block) == PENDING).any() for block in watch.blocks)

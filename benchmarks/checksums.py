@@ -87,8 +87,8 @@ def _row(folder: Path, n_samples: int, replicates: int) -> tuple[str, ...]:
     )
 
 
-def _pair(with_sums: float, without: float) -> str:
-    return f"{with_sums:.0f}, {without:.0f} (× {with_sums / without:.2f})"
+def _pair(with_sums: float, without_sums: float) -> str:
+    return f"{with_sums:.0f}, {without_sums:.0f} (× {with_sums / without_sums:.2f})"
 
 
 def _fill(cube: Path, results: dict[Block, dict[str, np.ndarray]]) -> None:
@@ -110,18 +110,18 @@ def _without_checksums() -> Iterator[None]:
         patch("sweep_clustering.storage.cube.growth.array_entry", plain_entry),
         patch("sweep_clustering.storage.cube.manifest.array_entry", plain_entry),
         patch("sweep_clustering.storage.cube.chunks.CHECKSUM_BYTES", 0),
-        patch("sweep_clustering.storage.cube.chunks.checksum", lambda packed: b""),
+        patch("sweep_clustering.storage.cube.chunks.checksum", lambda chunk: b""),
     ):
         yield
 
 
 def _cpu(step: Callable[[], object]) -> float:
-    began = time.process_time()
+    start_time = time.process_time()
     step()
-    return time.process_time() - began
+    return time.process_time() - start_time
 
 
 def _rate(cube: Path) -> float:
-    began = time.perf_counter()
+    start_time = time.perf_counter()
     size = scan(cube).size
-    return size / 1e6 / (time.perf_counter() - began)
+    return size / 1e6 / (time.perf_counter() - start_time)

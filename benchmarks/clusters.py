@@ -46,7 +46,7 @@ class Differences(NamedTuple):
     """Differences of one instance: K by each criterion less the true K, and estimates less p."""
 
     errors: list[int]
-    agreeing: float
+    agreement: float
     estimate: float
 
 

@@ -67,9 +67,9 @@ def measure() -> dict[str, str]:
         starts = {name: start(Path(cache)) for name in ("first start", "later start")}
     functions = sorted(starts["first start"][2], key=lambda function: -function[1])
     kernels = [function for function in functions if function[0].startswith("sweep_clustering.kernels.")]
-    others = [function for function in functions if function not in kernels]
+    numba_functions = [function for function in functions if function not in kernels]
     rows = [_row(f"`{function[0].rpartition('.')[2]}`", [function]) for function in kernels[:LONGEST]]
-    rows += [_row("other kernels", kernels[LONGEST:]), _row("functions of numba", others)]
+    rows += [_row("other kernels", kernels[LONGEST:]), _row("functions of numba", numba_functions)]
     return {
         STARTS.name: STARTS.markdown(
             (name, f"{cpu:.1f}", f"{elapsed:.1f}") for name, (cpu, elapsed, _) in starts.items()

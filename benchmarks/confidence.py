@@ -47,7 +47,7 @@ FEATURES = {
 ACCURACIES = (0.8, 0.9, 1.0)
 MIXTURES = 3
 RESTARTS = 3
-SURE = 0.95
+HIGH_CONFIDENCE = 0.95
 BINS = 10
 
 Instance = tuple[NDArray[np.float64], NDArray[np.int16]]
@@ -86,7 +86,7 @@ def rows(name: str, instances: list[dict[tuple[str, str], Fit]]) -> Iterator[tup
         group = [by_key[key] for by_key in instances]
         claimed = np.array([fit.claimed.mean() for fit in group])
         correct = np.array([fit.right.mean() for fit in group])
-        is_sure = np.concatenate([fit.claimed >= SURE for fit in group])
+        is_sure = np.concatenate([fit.claimed >= HIGH_CONFIDENCE for fit in group])
         is_right = np.concatenate([fit.right for fit in group])
         yield (
             name,

@@ -40,8 +40,8 @@ RANKS = Table(
 )
 PUBLISHED = Table("contest/published", ("", "mean rank, ARI", "ARI", "won, tied, lost", "best on"))
 # Models whose ranks are shown for each kind of data.
-SHOWN = ("conditional-any", "conditional-auto", "posterior", "genie", "spectral-links", "pckmeans", "k-means")
-KINDS = Table("contest/kinds", ("mean ARI on", "sets", *SHOWN))
+LINES = ("conditional-any", "conditional-auto", "posterior", "genie", "spectral-links", "pckmeans", "k-means")
+KINDS = Table("contest/kinds", ("mean ARI on", "sets", *LINES))
 FIRST = Sentence(
     "contest/first",
     "On {} data sets of the clustering suite there were half an answer or one answer for each row, and 80,"
@@ -86,15 +86,15 @@ def rows(ari: Ranking, nmi: Ranking, seconds: dict[str, float]) -> Iterable[tupl
 
 def behind(means: pd.DataFrame) -> Iterable[tuple[str, ...]]:
     """Yield the data sets on which another line is clearly ahead of `conditional-any`, largest lead first."""
-    default, others = means["conditional-any"], means.drop(columns="conditional-any")
-    leads = (others.max(axis=1) - default).sort_values(ascending=False)
+    default, rivals = means["conditional-any"], means.drop(columns="conditional-any")
+    leads = (rivals.max(axis=1) - default).sort_values(ascending=False)
     for dataset in leads[leads > LEAST_LEAD].index:
-        best = others.loc[dataset].idxmax()
+        best = rivals.loc[dataset].idxmax()
         yield (
             f"*{dataset.removeprefix('suite/')}*",
             f"{default[dataset]:.3f}",
             best,
-            f"{others.loc[dataset, best]:.3f}",
+            f"{rivals.loc[dataset, best]:.3f}",
         )
 
 
@@ -105,11 +105,11 @@ def tables(tree: xr.DataTree, manifest: Manifest, published: Path) -> tuple[dict
     if n_open := int((~cells["status"].isin(["done", "no solution"])).sum()):
         raise click.ClickException(f"found {n_open:,} cells that are not done, expected a finished cube")
     nmi, ari = (rank(cells, score) for score in RANKED)
-    beside = rank_published(cells, read_published(published)).ranking
+    ranking = rank_published(cells, read_published(published)).ranking
     seconds = time_table(cells).groupby("model")["cpu_seconds"].mean().to_dict()
     kinds = ranks_by_kind(ari, facts(plans, tree), written_counts(plans, manifest.spec.grid.m))
     parts = ["what", "kind", "n_datasets"]
-    by_kind = kinds[kinds["model"].isin(SHOWN)].pivot_table("mean", parts, "model", sort=False)
+    by_kind = kinds[kinds["model"].isin(LINES)].pivot_table("mean", parts, "model", sort=False)
     means = ari.means.mean()
     quotes = len(ari.datasets), *(f"{means[model]:.3f}" for model in QUOTED)
     any_seconds, link_seconds = seconds["conditional-any"], seconds["spectral-links"]
@@ -123,10 +123,10 @@ def tables(tree: xr.DataTree, manifest: Manifest, published: Path) -> tuple[dict
         RANKS.name: RANKS.markdown(rows(ari, nmi, seconds)),
         PUBLISHED.name: PUBLISHED.markdown(
             (line["model"], f"{line['mean_rank']:.1f}", f"{line['mean']:.3f}", duels(line), line["best"])
-            for _, line in beside.table().iterrows()
+            for _, line in ranking.table().iterrows()
         ),
         KINDS.name: KINDS.markdown(
-            (kind, n_sets, *(f"{line[model]:.3f}" for model in SHOWN))
+            (kind, n_sets, *(f"{line[model]:.3f}" for model in LINES))
             for (_, kind, n_sets), line in by_kind.iterrows()
         ),
         FIRST.name: FIRST.form.format(*quotes),
@@ -140,7 +140,7 @@ def tables(tree: xr.DataTree, manifest: Manifest, published: Path) -> tuple[dict
         ),
         AGAINST.name: AGAINST.form.format(*comparison, f"{uci_mean:.3f}"),
     }
-    return texts, beside
+    return texts, ranking
 
 
 BEST = 12  # lines of the picture
@@ -195,11 +195,11 @@ def main(cube: Path, published: Path, write: bool, commit: str) -> None:
         save_picture(rank_published(pd.read_csv(cube, comment="#"), read_published(published)).ranking)
         return
     tree, manifest = open_cube(cube), read_manifest(cube)
-    texts, beside = tables(tree, manifest, published)
+    texts, ranking = tables(tree, manifest, published)
     show(texts, write=write, commit=commit)
     if not write:
         return
     raw = raw_text(raw_table(tree, manifest.plans), manifest)
     (DOCS / "side-by-side").mkdir(exist_ok=True)
     (DOCS / "side-by-side" / "scores.csv").write_text(raw, encoding="utf-8")
-    save_picture(beside)
+    save_picture(ranking)

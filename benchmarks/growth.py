@@ -117,17 +117,17 @@ def cost(size: Size, model: str) -> Cost:
     seconds: list[float] = []
     while len(seconds) < 5 and sum(seconds) < 2.0:
         start(data, state, rng)
-        began = time.process_time()
+        start_time = time.process_time()
         local_search(data, state, rng)
-        seconds.append(time.process_time() - began)
+        seconds.append(time.process_time() - start_time)
     n_evaluated = int(state.counters[EVALUATIONS])
     collect(data, state)
     sweep_candidates(data, state, 1)
     n_candidates = len(data.annotated) * (data.n_clusters - 1)
     repeats = max(1, 2_000_000 // n_candidates)
-    began = time.process_time()
+    start_time = time.process_time()
     sweep_candidates(data, state, repeats)
-    candidate = (time.process_time() - began) / (repeats * n_candidates)
+    candidate = (time.process_time() - start_time) / (repeats * n_candidates)
     return Cost(
         1e3 * sum(seconds) / len(seconds),
         1e9 * sum(seconds) / n_evaluated,
@@ -150,11 +150,11 @@ def shape_costs(model: str) -> NDArray[np.float64]:
     for turn, (place, (data, state)) in product(range(ROUNDS), enumerate(states.values())):
         n_candidates = len(data.annotated) * (data.n_clusters - 1)
         repeats = max(1, 300_000 // n_candidates)
-        began = time.process_time()
+        start_time = time.process_time()
         sweep_candidates(data, state, repeats)
-        nanoseconds[place, turn] = 1e9 * (time.process_time() - began) / (repeats * n_candidates)
-    least: NDArray[np.float64] = nanoseconds.min(axis=1)
-    return least.reshape(len(COVARIANCES), len(DIMENSIONS))
+        nanoseconds[place, turn] = 1e9 * (time.process_time() - start_time) / (repeats * n_candidates)
+    minimum: NDArray[np.float64] = nanoseconds.min(axis=1)
+    return minimum.reshape(len(COVARIANCES), len(DIMENSIONS))
 
 
 def shape_rows(costs: dict[str, NDArray[np.float64]]) -> Iterator[tuple[str, ...]]:
@@ -257,20 +257,20 @@ def memory() -> str:
     X, labels = draw_mixture(rng, n_clusters=LARGE.K, n_samples=LARGE.N, n_features=LARGE.D)
     annotations = draw_annotations(rng, labels, p=0.9, m=LARGE.m)
     gc.collect()
-    before = resident_memory("VmRSS")
+    old_memory = resident_memory("VmRSS")
     layers = layers_from_annotations(annotations, 0.9)
     data = build_problem(X, layers, n_clusters=LARGE.K, model="posterior").data
     for array in new_population(data, 20):
         array.fill(1)  # memory that was never written is not resident
     state = new_state(data)
     start(data, state, rng)
-    began = time.process_time()
+    start_time = time.process_time()
     local_search(data, state, rng)
-    seconds = time.process_time() - began
-    above = resident_memory("VmHWM") - before
+    seconds = time.process_time() - start_time
+    extra = resident_memory("VmHWM") - old_memory
     return (
         f"N = {LARGE.N}, m = {LARGE.m}, K = {LARGE.K}, D = {LARGE.D}, posterior: "
-        f"at most {above:.0f} MiB above the process that holds the data ({X.nbytes / 2**20:.0f} MiB); "
+        f"at most {extra:.0f} MiB above the process that holds the data ({X.nbytes / 2**20:.0f} MiB); "
         f"{seconds:.1f} s a local search"
     )
 

@@ -85,10 +85,10 @@ def seeded_kmeans(X: Floats, labels: Labels, n_classes: int, rng: Generator, *, 
         seeds.append(empty)
     clusters = np.full(len(X), -1)
     for _ in range(100):
-        before, clusters = clusters, np.square(X[:, None] - centers).sum(axis=2).argmin(axis=1)
+        old_clusters, clusters = clusters, np.square(X[:, None] - centers).sum(axis=2).argmin(axis=1)
         if constrained:
             clusters[labelled] = labels[labelled]
-        if np.array_equal(before, clusters):
+        if np.array_equal(old_clusters, clusters):
             break
         for cluster in np.unique(clusters):
             centers[cluster] = X[clusters == cluster].mean(axis=0)

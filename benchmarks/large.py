@@ -44,13 +44,13 @@ TABLES = (SIZES, SETS, GROWTH)
 class Size(NamedTuple):
     """A mixture: samples, features, classes, distance of centres, and pairs a sample.
 
-    `apart` is the deviation of a centre in each feature, in units of the deviation in a class.
+    `distance` is the deviation of a centre in each feature, in units of the deviation in a class.
     """
 
     n_samples: int
     n_features: int
     n_classes: int
-    apart: float
+    distance: float
     pairs: float = 1.0
 
     def __str__(self) -> str:
@@ -70,8 +70,8 @@ LARGE = (
 BASE = Size(2_000, 10, 5, 1.0)
 LARGER = (
     BASE._replace(n_samples=20_000),
-    BASE._replace(n_classes=50, apart=1.4),
-    BASE._replace(n_features=100, apart=0.33),
+    BASE._replace(n_classes=50, distance=1.4),
+    BASE._replace(n_features=100, distance=0.33),
     BASE._replace(pairs=10.0),
 )
 
@@ -98,12 +98,12 @@ def problem_of(source: Size | str) -> Problem:
         labels, share = classes.astype(np.int64), 1.0
     else:
         labels, share = rng.integers(source.n_classes, size=source.n_samples), source.pairs
-        centers = source.apart * rng.standard_normal((source.n_classes, source.n_features))
+        centers = source.distance * rng.standard_normal((source.n_classes, source.n_features))
         X = rng.standard_normal((source.n_samples, source.n_features)) + centers[labels]
     pairs = rng.integers(len(X), size=(int(share * len(X)), 2))
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
-    together = (labels[pairs[:, 0]] == labels[pairs[:, 1]]) ^ (rng.random(len(pairs)) > RIGHT)
-    return Problem(X, labels, pairs[together], pairs[~together])
+    is_must = (labels[pairs[:, 0]] == labels[pairs[:, 1]]) ^ (rng.random(len(pairs)) > RIGHT)
+    return Problem(X, labels, pairs[is_must], pairs[~is_must])
 
 
 # Methods return the labels of a problem, and the choice.
@@ -134,8 +134,8 @@ def fit_peer(problem: Problem) -> tuple[NDArray[np.integer], str]:
     """Fit PCKMeans of active-semi-supervised-clustering, with the right answer to each pair."""
     PCKMeans = import_module(f"{PEER}.semi_supervised.pairwise_constraints").PCKMeans
     pairs = np.concatenate([problem.must, problem.cannot])
-    together = problem.labels[pairs[:, 0]] == problem.labels[pairs[:, 1]]
-    must, cannot = ([tuple(pair) for pair in pairs[is_kind].tolist()] for is_kind in (together, ~together))
+    is_must = problem.labels[pairs[:, 0]] == problem.labels[pairs[:, 1]]
+    must, cannot = ([tuple(pair) for pair in pairs[is_kind].tolist()] for is_kind in (is_must, ~is_must))
     model = PCKMeans(n_clusters=problem.n_classes)
     model.fit(problem.X, ml=must, cl=cannot)
     return np.asarray(model.labels_), ""
@@ -166,7 +166,7 @@ class Cost(NamedTuple):
     seconds: float
     ari: float
     memory: float
-    chosen: str
+    structure: str
 
 
 def _run(method: str, source: Size | str, answer: Any) -> None:
@@ -174,9 +174,9 @@ def _run(method: str, source: Size | str, answer: Any) -> None:
     warnings.simplefilter("ignore")
     problem, small = problem_of(source), problem_of(Size(300, 3, 3, 2.0))
     METHODS[method](small)
-    began = time.perf_counter()
+    start_time = time.perf_counter()
     labels, choice = METHODS[method](problem)
-    seconds = time.perf_counter() - began
+    seconds = time.perf_counter() - start_time
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     answer.send(Cost(seconds, adjusted_rand(problem.labels, labels.astype(np.int64)), memory, choice))
 
@@ -208,7 +208,7 @@ def sizes() -> Iterator[tuple[str, ...]]:
         kmeans, fit = measure_fit(KMEANS, size), measure_fit(OURS, size)
         assert kmeans is not None
         assert fit is not None
-        yield str(size), *_pair(kmeans), *_pair(fit), f"{fit.memory:.1f}", fit.chosen
+        yield str(size), *_pair(kmeans), *_pair(fit), f"{fit.memory:.1f}", fit.structure
 
 
 def sets() -> Iterator[tuple[str, ...]]:

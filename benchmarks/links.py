@@ -68,10 +68,10 @@ def run_alone(run: Callable[..., None], *arguments: Any) -> tuple[float, float, 
 
 
 def _run(run: Callable[..., None], *arguments: Any) -> tuple[float, float, float]:
-    began, before = time.perf_counter(), time.process_time()
+    start_time, cpu_start = time.perf_counter(), time.process_time()
     run(*arguments)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    return time.perf_counter() - began, time.process_time() - before, peak
+    return time.perf_counter() - start_time, time.process_time() - cpu_start, peak
 
 
 def read(path: Path, n_samples: int) -> None:
@@ -83,9 +83,11 @@ def read(path: Path, n_samples: int) -> None:
 
 def fit(folder: Path, path: Path) -> None:
     """Run the command, with everything chosen."""
-    out = ("--out", str(folder / "labels.csv"), "--force")
+    output = ("--out", str(folder / "labels.csv"), "--force")
     settings = ("-k", str(MIXTURE.n_classes), "--first-row", "0", "--seed", "0")
-    sweep(["fit", str(folder / "x.npy"), "--annotations", str(path), *settings, *out], standalone_mode=False)
+    sweep(
+        ["fit", str(folder / "x.npy"), "--annotations", str(path), *settings, *output], standalone_mode=False
+    )
 
 
 def passes() -> list[tuple[str, ...]]:
@@ -97,9 +99,9 @@ def passes() -> list[tuple[str, ...]]:
         for seed in range(2):
             rng = np.random.default_rng(seed)
             start(data, state, rng)
-            began = time.process_time()
+            start_time = time.process_time()
             local_search(data, state, rng)
-            seconds += time.process_time() - began
+            seconds += time.process_time() - start_time
         cpu_seconds.append(seconds / 2)
     fewest = SEARCHES[0].m
     return [

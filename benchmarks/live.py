@@ -104,31 +104,31 @@ def _core_shares(cube: Path, plan: DatasetPlan, rate: float, viewers: int) -> tu
         site = Site(cube, feed, crew=lambda: (WORKERS, busy))
         port = stack.enter_context(_serve_page(site))
         pages = [Viewer(port) for _ in range(viewers)]
-        began = time.monotonic()
+        start_time = time.monotonic()
         main_cpu, driver = time.thread_time(), 0.0
-        all_before = time.process_time()
+        all_start = time.process_time()
         for viewer in pages:
             viewer.start()
         n_events = 0
         events = _events(plan)
-        while (elapsed := time.monotonic() - began) < SECONDS:
+        while (elapsed := time.monotonic() - start_time) < SECONDS:
             due = [next(events) for _ in range(int(rate * elapsed) - n_events)]
             n_events += len(due)
-            before = time.thread_time()
+            batch_start = time.thread_time()
             for result, block in due:
                 feed.take_cell(result)
                 if block is not None:
                     feed.take_block(*block)
-            driver += time.thread_time() - before
+            driver += time.thread_time() - batch_start
             time.sleep(TICK)
         for viewer in pages:
             viewer.stop.set()
         for viewer in pages:
             viewer.join()
-        cpu = time.process_time() - all_before
+        cpu = time.process_time() - all_start
         main_cpu = time.thread_time() - main_cpu
         answers = cpu - main_cpu - feed.cpu_seconds - sum(viewer.cpu for viewer in pages)
-    seconds = time.monotonic() - began
+    seconds = time.monotonic() - start_time
     return driver / seconds, feed.cpu_seconds / seconds, max(0.0, answers) / seconds
 
 
@@ -179,7 +179,7 @@ class Viewer(threading.Thread):
 @contextmanager
 def _serve_page(site: Site) -> Iterator[int]:
     """Serve the handler of the dashboard on a server of tornado, in a loop of its own."""
-    ready, ports = threading.Event(), list[int]()
+    start_event, ports = threading.Event(), list[int]()
     loop = asyncio.new_event_loop()
 
     async def serve() -> None:
@@ -187,7 +187,7 @@ def _serve_page(site: Site) -> Iterator[int]:
         server = HTTPServer(Application([(r"/sweep/state\.json", OwnPage, options)]))
         server.listen(0, "127.0.0.1")
         ports.extend(socket.getsockname()[1] for socket in server._sockets.values())
-        ready.set()
+        start_event.set()
 
     def run() -> None:
         loop.run_until_complete(serve())
@@ -195,7 +195,7 @@ def _serve_page(site: Site) -> Iterator[int]:
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    ready.wait()
+    start_event.wait()
     try:
         yield ports[0]
     finally:

@@ -19,8 +19,8 @@ from sweep_clustering.pipeline.run.request import prepare
 from sweep_clustering.pipeline.submit.overview import worker_bytes
 from sweep_clustering.pipeline.work.records import Failed, Science, Span, Task
 
-MEASURED = Table("memory", ("N × D, K", "model", "annotations", "measured, MiB", "predicted, MiB", "ratio"))
-TABLES = (MEASURED,)
+MEMORY = Table("memory", ("N × D, K", "model", "annotations", "measured, MiB", "predicted, MiB", "ratio"))
+TABLES = (MEMORY,)
 
 SEARCH = {"method": "published", "population": 2, "offspring": 2, "generations": 1}
 
@@ -101,8 +101,8 @@ def measure() -> dict[str, str]:
     rows = []
     for case in CASES:
         with tempfile.TemporaryDirectory() as folder:
-            peak, predicted = run(case, Path(folder))
+            peak, prediction = run(case, Path(folder))
         m = f"{round(case.size.pairs * case.size.n_samples):,}"
-        figures = (f"{peak / 2**20:,.0f}", f"{predicted / 2**20:,.0f}", f"{predicted / peak:.2f}")
+        figures = (f"{peak / 2**20:,.0f}", f"{prediction / 2**20:,.0f}", f"{prediction / peak:.2f}")
         rows.append((case.size, case.model, m, *figures))
-    return {MEASURED.name: MEASURED.markdown(rows)}
+    return {MEMORY.name: MEMORY.markdown(rows)}

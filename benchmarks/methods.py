@@ -46,7 +46,7 @@ def _row(methods: MethodProcess, n_samples: int, n_features: int, m: int) -> tup
     numbers = count()
 
     def milliseconds(*, new: bool) -> tuple[float, float]:
-        began, cpu_began = time.perf_counter(), time.process_time()
+        start_time, cpu_began = time.perf_counter(), time.process_time()
         for _ in range(CALLS):
             methods.solve(
                 call,
@@ -57,7 +57,7 @@ def _row(methods: MethodProcess, n_samples: int, n_features: int, m: int) -> tup
                 accuracy=0.9,
                 random_state=0,
             )
-        seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - cpu_began
+        seconds, cpu_seconds = time.perf_counter() - start_time, time.process_time() - cpu_began
         return 1000 * seconds / CALLS, 1000 * cpu_seconds / CALLS
 
     same = [milliseconds(new=False) for _ in range(ROUNDS)]

@@ -80,8 +80,8 @@ def rows(results: list[Row]) -> Iterator[tuple[object, ...]]:
     """Yield a row for each kind of answers."""
     for answers in ANSWERS:
         part = [row for row in results if row.answers == answers]
-        good, others = [[row for row in part if (row.ari >= GOOD) == is_good] for is_good in (True, False)]
-        counts = [(len(group), sum(bool(row.alarms) for row in group)) for group in (good, others)]
+        good, poor = [[row for row in part if (row.ari >= GOOD) == is_good] for is_good in (True, False)]
+        counts = [(len(group), sum(bool(row.alarms) for row in group)) for group in (good, poor)]
         yield answers, len(part), f"{np.mean([row.ari for row in part]):.3f}", *counts[0], *counts[1]
 
 

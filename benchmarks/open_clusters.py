@@ -28,8 +28,8 @@ from sweep_clustering.pipeline.fit.counts import (
 MOST_ROWS = 400
 ROWS_OF_CLASS = 40
 N_FEATURES = 8
-APART = 5.0
-DRAWN = (3, 4, 5, 6, 8, 10, 12)
+DISTANCE = 5.0
+CLASS_COUNTS = (3, 4, 5, 6, 8, 10, 12)
 DRAWS = 3
 SHARES = (0.15, 0.3, 0.6)
 ACCURACY = 0.9
@@ -69,7 +69,7 @@ class Outcome(NamedTuple):
 
 def drawn_classes(rng: np.random.Generator, n_clusters: int) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
     """Return Gaussian classes of unlike sizes and shapes that are apart."""
-    means = rng.normal(size=(n_clusters, N_FEATURES)) * APART / np.sqrt(N_FEATURES)
+    means = rng.normal(size=(n_clusters, N_FEATURES)) * DISTANCE / np.sqrt(N_FEATURES)
     maps = rng.normal(size=(n_clusters, N_FEATURES, N_FEATURES)) / np.sqrt(N_FEATURES)
     labels = rng.choice(n_clusters, ROWS_OF_CLASS * n_clusters, p=rng.dirichlet(np.full(n_clusters, 4.0)))
     noise = rng.normal(size=(len(labels), N_FEATURES))
@@ -118,7 +118,9 @@ def main(write: bool) -> None:
     """See above."""
     names = [name for name in best_published(SUITE) if len(read(SUITE, name)[0]) <= MOST_ROWS]
     jobs = [Job(name, share, 0) for share in SHARES for name in names]
-    jobs += [Job(str(number), share, draw) for share in SHARES for number in DRAWN for draw in range(DRAWS)]
+    jobs += [
+        Job(str(number), share, draw) for share in SHARES for number in CLASS_COUNTS for draw in range(DRAWS)
+    ]
     with Pool() as pool:
         outcomes = pool.map(measure_job, jobs, chunksize=1)
     show({OPEN.name: OPEN.markdown(rows(jobs, outcomes))}, write=write)

@@ -24,7 +24,7 @@ METHOD = "conditional-groups"
 # A line wins if its ARI is ahead by more than this.
 LOSS = 0.03
 # Largest number of winners that a row names.
-MOST = 3
+MOST_NAMED = 3
 DESIGNS = ("uniform", "near", "crowd", "merges")
 # Lines of the picture.
 LINES = (METHOD, "conditional-any", "spectral-links", "genie", "average", "k-means")
@@ -39,11 +39,11 @@ TABLES = (LOSSES, MEANS, SETS, RUN)
 def scores(cells: pd.DataFrame) -> pd.DataFrame:
     """Return the adjusted Rand index of each line on each data set, design and accuracy."""
     cells = cells.assign(ari=cells["adjusted_rand"].fillna(0.0))
-    annotated = cells[cells["p"].notna()]
+    supervised = cells[cells["p"].notna()]
     keys = ["dataset", "design", "p"]
     plain = cells[cells["p"].isna()][["dataset", "model", "ari", "cpu_seconds"]]
-    settings = annotated[keys].drop_duplicates()
-    rows = [annotated[[*keys, "model", "ari", "cpu_seconds"]], settings.merge(plain, on="dataset")]
+    settings = supervised[keys].drop_duplicates()
+    rows = [supervised[[*keys, "model", "ari", "cpu_seconds"]], settings.merge(plain, on="dataset")]
     return pd.concat(rows, ignore_index=True)
 
 
@@ -53,9 +53,9 @@ def losses(table: pd.DataFrame) -> Iterator[tuple[str, ...]]:
         lines = rows.groupby("model")["ari"].mean().sort_values(ascending=False)
         ahead = lines[lines > lines[METHOD] + LOSS]
         if len(ahead):
-            winners = ", ".join(f"{model} {value:.3f}" for model, value in ahead.head(MOST).items())
-            others = f" and {len(ahead) - MOST} more" if len(ahead) > MOST else ""
-            yield str(name), str(design), f"{lines[METHOD]:.3f}", winners + others
+            winners = ", ".join(f"{model} {value:.3f}" for model, value in ahead.head(MOST_NAMED).items())
+            rest_text = f" and {len(ahead) - MOST_NAMED} more" if len(ahead) > MOST_NAMED else ""
+            yield str(name), str(design), f"{lines[METHOD]:.3f}", winners + rest_text
 
 
 def means(table: pd.DataFrame) -> Iterator[tuple[str, ...]]:

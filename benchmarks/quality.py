@@ -60,7 +60,7 @@ BEST = Table(
 )
 TABLES = (RATIO, BEST)
 
-COMPARED = ("published", "labels, mutation 0.2, all", "labels, mutation 0.2, components")
+RIVALS = ("published", "labels, mutation 0.2, all", "labels, mutation 0.2, components")
 
 
 class Trial(NamedTuple):
@@ -111,9 +111,9 @@ def real_data(name: str) -> tuple[NDArray[np.float64], NDArray[np.int16]]:
 def match_classes(labels: NDArray[np.integer], truth: NDArray[np.integer]) -> NDArray[np.int64]:
     """Return the class of each cluster, one to one, that shares most samples in all."""
     size = int(max(labels.max(), truth.max())) + 1
-    shared = np.zeros((size, size))
-    np.add.at(shared, (labels, truth), 1)
-    return np.asarray(linear_sum_assignment(shared, maximize=True)[1])
+    counts = np.zeros((size, size))
+    np.add.at(counts, (labels, truth), 1)
+    return np.asarray(linear_sum_assignment(counts, maximize=True)[1])
 
 
 def mixtures(count: int) -> list[tuple[NDArray[np.float64], NDArray[np.int16]]]:
@@ -132,9 +132,9 @@ def best_run(problem: Problem, settings: SearchSettings, restarts: int) -> Fit:
 
 def run_trial(problem: Problem, settings: SearchSettings, restarts: int) -> Trial:
     """Run the restarts of one setting."""
-    began = time.process_time()
+    start_time = time.process_time()
     objectives = [run_restart(problem, settings, np.random.default_rng(r)).objective for r in range(restarts)]
-    return Trial(np.array(objectives), (time.process_time() - began) / restarts)
+    return Trial(np.array(objectives), (time.process_time() - start_time) / restarts)
 
 
 def rows(trials: dict[str, list[Trial]]) -> Iterator[tuple[object, ...]]:
@@ -177,18 +177,18 @@ def log_seconds(trials: Sequence[Trial], best: Sequence[float]) -> NDArray[np.fl
 def best_of_three(problem: Problem, settings: SearchSettings, stream: int) -> Trial:
     """Return three restarts of 50 generations as one trial."""
     longer = replace(settings, generations=50)
-    began = time.process_time()
+    start_time = time.process_time()
     objectives = [
         run_restart(problem, longer, np.random.default_rng([stream, r])).objective for r in range(3)
     ]
-    return Trial(np.array([max(objectives)]), time.process_time() - began)
+    return Trial(np.array([max(objectives)]), time.process_time() - start_time)
 
 
 def comparison(draw: int) -> Iterator[tuple[object, ...]]:
     """Yield how often the best of three falls short of the published best of three, or exceeds it."""
     problems = [problem for _, problem in instances(draw)]
     published = [best_of_three(problem, PUBLISHED, 0) for problem in problems]
-    for stream, name in enumerate(COMPARED, start=1):
+    for stream, name in enumerate(RIVALS, start=1):
         trials = [best_of_three(problem, SETTINGS[name], stream) for problem in problems]
         gains = np.array([a.objectives[0] - b.objectives[0] for a, b in zip(trials, published, strict=True)])
         yield (

@@ -33,7 +33,7 @@ from light_workers import light_cluster
 from processes.sweeping import batches_of
 from rich.console import Console
 from tables import Sentence, Table, show
-from watching import WHO, NoWork, Watch, cpu_seconds, watch_executors
+from watching import CPU_SOURCES, NoWork, Watch, cpu_seconds, watch_executors
 
 from sweep_clustering.pipeline.cluster import connect
 from sweep_clustering.pipeline.cluster.executor import DaskExecutor
@@ -68,7 +68,7 @@ TLS = Sentence(
     "of {} turns), and a batch {} ms of CPU in all processes in place of {}. Credentials are made in {} ms "
     "at best.",
 )
-MANY = (
+LIGHT = (
     *("light workers, batches", "batches/s", "driver, a batch", "scheduler and I/O, a batch"),
     *("head's share of a core", "memory", "open files"),
 )
@@ -84,7 +84,7 @@ HEADS = (
 )
 # The second table joins runs of `empty` on a quiet machine and on a busy one by hand.
 TABLES = (
-    *(Table("scale/no_work", NO_WORK), Table("scale/workers", IN_FEW), TLS, Table("scale/many", MANY)),
+    *(Table("scale/no_work", NO_WORK), Table("scale/workers", IN_FEW), TLS, Table("scale/many", LIGHT)),
     Table("scale/heads", HEADS),
 )
 SWEEP = """name = "scale"
@@ -116,8 +116,8 @@ def run(
     batches = make_batches if batch is None else batches_of(batch)
     with watch_executors(watch, seconds), patch("sweep_clustering.pipeline.run.head.make_batches", batches):
         code = submit(spec, Options(results=spec.parent, **choices), Console(stderr=True))
-    if code != 0 or watch.done != restarts:
-        raise RuntimeError(f"exit code {code}, {watch.done} of {restarts} restarts")
+    if code != 0 or watch.n_done != restarts:
+        raise RuntimeError(f"exit code {code}, {watch.n_done} of {restarts} restarts")
     return watch
 
 
@@ -164,10 +164,10 @@ def plan(datasets: str, sides: tuple[int, int, int]) -> None:
             "open_cube": lambda: open_cube(cube),
         }
         for name, step in steps.items():
-            began = time.perf_counter()
+            start_time = time.perf_counter()
             step()
             memory = psutil.Process().memory_info().rss / 1e6
-            click.echo(f"{name:<14}{time.perf_counter() - began:8.2f} s   memory now {memory:6.0f} MB")
+            click.echo(f"{name:<14}{time.perf_counter() - start_time:8.2f} s   memory now {memory:6.0f} MB")
         files = sum(len(names) for _, _, names in os.walk(cube))
         root = (cube / "zarr.json").stat().st_size
         click.echo(f"{files} files in the empty cube, its root file {root:,} bytes")
@@ -186,7 +186,7 @@ def empty(
     total = 2 * int(np.prod(sides)) * restarts
     blocks = sides[0] * sides[1]
     click.echo(f"{total:,} restarts of {total // restarts:,} cells in {blocks:,} blocks, {batch} a batch")
-    print_row("workers", "wall s", "us/restart", "ideal %", "blocks/s", "ms/batch", *WHO)
+    print_row("workers", "wall s", "us/restart", "ideal %", "blocks/s", "ms/batch", *CPU_SOURCES)
     for count in workers:
         with tempfile.TemporaryDirectory() as folder:
             spec = write_sweep(Path(folder), '["iris"]', sides, restarts)
@@ -197,7 +197,7 @@ def empty(
             f"{1e6 * watch.wall / total:.0f}",
             f"{100 * seconds * total / max(count, 1) / watch.wall:.1f}",
             f"{blocks / watch.wall:.1f}",
-            *(f"{1e3 * cost / watch.batches:.2f}" for cost in (watch.wall, *map(watch.cpu_of, WHO))),
+            *(f"{1e3 * cost / watch.batches:.2f}" for cost in (watch.wall, *map(watch.cpu_of, CPU_SOURCES))),
         )
         sizes = [size / 1e6 for _, size in watch.samples]
         click.echo(
@@ -218,7 +218,7 @@ def empty(
 )
 def many(workers: tuple[int, ...], processes: int, seconds: float, batch: int, rounds: float) -> None:
     """Measure the cost of the head for workers that are threads of a few processes of this machine."""
-    print_row("workers", "batches", "wall s", "batches/s", "ms/batch", *WHO, "head %", "MB", "files")
+    print_row("workers", "batches", "wall s", "batches/s", "ms/batch", *CPU_SOURCES, "head %", "MB", "files")
     for count in workers:
         n_batches = max(1000, int(rounds * count))
         replicates = max(1, round(n_batches * batch / (2 * 50 * 25)))
@@ -232,7 +232,7 @@ def many(workers: tuple[int, ...], processes: int, seconds: float, batch: int, r
             watch.batches,
             f"{watch.wall:.1f}",
             f"{watch.batches / watch.wall:.1f}",
-            *(f"{1e3 * cost / watch.batches:.2f}" for cost in (watch.wall, *map(watch.cpu_of, WHO))),
+            *(f"{1e3 * cost / watch.batches:.2f}" for cost in (watch.wall, *map(watch.cpu_of, CPU_SOURCES))),
             f"{100 * head / watch.wall:.0f}",
             f"{max(size for _, size in watch.samples) / 1e6:.0f}",
             watch.open_files,
@@ -293,9 +293,9 @@ def heads(
             if not bool((tree["light_k3"]["status"] == 1).all()):
                 raise RuntimeError("cells are not done")
         batches, wall = (sum(figure[key] for figure in figures) for key in ("batches", "wall"))
-        costs = [1e3 * sum(figure[who] for figure in figures) / batches for who in WHO[:2]]
+        costs = [1e3 * sum(figure[source] for figure in figures) / batches for source in CPU_SOURCES[:2]]
         rate = sum(figure["batches"] / figure["wall"] for figure in figures)
-        share = 100 * sum(figure[who] for figure in figures for who in WHO[:2]) / wall
+        share = 100 * sum(figure[source] for figure in figures for source in CPU_SOURCES[:2]) / wall
         memory, files = (max(figure[key] for figure in figures) for key in ("memory", "files"))
         rows.append(
             (
@@ -327,7 +327,7 @@ def head(
     with light_cluster(processes):
         watch = run(spec, total, seconds, batch=batch, workers=workers, part=part)
     figures: Figures = {"batches": watch.batches, "wall": watch.wall, "files": watch.open_files}
-    figures |= {who: watch.cpu_of(who) for who in WHO}
+    figures |= {source: watch.cpu_of(source) for source in CPU_SOURCES}
     queue.put(figures | {"memory": max(size for _, size in watch.samples)})
 
 
@@ -372,12 +372,12 @@ def tls(workers: int, batches: int, turns: int) -> None:
 
 def time_batches(executor: DaskExecutor, turn: Iterable[Task]) -> tuple[float, float]:
     """Return the seconds of wall and of CPU in all processes that the batches take."""
-    tasks, before, began = iter(turn), sum(cpu_seconds().values()), time.perf_counter()
+    tasks, cpu_start, start_time = iter(turn), sum(cpu_seconds().values()), time.perf_counter()
     for outcomes in executor.results(lambda: next(tasks, None)):
         for _, outcome in outcomes:
             if isinstance(outcome, BaseException):
                 raise outcome
-    return time.perf_counter() - began, sum(cpu_seconds().values()) - before
+    return time.perf_counter() - start_time, sum(cpu_seconds().values()) - cpu_start
 
 
 @main.command()
@@ -397,9 +397,9 @@ def busy(spec: Path, restarts: int, workers: int, data_dir: Path | None) -> None
         plans = prepare(path, results=Path(folder), data_dir=data_dir).inputs.plans
         total = restarts * sum(plan.n_cells for plan in plans)
         watch = run(path, total, None, workers=workers, data_dir=data_dir)
-    cpu = {who: watch.cpu_of(who) for who in WHO}
+    cpu = {source: watch.cpu_of(source) for source in CPU_SOURCES}
     click.echo(f"{total:,} restarts in {watch.batches} batches, {watch.wall:.1f} s on {workers} workers")
     click.echo(f"in the solver: {100 * watch.kernel / (workers * watch.wall):.1f} % of workers x wall")
-    words = ", ".join(f"{who} {seconds:.1f}" for who, seconds in cpu.items())
+    words = ", ".join(f"{source} {seconds:.1f}" for source, seconds in cpu.items())
     share = 100 * cpu["workers"] / sum(cpu.values())
     click.echo(f"CPU seconds: {words}; of them the workers' {share:.1f} %")

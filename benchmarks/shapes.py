@@ -36,14 +36,14 @@ SHIPPED = tuple(
     for shape in ("", "-common")
     for term in ("unsupervised", "likelihood", "posterior", "conditional")
 )
-CHOSEN = ("conditional", "conditional-diagonal", "conditional-tied", "conditional-full", "conditional-auto")
+SHAPES = ("conditional", "conditional-diagonal", "conditional-tied", "conditional-full", "conditional-auto")
 
 COLUMNS = ("model", "m = N / 2", *(f"m = N, p = {p:g}" for p in ACCURACIES), "m = N", "m = 3 N / 2", "CPU s")
 OVERALL = Table("shapes/overall", COLUMNS)
-EACH = Table(
+BY_SET = Table(
     "shapes/sets", ("data", "p", "mixture", "posterior", "diagonal", "tied", "full", "auto", "chosen")
 )
-TABLES = (OVERALL, EACH)
+TABLES = (OVERALL, BY_SET)
 
 Instance = tuple[NDArray[np.float64], NDArray[np.int16]]
 Scores = tuple[float, float, float]
@@ -54,7 +54,7 @@ def scores_of(
 ) -> tuple[Scores, str]:
     """Return NMI, ARI and CPU seconds of a fit, and its shape."""
     X, truth = instance
-    began = time.process_time()
+    start_time = time.process_time()
     if model == SKLEARN:
         mixture = GaussianMixture(int(truth.max()) + 1, n_init=RESTARTS, random_state=0)
         labels, shape = mixture.fit_predict(X), "full"
@@ -71,7 +71,7 @@ def scores_of(
             seed=0,
         )
         labels, shape = result.best.labels, result.covariance
-    seconds = time.process_time() - began
+    seconds = time.process_time() - start_time
     return (nmi(truth, labels), adjusted_rand(truth, labels), seconds), shape
 
 
@@ -79,7 +79,7 @@ def measure_models(
     data: dict[str, Instance],
 ) -> tuple[dict[str, NDArray[np.float64]], dict[tuple[str, float], list[str]]]:
     """Return scores of shape (sets, accuracies, shares, draws, 3) by model, and shapes at m = N."""
-    models = {SKLEARN: {}, **{model: {} for model in SHIPPED}, **{f"{model} *": TUNED for model in CHOSEN}}
+    models = {SKLEARN: {}, **{model: {} for model in SHIPPED}, **{f"{model} *": TUNED for model in SHAPES}}
     models["conditional-any"] = {}
     shape = (len(data), len(ACCURACIES), len(SHARES), DRAWS, 3)
     table = {model: np.zeros(shape) for model in models}
@@ -132,5 +132,5 @@ def measure() -> dict[str, str]:
     table, choices = measure_models({name: real_data(name) for name in REAL})
     return {
         OVERALL.name: OVERALL.markdown(rows(table)),
-        EACH.name: EACH.markdown(set_rows(list(REAL), table, choices)),
+        BY_SET.name: BY_SET.markdown(set_rows(list(REAL), table, choices)),
     }

@@ -17,7 +17,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 # Words of a text at least and at most, and texts of a module at least.
 WORDS = (8, 60)
-LEAST = 10
+MIN_TEXTS = 10
 
 # Functions of each module.
 FUNCTIONS = 25
@@ -29,18 +29,18 @@ Data = tuple[NDArray[np.float64], NDArray[np.int64]]
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
-def docstrings(least: int = LEAST) -> Data:
+def docstrings(minimum: int = MIN_TEXTS) -> Data:
     """Return the docstrings of modules that have so many, as many as each has."""
-    texts = {name: sorted(part) for name, part in _texts(_docstring).items() if len(part) >= least}
+    texts = {name: sorted(part) for name, part in _texts(_docstring).items() if len(part) >= minimum}
     return _rows([text for part in texts.values() for text in part], [len(part) for part in texts.values()])
 
 
-def functions(least: int = FUNCTIONS) -> Data:
+def functions(minimum: int = FUNCTIONS) -> Data:
     """Return the names in functions, so many of each module that has as many: 25, from ninety modules."""
-    texts = {name: sorted(part) for name, part in _texts(_names).items() if len(part) >= least}
+    texts = {name: sorted(part) for name, part in _texts(_names).items() if len(part) >= minimum}
     rng = np.random.default_rng(0)
-    some = [text for part in texts.values() for text in rng.choice(part, least, replace=False).tolist()]
-    return _rows(some, [least] * len(texts))
+    sample = [text for part in texts.values() for text in rng.choice(part, minimum, replace=False).tolist()]
+    return _rows(sample, [minimum] * len(texts))
 
 
 def _texts(read: Callable[[Definition], str]) -> dict[str, set[str]]:

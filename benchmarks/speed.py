@@ -12,7 +12,7 @@ from pathlib import Path
 import numba
 import numpy as np
 from candidates import sweep_candidates
-from checkout import SHARED as BESIDE
+from checkout import SHARED
 from quality import PUBLISHED, STRONG
 from solving.entries import collect
 from tables import Sentence, Table
@@ -46,7 +46,7 @@ CLOCK = Sentence(
 )
 TABLES = (SEARCH, CANDIDATE, SENTENCE, CLOCK)
 
-SHARED = BESIDE / "data"
+DATA = SHARED / "data"
 # Models and numbers of annotations of the instances whose candidates are timed.
 MODELS = ("likelihood", "posterior")
 COUNTS = (400, 800)
@@ -91,9 +91,9 @@ def search_row(name: str, problems: list[Problem], restarts: int) -> tuple[str, 
     seconds = dict.fromkeys((PUBLISHED, STRONG), 0.0)
     searches = candidates = 0
     for problem, restart, settings in product(problems, range(restarts), seconds):
-        began = time.process_time()
+        start_time = time.process_time()
         solution = run_restart(problem, settings, np.random.default_rng(restart))
-        seconds[settings] += time.process_time() - began
+        seconds[settings] += time.process_time() - start_time
         if settings is PUBLISHED:
             searches += solution.local_searches
             candidates += solution.evaluations
@@ -117,9 +117,9 @@ def candidate_time(problem: Problem) -> float:
     sweep_candidates(data, state, 1)
     seconds = []
     for _ in range(20):
-        began = time.process_time()
+        start_time = time.process_time()
         sweep_candidates(data, state, 100)
-        seconds.append(time.process_time() - began)
+        seconds.append(time.process_time() - start_time)
     return 1e9 * min(seconds) / (100 * len(data.annotated) * (data.n_clusters - 1))
 
 
@@ -137,9 +137,9 @@ def clock() -> float:
     count, seconds = 20_000_000, []
     dependent_steps(1, 3, 5)
     for _ in range(10):
-        began = time.process_time()
+        start_time = time.process_time()
         dependent_steps(count, 3, 5)
-        seconds.append(time.process_time() - began)
+        seconds.append(time.process_time() - start_time)
     return 2e-9 * count / min(seconds)
 
 
@@ -148,8 +148,8 @@ def published_cases(mixtures: int, real: bool) -> dict[str, list[Problem]]:
     cases = {
         f"K = {k}": [mixture(k, 400, "posterior", draw)[0] for draw in range(mixtures)] for k in (2, 4, 6)
     }
-    if real and (SHARED / "reference-vertebral").is_dir():
-        cases["Vertebral"] = [vertebral(SHARED / "reference-vertebral")]
+    if real and (DATA / "reference-vertebral").is_dir():
+        cases["Vertebral"] = [vertebral(DATA / "reference-vertebral")]
     return cases
 
 
@@ -167,8 +167,8 @@ def measure(mixtures: int = MIXTURES, restarts: int = 2, real: bool = True) -> d
     """
     warm_up()
     cases = published_cases(mixtures, real)
-    if real and (SHARED / "raw").is_dir():
-        cases["Pendigits-389"] = [pendigits(SHARED / "raw")]
+    if real and (DATA / "raw").is_dir():
+        cases["Pendigits-389"] = [pendigits(DATA / "raw")]
     searches = [search_row(name, problems, restarts) for name, problems in cases.items()]
     candidates, speeds = [], []
     for model, m in product(MODELS, COUNTS):

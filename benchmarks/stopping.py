@@ -96,13 +96,13 @@ def effect(cells: list[Full], stop: Stop) -> Effect:
     ends = [restarts_enough(cell.objectives, stop, len(cell.objectives)) or 0 for cell in cells]
     n_missed, estimate, new, better, spared = 0, [], [], [], 0.0
     for cell, end in zip(cells, ends, strict=True):
-        objectives, rest = cell.objectives[:end], cell.objectives[end:]
+        objectives, tail = cell.objectives[:end], cell.objectives[end:]
         n_missed += int(cell.objectives.max() - objectives.max() > SAME_OPTIMUM)
-        spared += cell.seconds * len(rest) / len(cell.objectives)
-        if len(rest):
+        spared += cell.seconds * len(tail) / len(cell.objectives)
+        if len(tail):
             estimate.append(unseen_mass(objectives, stop.rule))
-            new.append(np.mean([np.abs(objectives - value).min() > SAME_OPTIMUM for value in rest]))
-            better.append(np.mean(rest > objectives.max() + SAME_OPTIMUM))
+            new.append(np.mean([np.abs(objectives - value).min() > SAME_OPTIMUM for value in tail]))
+            better.append(np.mean(tail > objectives.max() + SAME_OPTIMUM))
     total = sum(cell.seconds for cell in cells)
     early = len(estimate)
     means = tuple(f"{np.mean(values):.4f}" if early else "-" for values in (estimate, new, better))

@@ -27,18 +27,18 @@ TERMS = ("posterior", "likelihood", "conditional")
 HELD_OUT = (4, 5)
 
 # The method "strong" before it was tuned on shapes of covariances.
-BEFORE = COMPONENTS
+OLD_STRONG = COMPONENTS
 SETTINGS = {
     "published": PUBLISHED,
     "published, other streams": PUBLISHED,
-    "strong before": BEFORE,
+    "strong before": OLD_STRONG,
     "strong": STRONG,
     "strong, patience 5": replace(STRONG, patience=5),
     "strong, mutation 0.1": replace(STRONG, mutation=0.1),
     "strong, population and offspring 10": replace(STRONG, population=10, offspring=10),
 }
 
-ALL = Table(
+SETTINGS_TABLE = Table(
     "strong/settings",
     (
         "settings",
@@ -56,12 +56,12 @@ PARTS = Table(
     ("strong on", "instances", "hits", "of published", "CPU, ratio", "seconds to the best, ratio", "worse"),
 )
 # Ratio of the CPU time of the published code to that of "strong" before, for a whole restart.
-EARLIER = {"K = 2": 109, "K = 4": 86, "K = 6": 86, "Vertebral": 138}
+OLD_RATIOS = {"K = 2": 109, "K = 4": 86, "K = 6": 86, "Vertebral": 138}
 FOLD = Table(
     "strong/fold",
     ("", "measured before", "CPU ms before", "CPU ms now", "CPU, ratio", "so now", "best before", "best now"),
 )
-TABLES = (ALL, PARTS, FOLD)
+TABLES = (SETTINGS_TABLE, PARTS, FOLD)
 
 Trials = Mapping[str, Sequence[Trial]]
 
@@ -95,29 +95,29 @@ def in_turns(problem: Problem, settings: Mapping[str, SearchSettings], restarts:
     objectives: dict[str, list[float]] = {name: [] for name in settings}
     for restart, (name, setting) in product(range(restarts), settings.items()):
         rng = np.random.default_rng([int(name.endswith("other streams")), restart])
-        began = time.process_time()
+        start_time = time.process_time()
         objectives[name].append(run_restart(problem, setting, rng).objective)
-        seconds[name] += time.process_time() - began
+        seconds[name] += time.process_time() - start_time
     return {name: Trial(np.array(objectives[name]), seconds[name] / restarts) for name in settings}
 
 
-def ratio(trials: Sequence[Trial], others: Sequence[Trial], best: Sequence[float]) -> str:
+def ratio(trials: Sequence[Trial], rivals: Sequence[Trial], best: Sequence[float]) -> str:
     """Return the geometric mean ratio of the times to the best known, and its standard error as a factor."""
-    pairs = zip(trials, others, best, strict=True)
+    pairs = zip(trials, rivals, best, strict=True)
     logs = np.log([a.seconds_to_best(top) / b.seconds_to_best(top) for a, b, top in pairs])
     return f"{np.exp(logs.mean()):.3f} ×/÷ {np.exp(logs.std(ddof=1) / np.sqrt(len(logs))):.2f}"
 
 
-def cpu_ratio(trials: Sequence[Trial], others: Sequence[Trial]) -> str:
+def cpu_ratio(trials: Sequence[Trial], rivals: Sequence[Trial]) -> str:
     """Return the geometric mean over instances of the ratio of CPU times of a restart."""
     return (
-        f"{np.exp(np.mean([np.log(a.seconds / b.seconds) for a, b in zip(trials, others, strict=True)])):.2f}"
+        f"{np.exp(np.mean([np.log(a.seconds / b.seconds) for a, b in zip(trials, rivals, strict=True)])):.2f}"
     )
 
 
-def falls_short(trials: Sequence[Trial], others: Sequence[Trial]) -> NDArray[np.float64]:
+def falls_short(trials: Sequence[Trial], rivals: Sequence[Trial]) -> NDArray[np.float64]:
     """Return by how many nats the best restart is worse than the best of others, if it is."""
-    gaps = np.array([b.objectives.max() - a.objectives.max() for a, b in zip(trials, others, strict=True)])
+    gaps = np.array([b.objectives.max() - a.objectives.max() for a, b in zip(trials, rivals, strict=True)])
     return np.asarray(gaps[gaps > HIT])
 
 
@@ -147,7 +147,7 @@ def parts(
         for value in dict.fromkeys(mark[key] for mark in marks):
             places = [place for place, mark in enumerate(marks) if mark[key] == value]
             tops = [best[place] for place in places]
-            strong, before, published = (
+            strong, old_strong, published = (
                 [trials[name][place] for place in places] for name in ("strong", "strong before", "published")
             )
             hits, published_hits = (
@@ -160,7 +160,7 @@ def parts(
                 value,
                 len(places),
                 *shares,
-                cpu_ratio(strong, before),
+                cpu_ratio(strong, old_strong),
                 ratio(strong, published, tops),
                 n_losses,
             )
@@ -170,20 +170,20 @@ def folds(mixtures: int, restarts: int, real: bool) -> Iterator[tuple[object, ..
     """Yield the ratio of CPU times to the published code: as measured before, by the savings of "strong"."""
     for name, problems in published_cases(mixtures, real).items():
         copies = problems * (mixtures // len(problems))
-        costs = [in_turns(problem, {"before": BEFORE, "now": STRONG}, restarts) for problem in copies]
-        before, present = (
+        costs = [in_turns(problem, {"before": OLD_STRONG, "now": STRONG}, restarts) for problem in copies]
+        old_ms, new_ms = (
             1e3 * np.mean([trials[key].seconds for trials in costs]) for key in ("before", "now")
         )
         tops = [np.mean([trials[key].objectives.max() for trials in costs]) for key in ("before", "now")]
-        share = present / before
+        share = new_ms / old_ms
         # The ratio is rounded down, so that it is reached.
-        fold = f"{np.floor(EARLIER[name] / share):.0f}"
+        fold = f"{np.floor(OLD_RATIOS[name] / share):.0f}"
         objectives = [f"{top:.2f}" for top in tops]
-        yield name, EARLIER[name], f"{before:.1f}", f"{present:.1f}", f"{share:.2f}", fold, *objectives
+        yield name, OLD_RATIOS[name], f"{old_ms:.1f}", f"{new_ms:.1f}", f"{share:.2f}", fold, *objectives
 
 
 def measure(
-    draws: Sequence[int] = HELD_OUT, restarts: int = 10, mixtures: int = 10, every: int = 1, real: bool = True
+    draws: Sequence[int] = HELD_OUT, restarts: int = 10, mixtures: int = 10, step: int = 1, real: bool = True
 ) -> dict[str, str]:
     """Run some restarts of all settings.
 
@@ -195,7 +195,7 @@ def measure(
         Number of restarts of each setting on each instance.
     mixtures : int
         Number of mixtures for each number of clusters, for the ratios to the published code.
-    every : int
+    step : int
         Step from one instance to the next.
     real : bool
         True if the real data at hand are searched, too.
@@ -203,13 +203,13 @@ def measure(
     warm_up()
     marks, trials = [], {name: list[Trial]() for name in SETTINGS}
     for draw in draws:
-        for mark, problem in list(instances(draw, real))[::every]:
+        for mark, problem in list(instances(draw, real))[::step]:
             marks.append(mark)
             for name, trial in in_turns(problem, SETTINGS, restarts).items():
                 trials[name].append(trial)
     best = best_objectives(trials)
     return {
-        ALL.name: ALL.markdown(rows(trials, best)),
+        SETTINGS_TABLE.name: SETTINGS_TABLE.markdown(rows(trials, best)),
         PARTS.name: PARTS.markdown(parts(trials, best, marks)),
         FOLD.name: FOLD.markdown(folds(mixtures, restarts, real)),
     }

@@ -38,10 +38,10 @@ SETTINGS = {"p09": (0.9, 1.0), "p08": (0.8, 1.0), "p1": (1.0, 1.0), "half": (0.9
 
 COLUMNS = ("sets", "any shape", "one Gaussian", "unsupervised", "published", "behind unsupervised", "seconds")
 OVERALL = {name: Table(f"suite/{name}", ("half", *COLUMNS)) for name in SETTINGS}
-EACH = Table(
+BY_SET = Table(
     "suite/sets", ("set", "N", "D", "K", "any shape", "one Gaussian", "unsupervised", "what was chosen")
 )
-TABLES = (*OVERALL.values(), EACH)
+TABLES = (*OVERALL.values(), BY_SET)
 
 
 @dataclass(frozen=True)
@@ -53,12 +53,12 @@ class Row:
     any_shape: float
     gaussian: float
     unsupervised: float
-    chosen: str
+    structure: str
     seconds: float
 
     def __str__(self) -> str:
         aris = f"{self.any_shape:.3f} {self.gaussian:.3f} {self.unsupervised:.3f}"
-        return f"{aris} {self.seconds:.1f} s, {self.chosen}"
+        return f"{aris} {self.seconds:.1f} s, {self.structure}"
 
 
 def best_published(folder: Path) -> dict[str, float]:
@@ -91,8 +91,8 @@ def draw_layers(labels: NDArray[np.int16], m: int, p: float) -> list[Layer]:
     while len(pairs) < m:
         new_pairs = rng.integers(n, size=(2 * m, 2))
         pairs = np.concatenate([pairs, new_pairs[new_pairs[:, 0] != new_pairs[:, 1]]])[:m]
-    together = (labels[pairs[:, 0]] == labels[pairs[:, 1]]) ^ (rng.random(m) >= p)
-    return [Layer(MUST, pairs[together], None, p), Layer(CANNOT, pairs[~together], None, p)]
+    is_must = (labels[pairs[:, 0]] == labels[pairs[:, 1]]) ^ (rng.random(m) >= p)
+    return [Layer(MUST, pairs[is_must], None, p), Layer(CANNOT, pairs[~is_must], None, p)]
 
 
 def measure_set(folder: Path, setting: tuple[float, float], name: str) -> Row:
@@ -147,14 +147,14 @@ def compare(name: str, X: NDArray[np.float64], truth: NDArray[np.int16], layers:
 def overall_rows(rows: list[Row], best: dict[str, float]) -> Iterator[tuple[object, ...]]:
     """Yield the means of both halves and of all sets, and the sets that are lost."""
     for half, part in {"tuned on": rows[0::2], "not seen": rows[1::2], "both": rows}.items():
-        means, lost, seconds = summary(part)
-        yield half, len(part), *means, f"{np.mean([best[row.name] for row in part]):.3f}", lost, seconds
+        means, losses, seconds = summary(part)
+        yield half, len(part), *means, f"{np.mean([best[row.name] for row in part]):.3f}", losses, seconds
 
 
 def summary(rows: Sequence[Row]) -> tuple[list[str], str, str]:
     """Return mean ARI of each model, tables that are lost, and seconds."""
-    lost = [row for row in rows if row.any_shape < row.unsupervised - LOSS]
-    names = ", ".join(f"{row.name} ({row.any_shape:.2f}, {row.unsupervised:.2f})" for row in lost)
+    losses = [row for row in rows if row.any_shape < row.unsupervised - LOSS]
+    names = ", ".join(f"{row.name} ({row.any_shape:.2f}, {row.unsupervised:.2f})" for row in losses)
     means = [
         np.mean([getattr(row, name) for row in rows]) for name in ("any_shape", "gaussian", "unsupervised")
     ]
@@ -181,9 +181,9 @@ def main(names: tuple[str, ...], suite: Path, write: bool) -> None:
                     row.name,
                     *row.size,
                     *(f"{value:.3f}" for value in (row.any_shape, row.gaussian, row.unsupervised)),
-                    row.chosen,
+                    row.structure,
                 )
                 for row in rows
             ]
-            texts[EACH.name] = EACH.markdown(cells)
+            texts[BY_SET.name] = BY_SET.markdown(cells)
         show(texts, write=write)

@@ -96,9 +96,9 @@ def show(texts: Mapping[str, str], *, write: bool, commit: str = "") -> None:
     for name, text in texts.items():
         click.echo(f"{name}\n\n{text}\n")
     for path in documents() if write else ():
-        before = path.read_text(encoding="utf-8")
-        if (after := replace_blocks(before, texts)) != before:
-            path.write_text(after, encoding="utf-8")
+        old_text = path.read_text(encoding="utf-8")
+        if (new_text := replace_blocks(old_text, texts)) != old_text:
+            path.write_text(new_text, encoding="utf-8")
             click.echo(f"written: {path}")
     if write:
         log_numbers(texts, commit)

@@ -27,7 +27,7 @@ from sweep_clustering.pipeline.fit.counts import Fit, choose_clusters, open_coun
 
 TEXTS = SHARED / "data" / "texts"
 NAMES = ("tweet", "bbc")
-MADE = {"docstrings": sources.docstrings, "functions": sources.functions}
+CODE_TABLES = {"docstrings": sources.docstrings, "functions": sources.functions}
 ACCURACY = 0.9
 NEIGHBOURS = 20
 SEED = 7
@@ -42,8 +42,8 @@ Data = tuple[NDArray[np.float64], NDArray[np.int64]]
 
 def read(name: str) -> Data:
     """Return rows and classes of a table."""
-    if name in MADE:
-        return MADE[name]()
+    if name in CODE_TABLES:
+        return CODE_TABLES[name]()
     with np.load(TEXTS / f"{name}.npz") as data:
         return data["X"].astype(np.float64), data["y"].astype(np.int64)
 
@@ -53,8 +53,8 @@ def draw_layers(X: NDArray[np.float64], labels: NDArray[np.int64], design: str, 
     rng = np.random.default_rng(SEED)
     first = rng.integers(len(X), size=m)
     if design == "near":
-        near = NearestNeighbors(n_neighbors=NEIGHBOURS + 1).fit(X).kneighbors(X, return_distance=False)
-        second = near[first, 1 + rng.integers(NEIGHBOURS, size=m)]
+        neighbours = NearestNeighbors(n_neighbors=NEIGHBOURS + 1).fit(X).kneighbors(X, return_distance=False)
+        second = neighbours[first, 1 + rng.integers(NEIGHBOURS, size=m)]
     else:
         second = (first + 1 + rng.integers(len(X) - 1, size=m)) % len(X)
     must = (labels[first] == labels[second]) == (rng.random(m) < ACCURACY)
@@ -64,7 +64,7 @@ def draw_layers(X: NDArray[np.float64], labels: NDArray[np.int64], design: str, 
 
 def rows() -> Iterator[Row]:
     """Fit each table with each set of pairs, with K and without."""
-    for name in (*NAMES, *MADE):
+    for name in (*NAMES, *CODE_TABLES):
         X, labels = read(name)
         plain = score_k_means(X, labels)
         for design, factor in product(("uniform", "near"), (1, 4)):
@@ -86,21 +86,21 @@ def score_fits(
 ) -> Row:
     """Return the score of a fit with K and its seconds, and of one without K, if that is to be measured."""
     fit_with = partial(fit_any, X, layers)
-    began = time.process_time()
+    start_time = time.process_time()
     result = fit_with(int(labels.max()) + 1)
-    seconds = time.process_time() - began
-    without = score_without_k(X, labels, layers, fit_with) if has_open_k else ("", "", "")
-    return (f"{adjusted_rand(labels, result.best.labels):.3f}", f"{seconds:.0f}", *without)
+    seconds = time.process_time() - start_time
+    open_scores = score_without_k(X, labels, layers, fit_with) if has_open_k else ("", "", "")
+    return (f"{adjusted_rand(labels, result.best.labels):.3f}", f"{seconds:.0f}", *open_scores)
 
 
 def score_without_k(
     X: NDArray[np.float64], labels: NDArray[np.int64], layers: list[Layer], fit_with: Fit
 ) -> Row:
     """Score a fit without K, with its K and its seconds. If there are few classes, it takes minutes."""
-    began = time.process_time()
+    start_time = time.process_time()
     counts, cut, _ = open_counts(X, layers, covariance="any", seed=0, run=map)
     candidate = choose_clusters(counts, fit_with, cut).chosen
-    seconds = time.process_time() - began
+    seconds = time.process_time() - start_time
     return (
         f"{adjusted_rand(labels, candidate.result.best.labels):.3f}",
         candidate.n_clusters,

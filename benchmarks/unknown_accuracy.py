@@ -19,7 +19,7 @@ from sweep_clustering.kernels.scores import adjusted_rand
 
 PAIRS = SHARED / "data" / "pairs"
 TUNED = ("bupa", "hayes-roth", "movement_libras", "saheart", "tae", "zoo")
-OTHERS = ("uci/glass", "uci/sonar", "uci/wine", "fcps/wingnut", "sipu/spiral")
+NEW_NAMES = ("uci/glass", "uci/sonar", "uci/wine", "fcps/wingnut", "sipu/spiral")
 SHARES = (5, 10, 20)
 SEED = 7
 
@@ -57,16 +57,16 @@ def score_both(name: str, share: int) -> tuple[float, float]:
     """Return the ARI of the fit with the accuracy, and of the fit without it."""
     X, labels, table = rows_of(name, share)
     must, cannot = (table[table[:, 2] == kind, :2] for kind in (1, 0))
-    with_accuracy, without = (
+    with_accuracy, without_accuracy = (
         score(X, labels, [Layer(MUST, must, accuracy=p), Layer(CANNOT, cannot, accuracy=p)])
         for p in (1.0, None)
     )
-    return with_accuracy, without
+    return with_accuracy, without_accuracy
 
 
 def rows() -> Iterator[tuple[object, ...]]:
     """Measure each table, and the means of both halves."""
-    for words, names in (("set on these", TUNED), ("not looked at", OTHERS)):
+    for words, names in (("set on these", TUNED), ("not looked at", NEW_NAMES)):
         scores = np.empty((len(names), len(SHARES), 2))
         for place, name in enumerate(names):
             X, labels, _ = rows_of(name, SHARES[0])
@@ -84,6 +84,6 @@ def cell(scores: Values) -> str:
 @click.option("--write", is_flag=True, help="Put the table into the documents.")
 def main(write: bool) -> None:
     """Measure on the tables of two folders."""
-    if missing := [path for path in (PAIRS, SUITE) if not path.is_dir()]:
-        fail(f"{missing[0]}: found no folder, expected tables with pairs")
+    if missing_folders := [path for path in (PAIRS, SUITE) if not path.is_dir()]:
+        fail(f"{missing_folders[0]}: found no folder, expected tables with pairs")
     show({RIGHT.name: RIGHT.markdown(rows())}, write=write)

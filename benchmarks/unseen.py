@@ -42,12 +42,12 @@ DRAWS = 2
 
 COLUMNS = ("any shape", "one Gaussian", "unsupervised", "behind unsupervised", "seconds")
 OVERALL = Table("unseen/overall", ("p", "tables", "of them", *COLUMNS))
-EACH = Table(
+BY_TABLE = Table(
     "unseen/tables",
     ("table", "N", "D", "K", *(f"p = {p:g}" for p in ACCURACIES), "what was chosen at p = 0.9"),
 )
 PAIRS = Table("unseen/pairs", ("table", "any shape", "one Gaussian", "unsupervised"))
-TABLES = (OVERALL, EACH, PAIRS)
+TABLES = (OVERALL, BY_TABLE, PAIRS)
 
 Data = tuple[NDArray[np.float64], NDArray[np.int16]]
 
@@ -94,15 +94,15 @@ def measure_pairs(task: tuple[str, float, float, int]) -> Row:
     folder = SHARED / "data" / "extra"
     X, truth = np.loadtxt(folder / f"{name}.data"), np.loadtxt(folder / f"{name}.label", dtype=np.int16)
     truth = np.unique(truth, return_inverse=True)[1].astype(np.int16)
-    annotated = int(np.ceil(share * len(X)))
+    n_annotated = int(np.ceil(share * len(X)))
     rng = np.random.default_rng([draw, PAIR_TABLES.index(name), SHARES.index(share), LOWEST.index(lowest)])
     all_pairs = np.column_stack(np.triu_indices(len(X), 1))
-    pairs = all_pairs[rng.choice(len(all_pairs), annotated * (annotated - 1) // 2, replace=False)]
+    pairs = all_pairs[rng.choice(len(all_pairs), n_annotated * (n_annotated - 1) // 2, replace=False)]
     accuracies = lowest + (1.0 - lowest) * rng.random(len(pairs))
-    together = (truth[pairs[:, 0]] == truth[pairs[:, 1]]) ^ (rng.random(len(pairs)) > accuracies)
-    must = Layer(MUST, pairs[together], None, None, accuracies=accuracies[together])
+    is_must = (truth[pairs[:, 0]] == truth[pairs[:, 1]]) ^ (rng.random(len(pairs)) > accuracies)
+    must = Layer(MUST, pairs[is_must], None, None, accuracies=accuracies[is_must])
     return compare(
-        name, X, truth, [must, Layer(CANNOT, pairs[~together], None, None, accuracies=accuracies[~together])]
+        name, X, truth, [must, Layer(CANNOT, pairs[~is_must], None, None, accuracies=accuracies[~is_must])]
     )
 
 
@@ -110,15 +110,15 @@ def overall_rows(scores: dict[float, list[Row]]) -> Iterator[tuple[object, ...]]
     """Yield the means of each half at each accuracy."""
     for p, (half, names) in product(ACCURACIES, HALVES.items()):
         part = [row for row in scores[p] if row.name in names]
-        means, lost, seconds = summary(part)
-        yield f"{p:g}", half, len(part), *means, lost, seconds
+        means, losses, seconds = summary(part)
+        yield f"{p:g}", half, len(part), *means, losses, seconds
 
 
 def table_rows(scores: dict[float, list[Row]]) -> Iterator[tuple[object, ...]]:
     """Yield ARI of both models and of the best partition without annotations for each table."""
     for table in zip(*scores.values(), strict=True):
         aris = (f"{row.any_shape:.2f}, {row.gaussian:.2f}, {row.unsupervised:.2f}" for row in table)
-        yield table[0].name, *table[0].size, *aris, table[1].chosen
+        yield table[0].name, *table[0].size, *aris, table[1].structure
 
 
 def pair_rows(rows: list[Row]) -> Iterator[tuple[str, ...]]:
@@ -146,7 +146,7 @@ def main(write: bool) -> None:
     scores = {p: rows[number * len(names) : (number + 1) * len(names)] for number, p in enumerate(ACCURACIES)}
     tables = {
         OVERALL.name: OVERALL.markdown(overall_rows(scores)),
-        EACH.name: EACH.markdown(table_rows(scores)),
+        BY_TABLE.name: BY_TABLE.markdown(table_rows(scores)),
     }
     if pair_scores:
         tables[PAIRS.name] = PAIRS.markdown(pair_rows(pair_scores))

@@ -79,11 +79,11 @@ def fit_cost(checkout: Path, size: tuple[float, ...], threads: int) -> Cost:
 
 def command_cost(checkout: Path, *arguments: str) -> Cost:
     """Measure the CPU seconds of a whole command of a checkout, on one thread."""
-    before = os.times()
+    start = os.times()
     command = [sys.executable, "-m", "sweep_clustering", *arguments]
     subprocess.run(command, env=environment(checkout), check=True, capture_output=True, cwd=checkout)
-    after = os.times()
-    seconds = after.children_user + after.children_system - before.children_user - before.children_system
+    end = os.times()
+    seconds = end.children_user + end.children_system - start.children_user - start.children_system
     return Cost(seconds)
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # the memory of a driver is measured, which loads no kernels
 SAMPLES = 400
 
 # CPU time is counted for the thread that drives, for all others of its process, and for the workers.
-WHO = ("driver", "scheduler", "workers")
+CPU_SOURCES = ("driver", "scheduler", "workers")
 
 Results = Callable[[NextTask], Iterator[TaskOutcomes]]
 
@@ -82,7 +82,7 @@ class Watch:
     restarts: int
     run: Path
     batches: int = 0
-    done: int = 0
+    n_done: int = 0
     kernel: float = 0.0
     making: float = 0.0
     taking: float = 0.0
@@ -102,17 +102,17 @@ class Watch:
         self.times.append(time.perf_counter())
         self.cpu.append(cpu_seconds())
         for outcomes in inner(partial(self._make, next_batch)):
-            began = time.perf_counter()
+            start_time = time.perf_counter()
             for _, outcome in outcomes:
                 self._note(outcome)
             yield outcomes
             self.times.append(time.perf_counter())
-            self.taking += self.times[-1] - began
+            self.taking += self.times[-1] - start_time
         self.cpu.append(cpu_seconds())
 
-    def cpu_of(self, who: str) -> float:
-        """Return the CPU seconds of one of `WHO`."""
-        return self.cpu[-1][who] - self.cpu[0][who]
+    def cpu_of(self, source: str) -> float:
+        """Return the CPU seconds of one of `CPU_SOURCES`."""
+        return self.cpu[-1][source] - self.cpu[0][source]
 
     def slope(self) -> float:
         """Return the growth of the memory of this process in the second half, in bytes per restart."""
@@ -120,9 +120,9 @@ class Watch:
         return float(np.polyfit(half[:, 0], half[:, 1], 1)[0]) if len(half) > 2 else 0.0
 
     def _make(self, next_batch: NextTask) -> Task | None:
-        began = time.perf_counter()
+        start_time = time.perf_counter()
         batch = next_batch()
-        self.making += time.perf_counter() - began
+        self.making += time.perf_counter() - start_time
         return batch
 
     def _note(self, outcome: Outcome) -> None:
@@ -132,23 +132,23 @@ class Watch:
         for result in outcome:
             if not isinstance(result, Solved):
                 raise RuntimeError(str(result))
-            self.done += result.span.stop - result.span.start
+            self.n_done += result.span.stop - result.span.start
             self.kernel += result.seconds
         journals = (file.stat().st_size for file in self.run.glob("generation.*/journal"))
         self.journal_bytes = max(self.journal_bytes, sum(journals))
-        if self.done >= len(self.samples) * self.restarts / SAMPLES:
-            self.samples.append((self.done, psutil.Process().memory_info().rss))
+        if self.n_done >= len(self.samples) * self.restarts / SAMPLES:
+            self.samples.append((self.n_done, psutil.Process().memory_info().rss))
             if len(self.samples) % (SAMPLES // 4) == 1:  # It takes as long as a batch if many files are open.
                 self.open_files = max(self.open_files, psutil.Process().num_fds())
 
 
 def cpu_seconds() -> dict[str, float]:
-    """Return the CPU seconds so far of each of `WHO`."""
+    """Return the CPU seconds so far of each of `CPU_SOURCES`."""
     process = psutil.Process()
     threads = {thread.id: thread.user_time + thread.system_time for thread in process.threads()}
     driver = threads.pop(threading.main_thread().native_id, 0.0)
     workers = sum(sum(child.cpu_times()[:2]) for child in process.children(recursive=True))
-    return dict(zip(WHO, (driver, sum(threads.values()), workers), strict=True))
+    return dict(zip(CPU_SOURCES, (driver, sum(threads.values()), workers), strict=True))
 
 
 @contextmanager
