@@ -36,10 +36,10 @@ def docstring(sentence: str) -> set[str]:
     return names(f'def example():\n    """{sentence}"""\n', "pipeline/example.py")
 
 
-@pytest.mark.parametrize("name", [name for name, rule in prose.OWN.items() if "find" in rule])
+@pytest.mark.parametrize("name", [name for name, rule in prose.RULES_BY_NAME.items() if "find" in rule])
 @pytest.mark.usefixtures("plain_rooms")
 def test_a_rule_finds_its_bad_sentence_and_not_the_mended_one(name: str) -> None:
-    rule = prose.OWN[name]
+    rule = prose.RULES_BY_NAME[name]
     check = docstring if rule.get("only") == ["docstring"] else names
     assert name in check(rule["bad"])
     assert check(rule["good"]) == set()

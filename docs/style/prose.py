@@ -33,7 +33,7 @@ from proselint.tools import LintFile
 
 ROOT = Path(__file__).resolve().parents[2]
 RULES: dict[str, Any] = tomllib.loads(Path(__file__).with_name("rules.toml").read_text("utf-8"))
-OWN: dict[str, dict[str, Any]] = {rule["name"]: rule for rule in RULES["rule"]}
+RULES_BY_NAME: dict[str, dict[str, Any]] = {rule["name"]: rule for rule in RULES["rule"]}
 
 MARKDOWN = MarkdownIt("commonmark").enable("table")
 for plugin in (dollarmath_plugin, front_matter_plugin, myst_block_plugin):
@@ -69,8 +69,12 @@ def check_of(rule: dict[str, Any]) -> Check:
     )
 
 
-CheckRegistry().register_many((*OF_PROSELINT, *(check_of(rule) for rule in OWN.values() if "find" in rule)))
-ENABLED = dict.fromkeys([*RULES["proselint"], *(name for name, rule in OWN.items() if "find" in rule)], True)
+CheckRegistry().register_many(
+    (*OF_PROSELINT, *(check_of(rule) for rule in RULES_BY_NAME.values() if "find" in rule))
+)
+ENABLED = dict.fromkeys(
+    [*RULES["proselint"], *(name for name, rule in RULES_BY_NAME.items() if "find" in rule)], True
+)
 
 
 def sentences(text: str, line: int) -> Iterator[tuple[int, str, bool]]:
@@ -99,12 +103,12 @@ def paragraphs(page: str) -> Iterator[tuple[int, str]]:
 
 def messages(code: str) -> Iterator[tuple[int, str]]:
     """Yield line and words of each longer text in Python code, with X for the values that are filled in."""
-    skipped = set()
+    ids_to_skip = set()
     for node in ast.walk(tree := ast.parse(code)):
         if isinstance(node, ast.JoinedStr):
-            skipped |= {id(part) for part in ast.walk(node) if part is not node}
+            ids_to_skip |= {id(part) for part in ast.walk(node) if part is not node}
         if isinstance(node, ast.Expr):
-            skipped.add(id(node.value))  # a docstring
+            ids_to_skip.add(id(node.value))  # a docstring
         if isinstance(node, ast.FunctionDef) and ".command(" in "".join(
             map(ast.unparse, node.decorator_list)
         ):
@@ -116,7 +120,7 @@ def messages(code: str) -> Iterator[tuple[int, str]]:
             text = node.value
         else:
             continue
-        if id(node) not in skipped and len(text.split()) >= RULES["code"]["words"]:
+        if id(node) not in ids_to_skip and len(text.split()) >= RULES["code"]["words"]:
             yield node.lineno, text
 
 
@@ -138,8 +142,8 @@ def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
         lines = [lines[0].strip(), *(line[margin:] for line in lines[1:]), ""]
         section, start, paragraph = "", 0, ""
         for number, line in enumerate(lines):
-            following = lines[number + 1] if number + 1 < len(lines) else ""
-            is_header = bool(UNDERLINE.match(following)) and line and not line.startswith(" ")
+            next_line = lines[number + 1] if number + 1 < len(lines) else ""
+            is_header = bool(UNDERLINE.match(next_line)) and line and not line.startswith(" ")
             is_entry = section in ENTRIES and not line.startswith(" ")
             is_break = not line or is_header or is_entry or section in UNREAD or UNDERLINE.match(line)
             if is_break or line.startswith((">>>", "..")) or (line.startswith("    ") and not section):
@@ -200,7 +204,7 @@ def is_plain(file: str) -> bool:
 
 def applies(rule: str, file: str) -> bool:
     """Whether a rule is for a file."""
-    return any(fnmatch(file, pattern) for pattern in OWN.get(rule, {}).get("only", ["*"]))
+    return any(fnmatch(file, pattern) for pattern in RULES_BY_NAME.get(rule, {}).get("only", ["*"]))
 
 
 def prose_of(text: str, file: str) -> Iterator[tuple[str, Iterator[tuple[int, str]]]]:
@@ -222,14 +226,16 @@ def check_text(text: str, file: str) -> list[Finding]:
     for kind, pieces in prose_of(text, file):
         config = Config(max_errors=1000, checks={name: True for name in ENABLED if applies(name, kind)})
         limits = {
-            name: rule for name, rule in OWN.items() if "sentence_words" in rule and applies(name, kind)
+            name: rule
+            for name, rule in RULES_BY_NAME.items()
+            if "sentence_words" in rule and applies(name, kind)
         }
         for first_line, piece in pieces:
             for line, sentence, opens in sentences(piece, first_line):
-                marked = f"¶ {sentence}" if opens and not MARKER.match(piece) else sentence
-                for result in LintFile(file, marked).lint(config):
+                marked_text = f"¶ {sentence}" if opens and not MARKER.match(piece) else sentence
+                for result in LintFile(file, marked_text).lint(config):
                     start, end = result.check_result.span
-                    words = f"\n{marked}\n"[start:end].strip("¶ \n")
+                    words = f"\n{marked_text}\n"[start:end].strip("¶ \n")
                     check = result.check_result
                     findings.append(Finding(file, line, check.check_path, words, check.message))
                 count = len(sentence.split())
@@ -238,7 +244,7 @@ def check_text(text: str, file: str) -> list[Finding]:
                     for name, rule in limits.items()
                     if count > rule["sentence_words"]
                 )
-    for name, rule in OWN.items():
+    for name, rule in RULES_BY_NAME.items():
         count = len(text.split())
         if "page_words" in rule and applies(name, file) and count > rule["page_words"]:
             findings.append(Finding(file, 1, name, f"{count} words", rule["say"]))
@@ -264,12 +270,12 @@ def files() -> list[str]:
 
 def main(names: list[str]) -> int:
     """Print the findings in all files, or in the files of the command line, and return the exit code."""
-    failed = False
+    has_findings = False
     for name in names or files():
         for finding in check_text((ROOT / name).read_text("utf-8"), name):
             print(finding)
-            failed = True
-    return int(failed)
+            has_findings = True
+    return int(has_findings)
 
 
 if __name__ == "__main__":

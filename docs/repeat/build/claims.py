@@ -26,9 +26,9 @@ def mean(rows: pd.DataFrame, score: str) -> str:
     return f"{round(values.mean(), 4) + 0.0:.4f} ± {values.sem():.4f}" if len(values) > 1 else "-"
 
 
-def pick(cells: pd.DataFrame, **where: object) -> pd.DataFrame:
+def pick(cells: pd.DataFrame, **values: object) -> pd.DataFrame:
     """Return the rows with these values."""
-    for key, value in where.items():
+    for key, value in values.items():
         cells = cells[cells[key] == value]
     return cells
 

@@ -44,9 +44,9 @@ from sweep_clustering.sweeps.errors import InputError
 
 ACCURACIES = ("p08", "p09", "p10")
 EVALUATIONS = ("mixtures", "uci", "uci-unscaled", "stronger")
-OTHERS = ("others-k2", "others-k4", "others-k6")
+OTHER_MIXTURES = ("others-k2", "others-k4", "others-k6")
 # Sweeps that are no part of the evaluation, but may explain its results.
-TESTS = (*OTHERS, "one-restart", "uci-one-restart", "uci-minmax", "uci-stronger")
+TESTS = (*OTHER_MIXTURES, "one-restart", "uci-one-restart", "uci-minmax", "uci-stronger")
 
 
 def load(evaluation: str) -> pd.DataFrame:
@@ -162,7 +162,7 @@ def main(table: str | None = None) -> None:
         },
         direction=by_direction(against, pd.read_csv(SCORES / "direction.csv")),
         three_ways=list(three_ways(against, cells["stronger"])),
-        elsewhere=list(values_elsewhere(against, join_sweeps(OTHERS), single)),
+        elsewhere=list(values_elsewhere(against, join_sweeps(OTHER_MIXTURES), single)),
         weaker=[
             *changes(mixtures, single),
             *changes(cells["uci"], join_sweeps(["uci-one-restart"])),

@@ -106,11 +106,11 @@ def bayes_error(centers: Floats, variances: Floats) -> Floats:
     narrow, wide = np.moveaxis(np.take_along_axis(variances, order, axis=-1), -1, 0)
     inner, outer = np.moveaxis(np.take_along_axis(centers, order[..., np.newaxis], axis=-2), -2, 0)
     n_features = centers.shape[-1]
-    apart = ((inner - outer) ** 2).sum(axis=-1)
+    distance = ((inner - outer) ** 2).sum(axis=-1)
     # The middle of the ball lies on the line through both centres, beyond that of the narrower Gaussian.
-    from_inner = apart * (narrow / (wide - narrow)) ** 2
-    from_outer = apart * (wide / (wide - narrow)) ** 2
-    radius = (n_features * np.log(wide / narrow) + apart / (wide - narrow)) / (1 / narrow - 1 / wide)
+    from_inner = distance * (narrow / (wide - narrow)) ** 2
+    from_outer = distance * (wide / (wide - narrow)) ** 2
+    radius = (n_features * np.log(wide / narrow) + distance / (wide - narrow)) / (1 / narrow - 1 / wide)
     misses = ncx2.sf(radius / narrow, n_features, from_inner / narrow)
     intrusions = ncx2.cdf(radius / wide, n_features, from_outer / wide)
     return np.asarray((misses + intrusions) / 2)
@@ -221,10 +221,10 @@ def gather(against: pd.DataFrame, cells: list[pd.DataFrame]) -> tuple[pd.DataFra
     return pd.DataFrame(values), np.array(scores)
 
 
-def chance(rng: np.random.Generator, errors: Floats, least: float) -> float:
+def chance(rng: np.random.Generator, errors: Floats, minimum: float) -> float:
     """Return the share of draws of fifty mixtures whose mean Bayes error is at least this."""
     means = rng.choice(errors, size=(DRAWS, PUBLISHED)).mean(axis=1)
-    return float((means >= least).mean())
+    return float((means >= minimum).mean())
 
 
 def _mean_squares(values: pd.DataFrame) -> dict[str, float]:

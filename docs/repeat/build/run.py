@@ -59,15 +59,15 @@ def repeat(name: str) -> None:
     plan = json.loads(sweep("plan", spec, "--pilot", "--json"))
     start = time.time()
     sweep("submit", spec, "--strict")
-    finished = time.time()
+    end = time.time()
     report = Path("results") / f"{name}.report"
     sweep("report", str(Path("results") / f"{name}.zarr"), "--out", str(report))
     costs = json.loads(COSTS.read_text(encoding="utf-8"))
     costs[name] = {
         "predicted_core_hours_of_all_restarts": round(plan["total"]["core_hours"], 3),
         "least_share_of_restarts": plan["least"],
-        "hours_of_the_last_submit": round((finished - start) / 3600, 3),
-        "finished": time.strftime("%Y-%m-%d", time.gmtime(finished)),
+        "hours_of_the_last_submit": round((end - start) / 3600, 3),
+        "finished": time.strftime("%Y-%m-%d", time.gmtime(end)),
         "cores": len(os.sched_getaffinity(0)),
     }
     shutil.copyfile(CHECKOUT / report / "cells.csv", cells_file(name))
@@ -76,9 +76,9 @@ def repeat(name: str) -> None:
 
 def main(names: list[str]) -> None:
     """Run the named sweeps, or those without scores."""
-    unknown = [name for name in names if name not in ORDER]
-    if unknown:
-        sys.stderr.write(f"found {', '.join(unknown)}, expected some of {', '.join(ORDER)}\n")
+    wrong_names = [name for name in names if name not in ORDER]
+    if wrong_names:
+        sys.stderr.write(f"found {', '.join(wrong_names)}, expected some of {', '.join(ORDER)}\n")
         sys.exit(2)
     for name in names or [name for name in ORDER if not cells_file(name).exists()]:
         repeat(name)

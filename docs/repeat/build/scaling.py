@@ -71,5 +71,5 @@ def ways_to_show(ways: pd.DataFrame) -> dict[str, pd.Series]:
 
 def count_near(ways: pd.DataFrame) -> dict[str, int]:
     """Count the ways within 2√2 standard errors of the published values, by model, and for both."""
-    within = pd.DataFrame({model: ways[f"{model}_z"].abs() <= Z_LIMIT for model in PUBLISHED})
-    return {"ways": len(ways), **within.sum().to_dict(), "both": int(within.all(axis=1).sum())}
+    is_near = pd.DataFrame({model: ways[f"{model}_z"].abs() <= Z_LIMIT for model in PUBLISHED})
+    return {"ways": len(ways), **is_near.sum().to_dict(), "both": int(is_near.all(axis=1).sum())}

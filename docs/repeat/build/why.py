@@ -28,7 +28,7 @@ def same_cells(cells: pd.DataFrame, row: Any) -> pd.DataFrame:
 
 
 def values_elsewhere(
-    against: pd.DataFrame, others: pd.DataFrame, single: pd.DataFrame
+    against: pd.DataFrame, other_cells: pd.DataFrame, single: pd.DataFrame
 ) -> Iterator[dict[str, Any]]:
     """Yield the values that differ, with those of other mixtures and of single restarts.
 
@@ -36,7 +36,7 @@ def values_elsewhere(
     ----------
     against : pandas.DataFrame
         Published means beside the repeated ones.
-    others : pandas.DataFrame
+    other_cells : pandas.DataFrame
         Cells of other mixtures, at some of the grid's places.
     single : pandas.DataFrame
         Cells of the same mixtures with one restart, at some accuracies.
@@ -52,14 +52,14 @@ def values_elsewhere(
     keys = set()
     for row in against[against["verdict"].isin(["above", "below"])].itertuples():
         p = row.p if row.m else None  # the tables repeat the baseline
-        values = by_mixture(others, row)
+        values = by_mixture(other_cells, row)
         if not len(values) or (key := (row.score, row.n_clusters, p, row.m, row.model)) in keys:
             continue
         keys.add(key)
         draws = np.random.default_rng(0).integers(0, len(values), (DRAWS, 50))
         sign = np.sign(row.published - row.mean)
         is_beyond = sign * (values[draws].mean(axis=1) - row.published) >= 0
-        is_hard = hard_draws(against, others, row.n_clusters, draws)
+        is_hard = hard_draws(against, other_cells, row.n_clusters, draws)
         yield {
             **row._asdict(),
             "p": p,
@@ -78,12 +78,12 @@ def by_mixture(cells: pd.DataFrame, row: Any) -> NDArray[np.float64]:
 
 
 def hard_draws(
-    against: pd.DataFrame, others: pd.DataFrame, n_clusters: int, draws: NDArray[np.int64]
+    against: pd.DataFrame, other_cells: pd.DataFrame, n_clusters: int, draws: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
     """Return which draws have a KL without annotations of at least the published one."""
     rows = against[(against["n_clusters"] == n_clusters) & (against["m"] == 0)]
     row = next(rows[rows["score"] == "goldberger_kl"].itertuples())
-    values = by_mixture(others, row)
+    values = by_mixture(other_cells, row)
     if not len(values):
         return np.zeros(len(draws), dtype=bool)
     return np.asarray(values[draws].mean(axis=1) >= row.published)
