@@ -216,7 +216,11 @@ def _n_dims(structure: Structure, n_features: int, n_classes: int) -> int:
 def _shapes(structure: Structure, n_features: int, count: int, n_dims: int) -> dict[str, tuple[int, ...]]:
     """Return the shapes of the arrays in a row with so many Gaussians, in their order."""
     triangle = n_dims * (n_dims + 1) // 2
-    shape_of_covariances = {"tied": (1, triangle), "full": (count, triangle), **dict.fromkeys(MERGED_KINDS, (1,))}
+    shape_of_covariances = {
+        "tied": (1, triangle),
+        "full": (count, triangle),
+        **dict.fromkeys(MERGED_KINDS, (1,)),
+    }
     return {
         "codes": (len(STRUCTURE),),
         "means": (count, n_dims),

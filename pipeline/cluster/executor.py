@@ -448,7 +448,7 @@ class DaskExecutor:
         with suppress(Empty):
             while len(events) < MOST_TOGETHER:
                 events.append(self._inbox.get_nowait())
-        ended_batches: Ended = []
+        ended_batches: TaskOutcomes = []
         for topic, event in events:
             outcomes = [event] if topic == END_TOPIC else self._losses.read(topic, event).items()
             for key, outcome in outcomes:

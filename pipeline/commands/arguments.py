@@ -87,7 +87,7 @@ def declared(setting: Setting | str, **changes: Any) -> Callable[[Command], Comm
     setting = PARAMETERS[setting] if isinstance(setting, str) else setting
     integer = WholeOrWord if setting.words else WholeNumber
     number: Any = integer if setting.is_whole else Real
-    bounded = number(setting.low, setting.high, min_open=setting.above)
+    bounded = number(setting.low, setting.high, min_open=setting.is_low_excluded)
     keywords: dict[str, Any] = {
         "type": Word(setting.choices) if setting.choices else bounded,
         "metavar": "|".join((number.name.split()[0].upper(), *setting.words)) if setting.words else None,

@@ -206,9 +206,9 @@ def fit_command(
             predict_annotations=options.held_out,
             names=inputs.table.feature_names,
         )
-    limit = None if as_json else room.SHOWN
-    judgement = room.judge(inputs.rows.answered, result.best.labels, inputs.samples, limit)
-    unsure, unsure_lines = judge_unsure(inputs.rows.skipped, inputs.samples)
+    limit = None if as_json else room.MOST_SHOWN
+    judgement = room.judge(inputs.rows.answers, result.best.labels, inputs.samples, limit)
+    unsure, unsure_lines = judge_unsure(inputs.rows.skips, inputs.samples)
     naming = None
     if inputs.row_labels is not None:
         naming = room.Naming.of(inputs.row_labels, result.best.labels, n_clusters)
@@ -447,8 +447,8 @@ def _ask_in_terminal(options: AskOptions, inputs: FitInputs) -> None:
                 if error.filename != STDOUT:
                     raise
             finally:
-                answer_count = plural(len(asking.done), "answer or skip", "answers and skips")
-                are = "is" if len(asking.done) == 1 else "are"
+                answer_count = plural(len(asking.finished_questions), "answer or skip", "answers and skips")
+                are = "is" if len(asking.finished_questions) == 1 else "are"
                 click.echo(f"\n{answer_count} of this session {are} in {path}\nto go on:\n{_ask_again()}")
                 click.echo(f"for the clusters:\n{_fit_of_answers()}")
                 click.echo("\n".join(summary.WHY_CONDITIONAL))

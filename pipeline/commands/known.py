@@ -144,7 +144,7 @@ def _names_of(names: tuple[str, ...]) -> tuple[str, ...]:
     from sweep_clustering.sweeps.data.builtin import BUILTIN, KNOWN_NAMES, fitting
 
     wrong_names = (name for name in names if not fitting(name))
-    raise_all(Problem("NAME", repr(name), KNOWN, did_you_mean(name, BUILTIN)) for name in wrong_names)
+    raise_all(Problem("NAME", repr(name), KNOWN_NAMES, did_you_mean(name, BUILTIN)) for name in wrong_names)
     return tuple(dict.fromkeys(match for name in names for match in fitting(name))) or BUILTIN
 
 

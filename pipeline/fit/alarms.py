@@ -95,7 +95,7 @@ def alarms_of(
     yield from _on_features(X, names)
     sizes = np.bincount(labels, minlength=n_clusters)
     small = np.flatnonzero(sizes < HANDFUL)  # some of many classes are small by nature
-    if len(small) and n_clusters <= MANY and len(labels) >= 2 * HANDFUL * n_clusters:
+    if len(small) and n_clusters <= MANY_CLASSES and len(labels) >= 2 * HANDFUL * n_clusters:
         text = ", ".join(f"{k} ({sizes[k]})" for k in small.tolist())
         yield (
             f"clusters of a handful of samples: {text}. See whether these rows are outliers or mistakes, or"
@@ -145,10 +145,10 @@ def distance_alarm(skill: Skill | None) -> Iterator[str]:
     """
     if skill is None:
         return
-    gain, error = skill.beside.gain_over(skill.distance)
-    loss, spread = skill.distance.gain_over(skill.alone)
-    is_better = skill.distance.share_right > skill.alone.share_right + ADVANTAGE
-    is_better &= skill.beside.log_loss > PLAIN
+    gain, error = skill.with_distance.gain_over(skill.distance)
+    loss, spread = skill.distance.gain_over(skill.without_distance)
+    is_better = skill.distance.share_right > skill.without_distance.share_right + ADVANTAGE
+    is_better &= skill.with_distance.log_loss > PLAIN
     if gain <= CLEAR * error and loss > CLEAR * spread and is_better:
         yield (
             "how far apart two rows are predicts held-out annotations (log loss"

@@ -176,7 +176,7 @@ def estimate(layers: Sequence[data.Layer], fit: Fit) -> data.Estimates:
         i, j = pairs[is_used].T
         is_together = 1.0 * (fit.labels[i] == fit.labels[j])
         if gaussians is not None and len(gaussians.classes):
-            is_together = alike(gaussians, pairs[is_used])
+            is_together = pair_probabilities(gaussians, pairs[is_used])
         is_must = np.full(len(i), layer.kind == data.MUST)
         columns.append(
             (np.full(len(i), layer.annotator), is_must, data.layer_weights(layer)[is_used], is_together)

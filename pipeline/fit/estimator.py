@@ -293,7 +293,7 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         self.verbose = verbose
         self.confidence = confidence
         self.random_state = random_state
-        defaults = {setting.name: setting.offered for setting in OFFERED}
+        defaults = {setting.name: setting.preset for setting in OFFERED}
         if unknown_names := settings.keys() - defaults.keys():
             raise TypeError(f"unexpected parameters: {', '.join(sorted(unknown_names))}")
         self.__dict__.update(defaults | settings)
@@ -460,7 +460,7 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
     def _model_choice(self, has_layers: bool) -> declared.ModelChoice:
         """Return model, covariance and scale, with the values that None and "auto" stand for."""
         settings = declared.settings_of(vars(self))
-        return declared.choose_model(self.model, self.covariance, self.scale, settings, annotated=has_layers)
+        return declared.choose_model(self.model, self.covariance, self.scale, settings, has_links=has_layers)
 
     def _check_input(
         self,

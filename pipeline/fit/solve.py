@@ -349,7 +349,7 @@ def foresight(
     if score is None and not no_skill:
         return ""
     if skill is not None and not no_skill:
-        score, bar = skill.beside, f"by distance alone it would be {skill.distance.share_right:.0%}"
+        score, bar = skill.with_distance, f"by distance alone it would be {skill.distance.share_right:.0%}"
     else:
         must = alarms.PairAnswers(layers).must_share
         always, share = ("together", must) if must > 0.5 else ("apart", 1.0 - must)
@@ -394,7 +394,7 @@ def weighted_agreement(layers: Sequence[Layer], labels: NDArray[np.integer]) -> 
 
     If all weights are 1 it is `kernels.scores.annotation_agreement`.
     """
-    agreeing_weight = sum(float(layer_weights(layer)[agrees(layer, labels)].sum()) for layer in layers)
+    agreeing_weight = sum(float(layer_weights(layer)[is_agreement(layer, labels)].sum()) for layer in layers)
     total = sum(float(layer_weights(layer).sum()) for layer in layers)
     return agreeing_weight / total if total else math.nan
 

@@ -134,7 +134,7 @@ class FitSummary:
             than_coin = "" if loss <= COIN else f"; a coin has {COIN:.4f}"
             yield f"           log loss {loss:.4f} nats, by how often they are must-links alone{than_coin}"
         if result.skill is not None:
-            distance, joint = result.skill.distance.log_loss, result.skill.beside.log_loss
+            distance, joint = result.skill.distance.log_loss, result.skill.with_distance.log_loss
             yield f"           log loss {distance:.4f} nats, by distance alone; {joint:.4f} with the clusters"
         yield from self.naming.lines()[1:] if self.naming is not None else ()
         yield from self.judgement.details

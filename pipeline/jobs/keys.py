@@ -279,7 +279,7 @@ def job_queue(kind: str) -> type[JobQueue]:
             type_ = Pairs
         default = _packaged_defaults()[kind]["walltime"] if key == "walltime" else None
         if key not in JobQueue.model_fields:
-            new_fields[key] = (Annotated[type_ | None, Given()], Field(default=default, description=meaning))
+            new_fields[key] = (Annotated[type_ | None, NoNull()], Field(default=default, description=meaning))
     if kind in QUEUES:
         head = create_model(
             CLASSES[kind].replace("Cluster", "Head"),

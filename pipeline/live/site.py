@@ -176,9 +176,9 @@ class Keeper:
 
 def outcome_of(result: CellResult) -> CellOutcome:
     """Return what the page shows about a cell that ended."""
-    if result.best is None or result.failed:
+    if result.best is None or result.has_failed:
         return CellOutcome(result.cell, result.status)
-    labels = result.best.labels if result.best.solved else None
+    labels = result.best.labels if result.best.has_solution else None
     best = _largest(result.objectives[result.is_run])
     return CellOutcome(result.cell, result.status, result.seconds, best, labels)
 

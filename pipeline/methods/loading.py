@@ -217,8 +217,8 @@ def _target(call: MethodCall) -> Any:
     """Return the function or class that a call names."""
     if call.call in SHIPPED:
         shipped = SHIPPED[call.call]
-        if shipped.missing:
-            raise _refusal(call, f"no {shipped.package}, which it calls", shipped.package, shipped.missing)
+        if command := shipped.install_command:
+            raise _refusal(call, f"no {shipped.package}, which it calls", shipped.package, command)
         module = import_module(f"{SHELF}.{MODULES.get(call.call, 'baselines')}")
         return getattr(module, call.call.replace("-", "_"))
     if not CALL.fullmatch(call.call):

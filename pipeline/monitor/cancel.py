@@ -94,11 +94,11 @@ def _wait_for_the_lease(run: RunFolder, echo: Echo) -> None:
     while clock() - start < END_SECONDS:
         time.sleep(POLL_SECONDS)
         lease = last_lease(run)
-        if lease is None or lease.free or lease.number != state.number:
+        if lease is None or lease.is_free or lease.number != state.number:
             return
         if lease.beat != last:
             last, change_time = lease.beat, clock()
-        elif lease.alive is None and clock() - change_time > PATIENCE:
+        elif lease.is_alive is None and clock() - change_time > PATIENCE:
             echo(f"no heartbeat for {PATIENCE:.0f} s: its machine is gone, and if not, it ends when it wakes")
             return
     raise CannotCancel(f"still running after {END_SECONDS:.0f} s, and asked to end: {state.holder}")

@@ -677,7 +677,7 @@ def failed_causes(cube: Path) -> dict[str, str]:
     cells = failed_cells(cube, read_manifest(cube).plans.values())
     causes = {record.cell: record.cause for record in folder.read_failures(folder.RunFolder(cube))}
     of_paths = {cell: causes.get(str(AskedPath.of(cell))) for cell in cells if asks(cell.design)}
-    no_cause = folder.RunFolder(cube).closed or NO_FAILURE
+    no_cause = folder.RunFolder(cube).access_problem or NO_FAILURE
     return {str(cell): causes.get(str(cell)) or of_paths.get(cell) or no_cause for cell in cells}
 
 
@@ -698,8 +698,8 @@ def job_remarks(cube: Path) -> list[str]:
 def job_lines(cube: Path) -> list[str]:
     """Return a line for each worker job of a cube: its number and node, how it is or ended, and its log."""
     run = folder.RunFolder(cube)
-    if run.closed:
-        raise refused(cube, run.closed, "a run of your own")
+    if run.access_problem:
+        raise refused(cube, run.access_problem, "a run of your own")
     jobs, is_over = folder.JobList.read(run.last_run.jobs), read_run_state(cube).is_over
     # the fullest one is last, and counts
     logs = {match["number"]: str(path) for path, match in reversed(_logs_of_jobs(run).items())}

@@ -298,7 +298,9 @@ class Board:
         first, lines = sources[0], _lines(sources)
         first_lines = [line for line in lines if first.name in line.sources]
         reference = rank(pd.concat([line.cells for line in first_lines]), RANKED[0])
-        gaps = {line.name: 0 if line in first_lines else lacking(reference, line.cells) for line in lines}
+        gaps = {
+            line.name: 0 if line in first_lines else n_lacking_places(reference, line.cells) for line in lines
+        }
         names = list(dict.fromkeys(chain(*(source.manifest.plans for source in sources))))
         cells = pd.concat([line.cells for line in lines])
         cells = cells.iloc[np.argsort(cells["dataset"].map(names.index), kind="stable")]

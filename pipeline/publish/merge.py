@@ -116,12 +116,12 @@ def merge(
         new_cube = folder / target.name
         create(new_cube, state.plans.values(), partial(_inputs, cubes, state, reloaded), state.spec)
         outcome = _copy(cubes, state, new_cube, progress)
-        root = replace(read_manifest(new_cube), runs=state.runs, failed=state.failed)
+        root = replace(read_manifest(new_cube), runs=state.runs, causes=state.causes)
         replace(root, machines=state.machines).commit(PLAIN)
         if left_out:
             cells = raw_table(open_cube(new_cube), state.plans, places)
             text = raw_text(cells, state)
-            write_new(target.with_suffix(BESIDE), text.encode())
+            write_new(target.with_suffix(SCORES_SUFFIX), text.encode())
         os.rename(new_cube, target)
         sync_directory(target.parent)
     return replace(outcome, cube=target, left_out=left_out)

@@ -250,7 +250,7 @@ def draw_differences(rows: pd.DataFrame, label: str, m_texts: MTexts) -> Figure 
     rows = rows[rows["n_cells"] > 0]
     # rows of one panel are of one design and search
     names = [titled(row["dataset"], row) for row in with_variants(rows).to_dict("records")]
-    rows = rows.assign(dataset=names, text=written_m(rows, m_texts, missing="0"))
+    rows = rows.assign(dataset=names, text=written_m(rows, m_texts, default="0"))
     panels = elements.by_dataset(rows, rows["dataset"])
 
     def panel(axes: Axes, item: str, p: float) -> None:

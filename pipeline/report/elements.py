@@ -501,7 +501,7 @@ class Content:
     holder : str or None
         Process that runs the sweep now.
     variants : mapping of str to str
-        Design and search of `cells`, from `pipeline.scoring.tables.compared`.
+        Design and search of `cells`, from `pipeline.scoring.tables.compared_variants`.
     """
 
     manifest: Manifest

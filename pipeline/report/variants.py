@@ -326,8 +326,8 @@ def searches(content: elements.Content) -> Iterator[elements.Part]:
 
 def search_findings(differences: pd.DataFrame, costs: pd.DataFrame) -> Iterator[str]:
     """Yield a sentence for each model of one search, over all data sets: objectives, scores, time."""
-    overall = differences[differences["dataset"] == paired.ALL]
-    for cost in costs[costs["dataset"] == paired.ALL].itertuples():
+    overall = differences[differences["dataset"] == paired.ALL_SETS]
+    for cost in costs[costs["dataset"] == paired.ALL_SETS].itertuples():
         parts = []
         for row in overall[overall["model"] == cost.model].itertuples():
             if row.score != paired.OBJECTIVE:

@@ -173,7 +173,7 @@ def _content(
     """Take one design and search of all cells and their whole summary, and read what is beside the cube."""
     manifest = parts.manifest
     # means are of one design and search, never over several: what compares models does so in one of them
-    chosen_variants = scored.compared(all_cells)
+    chosen_variants = scored.compared_variants(all_cells)
     cells, summary = scored.rows_of(all_cells, chosen_variants), scored.rows_of(full_summary, chosen_variants)
     left_out = [plan.name for plan in manifest.plans.values() if plan.left_out]
     has_means = published is not None and "ari" not in published

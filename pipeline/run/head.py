@@ -497,14 +497,14 @@ def _lead(request: Request, job: HeadJob | None, console: Console, notices: sign
                 # A full disk has been reported already, and who lost the lease has nothing to say any more.
                 with suppress(StorageError, LeaseLost):
                     state = folder.REQUEUED if end.is_requeued else folder.ENDED
-                    final = record.now(state, end.description, lacked_workers=end.lacked_workers)
+                    final = record.in_state(state, end.description, lacked_workers=end.lacked_workers)
                     final.write(lease.generation.head, lease.files)
     except ENDINGS as error:
         end = _ended_by(error, job)
     if job is not None and end.is_requeued and not job.requeue(run) and record is not None:
         description = f"{end.description}, and not queued again"
         with suppress(LeaseLost):  # it was given back: the next head may have it
-            record.now(folder.ENDED, description).write(lease.generation.head, lease.files)
+            record.in_state(folder.ENDED, description).write(lease.generation.head, lease.files)
         end = End(end.code, description)
     if notices.event:
         notices.event, notices.description = "" if end.is_requeued else end.event, end.description
@@ -533,7 +533,7 @@ def _run(
         _page(request.sweep, collector, executor),
     ):
         if isinstance(executor, DaskExecutor):
-            notices.connected = lambda: executor.n_connected
+            notices.count_workers = lambda: executor.n_connected
         Driver(collector, lease, executor, console, request.options.time_limit).run()
         keep_causes(request.sweep.cube, failed_causes(request.sweep.cube), lease.files)
         return _conclude(request)

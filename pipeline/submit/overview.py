@@ -426,7 +426,7 @@ def plan_overview(
     for dataset in datasets:
         n_restarts = max(1, math.floor(length / max(dataset["seconds_per_restart"], 1e-9)))
         batches += math.ceil(dataset["restarts_left"] / n_restarts)
-    is_timed = not any(timing.missing(plan) for plan in sweep.inputs.plans)
+    is_timed = not any(timing.untimed_cells(plan) for plan in sweep.inputs.plans)
     spec, reasons = sweep.spec, sweep.inputs.skipped
     total = {key: sum(dataset[key] for dataset in datasets) for key in SUMMED}
     least_share = total["restarts_least"] / total["restarts_left"] if total["restarts_left"] else 1.0
@@ -504,10 +504,10 @@ def _dataset(
 ) -> dict[str, Any]:
     science = Science.of(sweep.spec, plan)
     total = _total_work(plan, science)
-    backlog = total if ledger is None and not selection.only else _backlog(plan, science, ledger, selection)
+    backlog = total if ledger is None and not selection.cells else _backlog(plan, science, ledger, selection)
 
     def seconds(spans: Portions, kind: type) -> list[float]:
-        untimed = timing.missing(plan) if kind is Cell else timing.missing_paths(plan)
+        untimed = timing.untimed_cells(plan) if kind is Cell else timing.untimed_paths(plan)
         of_kind = [(span, times) for span, times in spans if type(span.unit) is kind]
         return _seconds(sweep, plan, timing, of_kind, not untimed)
 
@@ -528,7 +528,7 @@ def _dataset(
         "cells_failed": backlog.work.cells_failed,
         "cells_left": backlog.work.cells - backlog.work.cells_done - backlog.work.cells_failed,
         "restarts": plan.n_restarts,
-        "restarts_left": backlog.work.left,
+        "restarts_left": backlog.work.restarts_left,
         "restarts_least": sum(span.size * times for span, times in least_spans),
         "blocks": sum(1 for _ in plan.blocks()),
         "files": len({spec.node for spec in specs}) + len(specs) + sum(chunks),

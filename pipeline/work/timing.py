@@ -87,7 +87,7 @@ class Timing:
         key = Key.of(result.span.unit, result.span.start)
         choosing = result.choosing if isinstance(result, Solved) else 0.0
         if not self.measured_times:
-            self.moment = folder.Moment.now()
+            self.moment = folder.Moment.measure()
         seconds = (result.seconds - choosing) * result.span.step / result.span.size
         # A cell that made its choice before takes no time for it now, and the time measured then counts.
         earlier_choosing = self.measured_times.get(key, DEFAULT_TIMES).choosing
