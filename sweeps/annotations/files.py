@@ -334,13 +334,14 @@ class PairFile(RowFile):
             if kind is None and word not in ("", *(SKIPS if key == "answer" else UNSURES)):
                 hint = suggestion(word, words)
                 problems.append(Problem(location, f"{key} {cells[key][:60]!r}", expected, hint))
-        if (text := cells.get("weight")) is not None:
+        text = cells.get("weight")
+        if text is not None and (text or not is_hard):
             weight, is_self = lines.to_number(text), pair[0] == pair[1] != DROPPED_ROW
             if weight == math.inf:
                 is_hard = True
             elif weight is None or not LEAST_WEIGHT <= weight <= LARGEST_WEIGHT:
                 problems.append(Problem(location, f"weight {text}" if text else "no weight", WEIGHTS))
-            elif is_self and weight % 2 == 1:
+            elif is_self and not is_hard and weight % 2 == 1:
                 fault = f"weight {weight:g} for the self pair of sample {samples.text(pair[0])}"
                 hint = "a self pair carries weight 2 per annotation"
                 problems.append(Problem(location, fault, "an even weight", hint))

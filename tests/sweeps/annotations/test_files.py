@@ -373,6 +373,7 @@ TEXT = "1 2 must 1 ann\n2 1 cannot 3 bob 0.9\n3 3 must 4 ann\n"
     [
         ("1 2 must! 1 ann\n1 3 c! 3 ann\n2 3 m inf ann\n1 2 + 5 ann\n", [True, True, True, False]),
         ("i,j,kind\n1,2,MUST!\n1,3,different!\n2,3,apart\n", [True, True, False]),
+        ("i,j,kind,weight\n1,2,must!,\n3,3,must!,1\n2,3,m,2\n", [True, True, False]),
         ("i,j,answer\n1,2,yes!\n1,3,N!\n2,3,no\n", [True, True, False]),
     ],
 )
