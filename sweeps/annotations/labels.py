@@ -190,13 +190,17 @@ class LabelFile(RowFile):
         for separator in SEPARATORS:
             if (entries := self._of_cells(self.content, separator)) is not None:
                 return entries
-        of_lines = self._of_lines(self.content)
-        entries = None if of_lines is not None else self._of_cells(self.content, BLANK)
-        if entries is None and of_lines is None:
-            count = sum(1 for _ in self.content)
-            fault = f"{plural(count, 'line')} for {plural(self.n_rows or 0, 'row')}, not all with two cells"
-            raise refused(self.path, fault, EXPECTED)
-        return of_lines or entries or _Entries((), ())
+        numbered = _label_lines(self.content.content)
+        n_rows = len(numbered) if self.n_rows is None else self.n_rows
+        if len(numbered) in (n_rows, n_rows + 1):
+            texts = [line for _, line in numbered]
+            is_header = texts[-1] or texts[0] not in texts[1:]  # else the last line is blank, and no row
+            rows = slice(len(numbered) - n_rows, None) if is_header else slice(n_rows)
+            return _Entries([number for number, _ in numbered[rows]], [line.strip('"') for line in texts[rows]])
+        if (entries := self._of_cells(self.content, BLANK)) is not None:
+            return entries
+        fault = f"{plural(len(numbered), 'line')} for {plural(n_rows, 'row')}, not all with two cells"
+        raise refused(self.path, fault, EXPECTED)
 
     def _of_columns(self, columns: Columns) -> _Entries:
         texts = {
@@ -225,9 +229,17 @@ class LabelFile(RowFile):
             rows = list(rows_of(text.path, text.content, separator))
         except InputError:
             return None
-        if not rows or any(len(cells) != 2 for cells, _, _ in rows):
+        if not rows:
             return None
         order = _order([cell.lower() for cell in rows[0][0]])
+        if others := [(cells, line) for cells, line, _ in rows if len(cells) != 2]:
+            if order is None:
+                return None
+            problems = [
+                Problem(f"{text.path}, line {line}", plural(len(cells), "cell"), "two, row and label")
+                for cells, line in others
+            ]
+            raise InputError(lines.shortened(text.path, problems))
         (row, label), rows = order or (0, 1), rows[order is not None :]
         return _Entries(
             [line for _, line, _ in rows],
@@ -235,18 +247,12 @@ class LabelFile(RowFile):
             [lines.of_cell(cells[row]) for cells, _, _ in rows],
         )
 
-    def _of_lines(self, text: lines.Lines) -> _Entries | None:
-        """Return a label for each row of the table; None if there are not as many lines, or a header more."""
-        content = [(number, line.strip()) for number, line in enumerate(text.content.decode().split("\n"), 1)]
-        content = [(number, line.strip('"')) for number, line in content if not line.startswith("#")]
-        n_rows = len(content) if self.n_rows is None else self.n_rows
-        if len(content) > n_rows and not content[-1][1]:  # the end of the last line
-            content.pop()
-        if len(content) == n_rows + 1:
-            del content[0]
-        if len(content) != n_rows:
-            return None
-        return _Entries([number for number, _ in content], [line for _, line in content])
+
+def _label_lines(content: bytes) -> list[tuple[int, str]]:
+    """Return each line that is no comment with its number, blank ones, too."""
+    texts = content.decode().removesuffix("\n").split("\n")
+    lines_read = [(number, line.strip()) for number, line in enumerate(texts, 1)]
+    return [(number, line) for number, line in lines_read if not line.startswith("#")]
 
 
 def _order(words: Sequence[str]) -> tuple[int, int] | None:

@@ -85,6 +85,24 @@ def test_every_problem_is_in_one_report(tmp_path: Path) -> None:
     assert "line 5: found sample 'foo'" in text
 
 
+def test_rows_of_other_numbers_of_cells_are_named(tmp_path: Path) -> None:
+    (tmp_path / "labels.csv").write_text("row,label\n1,a\n2\n3,b,c\n", encoding="utf-8")
+    text = problems(tmp_path / "labels.csv")
+    assert "line 3: found 1 cell, expected two, row and label" in text
+    assert "line 4: found 3 cells, expected two, row and label" in text
+
+
+def test_blank_line_counts_as_a_line_of_labels(tmp_path: Path) -> None:
+    (tmp_path / "labels.txt").write_text("a\n\nb\n\n", encoding="utf-8")
+    assert f"4 lines for {ROWS} rows" in problems(tmp_path / "labels.txt")
+
+
+def test_blank_line_behind_the_last_label_is_no_row(tmp_path: Path) -> None:
+    labels = [["a", "b"][row % 2] for row in range(ROWS)]
+    (tmp_path / "labels.txt").write_text("\n".join(labels) + "\n\n", encoding="utf-8")
+    assert cells(read(tmp_path / "labels.txt")) == labels
+
+
 @pytest.mark.parametrize("text", ["a\nb\n", "1,a,x\n2,b,y\n", "a\nb\nc\nd\ne\nf\ng\nh\n"])
 def test_other_numbers_of_lines_are_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "labels.csv").write_text(text, encoding="utf-8")
