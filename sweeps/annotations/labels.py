@@ -190,16 +190,17 @@ class LabelFile(RowFile):
         for separator in SEPARATORS:
             if (entries := self._of_cells(self.content, separator)) is not None:
                 return entries
-        numbered = _label_lines(self.content.content)
-        n_rows = len(numbered) if self.n_rows is None else self.n_rows
-        if len(numbered) in (n_rows, n_rows + 1):
-            texts = [line for _, line in numbered]
-            is_header = texts[-1] or texts[0] not in texts[1:]  # else the last line is blank, and no row
-            rows = slice(len(numbered) - n_rows, None) if is_header else slice(n_rows)
-            return _Entries([number for number, _ in numbered[rows]], [line.strip('"') for line in texts[rows]])
+        texts = enumerate(self.content.content.decode().removesuffix("\n").split("\n"), 1)
+        labels = {number: text.strip() for number, text in texts if not text.lstrip().startswith("#")}
+        n_rows = len(labels) if self.n_rows is None else self.n_rows
+        if len(labels) in (n_rows, n_rows + 1):
+            first_label, *labels_below = labels.values()
+            has_header = first_label not in labels_below or labels_below[-1]  # else the last line is blank, and no row
+            rows = slice(len(labels) - n_rows, None) if has_header else slice(n_rows)
+            return _Entries([*labels][rows], [label.strip('"') for label in (first_label, *labels_below)[rows]])
         if (entries := self._of_cells(self.content, BLANK)) is not None:
             return entries
-        fault = f"{plural(len(numbered), 'line')} for {plural(n_rows, 'row')}, not all with two cells"
+        fault = f"{plural(len(labels), 'line')} for {plural(n_rows, 'row')}, not all with two cells"
         raise refused(self.path, fault, EXPECTED)
 
     def _of_columns(self, columns: Columns) -> _Entries:
@@ -211,9 +212,8 @@ class LabelFile(RowFile):
         if len(texts) == 1:
             labels = next(iter(texts.values()))
             if self.n_rows is not None and len(labels) != self.n_rows:
-                raise refused(
-                    self.path, plural(len(labels), "label"), f"{self.n_rows}, one for each row, or {EXPECTED}"
-                )
+                expected = f"{self.n_rows}, one for each row, or {EXPECTED}"
+                raise refused(self.path, plural(len(labels), "label"), expected)
             return _Entries(numbers, labels)
         order = _order([*texts])
         if order is None:
@@ -229,30 +229,18 @@ class LabelFile(RowFile):
             rows = list(rows_of(text.path, text.content, separator))
         except InputError:
             return None
-        if not rows:
+        order = _order([cell.lower() for cell in rows[0][0]]) if rows else None
+        if order is None and not (rows and all(len(cells) == 2 for cells, _, _ in rows)):
             return None
-        order = _order([cell.lower() for cell in rows[0][0]])
-        if others := [(cells, line) for cells, line, _ in rows if len(cells) != 2]:
-            if order is None:
-                return None
-            problems = [
-                Problem(f"{text.path}, line {line}", plural(len(cells), "cell"), "two, row and label")
-                for cells, line in others
-            ]
-            raise InputError(lines.shortened(text.path, problems))
+        others = [(f"{text.path}, line {line}", len(cells)) for cells, line, _ in rows if len(cells) != 2]
+        problems = [Problem(where, plural(count, "cell"), "two, row and label") for where, count in others]
+        raise_all(lines.shortened(text.path, problems))
         (row, label), rows = order or (0, 1), rows[order is not None :]
         return _Entries(
             [line for _, line, _ in rows],
             [lines.of_cell(cells[label]) for cells, _, _ in rows],
             [lines.of_cell(cells[row]) for cells, _, _ in rows],
         )
-
-
-def _label_lines(content: bytes) -> list[tuple[int, str]]:
-    """Return each line that is no comment with its number, blank ones, too."""
-    texts = content.decode().removesuffix("\n").split("\n")
-    lines_read = [(number, line.strip()) for number, line in enumerate(texts, 1)]
-    return [(number, line) for number, line in lines_read if not line.startswith("#")]
 
 
 def _order(words: Sequence[str]) -> tuple[int, int] | None:
