@@ -288,8 +288,9 @@ class Table:
     def cost_notes(self) -> Iterator[str]:
         """Yield a note on the candidates that were left out for their cost, if there are any."""
         if seconds := self.too_costly:
-            low, high = min(seconds.values()) / 60.0, max(seconds.values()) / 60.0
-            cost = f"{low:.2g} min" if len(seconds) == 1 else f"{low:.2g} to {high:.2g} min each"
+            limits = min(seconds.values()) / 60.0, max(seconds.values()) / 60.0
+            minutes = " to ".join(dict.fromkeys(f"{limit:.2g}" for limit in limits))  # equal ones once
+            cost = f"{minutes} min" if len(seconds) == 1 else f"{minutes} min each"
             costliest = max(seconds, key=lambda structure: seconds[structure])
             example = f"{costliest}" if len(seconds) == 1 else f"{len(seconds)} structures, as {costliest}"
             yield f"left out for their cost (about {cost} of a core): {example}"

@@ -6,6 +6,7 @@ import re
 import shlex
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from sweep_clustering import AnnotatedClustering
 from sweep_clustering.kernels.problem.data import CANNOT, MUST
 from sweep_clustering.kernels.problem.problem import Layer
 from sweep_clustering.kernels.settings import settings_of
-from sweep_clustering.kernels.structure import Structure
+from sweep_clustering.kernels.structure import NONE, Structure
 from sweep_clustering.kernels.unions import race, table
 from sweep_clustering.pipeline.commands.main import main
 from sweep_clustering.pipeline.fit.counts import choose_clusters
@@ -355,6 +356,12 @@ def test_candidates_left_out_for_their_cost_are_named_with_it(monkeypatch: pytes
     named = fit(X, annotations, covariance="full", **options)
     assert named.covariance == "full"
     assert not any("cost" in note_text for note_text in named.notes)
+
+
+def test_equal_costs_of_candidates_are_said_once() -> None:
+    costs = dict.fromkeys((Structure(NONE, 1, "tied"), Structure(NONE, 1, "full")), 90.0)
+    [note] = table.Table.cost_notes(SimpleNamespace(too_costly=costs))  # type: ignore[arg-type]
+    assert note.startswith("left out for their cost (about 1.5 min each of a core): 2 structures, as ")
 
 
 @pytest.mark.filterwarnings("ignore:as many clusters as rows", "ignore:the clusters agree with")
