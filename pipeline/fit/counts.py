@@ -172,7 +172,8 @@ class ClusterChoice:
             single = f"{n_clusters} alone was tried"
             parts = [single if self.cut is None else f"{n_clusters}: {REASONS[self.criterion]}"]
         if self.cut is not None:
-            equal = f"{self.cut.low} to {n_clusters} predict equally well"
+            several = f"{self.cut.low} to {n_clusters} predict equally well"
+            equal = several if self.cut.low < n_clusters else "no other cut predicts as well"
             parts.append(f"fewer than {self.cut.low} are unlikely" if self.cut.is_by_share else equal)
         ends = {tried[0]: "smallest", tried[-1]: "largest"}
         if n_clusters == tried[0] and self.bound:

@@ -1,5 +1,6 @@
 """Several numbers of clusters can be named, and one is chosen by a criterion with its figure."""
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -234,6 +235,7 @@ def test_a_cut_of_a_tree_says_which_numbers_predict_as_well() -> None:
     choice = module.ClusterChoice((cut,), module.CUTS, cut, cut=Cut(28, 40))
     assert choice.reason.startswith("40: the most that predict held-out answers as well as any cut")
     assert choice.reason.endswith("; 28 to 40 predict equally well")
+    assert replace(choice, cut=Cut(40, 40)).reason.endswith("; no other cut predicts as well")
     assert choice.lines()[2] == "           clusters of one row: 2"
     assert choice.to_json()["equal"] == [28, 40]
     assert draw_choice(choice).axes
