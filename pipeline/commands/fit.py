@@ -208,7 +208,7 @@ def fit_command(
         )
     limit = None if as_json else room.MOST_SHOWN
     judgement = room.judge(inputs.rows.answers, result.best.labels, inputs.samples, limit)
-    unsure, unsure_lines = judge_unsure(inputs.rows.skips, inputs.samples)
+    unsure, unsure_lines = judge_unsure([inputs.rows], inputs.samples.identifier)
     naming = None
     if inputs.row_labels is not None:
         naming = room.Naming.of(inputs.row_labels, result.best.labels, n_clusters)
@@ -231,7 +231,7 @@ def fit_command(
         document = to_json(result)
         document["index"] = list(map(inputs.samples.identifier, range(len(inputs.X))))
         document["features"] = list(inputs.table.feature_names)
-        document |= judgement.document | unsure | inputs.numbering.to_json()
+        document |= judgement.document | {"unsure": unsure} | inputs.numbering.to_json()
         document["annotator_estimates"] = estimates_json(estimates, names)
         document["links_dropped"] = inputs.rows.n_outside
         if naming is not None:

@@ -6,7 +6,7 @@ each annotator, from which follow their intervals and `below_chance`; `judge_uns
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ from sweep_clustering.kernels.solver.contract import Effort, Solver
 from sweep_clustering.kernels.solver.prepare import CHAINS
 from sweep_clustering.kernels.unions.race import pair_probabilities
 from sweep_clustering.pipeline.common import plural
-from sweep_clustering.sweeps.annotations.rows import AnnotationRows, Samples
+from sweep_clustering.sweeps.annotations.rows import AnnotationRows
 
 EFFORT = Effort(n_draws=1000, burn_in=250, thin=4)
 
@@ -177,10 +177,8 @@ def estimate(layers: Sequence[data.Layer], fit: Fit) -> data.Estimates:
         is_together = 1.0 * (fit.labels[i] == fit.labels[j])
         if gaussians is not None and len(gaussians.classes):
             is_together = pair_probabilities(gaussians, pairs[is_used])
-        is_must = np.full(len(i), layer.kind == data.MUST)
-        columns.append(
-            (np.full(len(i), layer.annotator), is_must, data.layer_weights(layer)[is_used], is_together)
-        )
+        annotators, is_must = (np.full(len(i), value) for value in (layer.annotator, layer.kind == data.MUST))
+        columns.append((annotators, is_must, data.layer_weights(layer)[is_used], is_together))
     parts = columns or [(np.empty(0, np.int64), np.empty(0, bool), np.empty(0), np.empty(0))]
     annotators, is_must, weights, is_together = map(np.concatenate, zip(*parts, strict=True))
     return data.estimate_accuracies(annotators, is_must, weights, is_together)
@@ -234,22 +232,24 @@ def below_chance(estimates: data.Estimates, names: Sequence[str], fit: Fit) -> t
     )
 
 
-def judge_unsure(rows: AnnotationRows, samples: Samples) -> tuple[dict[str, object], list[str]]:
-    """Count answers of annotators who were unsure, by annotator and by pair: for the JSON, and in a line."""
+def judge_unsure(
+    tables: Sequence[AnnotationRows], name: Callable[[int], object]
+) -> tuple[dict[str, Any], list[str]]:
+    """Count answers of annotators who were unsure, by annotator and by pair: as values, and in a line."""
+    rows = AnnotationRows.joined(tables).skipped
     columns, names = rows.columns, rows.annotators
-    if not len(columns):
-        return {"unsure": {"annotators": {}, "pairs": []}}, []
     ends = np.sort(np.column_stack([columns["first"], columns["second"]]), axis=1)
     pairs, place = np.unique(ends, axis=0, return_inverse=True)
     by_pair = np.bincount(place.ravel(), columns["count"])
     by_annotator = np.bincount(columns["annotator"], columns["count"], len(names))
     counts = {name: count for name, count in zip(names, by_annotator.tolist(), strict=True) if count}
     pair_counts = [
-        {"i": samples.identifier(i), "j": samples.identifier(j), "count": count}
+        {"i": name(i), "j": name(j), "count": count}
         for (i, j), count in zip(pairs.tolist(), by_pair.tolist(), strict=True)
     ]
     order = sorted(counts, key=lambda name: -counts[name])
     words = ", ".join(f"{name} {counts[name]:.12g}" for name in order[:MOST_NAMED])
-    tail = f", and {len(order) - MOST_NAMED} more annotators" if len(order) > MOST_NAMED else ""
-    line = f"unsure     {by_pair.sum():.12g} answers about {len(pairs)} pairs, left out: {words}{tail}"
-    return {"unsure": {"annotators": counts, "pairs": pair_counts}}, [line]
+    tail = f", and {plural(len(order) - MOST_NAMED, 'more annotator')}" if len(order) > MOST_NAMED else ""
+    answers = "1 answer" if by_pair.sum() == 1.0 else f"{by_pair.sum():.12g} answers"
+    line = f"unsure     {answers} about {plural(len(pairs), 'pair')}, left out: {words}{tail}"
+    return {"annotators": counts, "pairs": pair_counts}, [line] if pair_counts else []

@@ -31,7 +31,7 @@ from sweep_clustering.kernels.structure import AUTO
 from sweep_clustering.pipeline.asking.belief import believe, shape_to_ask
 from sweep_clustering.pipeline.asking.strategies import choose, fitting
 from sweep_clustering.pipeline.fit import inputs
-from sweep_clustering.pipeline.fit.confidence import below_chance, estimate, estimates_json
+from sweep_clustering.pipeline.fit.confidence import below_chance, estimate, estimates_json, judge_unsure
 from sweep_clustering.pipeline.fit.data_notes import data_notes
 from sweep_clustering.pipeline.fit.links import (
     Annotations,
@@ -215,6 +215,9 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         For each annotator whose accuracy was not given the accuracy on pairs that belong together,
         "together", and on others, "apart", each with an "interval" of 95 %; and "below_chance", whether
         they add up to less than 1: docs/model.md, section 14, says which fits then use answers in reverse.
+    unsure_ : dict
+        Answers of data frames whose annotators were unsure: their number for each of the "annotators", and
+        for each of the "pairs", by the places of its samples in X.
     row_labels_ : ndarray of shape (n_samples,), int64, or None
         Place of the label of each row in `label_names_`, -1 for rows without one; None without `row_labels`.
     label_names_ : list
@@ -418,6 +421,7 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         self.annotator_accuracies_ = annotations.agreement(self.labels_)
         estimates, annotators = estimate(annotations.layers, result.best), annotations.annotators
         self.annotator_estimates_ = estimates_json(estimates, annotators)
+        self.unsure_ = judge_unsure(annotations.tables, int)[0]
         new_alarms, new_notes = below_chance(estimates, annotators, result.best)
         result = replace(result, alarms=(*result.alarms, *new_alarms), notes=(*result.notes, *new_notes))
         self.notes_ = [*result.alarms, *result.notes]
@@ -549,7 +553,7 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         The annotation term is the conditional one, whatever the model of the fit: "posterior" and
         "likelihood" would take the choice of the pairs, and not only their answers, as evidence. So fits
         should have `model="conditional"`. Shape of the covariances and settings are those of the estimator.
-        Only the strategy "again" repeats an annotated pair.
+        Only the strategy "again" repeats an annotated pair; one of which annotators were unsure is left out.
 
         Parameters
         ----------
@@ -607,7 +611,9 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
             )
         )
         seed = np.random.SeedSequence(self.seed_, spawn_key=(*key, 1))
-        choice = choose(belief, answers, strategy=strategy or fitting(belief), count=int(n), seed=seed)
+        unsure = {(pair["i"], pair["j"]) for pair in self.unsure_["pairs"]}
+        named = strategy or fitting(belief)
+        choice = choose(belief, answers, strategy=named, count=int(n), seed=seed, left_out=unsure)
         positions = choice.pairs.astype(np.int64)
         names = np.asarray(getattr(self, "sample_names_in_", np.arange(len(self.X_fit_))))
         return Query(names[positions], belief.share_together(choice.pairs), choice.scores, positions)

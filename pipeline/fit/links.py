@@ -110,6 +110,7 @@ class Annotations:
     annotators: list[str] = field(default_factory=list)  # names in the order of their numbers
     n_dropped: int = 0  # rows of links that were left out, because they name samples that X does not have
     n_total: int = 0  # rows of links with these
+    tables: tuple[AnnotationRows, ...] = ()  # rows of data frames, with those that are unsure
     labels: RowLabels | None = None  # labels of rows
     label_names: tuple[Any, ...] = ()  # distinct labels as they were given
 
@@ -161,7 +162,9 @@ class Reader:
         problems: list[Problem] = []
         base = base or Annotations()
         groups: dict[tuple[str, int], list[_Links]] = {}
-        parts = self._rows(frames, problems)
+        tables = self._rows(frames, problems)
+        parts = [table.answers for table in tables]
+        base = replace(base, tables=(*base.tables, *tables))
         n_dropped = base.n_dropped + sum(part.n_outside for part in parts)
         n_total = base.n_total + sum(part.n_outside + len(part) for part in parts)
         layers_of_parts = [(base.annotators, base.layers)]
@@ -202,13 +205,13 @@ class Reader:
     def _rows(
         self, frames: Frames | Sequence[Frames] | None, problems: list[Problem]
     ) -> list[AnnotationRows]:
-        """Return the rows of data frames without those that are unsure, and add their problems."""
+        """Return the rows of data frames, and add their problems."""
         is_list = isinstance(frames, list | tuple) and all(hasattr(frame, "columns") for frame in frames)
         is_single, rows = not is_list, list[AnnotationRows]()
         for number, frame in enumerate([frames] if is_single else frames) if frames is not None else ():
             with collecting(problems):
                 name = "annotations" if is_single else f"annotations[{number}]"
-                rows.append(PairFile(frame_columns(name, frame)).table(self._samples).answers)
+                rows.append(PairFile(frame_columns(name, frame)).table(self._samples))
         return rows
 
     @cached_property
@@ -253,9 +256,8 @@ class Reader:
             for row in wrong[:MOST_SHOWN]:
                 problems.append(Problem(f"{location}, row {row}", f"weight {table.iloc[row, 2]}", WEIGHTS))
         ends = [table.iloc[:, end] for end in (0, 1)]
-        if booleans := [
-            str(name) for name, end in zip(table.columns, ends, strict=False) if _has_booleans(end)
-        ]:
+        booleans = [str(name) for name, end in zip(table.columns, ends, strict=False) if _has_booleans(end)]
+        if booleans:
             columns = f"booleans in column {' and '.join(booleans)}"
             raise refused(location, columns, "labels of rows", "np.argwhere(mask) gives the places")
         places = self.places(table)
@@ -273,8 +275,6 @@ class Reader:
     def single_places(self, location: str, labels: list[Any]) -> NDArray[np.int64]:
         """Return the places of rows named one by one; `OUTSIDE` for one that is left out."""
         column = pd.Series(labels, dtype=object)
-        if not labels:
-            return np.empty(0, np.int64)
         places = self.places(pd.DataFrame({"i": column, "j": column}))[:, 0]
         rows = np.flatnonzero(places == NO_ROW)
         if len(rows) and not (self.drop and self.names is not None):
@@ -311,7 +311,7 @@ class Reader:
         labels = range(self.n_samples) if self.names is None else map(plain, self.names)
         return {label: place for place, label in enumerate(labels)}
 
-    def _label_problems(self, location: str, cells: list[tuple[int, Any]]) -> Iterator[Problem]:
+    def _label_problems(self, location: str, cells: list[tuple[int, object]]) -> Iterator[Problem]:
         """Yield the number of labels that no sample has, then the first of them with the nearest label."""
         labels = list(itertools.islice(self._place_of(), MOST_COMPARED))
         expected, hint = f"labels of rows of X, such as {', '.join(map(repr, labels[:3]))}", DROP
@@ -321,7 +321,7 @@ class Reader:
             hint = f"{FROM_1}; {hint}"
         rows = f"{plural(len({row for row, _ in cells}), 'row')} with samples that X does not have"
         yield Problem(location, rows, expected, hint)
-        first: dict[str, tuple[int, Any]] = {}
+        first: dict[str, tuple[int, object]] = {}
         for row, label in cells:
             first.setdefault(repr(label), (row, label))
         by_text = {str(label): label for label in labels}
@@ -428,8 +428,7 @@ def _tables(
             if isinstance(annotator, str) and annotator:
                 yield _Table(f"{name} of {annotator}", kind, annotator, table)
             else:
-                expected = "a name, a text that is not empty"
-                problems.append(Problem(name, f"annotator {annotator!r}", expected))
+                problems.append(Problem(name, f"annotator {annotator!r}", "a name, a text that is not empty"))
 
 
 def _frame(location: str, links: Any, widths: tuple[int, ...]) -> pd.DataFrame:

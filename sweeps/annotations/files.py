@@ -334,8 +334,7 @@ class PairFile(RowFile):
             if kind is None and word not in ("", *(SKIPS if key == "answer" else UNSURES)):
                 hint = suggestion(word, words)
                 problems.append(Problem(location, f"{key} {cells[key][:60]!r}", expected, hint))
-        text = cells.get("weight")
-        if text is not None and (text or not is_hard):
+        if (text := cells.get("weight")) is not None and (text or not is_hard):
             weight, is_self = lines.to_number(text), pair[0] == pair[1] != DROPPED_ROW
             if weight == math.inf:
                 is_hard = True

@@ -9,7 +9,8 @@ from scipy.stats import beta
 
 from sweep_clustering import AnnotatedClustering, AnnotatedClusteringWarning
 from sweep_clustering.kernels.problem.data import Estimates
-from sweep_clustering.pipeline.fit.confidence import below_chance, estimates_json
+from sweep_clustering.pipeline.fit.confidence import below_chance, estimates_json, judge_unsure
+from sweep_clustering.sweeps.annotations.rows import AnnotationRows, Skip
 
 
 def test_intervals_are_those_of_beta_distributions() -> None:
@@ -75,3 +76,9 @@ def test_exchanged_kinds_are_told_from_guesses(
     assert warning in "".join(warnings)
     assert note in "".join(notes)
     assert not any("ann (" in text for text in warnings + notes)
+
+
+def test_one_unsure_answer_is_no_plural() -> None:
+    values, lines = judge_unsure([AnnotationRows.of([Skip(0, 3, "ann", 1.0)])], int)
+    assert values == {"annotators": {"ann": 1.0}, "pairs": [{"i": 0, "j": 3, "count": 1.0}]}
+    assert lines == ["unsure     1 answer about 1 pair, left out: ann 1"]

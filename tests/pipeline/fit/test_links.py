@@ -190,6 +190,19 @@ def test_frames_of_several_libraries_are_read_as_annotation_files(make: Callable
     assert rows_of(Reader(4, NAMES).read(None, None, frames=make(named))) == expected
 
 
+def test_the_estimator_counts_unsure_answers_by_annotator_and_by_pair() -> None:
+    X = np.array([[0.0], [0.1], [3.0], [3.1]])
+    more = pd.DataFrame({"i": [1, 3], "j": [0, 0], "kind": [None, "?"], "annotator": ["ann", "bob"]})
+    estimator = AnnotatedClustering(2, random_state=0, restarts=2).fit(X, annotations=FRAME)
+    assert estimator.unsure_ == {"annotators": {"bob": 1.0}, "pairs": [{"i": 0, "j": 3, "count": 1.0}]}
+    estimator.partial_fit(X, annotations=more)
+    assert estimator.unsure_["annotators"] == {"bob": 2.0, "ann": 1.0}
+    assert [pair["count"] for pair in estimator.unsure_["pairs"]] == [1.0, 2.0]
+    asked = {tuple(sorted(pair)) for pair in estimator.query(6).pairs.tolist()}
+    assert not asked & {(0, 1), (0, 3)}
+    assert estimator.fit(X).unsure_ == {"annotators": {}, "pairs": []}
+
+
 WRONG = FRAME.assign(
     i=[0, 9, 2, 3, 0], kind=["must", "cannot", "sam", None, "no"], weight=[1, 2, 3, -1, 1.0], annotator=None
 )
