@@ -612,8 +612,8 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         )
         seed = np.random.SeedSequence(self.seed_, spawn_key=(*key, 1))
         unsure = {(pair["i"], pair["j"]) for pair in self.unsure_["pairs"]}
-        named = strategy or fitting(belief)
-        choice = choose(belief, answers, strategy=named, count=int(n), seed=seed, left_out=unsure)
+        strategy_name = strategy or fitting(belief)
+        choice = choose(belief, answers, strategy=strategy_name, count=int(n), seed=seed, left_out=unsure)
         positions = choice.pairs.astype(np.int64)
         names = np.asarray(getattr(self, "sample_names_in_", np.arange(len(self.X_fit_))))
         return Query(names[positions], belief.share_together(choice.pairs), choice.scores, positions)
