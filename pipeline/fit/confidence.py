@@ -236,7 +236,7 @@ def judge_unsure(
     tables: Sequence[AnnotationRows], name: Callable[[int], object]
 ) -> tuple[dict[str, Any], list[str]]:
     """Count answers of annotators who were unsure, by annotator and by pair: as values, and in a line."""
-    rows = AnnotationRows.joined(tables).skipped
+    rows = AnnotationRows.join(tables).skips
     columns, names = rows.columns, rows.annotators
     ends = np.sort(np.column_stack([columns["first"], columns["second"]]), axis=1)
     pairs, place = np.unique(ends, axis=0, return_inverse=True)

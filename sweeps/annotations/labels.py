@@ -190,14 +190,18 @@ class LabelFile(RowFile):
         for separator in SEPARATORS:
             if (entries := self._of_cells(self.content, separator)) is not None:
                 return entries
-        texts = enumerate(self.content.content.decode().removesuffix("\n").split("\n"), 1)
-        labels = {number: text.strip() for number, text in texts if not text.lstrip().startswith("#")}
+        lines_read = enumerate(self.content.content.decode().removesuffix("\n").split("\n"), 1)
+        labels = {number: text.strip() for number, text in lines_read if not text.lstrip().startswith("#")}
         n_rows = len(labels) if self.n_rows is None else self.n_rows
         if len(labels) in (n_rows, n_rows + 1):
             first_label, *labels_below = labels.values()
-            has_header = first_label not in labels_below or labels_below[-1]  # else the last line is blank, and no row
+            has_header = (
+                first_label not in labels_below or labels_below[-1]
+            )  # else the last line is blank, and no row
             rows = slice(len(labels) - n_rows, None) if has_header else slice(n_rows)
-            return _Entries([*labels][rows], [label.strip('"') for label in (first_label, *labels_below)[rows]])
+            return _Entries(
+                [*labels][rows], [label.strip('"') for label in (first_label, *labels_below)[rows]]
+            )
         if (entries := self._of_cells(self.content, BLANK)) is not None:
             return entries
         fault = f"{plural(len(labels), 'line')} for {plural(n_rows, 'row')}, not all with two cells"
