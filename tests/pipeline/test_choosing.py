@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from solving.answers import answered
 
 from sweep_clustering import AnnotatedClustering
 from sweep_clustering.kernels.choice import Criteria, HeldOut
-from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer
+from sweep_clustering.kernels.problem.data import MUST, Layer
 from sweep_clustering.kernels.scores import adjusted_rand
 from sweep_clustering.kernels.settings import settings_of
 from sweep_clustering.kernels.structure import AVERAGE, NONE, Structure
@@ -260,8 +261,7 @@ def test_numbers_that_answers_rule_out_are_not_fitted() -> None:
     labels, X = np.arange(400) % 40, rng.normal(size=(400, 4))
     pairs = rng.integers(400, size=(1_600, 2))
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
-    must = (labels[pairs[:, 0]] == labels[pairs[:, 1]]) == (rng.random(len(pairs)) < 0.9)
-    layers = [Layer(MUST, pairs[must], accuracy=0.9), Layer(CANNOT, pairs[~must], accuracy=0.9)]
+    layers = answered(pairs, labels, rng, right=0.9, accuracy=0.9)
     counts = module.open_counts(X, layers, covariance="any", seed=0, run=map)
     assert counts.cut is not None
     assert counts.cut.is_by_share

@@ -6,6 +6,7 @@ from numpy.random import SeedSequence
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.sparse.linalg import ArpackNoConvergence
+from solving.answers import answered, are_alike
 
 from sweep_clustering.kernels.groups import fit as module
 from sweep_clustering.kernels.groups.metric import Answers
@@ -17,15 +18,12 @@ from sweep_clustering.sweeps.shapes import from_rows, to_rows
 
 Floats = NDArray[np.float64]
 
-Floats = NDArray[np.float64]
-
 
 def draw_layers(labels: NDArray[np.int64], count: int, accuracy: float) -> list[Layer]:
     rng = np.random.default_rng(1)
     pairs = rng.integers(len(labels), size=(count, 2))
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
-    must = (labels[pairs[:, 0]] == labels[pairs[:, 1]]) == (rng.random(len(pairs)) < accuracy)
-    return [Layer(MUST, pairs[must], accuracy=accuracy), Layer(CANNOT, pairs[~must], accuracy=accuracy)]
+    return answered(pairs, labels, rng, right=accuracy, accuracy=accuracy)
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +133,7 @@ def right_answers(labels: NDArray[np.int64], n_answers: int) -> Answers:
     rng = np.random.default_rng(0)
     first, steps = rng.integers(len(labels), size=n_answers), rng.integers(1, len(labels), n_answers)
     pairs = np.stack([first, (first + steps) % len(labels)], axis=1)
-    signs = np.where(labels[pairs[:, 0]] == labels[pairs[:, 1]], 1.0, -1.0)
+    signs = np.where(are_alike(labels, pairs), 1.0, -1.0)
     return Answers(pairs, signs, rng.integers(1, 3, n_answers).astype(float), np.full(n_answers, 0.9))
 
 

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.random import SeedSequence
+from solving.answers import are_alike, layers_of
 
 from sweep_clustering.kernels import structure
-from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer
 from sweep_clustering.kernels.settings import MODEL_ANY, settings_of
 from sweep_clustering.kernels.solver.contract import Effort, Model, Solver
 from sweep_clustering.kernels.solver.prepare import SOLVERS, prepare
@@ -31,8 +31,7 @@ def blobs(n_samples: int = N_SAMPLES) -> tuple[Any, Any]:
     rng = np.random.default_rng(0)
     classes = np.arange(n_samples) % 3
     pairs = rng.integers(n_samples, size=(2 * n_samples, 2))
-    is_must = classes[pairs[:, 0]] == classes[pairs[:, 1]]
-    layers = [Layer(MUST, pairs[is_must], accuracy=0.9), Layer(CANNOT, pairs[~is_must], accuracy=0.9)]
+    layers = layers_of(pairs, are_alike(classes, pairs), accuracy=0.9)
     return rng.normal(size=(n_samples, 2)) + 4.0 * np.eye(3, 2)[classes], layers
 
 
@@ -139,8 +138,7 @@ def test_features_that_say_less_than_annotations_do_not_compare() -> None:
     X, _ = blobs()
     halves = X[:, 0] * X[:, 1] > np.median(X[:, 0] * X[:, 1])
     pairs = np.random.default_rng(1).integers(N_SAMPLES, size=(300, 2))
-    is_must = halves[pairs[:, 0]] == halves[pairs[:, 1]]
-    layers = [Layer(MUST, pairs[is_must]), Layer(CANNOT, pairs[~is_must])]
+    layers = layers_of(pairs, are_alike(halves, pairs))
     solver = prepare(MODELS["chosen structure"], X, layers, 2, SEED)
     choice = solver.solve(streams(1), predict=True)
     assert not any("without" in structure for structure in choice.candidates)

@@ -14,6 +14,7 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.optimize import minimize
 from scipy.spatial.distance import pdist, squareform
 from scipy.stats import multivariate_normal
+from solving.answers import answered, are_alike, layers_of
 
 from sweep_clustering.kernels.choice import child_seed, list_annotations, some_rows, training_layers
 from sweep_clustering.kernels.groups import fit as groups
@@ -41,6 +42,7 @@ from sweep_clustering.kernels.structure import (
 from sweep_clustering.kernels.unions import contest as module
 from sweep_clustering.kernels.unions.race import Ranking, choose_structure
 from sweep_clustering.kernels.unions.table import Table, union_criteria
+from sweep_clustering.sweeps.errors import present
 from sweep_clustering.sweeps.inputs import draw_mixture
 
 Floats = NDArray[np.float64]
@@ -58,19 +60,6 @@ def skewed_rows() -> Rows:
     labels = np.repeat(np.arange(len(sizes)), sizes)
     centers = rng.normal(size=(len(sizes), 12))
     return centers[labels] + 0.6 * rng.normal(size=(len(labels), 12)), labels
-
-
-def answered(
-    pairs: NDArray[Any],
-    labels: NDArray[Any],
-    rng: np.random.Generator,
-    *,
-    right: float,
-    accuracy: float | None = None,
-) -> list[Layer]:
-    """Draw answers about pairs, a share of which is right."""
-    must = (labels[pairs[:, 0]] == labels[pairs[:, 1]]) == (rng.random(len(pairs)) < right)
-    return [Layer(MUST, pairs[must], accuracy=accuracy), Layer(CANNOT, pairs[~must], accuracy=accuracy)]
 
 
 def near_pairs(X: Floats, n_near: int, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -92,6 +81,10 @@ def draw_layers(labels: NDArray[Any], count: int, accuracy: float | None) -> lis
 def contest_of(table: Table, layers: Sequence[Layer], rival: Floats | None = None) -> module.Contest:
     random = module.random_pairs(table, layers, list_annotations(layers, table.seed))
     return module.Contest(table, layers, random, map, rival)
+
+
+def chosen_cut(X: Floats, layers: Sequence[Layer]) -> module.Cut:
+    return present(module.choose_cut(X, layers, SeedSequence(0), 10))
 
 
 def rate_cuts(table: Table, layers: Sequence[Layer], many: int) -> module.Ratings:
@@ -207,17 +200,16 @@ def test_groups_win_where_classes_are_many_and_skewed(skewed_rows: Rows, accurac
     assert solved.name in map(str, choice.skills)
     (best,) = solved.fits
     assert solved.words.startswith("an average of ")
-    assert best.gaussians is not None
-    assert str(best.gaussians.structure) == solved.name
+    gaussians = present(best.gaussians)
+    assert str(gaussians.structure) == solved.name
     assert solved.n_averaged > FOLDS
     simple = table.fit_features(FEATURES.structures[0])
     assert adjusted_rand(labels, best.labels) > adjusted_rand(labels, simple.labels) + 0.05
-    assert best.gaussians is not None
-    assert best.gaussians.classes.sum(axis=1) == pytest.approx(1.0)
-    shares = best.gaussians.predict(best.gaussians.place(X))
+    assert gaussians.classes.sum(axis=1) == pytest.approx(1.0)
+    shares = gaussians.predict(gaussians.place(X))
     assert (shares.argmax(axis=1) == best.labels).mean() > 0.9
     if accuracy is None:
-        assert best.gaussians.accuracies[0] == pytest.approx((0.95, 0.95), abs=0.05)
+        assert gaussians.accuracies[0] == pytest.approx((0.95, 0.95), abs=0.05)
 
 
 @pytest.mark.parametrize("most_rows", [4_000, 100])
@@ -260,11 +252,10 @@ def test_rows_of_a_table_that_was_compared_on_a_part_are_not_merged_one_by_one(
 @pytest.mark.slow
 def test_threads_do_not_change_an_average(skewed_rows: Rows) -> None:
     X, labels = skewed_rows
-    model = Model("conditional", "any", settings_of({}), has_groups=True)
     layers, n_classes = draw_layers(labels, 900, 0.95), int(labels.max()) + 1
     with ThreadPoolExecutor(3) as pool:
         one, many = (
-            prepare(model, X, layers, n_classes, SeedSequence(0), run=run).solve([SeedSequence(1)])
+            prepare(ANY_SHAPE, X, layers, n_classes, SeedSequence(0), run=run).solve([SeedSequence(1)])
             for run in (map, pool.map)
         )
     assert many.notes == one.notes
@@ -338,8 +329,7 @@ def test_skewed_classes_with_near_pairs_are_not_taken_for_few() -> None:
     sizes = {"n_clusters": 12, "n_samples": 600, "n_features": 40}
     rows = draw_mixture(np.random.default_rng(5), **sizes, variance=(0.1, 0.3), kind="embeddings", skew=1.0)
     layers = near_layers(rows, 600)
-    cut = module.choose_cut(rows[0], layers, SeedSequence(0), 10)
-    assert cut is not None
+    cut = chosen_cut(rows[0], layers)
     assert 10 < cut.n_clusters < 20
     assert not cut.is_clear  # the answers alone are predicted by few classes as well
 
@@ -352,8 +342,7 @@ def test_numbers_of_classes_grow_by_a_ratio() -> None:
 def test_a_cut_finds_about_as_many_classes_as_there_are(skewed_rows: Rows) -> None:
     X, labels = skewed_rows
     layers, n_classes = draw_layers(labels, 900, 0.95), int(labels.max()) + 1
-    cut = module.choose_cut(X, layers, SeedSequence(0), 10)
-    assert cut is not None
+    cut = chosen_cut(X, layers)
     assert 0.6 * n_classes < cut.n_clusters < 1.8 * n_classes
     assert cut.low <= cut.n_clusters
 
@@ -362,8 +351,7 @@ def test_cuts_into_pairs_are_found_among_single_rows() -> None:
     rng = np.random.default_rng(4)
     labels = np.repeat(np.arange(150), 2)
     X = rng.normal(size=(150, 8))[labels] + 0.05 * rng.normal(size=(300, 8))
-    cut = module.choose_cut(X, draw_layers(labels, 600, 0.95), SeedSequence(0), 10)
-    assert cut is not None
+    cut = chosen_cut(X, draw_layers(labels, 600, 0.95))
     assert cut.low <= 150 <= 1.4 * cut.n_clusters
 
 
@@ -378,8 +366,7 @@ def records(n_classes: int, n_rows: int, spread: float, accuracy: float) -> tupl
 @pytest.mark.parametrize(("n_classes", "n_rows"), [(180, 380), (315, 476)])
 def test_hundreds_of_classes_of_one_or_two_rows_are_found_by_single_rows(n_classes: int, n_rows: int) -> None:
     (X, _), layers = records(n_classes, n_rows, 0.5, 0.8)
-    cut = module.choose_cut(X, layers, SeedSequence(0), 10)
-    assert cut is not None
+    cut = chosen_cut(X, layers)
     assert cut.n_clusters == pytest.approx(n_classes, rel=0.15)
 
 
@@ -434,9 +421,7 @@ def test_random_pairs_estimate_the_share_of_pairs_of_one_class(blurred_rows: Row
     shares = []
     for seed in range(40):
         annotations = list_annotations(uniform_layers(labels, 1_500, seed=seed), SeedSequence(0))
-        share = module.share_together(X, annotations)
-        assert share is not None
-        shares.append(share)
+        shares.append(present(module.share_together(X, annotations)))
     values, errors = np.array(shares).T
     right = np.square(np.bincount(labels) / len(labels)).sum()
     assert values.mean() == pytest.approx(right, abs=3.0 * values.std() / math.sqrt(40))
@@ -455,16 +440,13 @@ def test_a_share_is_known_only_from_random_pairs_of_known_accuracy(blurred_rows:
     # fewer must-links than so many wrong answers give
     assert share_of(uniform_layers(labels, 1_500, 0.8)) is None
     # too many must-links are wrong, so that few classes follow
-    sure = share_of(uniform_layers(labels, 1_500, 0.99))
-    assert sure is not None
-    assert sure.value > 0.1
+    assert present(share_of(uniform_layers(labels, 1_500, 0.99))).value > 0.1
 
 
 def test_random_pairs_rule_few_classes_out_where_no_number_predicts_better(blurred_rows: Rows) -> None:
     X, labels = blurred_rows
     noise = np.random.default_rng(9).normal(size=X.shape)
-    cut = module.choose_cut(noise, uniform_layers(labels, 2_400), SeedSequence(0), 10)
-    assert cut is not None
+    cut = chosen_cut(noise, uniform_layers(labels, 2_400))
     assert cut.is_by_share
     assert 10 < cut.low < 60 < 2.5 * cut.n_clusters
     assert module.choose_cut(noise, uniform_layers(labels % 5, 2_400), SeedSequence(0), 10) is None
@@ -576,9 +558,7 @@ def answers_alone(
     """Return features that say nothing, and right answers about uniform pairs."""
     rng = np.random.default_rng(2)
     pairs = rng.integers(len(labels), size=(count, 2))
-    must = labels[pairs[:, 0]] == labels[pairs[:, 1]]
-    layers = [Layer(MUST, pairs[must], accuracy=accuracy), Layer(CANNOT, pairs[~must], accuracy=accuracy)]
-    return rng.normal(size=(len(labels), 3)), layers
+    return rng.normal(size=(len(labels), 3)), layers_of(pairs, are_alike(labels, pairs), accuracy=accuracy)
 
 
 @pytest.mark.parametrize("accuracy", [None, 1.0])
@@ -589,9 +569,8 @@ def test_answers_that_decide_everything_are_not_given_up(accuracy: float | None)
     solved = solver.solve([SeedSequence(0, spawn_key=(restart,)) for restart in range(3)])
     best = max(solved.fits, key=lambda fit: fit.objective)
     assert adjusted_rand(labels, best.labels) > 0.95
-    assert best.gaussians is not None
     if accuracy is None:
-        assert best.gaussians.accuracies[0][0] > 0.95
+        assert present(best.gaussians).accuracies[0][0] > 0.95
 
 
 def test_answers_alone_are_tried_where_they_are_enough() -> None:
@@ -673,8 +652,7 @@ def test_partitions_without_answers_are_found_once_and_change_no_other(skewed_ro
 def test_the_number_of_thin_classes_is_found_by_trees_of_rows() -> None:
     sizes = {"n_clusters": 30, "n_samples": 900, "n_features": 100}
     X, labels = draw_mixture(np.random.default_rng(3), **sizes, variance=(0.1, 0.3), kind="embeddings")
-    cut = module.choose_cut(X, uniform_layers(labels, 900), SeedSequence(0), 10)
-    assert cut is not None
+    cut = chosen_cut(X, uniform_layers(labels, 900))
     assert cut.is_by_nearest
     assert 20 < cut.n_clusters < 45
 

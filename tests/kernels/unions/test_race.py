@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.stats import multivariate_normal
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
+from solving.answers import answered, layers_of
 
 from sweep_clustering.kernels import structure
 from sweep_clustering.kernels.choice import (
@@ -26,7 +27,7 @@ from sweep_clustering.kernels.choice import (
     training_layers,
 )
 from sweep_clustering.kernels.fits import CACHED, Gaussians, place, project, squared_norms, variances_of
-from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer, estimate_accuracies
+from sweep_clustering.kernels.problem.data import MUST, Layer, estimate_accuracies
 from sweep_clustering.kernels.settings import FOLDS, Settings, settings_of
 from sweep_clustering.kernels.solver.contract import Model
 from sweep_clustering.kernels.solver.prepare import REFINED, Unions, prepare
@@ -59,8 +60,7 @@ def blobs(n_samples: int = 150, n_dims: int = 4, apart: float = 6.0) -> Table_:
 def draw_layers(labels: NDArray[Any], count: int, accuracy: float, level: float | None) -> list[Layer]:
     rng = np.random.default_rng(8)
     pairs = rng.integers(len(labels), size=(count, 2))
-    must = (labels[pairs[:, 0]] == labels[pairs[:, 1]]) == (rng.random(count) < accuracy)
-    return [Layer(MUST, pairs[must], accuracy=level), Layer(CANNOT, pairs[~must], accuracy=level)]
+    return answered(pairs, labels, rng, right=accuracy, accuracy=level)
 
 
 def table_of(X: NDArray[Any], n_classes: int) -> tables.Table:
@@ -329,8 +329,7 @@ def test_rings_take_many_components_and_blobs_one() -> None:
 def test_no_structure_that_a_coin_beats_is_taken(seed: int) -> None:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(60, 3))
-    pairs, is_must = rng.integers(60, size=(120, 2)), rng.random(120) < 0.5
-    layers = [Layer(kind, pairs[is_must == (kind == MUST)], None, None) for kind in (MUST, CANNOT)]
+    layers = layers_of(rng.integers(60, size=(120, 2)), rng.random(120) < 0.5)
     table = tables.Table(X, 2, SeedSequence(seed))
     choice = race.choose_structure(table, layers, components=2, subspace=race.NONE)
     assert choice.base_rate is not None

@@ -9,6 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.stats import multivariate_normal
+from solving.answers import answered, are_alike, layers_of
 from solving.entries import plain_kernel
 
 from sweep_clustering.kernels.jit import jit
@@ -58,9 +59,7 @@ def take(observed: Observed, fields: Fields, *steps: int) -> None:
 
 def draw_layers(labels: NDArray[Any], count: int, rng: np.random.Generator, **fields: Any) -> list[Layer]:
     """Return annotations of uniform pairs, one in ten of them wrong."""
-    pairs = rng.integers(len(labels), size=(count, 2))
-    must = (labels[pairs[:, 0]] == labels[pairs[:, 1]]) == (rng.random(count) < 0.9)
-    return [Layer(MUST, pairs[must], **fields), Layer(CANNOT, pairs[~must], **fields)]
+    return answered(rng.integers(len(labels), size=(count, 2)), labels, rng, right=0.9, **fields)
 
 
 def begin_fit(covariance: str, accuracy: float | None) -> tuple[Observed, Fields]:
@@ -181,9 +180,8 @@ def test_a_crowd_is_weighed_and_an_annotator_below_chance_is_used_in_reverse() -
     layers = []
     for annotator, pair in enumerate(truth):
         pairs = rng.integers(120, size=(150, 2))
-        same = labels[pairs[:, 0]] == labels[pairs[:, 1]]
-        must = same == (rng.random(150) < np.where(same, *pair))
-        layers += [Layer(kind, pairs[must == (kind == MUST)], annotator=annotator) for kind in (MUST, CANNOT)]
+        same = are_alike(labels, pairs)
+        layers += layers_of(pairs, same == (rng.random(150) < np.where(same, *pair)), annotator=annotator)
     fit = components.fit_components(
         Z, layers, n_classes=2, components=1, covariance="spherical", rng=np.random.default_rng(0)
     )
@@ -349,8 +347,7 @@ def test_right_answers_decide_where_features_say_nothing() -> None:
     rng = np.random.default_rng(3)
     Z, labels = rng.normal(size=(400, 2)), rng.integers(2, size=400)
     pairs = rng.integers(400, size=(600, 2))
-    is_must = labels[pairs[:, 0]] == labels[pairs[:, 1]]
-    layers = [Layer(MUST, pairs[is_must], None, 1.0), Layer(CANNOT, pairs[~is_must], None, 1.0)]
+    layers = layers_of(pairs, are_alike(labels, pairs), accuracy=1.0)
     fits = [
         components.fit_components(
             Z, layers, n_classes=2, components=1, covariance="full", rng=np.random.default_rng(seed)

@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 from processes.commandline import sweep
+from solving.answers import answered
 
 from sweep_clustering import AnnotatedClustering
 from sweep_clustering.kernels.choice import HeldOut, Skill
@@ -34,8 +35,7 @@ def draw(p: float, m: int = 150, stated: float | None = None, labels: Any = LABE
     rng = np.random.default_rng(m)
     first = rng.integers(len(labels), size=m)
     pairs = np.column_stack([first, (first + rng.integers(1, len(labels), size=m)) % len(labels)])
-    must = (labels[pairs[:, 0]] == labels[pairs[:, 1]]) == (rng.random(m) < p)
-    return [Layer(MUST, pairs[must], None, stated), Layer(CANNOT, pairs[~must], None, stated)]
+    return answered(pairs, labels, rng, right=p, accuracy=stated)
 
 
 def messages(

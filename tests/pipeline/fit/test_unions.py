@@ -15,10 +15,9 @@ from click.testing import CliRunner
 from numpy.typing import NDArray
 from sklearn.datasets import load_breast_cancer
 from sklearn.metrics import adjusted_rand_score
+from solving.answers import layers_of
 
 from sweep_clustering import AnnotatedClustering
-from sweep_clustering.kernels.problem.data import CANNOT, MUST
-from sweep_clustering.kernels.problem.problem import Layer
 from sweep_clustering.kernels.settings import settings_of
 from sweep_clustering.kernels.structure import NONE, Structure
 from sweep_clustering.kernels.unions import race, table
@@ -43,10 +42,6 @@ def rings(n: int = 240, seed: int = 0) -> tuple[NDArray[np.float64], NDArray[np.
     y, angle = np.arange(n) % 2, rng.uniform(0, 2 * np.pi, n)
     radius = 1.0 + 2.0 * y + 0.1 * rng.standard_normal(n)
     return np.column_stack([radius * np.cos(angle), radius * np.sin(angle)]), y
-
-
-def layers(pairs: NDArray[np.int64], together: NDArray[np.bool_], p: float) -> list[Layer]:
-    return [Layer(MUST, pairs[together], None, p), Layer(CANNOT, pairs[~together], None, p)]
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +84,7 @@ def test_breast_cancer_with_wrong_pairs_is_not_lost() -> None:
     X = (data.data - data.data.mean(axis=0)) / data.data.std(axis=0)
     result = fit(
         X,
-        layers(*links(data.target, len(X), 0.9), 0.9),
+        layers_of(*links(data.target, len(X), 0.9), accuracy=0.9),
         n_clusters=2,
         model="conditional-any",
         restarts=3,
@@ -119,7 +114,7 @@ def test_sets_of_threads_change_no_bit() -> None:
 def test_named_parts_are_taken_and_the_rest_is_chosen() -> None:
     X, y = rings(120)
     wide = np.column_stack([X, np.random.default_rng(0).standard_normal((120, 2))])
-    annotations = layers(*links(y, 120, 0.95), 0.95)
+    annotations = layers_of(*links(y, 120, 0.95), accuracy=0.95)
 
     def structure(**parts: Any) -> Structure:
         chosen = {name: parts.pop(name) for name in ("components", "subspace") if name in parts}
@@ -151,7 +146,7 @@ def test_named_parts_are_taken_and_the_rest_is_chosen() -> None:
 
 def test_fit_that_falls_short_of_its_folds_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = rings(120)
-    annotations = layers(*links(y, 120, 0.9), 0.9)
+    annotations = layers_of(*links(y, 120, 0.9), accuracy=0.9)
     whole = settings_of({})
     first = fit(X, annotations, n_clusters=2, model="conditional-any", restarts=2, settings=whole, seed=0)
     refused = first.structure
@@ -175,7 +170,7 @@ def test_annotations_that_say_nothing_leave_the_choice_to_the_features() -> None
     by_chance = np.random.default_rng(5).random(120) < 0.5
     result = fit(
         X,
-        layers(pairs, by_chance, 0.9),
+        layers_of(pairs, by_chance, accuracy=0.9),
         n_clusters=2,
         model="conditional-any",
         restarts=2,
@@ -323,7 +318,7 @@ def test_ctrl_c_among_numbers_of_clusters_ends_an_estimator_and_not_a_command(sa
 @pytest.mark.parametrize("model", ["conditional-any", "unsupervised"])
 def test_ctrl_c_among_structures_keeps_the_best_fit_so_far(model: str) -> None:
     X, y = rings()
-    annotations = layers(*links(y, len(y), 0.95), 0.95)
+    annotations = layers_of(*links(y, len(y), 0.95), accuracy=0.95)
     options: Any = {"n_clusters": 2, "restarts": 2, "settings": DEFAULT, "seed": 0, "salvage": True}
     options |= {"model": model, "covariance": "any"}
     with pytest.raises(KeyboardInterrupt):
@@ -346,7 +341,7 @@ def test_candidates_left_out_for_their_cost_are_named_with_it(monkeypatch: pytes
     monkeypatch.setattr(table, "SECONDS", 1.0)
     X, y = rings()
     X = np.column_stack([X, np.random.default_rng(0).standard_normal((len(X), 4))])
-    annotations = layers(*links(y, 200, 0.95), 0.95)
+    annotations = layers_of(*links(y, 200, 0.95), accuracy=0.95)
     settings = settings_of({"subspace": "none", "components": 2})
     options: Any = {"n_clusters": 2, "restarts": 1, "settings": settings, "seed": 0, "model": "conditional"}
     result = fit(X, annotations, covariance="auto", **options)
