@@ -19,6 +19,7 @@ from sweep_clustering.installation import same_arithmetic
 os.environ.update(same_arithmetic() | os.environ)
 
 import dask
+from threadpoolctl import threadpool_limits
 
 from sweep_clustering.sweeps.data.builtin import REGISTRY
 
@@ -64,6 +65,13 @@ def signals_as_before() -> Iterator[None]:
 def _one_thread() -> Iterator[None]:
     """Use one thread, as chunks are so small here that threads would only hand them around."""
     with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _one_thread_of_linear_algebra() -> Iterator[None]:
+    """Compute products of matrices on one thread, as those that wait for others keep both cores busy."""
+    with threadpool_limits(1):
         yield
 
 
