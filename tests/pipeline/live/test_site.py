@@ -773,6 +773,7 @@ def test_numbers_and_words_are_those_of_status_and_failures_have_their_tile(
 def test_files_are_not_looked_at_all_the_time(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     follower = module.Follower(cube)
     monkeypatch.setattr(module, "SNAPSHOT_SECONDS", 1000.0)
+    monkeypatch.setattr(module.time, "time", Mock(return_value=1e9))  # documents say when they were made
     monkeypatch.setattr(follower, "_replay", Mock())
     for _ in range(5):
         follower.update()

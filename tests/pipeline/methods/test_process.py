@@ -208,7 +208,7 @@ def test_only_the_process_that_was_called_answers(methods: MethodProcess, log: P
     wait_until(lambda: log.read_text().count(FORKED) == before + 4)
 
 
-def test_what_is_written_into_the_connection_is_no_answer(methods: MethodProcess) -> None:
+def test_what_is_written_into_the_connection_is_no_answer(methods: MethodProcess, tmp_path: Path) -> None:
     pid = int(ask(methods, PID))
     # one of the huge replies has the number of the call
     for text in ("b'hello'", *(f"reply({Kind.SOLUTION:d}, {number}, b'[]', 2**40)" for number in range(3))):
@@ -222,9 +222,10 @@ def test_what_is_written_into_the_connection_is_no_answer(methods: MethodProcess
     ):
         with MethodProcess() as other_methods, pytest.raises(MethodFailed, match=f"^{SPOILT}$"):
             solve(other_methods, own_method(f"write({text}); {HANG}", time_limit=5.0))
-    late = "threading.Thread(target=lambda: (time.sleep(0.2), write(b'too late'))).start()"
-    solve(methods, own_method(late))
-    time.sleep(0.3)
+    written = tmp_path / "written"
+    late = f"(time.sleep(0.2), write(b'too late'), Path({str(written)!r}).touch())"
+    solve(methods, own_method(f"threading.Thread(target=lambda: {late}).start()"))
+    wait_until(written.exists)
     assert ask(methods, SUM) == X.sum()  # bytes that came after an answer spoil no other call
 
 
