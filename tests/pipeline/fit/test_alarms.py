@@ -261,7 +261,6 @@ def test_the_estimator_warns_with_its_own_category_and_keeps_what_it_said() -> N
 
 def test_the_command_shows_alarms_and_takes_rows_from_0(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)
-    pd.DataFrame(X, columns=list("abcd")).to_csv("table.csv", index=False)
     order = np.random.default_rng(2).permutation(150)  # classes do not stand together
     pd.DataFrame(X[order], columns=list("abcd")).to_csv("table.csv", index=False)
     layers = draw(1.0, 200, labels=LABELS[order])
@@ -272,13 +271,14 @@ def test_the_command_shows_alarms_and_takes_rows_from_0(tmp_path: Path, monkeypa
     late = whole[(whole[["i", "j"]] > 0).all(axis=1)]
     for name, table in {"late.csv": late, "whole.csv": whole}.items():
         table.to_csv(name, index=False)
-    wrong = sweep("fit", "table.csv", "-k", 3, "--annotations", "late.csv", "--first-row", 1)
+    fit_table = ("fit", "table.csv", "-k", 3, "--restarts", 3, "--annotations")
+    wrong = sweep(*fit_table, "late.csv", "--first-row", 1)
     assert wrong.exit_code == 0, wrong.output
     assert "warning    " in wrong.stdout
     assert "(--first-row, first_row)" in wrong.stdout
     right = [("late.csv", "--first-row", 0), ("late.csv",)] + [("whole.csv",)] * (len(whole) > len(late))
     for name, *more in right:
-        fields = json.loads(sweep("fit", "table.csv", "-k", 3, "--annotations", name, *more, "--json").stdout)
+        fields = json.loads(sweep(*fit_table, name, *more, "--json").stdout)
         assert fields["first_row"] == 0
         assert fields["alarms"] == []
         assert fields["scores"]["annotation_agreement"] == 1.0
