@@ -219,12 +219,7 @@ def scale(values: Floats, total: float) -> None:
 
 
 @jit
-def _bound(
-    logs: Floats,
-    ways: Ways,
-    odds: Floats,
-    classes: Floats,
-) -> float:
+def _bound(logs: Floats, ways: Ways, odds: Floats, classes: Floats) -> float:
     """Return what the classes of rows with answers add to the bound, nats."""
     bound = 0.0
     for row in range(len(logs)):

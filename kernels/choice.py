@@ -236,9 +236,8 @@ def _of_labelled_rows(
     pairs, n_samples = annotations.pairs, int(annotations.pairs.max()) + 1
     labelled = np.unique(pairs[is_of_labels])
     fold_of = np.zeros(n_samples, np.int64)
-    fold_of[labelled] = (
-        np.random.default_rng(child_seed(seed, HELD_OUT, 1)).permutation(len(labelled)) % FOLDS
-    )
+    rng = np.random.default_rng(child_seed(seed, HELD_OUT, 1))
+    fold_of[labelled] = rng.permutation(len(labelled)) % FOLDS
     folds = np.where(is_of_labels, fold_of[pairs[:, 0]], annotations.folds)
     numbers = n_samples + np.arange(2 * len(pairs)).reshape(-1, 2)
     units = np.where(is_of_labels[:, None], pairs, numbers)
@@ -361,10 +360,8 @@ def warm_up() -> None:
 def training_layers(layers: Sequence[Layer], annotations: Annotations, fold: int) -> list[Layer]:
     """Return the layers without the annotations of a fold, and without other pairs of its labelled rows."""
     training, is_tested = [], annotations.folds == fold
-    hidden_rows = np.array([], np.int64)
-    if annotations.units is not None:
-        is_of_labels = np.array([layer.is_of_labels for layer in layers], bool)[annotations.layers]
-        hidden_rows = np.unique(annotations.pairs[is_tested & is_of_labels])
+    is_of_labels = np.array([layer.is_of_labels for layer in layers], bool)[annotations.layers]
+    hidden_rows = np.unique(annotations.pairs[is_tested & is_of_labels])
     for number, layer in enumerate(layers):
         is_training = np.ones(len(layer.pairs), dtype=bool)
         is_training[annotations.rows[is_tested & (annotations.layers == number)]] = False
@@ -531,10 +528,10 @@ def choose_covariance(
         return ShapeChoice(simplest, {}, f"the model sees no annotations: covariances are {simplest}")
     annotations = list_annotations(layers, seed)
     if annotations.n_pairs < LEAST_PAIRS:
-        reason = (
+        note = (
             f"{annotations.n_pairs} annotated pairs are too few to choose a shape, {LEAST_PAIRS} are needed"
         )
-        return ShapeChoice(simplest, {}, f"{reason}: covariances are {simplest}")
+        return ShapeChoice(simplest, {}, f"{note}: covariances are {simplest}")
     predict = functools.partial(
         held_out, X, layers, annotations, n_clusters=n_clusters, model=model, seed=seed
     )

@@ -239,7 +239,7 @@ def fit_linear(
     """
     answers = answers_of(links, structure.odds)
     functions = linear_classes(Z, labels, answers, n_classes)
-    logs = functions.log_shares(Z)
+    logs = functions.logs(Z)
     classes = np.exp(logs)
     settle_shares(logs, answers, classes)
     slopes = functions.slopes.T - functions.slopes.mean(axis=1)
@@ -279,7 +279,7 @@ class Functions(NamedTuple):
     intercepts: Floats  # (n_classes,)
     deviation: float  # prior on the deviation from the first functions, nats
 
-    def log_shares(self, Z: Floats) -> Floats:
+    def logs(self, Z: Floats) -> Floats:
         """Return the logarithm of the share of each class in each row, nats."""
         logs = Z @ self.slopes + self.intercepts
         logs -= logs.max(axis=1, keepdims=True)
@@ -296,9 +296,8 @@ def discriminant(Z: Floats, labels: NDArray[np.integer], n_classes: int) -> Func
     slopes = np.linalg.solve((1.0 - SPREAD) * scatter + SPREAD * spread * np.eye(len(scatter)), means.T)
     shares = np.log(np.maximum(sizes, LEAST_SIZE) / len(Z))
     first = Functions(slopes, shares - 0.5 * (means * slopes.T).sum(axis=1), 0.0)
-    functions = [Functions(factor * slopes, factor * first.intercepts, 0.0) for factor in FACTORS.tolist()]
-    rows = np.arange(len(Z))
-    return max(functions, key=lambda candidate: float(candidate.log_shares(Z)[rows, labels].sum()))
+    candidates = [Functions(factor * slopes, factor * first.intercepts, 0.0) for factor in FACTORS.tolist()]
+    return max(candidates, key=lambda functions: float(functions.logs(Z)[np.arange(len(Z)), labels].sum()))
 
 
 def linear_classes(Z: Floats, labels: NDArray[np.integer], answers: Answers, n_classes: int) -> Functions:

@@ -461,9 +461,7 @@ class Unions(Solver):
         is_must = links.signed > 0.0
         odds = np.log(np.where(is_must, right, wrong) / (1.0 - np.where(is_must, wrong, right)))
         pulls = links.signed * np.where(links.sources < 0, links.odds, odds)
-        new_shares, old_shares = (
-            (part[first] * part[second]).sum(axis=1) for part in (classes, union.classes)
-        )
+        new_shares, old_shares = ((p[first] * p[second]).sum(axis=1) for p in (classes, union.classes))
         features, annotations, prior = union.terms
         terms = features + float(gain), annotations + float(pulls @ (new_shares - old_shares)), prior
         return as_fit(self.table.centered_X, replace(union, classes=classes, terms=terms))

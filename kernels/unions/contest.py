@@ -42,13 +42,7 @@ from sweep_clustering.kernels.structure import (
     merged_structures,
     n_groups,
 )
-from sweep_clustering.kernels.unions.race import (
-    CLEAR,
-    RACE,
-    Ranking,
-    pair_probabilities,
-    without_weak_assumptions,
-)
+from sweep_clustering.kernels.unions.race import CLEAR, RACE, Ranking, joint_shares, without_weak_assumptions
 from sweep_clustering.kernels.unions.table import Table, one_thread
 
 # Standard errors that merged groups must be ahead of the structure that was chosen.
@@ -200,7 +194,7 @@ class Prediction(NamedTuple):
 
     structure: Structure
     labels: NDArray[np.int16]  # (n_samples,)
-    probabilities: Floats  # probability that the samples of each of these answers are of one class
+    shares: Floats  # probability that the samples of each of these answers are of one class
 
 
 class Contest:
@@ -223,7 +217,7 @@ class Contest:
         sizes = len(table.X), table.X.shape[1], table.n_classes
         self.structures = merged_structures(*sizes, annotations.n_pairs)
         self.training = [choice.training_layers(layers, annotations, fold) for fold in range(FOLDS)]
-        self.probabilities: dict[Structure, Floats] = {}
+        self.shares: dict[Structure, Floats] = {}
         self.skills: dict[Structure, choice.Skill] = {}
         self.spaces = list(dict.fromkeys(structure.subspace for structure in self.structures))
         self.pairs, self.folds = random.all_pairs, random.all_folds
@@ -236,7 +230,7 @@ class Contest:
     def add(self, structures: Sequence[Structure], n_leaders: int = 0) -> None:
         """Predict the answers by further structures; so many of the best with annotations see all folds."""
         folds = self.folds
-        self.probabilities |= {structure: np.zeros(len(folds)) for structure in structures}
+        self.shares |= {structure: np.zeros(len(folds)) for structure in structures}
         # an average of structures for many classes needs those that are behind
         races = RACE if self.table.n_classes <= MANY_CLASSES else (tuple(range(FOLDS)),)
         is_tested = np.zeros(len(folds), bool)
@@ -244,7 +238,7 @@ class Contest:
             self.predict_folds(structures, race_folds)
             is_tested |= np.isin(folds, race_folds)
             structures = self.remaining_structures(structures, is_tested, n_leaders)
-        self.skills |= {structure: self.skill(self.probabilities[structure]) for structure in structures}
+        self.skills |= {structure: self.skill(self.shares[structure]) for structure in structures}
 
     def remaining_structures(
         self, structures: Sequence[Structure], is_tested: NDArray[np.bool_], n_leaders: int
@@ -252,9 +246,7 @@ class Contest:
         """Return structures that are not clearly behind, and so many of the best with annotations."""
         if is_tested.all():
             return structures
-        scores = {
-            structure: self.predict(self.probabilities[structure], is_tested) for structure in structures
-        }
+        scores = {structure: self.predict(self.shares[structure], is_tested) for structure in structures}
         rivals = [*scores.values(), *([] if self.rival is None else [self.predict(self.rival, is_tested)])]
         best = min(rivals, key=lambda score: score.log_loss)
         candidates = [structure for structure in structures if structure.annotated]
@@ -290,9 +282,7 @@ class Contest:
             else:
                 fits = table.fit_groups(in_space, layers, self.stream(), axes) if in_space else []
             pairs = self.pairs[self.folds == fold]
-            return axes, [
-                Prediction(fit.structure, fit.labels, pair_probabilities(fit, pairs)) for fit in fits
-            ]
+            return axes, [Prediction(fit.structure, fit.labels, joint_shares(fit, pairs)) for fit in fits]
 
         for (fold, space), (axes, predictions) in zip(work, self.run(predictions_in, work), strict=True):
             is_tested = self.folds == fold
@@ -300,8 +290,8 @@ class Contest:
                 self.axes[fold, space] = axes
                 squares = pair_squares(table.place(axes), self.pairs[is_tested])
                 self.distances[is_tested, self.spaces.index(space)] = squares
-            for structure, labels, probabilities in predictions:
-                self.probabilities[structure][is_tested] = probabilities
+            for structure, labels, shares in predictions:
+                self.shares[structure][is_tested] = shares
                 self.labels[fold, structure._replace(proportions="free")] = labels
 
     def add_linear(self) -> None:
@@ -334,7 +324,7 @@ class Contest:
 
     def predict(
         self,
-        probabilities: Floats | None,
+        shares: Floats | None,
         is_tested: NDArray[np.bool_] | None = None,
         *,
         has_distances: bool = True,
@@ -344,18 +334,17 @@ class Contest:
         rows = slice(count) if is_tested is None else np.flatnonzero(is_tested[:count])
         distances = self.distances[rows][:, : None if has_distances else 0]
         is_must, weights = answers.is_must[rows], answers.weights[rows]
-        probabilities = None if probabilities is None else probabilities[rows]
-        logs, right = predict_answers(probabilities, distances, is_must, weights)
-        probabilities = np.full(len(logs), 0.5) if probabilities is None else probabilities
-        agreements = np.where(is_must, probabilities, 1.0 - probabilities)
+        shares = None if shares is None else shares[rows]
+        logs, right = predict_answers(shares, distances, is_must, weights)
+        shares = np.full(len(logs), 0.5) if shares is None else shares
         units = None if answers.units is None else answers.units[rows]
-        return choice.HeldOut(logs, right, weights, agreements, units)
+        return choice.HeldOut(logs, right, weights, np.where(is_must, shares, 1.0 - shares), units)
 
-    def skill(self, probabilities: Floats) -> choice.Skill:
+    def skill(self, shares: Floats) -> choice.Skill:
         """Return how well a candidate predicts the answers, and how well distance alone does."""
-        without_distance = self.predict(probabilities, has_distances=False)
-        with_distance = self.predict(probabilities)
-        overall = self.random.overall(probabilities, self.distances, with_distance)
+        without_distance = self.predict(shares, has_distances=False)
+        with_distance = self.predict(shares)
+        overall = self.random.overall(shares, self.distances, with_distance)
         return choice.Skill(with_distance, without_distance, self.by_distance, overall)
 
     @cached_property
@@ -374,28 +363,23 @@ def rank_with_groups(table: Table, layers: Sequence[Layer], ranking: Ranking, ru
 
     random = random_pairs(table, layers, annotations)
 
-    def probabilities_of(structure: Structure) -> Floats:
+    def shares_of(structure: Structure) -> Floats:
         score = ranking.candidates.get(structure)
         if score is None:
-            return pair_probabilities(table.fit_features(structure), random.all_pairs)
+            return joint_shares(table.fit_features(structure), random.all_pairs)
         labels = ranking.partitions.get(structure) or FOLDS * [table.fit_features(structure).labels]
         first, second = np.stack(labels)[random.folds[:, None], random.pairs].T
-        return np.append(
-            np.where(annotations.is_must, score.agreements, 1.0 - score.agreements), first == second
-        )
+        shares = np.where(annotations.is_must, score.agreements, 1.0 - score.agreements)
+        return np.append(shares, first == second)
 
-    probabilities = {simple: probabilities_of(simple)}
-    contest = Contest(table, layers, random, run, probabilities[simple])
+    shares = {simple: shares_of(simple)}
+    contest = Contest(table, layers, random, run, shares[simple])
     if annotations.of_unknown_accuracy.any():
-        best_structures, other_odds = (
-            contest.best_annotated(TOP),
-            [odds for odds in ODDS if odds != DEFAULT_ODDS],
-        )
-        contest.add([structure._replace(odds=odds) for structure in best_structures for odds in other_odds])
+        other_odds = [odds for odds in ODDS if odds != DEFAULT_ODDS]
+        contest.add([best._replace(odds=odds) for best in contest.best_annotated(TOP) for odds in other_odds])
     contest.add_linear()
-    rivals = [structure for structure in ranking.partitions if structure != simple]
-    probabilities |= {structure: probabilities_of(structure) for structure in rivals}
-    skills = contest.skills | {structure: contest.skill(value) for structure, value in probabilities.items()}
+    shares |= {structure: shares_of(structure) for structure in ranking.partitions if structure != simple}
+    skills = contest.skills | {structure: contest.skill(value) for structure, value in shares.items()}
     partitions = {**ranking.partitions, **contest.partitions}
     scores = {structure: skills[structure].overall for structure in contest.ranked_structures}
     simple_score = skills[simple].overall
@@ -556,14 +540,12 @@ def _cut_of_share(share: Share, n_few: int, limit: int) -> Cut | None:
     return Cut(low, min(max(low, likely), limit), is_by_share=True) if n_few < low <= limit else None
 
 
-def rate_cuts(
-    table: Table, layers: Sequence[Layer], random: RandomPairs, n_leaves: int, run: Runner
-) -> Ratings:
+def rate_cuts(table: Table, layers: Sequence[Layer], random: RandomPairs, size: int, run: Runner) -> Ratings:
     """Predict held-out answers, and random pairs, by each cut of a tree of so many groups."""
     annotations, all_pairs, folds = random.annotations, random.all_pairs, random.all_folds
     spaces = (NONE if table.X.shape[1] <= MOST_LEARNED else MOST_LEARNED, METRIC)
     trees = [(space, AVERAGE) for space in spaces] + [(METRIC, linkage) for linkage in GENIE]
-    counts = cut_counts(n_leaves - 1)
+    counts = cut_counts(size - 1)
     is_joint = np.zeros((len(trees), len(counts), len(folds)), np.bool_)
     distances = np.zeros((len(folds), len(spaces)))
 
@@ -576,7 +558,7 @@ def rate_cuts(
         i, j = pairs.T
         with one_thread():
             Z = table.place(axes)
-            groups = small_groups(Z, n_leaves, np.random.default_rng(choice.child_seed(table.seed, STREAM)))
+            groups = small_groups(Z, size, np.random.default_rng(choice.child_seed(table.seed, STREAM)))
             pairs_of_trees = []
             for linkage in (linkage for tree_space, linkage in trees if tree_space == space):
                 leaves = leaves_of(groups, linkage)
@@ -594,13 +576,12 @@ def rate_cuts(
     ratings, count = Ratings({}, {}, {}), len(annotations.folds)
     is_must, weights, no_distances = annotations.is_must, annotations.weights, distances[:, :0]
     for key, is_joint_in_cut in zip(product(trees, counts), is_joint.reshape(-1, len(folds)), strict=True):
-        probabilities = is_joint_in_cut.astype(np.float64)
-        agreements = 1.0 * (is_joint_in_cut[:count] == is_must)
+        shares, agreements = is_joint_in_cut.astype(np.float64), 1.0 * (is_joint_in_cut[:count] == is_must)
         for rating, columns in ((ratings.with_distance, distances), (ratings.without_distance, no_distances)):
-            logs, right = predict_answers(probabilities[:count], columns[:count], is_must, weights)
+            logs, right = predict_answers(shares[:count], columns[:count], is_must, weights)
             rating[key] = choice.HeldOut(logs, right, weights, agreements, annotations.units)
         if len(random.pairs):
-            ratings.overall[key] = random.overall(probabilities, no_distances, ratings.without_distance[key])
+            ratings.overall[key] = random.overall(shares, no_distances, ratings.without_distance[key])
     return ratings
 
 

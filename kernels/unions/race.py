@@ -77,8 +77,8 @@ class FoldPrediction(NamedTuple):
     `labels` are those of all samples in the fit that predicts.
     """
 
-    probabilities: Floats
-    must_probabilities: Floats
+    shares: Floats
+    must_shares: Floats
     labels: NDArray[np.int16]
 
 
@@ -152,7 +152,9 @@ class Trials:
             rivals = [*scores.values(), *(_selected(score, is_tested) for score in earlier_scores)]
             best = min(rivals, key=lambda score: score.log_loss, default=None)
             if best is not None:
-                entrants = [structure for structure in entrants if not _is_behind(scores[structure], best)]
+                entrants = [
+                    structure for structure in entrants if not best.is_ahead(scores[structure], CLEAR)
+                ]
             entrants = sorted(entrants, key=lambda structure: scores[structure].log_loss)[:LIMIT]
         self.scores |= {(structure, starts): scores[structure] for structure in entrants}
 
@@ -169,11 +171,9 @@ class Trials:
                     structure, links, rng, steps=FOLD_STEPS, rise=FOLD_RISE, first=first
                 )
             return fits
-        steps = FOLD_STEPS if starts > 1 else COARSE_STEPS
-        n_components = structure.components * self.table.n_classes
+        steps, count = FOLD_STEPS if starts > 1 else COARSE_STEPS, structure.components * self.table.n_classes
         for number in range(starts):
-            labels = self.table.start(structure.subspace, n_components, number)
-            beginning = self.table.begin(structure, labels)
+            beginning = self.table.begin(structure, self.table.start(structure.subspace, count, number))
             for fold, rng in rngs.items():
                 fit = self.table.finish(structure, beginning, self.links[fold], rng, steps, FOLD_RISE)
                 if fold not in fits or fit.bound > fits[fold].bound:
@@ -184,24 +184,20 @@ class Trials:
         fits, predictions = self._fits(structure, folds, starts), dict[int, FoldPrediction]()
         for fold, fit in fits.items():
             is_tested = self.annotations.folds == fold
-            probabilities = pair_probabilities(fit, self.annotations.pairs[is_tested])
-            must_probabilities = self._must_probabilities(fit, is_tested, probabilities)
-            predictions[fold] = FoldPrediction(probabilities, must_probabilities, fit.labels)
+            shares = joint_shares(fit, self.annotations.pairs[is_tested])
+            predictions[fold] = FoldPrediction(shares, self._must_shares(fit, is_tested, shares), fit.labels)
         best = max(fits.values(), key=lambda fit: fit.bound)
         return Trial(CompactGaussians.from_gaussians(best), fits if is_first else {}, predictions)
 
     def _score_of(self, structure: Structure, starts: int, is_tested: NDArray[np.bool_]) -> choice.HeldOut:
         folds = self.annotations.folds
-        joint_shares, must_shares = np.zeros((2, len(folds)))
+        shares, must_shares = np.zeros((2, len(folds)))
         for fold in np.unique(folds[is_tested]).tolist():
             prediction = self.predictions[structure, starts, fold]
-            joint_shares[folds == fold] = prediction.probabilities
-            must_shares[folds == fold] = prediction.must_probabilities
-        return self._score(must_shares, joint_shares, is_tested)
+            shares[folds == fold], must_shares[folds == fold] = prediction.shares, prediction.must_shares
+        return self._score(must_shares, shares, is_tested)
 
-    def _score(
-        self, must_shares: Floats, joint_shares: Floats, is_tested: NDArray[np.bool_]
-    ) -> choice.HeldOut:
+    def _score(self, must_shares: Floats, shares: Floats, is_tested: NDArray[np.bool_]) -> choice.HeldOut:
         """Return predictions that mix the fit and the base rate in the best shares for the annotations."""
         must_shares = np.clip(must_shares, choice.UNSURE, 1.0 - choice.UNSURE)[is_tested]
         mixtures = SHARES[:, None] * must_shares + (1.0 - SHARES[:, None]) * self.rates[is_tested]
@@ -212,19 +208,17 @@ class Trials:
         if SHARES[sureness] == 0.0:
             # a single answer for all: rates of folds may lie on both sides of one half, each on the wrong one
             right = is_must == (weights @ is_must > 0.5 * weights.sum())
-        agreements = np.where(is_must, joint_shares[is_tested], 1.0 - joint_shares[is_tested])
+        agreements = np.where(is_must, shares[is_tested], 1.0 - shares[is_tested])
         units = None if self.annotations.units is None else self.annotations.units[is_tested]
         return choice.HeldOut(np.log(best), right, weights, agreements, units)
 
-    def _must_probabilities(
-        self, fit: Gaussians, is_tested: NDArray[np.bool_], probabilities: Floats
-    ) -> Floats:
+    def _must_shares(self, fit: Gaussians, is_tested: NDArray[np.bool_], shares: Floats) -> Floats:
         is_training = self.annotations.of_unknown_accuracy & ~is_tested
-        shares = pair_probabilities(fit, self.annotations.pairs[is_training])
-        return choice.must_probabilities(self.annotations, is_tested, probabilities, is_training, shares)
+        training_shares = joint_shares(fit, self.annotations.pairs[is_training])
+        return choice.must_probabilities(self.annotations, is_tested, shares, is_training, training_shares)
 
 
-def pair_probabilities(fit: Gaussians, pairs: NDArray[np.integer]) -> Floats:
+def joint_shares(fit: Gaussians, pairs: NDArray[np.integer]) -> Floats:
     """Return the probability that the two samples of each pair are of one class."""
     probabilities = np.empty(len(pairs))
     for start in range(0, len(pairs), AT_ONCE):
@@ -242,10 +236,6 @@ def _selected(score: choice.HeldOut, is_tested: NDArray[np.bool_]) -> choice.Hel
         agreements=score.agreements[is_tested],
         units=None if score.units is None else score.units[is_tested],
     )
-
-
-def _is_behind(score: choice.HeldOut, best: choice.HeldOut) -> bool:
-    return best.is_ahead(score, CLEAR)
 
 
 @dataclass(frozen=True, eq=False)
@@ -521,18 +511,16 @@ def _by_features(
     table: Table, run: Runner, candidates: Sequence[Structure], reason: str, *, is_annotated: bool
 ) -> Ranking:
     """Rank structures by BIC of fits without annotations, which may take part in the final fit."""
-    structures, note = list(candidates), reason
+    order, note = list(candidates), reason
     if len(candidates) > 1:
         for structure in candidates:  # one after the other, because fits share starts
             for number in range(table.close_look.starts if structure.first is None else 0):
                 table.start(structure.subspace, structure.components * table.n_classes, number)
         fits = run(table.fit_features, candidates)
         bic = {structure: table.criteria(fit).bic for structure, fit in zip(candidates, fits, strict=True)}
-        structures.sort(key=lambda structure: -bic[structure])
-        note = f"{reason}: the features choose, by BIC: {structures[0]}"
-    return Ranking(
-        tuple(structure._replace(annotated=is_annotated) for structure in structures), {}, None, note
-    )
+        order.sort(key=lambda structure: -bic[structure])
+        note = f"{reason}: the features choose, by BIC: {order[0]}"
+    return Ranking(tuple(structure._replace(annotated=is_annotated) for structure in order), {}, None, note)
 
 
 # Fits to all annotations, compared with the predictions of folds.
@@ -543,7 +531,7 @@ def falls_short(fit: Gaussians, annotations: choice.Annotations, expected: choic
 
     A good fit agrees with its annotations as well as fits to folds do with those that they have not seen.
     """
-    probabilities = pair_probabilities(fit, annotations.pairs)
+    probabilities = joint_shares(fit, annotations.pairs)
     agreements = np.where(annotations.is_must, probabilities, 1.0 - probabilities)
     share = float(np.average(agreements, weights=annotations.weights))
     mean = float(np.average(expected.agreements, weights=expected.weights))
@@ -551,12 +539,6 @@ def falls_short(fit: Gaussians, annotations: choice.Annotations, expected: choic
     if share >= mean - CLEAR * error:
         return ""
     return f"agrees with {share:.3f} of the annotations, where its folds predicted {mean:.3f}"
-
-
-def _mean(values: Floats, weights: Floats) -> tuple[float, float]:
-    """Return a weighted mean and its error."""
-    mean = float(np.average(values, weights=weights))
-    return mean, float(np.sqrt(np.square(weights * (values - mean)).sum()) / weights.sum())
 
 
 def best_so_far(table: Table, layers: Sequence[Layer], calls: Sequence[tuple[Any, Any]]) -> Gaussians:
@@ -588,13 +570,13 @@ def best_so_far(table: Table, layers: Sequence[Layer], calls: Sequence[tuple[Any
         fits.setdefault(structure, []).append(trial.compact)
         for fold, prediction in trial.predictions.items():
             is_tested = annotations.folds == fold
-            shares = prediction.probabilities
-            values = np.where(annotations.is_must[is_tested], shares, 1.0 - shares)
+            values = np.where(annotations.is_must[is_tested], prediction.shares, 1.0 - prediction.shares)
             agreements.setdefault(structure, []).append((values, annotations.weights[is_tested]))
 
     def lower_bound(structure: Structure) -> float:
         values, weights = map(np.concatenate, zip(*agreements[structure], strict=True))
-        mean, error = _mean(values, weights)
+        mean = float(np.average(values, weights=weights))
+        error = float(np.sqrt(np.square(weights * (values - mean)).sum()) / weights.sum())
         return mean - CLEAR * error
 
     return max(fits[max(agreements, key=lower_bound)], key=lambda fit: fit.gaussians.bound).to_gaussians()

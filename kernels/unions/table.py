@@ -521,8 +521,9 @@ def discriminative(centered_X: Floats, classes: Floats) -> Floats:
         whiten = np.linalg.inv(np.linalg.cholesky(scatter_within))  # the general problem as an ordinary one
         _, vectors = np.linalg.eigh(whiten @ scatter_between @ whiten.T)
         axes = whiten.T @ vectors[:, ::-1][:, :n_dims]
-        deviations = np.sqrt(np.einsum("fd,fg,gd->d", axes, total, axes) / len(centered_X))
-        return np.ascontiguousarray(axes / deviations)
+        return np.ascontiguousarray(
+            axes / np.sqrt(np.einsum("fd,fg,gd->d", axes, total, axes) / len(classes))
+        )
 
 
 def union_criteria(gaussians: Gaussians, Z: Floats) -> Criteria:

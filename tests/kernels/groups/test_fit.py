@@ -70,18 +70,18 @@ def test_a_partition_without_answers_is_kept(hidden_classes: tuple[Floats, NDArr
     nothing = Answers(np.empty((0, 2), np.int64), *np.empty((3, 0)))
     functions = module.linear_classes(X - X.mean(axis=0), labels, nothing, 3)
     assert functions.deviation == 0.0
-    assert adjusted_rand(labels, functions.log_shares(X - X.mean(axis=0)).argmax(axis=1)) > 0.9
+    assert adjusted_rand(labels, functions.logs(X - X.mean(axis=0)).argmax(axis=1)) > 0.9
 
 
 def test_a_class_without_rows_takes_none() -> None:
     Z = np.random.default_rng(3).normal(size=(40, 2))
     labels = np.where(Z[:, 0] > 0.0, 2, 0)
-    assert 1 not in module.discriminant(Z, labels, 3).log_shares(Z).argmax(axis=1)
+    assert 1 not in module.discriminant(Z, labels, 3).logs(Z).argmax(axis=1)
 
 
 def test_equal_rows_are_no_obstacle() -> None:
     Z, answers = np.zeros((9, 2)), module.answers_of(link(draw_layers(np.arange(9) % 3, 20, 0.9), 9))
-    assert np.isfinite(module.linear_classes(Z, np.arange(9) % 3, answers, 3).log_shares(Z)).all()
+    assert np.isfinite(module.linear_classes(Z, np.arange(9) % 3, answers, 3).logs(Z)).all()
 
 
 def test_directions_are_found_that_distances_hide(hidden_classes: tuple[Floats, NDArray[np.int64]]) -> None:
@@ -104,9 +104,9 @@ def test_gaussians_have_the_shares_of_the_functions(hidden_classes: tuple[Floats
     fit = table.fit_linear(Structure(NONE, 1, LINEAR, first=Structure(METRIC, 1, AVERAGE)), layers, labels)
     Z = X - table.center
     functions: module.Functions = module.linear_classes(Z, labels, module.answers_of(link(layers, len(X))), 3)
-    assert fit.predict(fit.place(X)) == pytest.approx(np.exp(functions.log_shares(Z)), abs=1e-9)
+    assert fit.predict(fit.place(X)) == pytest.approx(np.exp(functions.logs(Z)), abs=1e-9)
     alone = np.setdiff1d(np.arange(len(X)), np.concatenate([layer.pairs for layer in layers]))
-    assert fit.classes[alone] == pytest.approx(np.exp(functions.log_shares(Z))[alone])
+    assert fit.classes[alone] == pytest.approx(np.exp(functions.logs(Z))[alone])
 
 
 def test_codes_keep_the_structure() -> None:

@@ -155,7 +155,7 @@ def test_folds_do_not_see_the_answers_that_they_predict(skewed_rows: Rows) -> No
     i, j = annotations.pairs[tested].T
     together = (fit.classes[i] * fit.classes[j]).sum(axis=1)
     count = len(tested)
-    assert contest.probabilities[structure][:count][tested] == pytest.approx(together)
+    assert contest.shares[structure][:count][tested] == pytest.approx(together)
     Z = fit.place(X)
     assert contest.distances[:count][tested, 1] == pytest.approx(np.square(Z[i] - Z[j]).sum(axis=1))
 
@@ -512,7 +512,7 @@ def test_structures_are_compared_on_random_pairs_too(skewed_rows: Rows) -> None:
     annotations = list_annotations(layers, SeedSequence(0))
     contest = contest_of(Table(X, n_classes, SeedSequence(0)), layers)
     structure, count = contest.ranked_structures[0], len(annotations.folds)
-    together, must = contest.probabilities[structure], contest.random.must_probabilities
+    together, must = contest.shares[structure], contest.random.must_probabilities
     columns = np.column_stack([contest.distances, together])
     targets = np.append(1.0 * annotations.is_must, must)
     weights = np.append(np.ones(count), np.full(len(must), module.RANDOM_WEIGHT * count / len(must)))

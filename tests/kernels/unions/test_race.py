@@ -455,7 +455,7 @@ def test_a_fit_that_agrees_less_than_its_folds_predicted_is_named() -> None:
     table = table_of(X, 3)
     annotations = list_annotations(layers, table.seed)
     good = solve_table(table, race.Structure(race.NONE, 1, "spherical"), layers)
-    together = structures.pair_probabilities(good, annotations.pairs)
+    together = structures.joint_shares(good, annotations.pairs)
     agreeing = np.where(annotations.is_must, together, 1.0 - together)
     expected = HeldOut(np.log(np.full(len(agreeing), 0.9)), agreeing > 0.5, annotations.weights, agreeing)
     assert not structures.falls_short(good, annotations, expected)
