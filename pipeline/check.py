@@ -242,8 +242,7 @@ def verify(
     n_paths = -(-sum(asks(cell.design) for cell in drawn_cells) // CELLS_PER_PATH)
     last_cells = [asked_cells[walk] for walk in draw(asked_cells, n_paths, digest, seed)]
     facts, fingerprints = fingerprint(manifest.spec), by_run(manifest.made_with)
-    verification = Verification(path, digest, seed, (), len(drawable.cells))
-    verification = _with_fingerprints(verification, facts, fingerprints)
+    verification = _add_facts(Verification(path, digest, seed, (), len(drawable.cells)), facts, fingerprints)
     of_runs = [(place, {**values, "machine": facts["machine"]}) for place, values in fingerprints]
     unknown_facts = {*verification.unrecorded} - {"machine"}
     is_other = bool(software_differences([*of_runs, ("here", facts)]) or unknown_facts)
@@ -335,11 +334,10 @@ def draw(items: Iterable[Item], sample: int, digest: str, seed: int | None) -> l
     items = sorted(items, key=str)
     stream = np.random.SeedSequence(int(digest, 16), spawn_key=() if seed is None else (seed,))
     size = min(sample, len(items))
-    places = np.random.default_rng(stream).choice(len(items), size=size, replace=False)
-    return [items[place] for place in places]
+    return [items[i] for i in np.random.default_rng(stream).choice(len(items), size=size, replace=False)]
 
 
-def _with_fingerprints(
+def _add_facts(
     verification: Verification, facts: dict[str, str], fingerprints: Sequence[tuple[str, Mapping[str, str]]]
 ) -> Verification:
     """Return a verification with the fingerprint of this machine beside those of the cells."""
@@ -428,13 +426,12 @@ def _check(
     result = work.run(answers)
     if isinstance(result, Failed):
         return CellCheck(str(cell), (), result.cause)
-    copies = {name: values.copy() for name, values in arrays.items()}
-    fresh_arrays = BlockResult(block, {cell: result}).into(copies)
+    results = BlockResult(block, {cell: result}).into({name: array.copy() for name, array in arrays.items()})
     if not block.node.baseline and answers is None:
-        fresh_arrays["annotations"][block.graph(cell)] = work.annotations()
+        results["annotations"][block.graph(cell)] = work.annotations()
     rows = {name: block.graph(cell) if name == "annotations" else block.position(cell) for name in arrays}
     old_row, new_row = (
-        {name: values[name][row : row + 1] for name, row in rows.items()} for values in (arrays, fresh_arrays)
+        {name: values[name][row : row + 1] for name, row in rows.items()} for values in (arrays, results)
     )
     if "machine" in old_row:
         machine = manifest.machines.get(str(old_row["machine"][0]), "")
@@ -563,7 +560,7 @@ def verify_scores(
     if len(fingerprints) == 1:
         fingerprints = [("in the file", made_with[0])]
     verification = Verification(scores.path, digest, seed, checks, len(answered_lines), notes=notes)
-    return _with_fingerprints(verification, fingerprint(spec) | raw.software(spec), fingerprints)
+    return _add_facts(verification, fingerprint(spec) | raw.software(spec), fingerprints)
 
 
 def _check_scores(work: Recomputation, line: RawCell) -> CellCheck:

@@ -81,11 +81,9 @@ def estimate(shortest: float, longest: float) -> str:
     (low, unit), (high, noun) = map(_rounded, (shortest, longest))
     if (low, unit) == (high, noun):
         return f"about {high} {noun}"
-    return (
-        f"{low} to {high} {noun}"
-        if unit.rstrip("s") == noun.rstrip("s")
-        else f"{low} {unit} to {high} {noun}"
-    )
+    if unit.rstrip("s") == noun.rstrip("s"):
+        return f"{low} to {high} {noun}"
+    return f"{low} {unit} to {high} {noun}"
 
 
 def _rounded(seconds: float) -> tuple[str, str]:

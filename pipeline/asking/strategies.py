@@ -49,9 +49,8 @@ def draw_pool(belief: Belief, answers: Pairs, rng: np.random.Generator) -> Pairs
     else:
         doubt = 1.0 - belief.membership.max(axis=1) + LEAST_DOUBT
         doubtful = rng.choice(n_samples, size=(3, LARGEST // 2), p=doubt / doubt.sum())
-        samples = rng.integers(0, n_samples, size=(3, LARGEST // 4))
-        singles = doubtful[2, : LARGEST // 4]
-        ends = ((doubtful[0], doubtful[1]), (singles, samples[0]), (samples[1], samples[2]))
+        picks = rng.integers(0, n_samples, size=(3, LARGEST // 4))
+        ends = ((doubtful[0], doubtful[1]), (doubtful[2, : LARGEST // 4], picks[0]), (picks[1], picks[2]))
         pairs = distinct(np.concatenate([answers[-LARGEST:, :2], *map(np.column_stack, ends)]))
     return pairs[rng.permutation(len(pairs))]
 

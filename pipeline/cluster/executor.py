@@ -153,7 +153,7 @@ def run_watched(task: Task, source: Source, key: str, limit: float) -> Results:
         scheduler gives it to another worker.
     """
     worker = get_worker()
-    if not worker.plugins[LeaveInTime.name].takes(task.predicted_seconds):
+    if not worker.plugins[LeaveInTime.name].takes(task.seconds):
         raise Reschedule
 
     place = {"worker": worker.address, "nanny": worker.nanny, "node": socket.gethostname()}
@@ -493,9 +493,7 @@ def generous_limit(task: Task) -> float:
         for span in task.spans
         if isinstance(span.unit, Cell) and (method := task.science.method(span.unit.model)) is not None
     ]
-    return sum(
-        calls, 0.0 if len(calls) == len(task.spans) else LEAST_LIMIT + LIMIT_FACTOR * task.predicted_seconds
-    )
+    return sum(calls, 0.0 if len(calls) == len(task.spans) else LEAST_LIMIT + LIMIT_FACTOR * task.seconds)
 
 
 def _identity(source: Source) -> Source:

@@ -292,8 +292,7 @@ def _on_agreement(annotations: PairAnswers, labels: NDArray[np.integer]) -> Iter
     # clearer than the best of so many would be by chance.
     errors = math.sqrt(CLEAR**2 + 2.0 * math.log(len(parts)))
     is_enough = agreement.is_clear(CLEAR) or agreement.share > agreement.chance + ENOUGH
-    has_clear_part = any(part.is_clear(errors) for part in parts)
-    if annotations.count >= LEAST_PAIRS and not is_enough and not has_clear_part:
+    if annotations.count >= LEAST_PAIRS and not (is_enough or any(part.is_clear(errors) for part in parts)):
         yield (
             f"the clusters agree with {agreement.share:.1%} of the annotations, no better than chance:"
             f" clusters of these sizes at random would with {agreement.chance:.1%}."
@@ -372,15 +371,14 @@ def _on_contradictions(annotations: PairAnswers, n_clusters: int) -> Iterator[st
     pairs = np.stack(np.divmod(pairs, n_samples), axis=1)
     n_must = np.bincount(place, is_must, len(pairs))
     n_all = np.bincount(place, minlength=len(pairs))
-    is_repeated = n_all > 1
-    has_both = is_repeated & (n_must > 0) & (n_must < n_all)
+    repeats = n_all > 1
+    has_both = repeats & (n_must > 0) & (n_must < n_all)
     accuracy = float(np.nanmean(accuracies)) if not np.isnan(accuracies).all() else math.nan
     if has_both.any() and not math.isnan(accuracy):
         # If no answer can be wrong, no pair is expected to have both.
-        n_answers = n_all[is_repeated]
-        expected = float((1.0 - accuracy**n_answers - (1.0 - accuracy) ** n_answers).sum())
-        share = min(max(expected / int(is_repeated.sum()), 1e-12), 1.0)
-        n_both, n_repeated = int(has_both.sum()), int(is_repeated.sum())
+        expected = float((1.0 - accuracy ** n_all[repeats] - (1.0 - accuracy) ** n_all[repeats]).sum())
+        share = min(max(expected / int(repeats.sum()), 1e-12), 1.0)
+        n_both, n_repeated = int(has_both.sum()), int(repeats.sum())
         if betainc(n_both, n_repeated - n_both + 1.0, share) <= UNLIKELY:
             yield (
                 f"{n_both} of the {plural(n_repeated, 'pair')} that were annotated more than once have both"

@@ -498,14 +498,9 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
                 annotations = replace(annotations, labels=labels, label_names=tuple(label_names))
         if is_right and annotations.labels is not None:
             is_open = self.n_clusters is None
-            limit = count_distinct(features) // 2 if is_open else int(self.n_clusters or 0)
+            high = count_distinct(features) // 2 if is_open else int(self.n_clusters or 0)
             problems += inputs.label_problems(
-                "row_labels",
-                "label_accuracy",
-                annotations.labels,
-                self.label_accuracy,
-                limit,
-                is_open=is_open,
+                "row_labels", "label_accuracy", annotations.labels, self.label_accuracy, high, is_open=is_open
             )
         if is_right and not problems:
             problems += inputs.annotator_problems(

@@ -433,9 +433,8 @@ def hard_problems(
         from sweep_clustering.pipeline.fit.alarms import hard_clique  # loads numba, which takes a second
 
         links = contradiction.links.tolist()
-        into = (
-            "" if n_clusters > len(links) > 0 else f" into {plural(n_clusters, 'cluster')}"
-        )  # K would need more
+        # As many clusters would need more links.
+        into = "" if n_clusters > len(links) > 0 else f" into {plural(n_clusters, 'cluster')}"
         text = ", ".join(map(words, links[:MOST_NAMED]))
         tail = f" and {plural(len(links) - MOST_NAMED, 'other')}" if len(links) > MOST_NAMED else ""
         fault = f"{plural(len(links), 'link')} that cannot hold together: {text}{tail}"
@@ -520,11 +519,8 @@ def judge(
         )
     if len(places) > MOST_SHOWN:
         details.append(f"           and {len(places) - MOST_SHOWN} more (--json lists all)")
-    lines = (
-        [f"answers    {contradicted.sum():,.12g} of {counts.sum():,.12g} contradict the classes"]
-        if parts
-        else []
-    )
+    line = f"answers    {contradicted.sum():,.12g} of {counts.sum():,.12g} contradict the classes"
+    lines = [line] if parts else []
     if len(parts) > 1:
         worst = [text for _, text in sorted(parts, key=lambda part: -part[0])]
         tail = f", and {len(worst) - MOST_SHOWN} more people" if len(worst) > MOST_SHOWN else ""

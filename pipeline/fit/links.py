@@ -180,11 +180,10 @@ class Reader:
                 groups.setdefault((table.annotator, table.kind), []).append(links)
                 n_dropped, n_total = n_dropped + links.n_dropped, n_total + links.n_dropped + len(links.pairs)
         if self.names is not None and n_total > base.n_total and self.names.has_duplicates:
-            labels = self.names[self.names.duplicated()].unique().tolist()
+            labels = self.names[self.names.duplicated()].unique().tolist()[:MOST_SHOWN]
             expected = "a label of its own for each row, as links name rows by these labels"
             hint = "reset_index(drop=True) numbers the rows"
-            repeats = f"labels that repeat: {labels[:MOST_SHOWN]}"
-            problems.append(Problem("names of rows", repeats, expected, hint))
+            problems.append(Problem("names of rows", f"labels that repeat: {labels}", expected, hint))
         raise_all(problems)
         annotators, accuracies = list(dict.fromkeys(name for name, _ in groups)), annotator_accuracy or {}
         layers = []

@@ -212,10 +212,9 @@ class JobWatch:
         self._logs = generation.run.job_logs
         self._list = JobListFile(generation.jobs, n_jobs, generation.files)
         self._slots: dict[str, Slot] = {}
-        self._refused_jobs = RefusedJobs(n_jobs)
-        self._node_deaths = Counter[str]()  # in a row
-        self._sound_nodes = set[str]()  # with workers that stayed
-        self._excluded_nodes: list[str] = client.cluster.job_cls.excluded_nodes
+        self._refusals = RefusedJobs(n_jobs)
+        self._node_deaths, self._sound_nodes = Counter[str](), set[str]()  # in a row; with lasting workers
+        self._exclusions: list[str] = client.cluster.job_cls.excluded_nodes
         self._queue = queues.QUEUES.get(options.kind)
         self._live_jobs: Live | None = None if self._queue is None else {}
         self._ask_at = self._place_at = self._asked_at = 0.0
@@ -250,7 +249,7 @@ class JobWatch:
             if slot.is_settled and slot.workers and slot.node:
                 self._sound_nodes.add(slot.node)
                 del self._node_deaths[slot.node]
-        refused_names = self._refused_jobs.look(self._slots, moment)
+        refused_names = self._refusals.look(self._slots, moment)
         idle_slots = {name: slot for name, slot in self._slots.items() if not slot.workers}
         waiting_slots = {name: slot for name, slot in idle_slots.items() if name not in refused_names}
         if len(idle_slots) < len(self._slots):
@@ -271,8 +270,7 @@ class JobWatch:
             for name in due_names:
                 self._slots[name].replace_at = math.inf  # once: what stands there next is another job
             self._ask_at, self._pause = moment + FIRST_PAUSE, FIRST_PAUSE
-        job_records = [self._record(name) for name in self._slots]
-        self._list.show(job_records, self._refused_jobs.words, self._excluded_nodes)
+        self._list.show([self._record(name) for name in self._slots], self._refusals.words, self._exclusions)
         if len(idle_slots) == len(self._slots):
             self._give_up(moment)
 
@@ -348,7 +346,7 @@ class JobWatch:
     def _blame(self, node: str) -> None:
         """Count a death on a node, and keep later jobs from the node after several, unless none is left."""
         self._node_deaths[node] += 1
-        if self._node_deaths[node] < MOST_FAULTS or node in self._excluded_nodes:
+        if self._node_deaths[node] < MOST_FAULTS or node in self._exclusions:
             return
         if (queue := self._queue) is None or queue.exclusion is None:
             return
@@ -357,10 +355,10 @@ class JobWatch:
             n_nodes = queue.count_nodes(getattr(self._options, "queue", None))
         # If everything dies, the nodes are not at fault. So one is excluded, and one more for each other node
         # whose workers stayed. A node must be left, also if their number is not known.
-        n_excluded = len(self._excluded_nodes)
-        n_sound = len(self._sound_nodes.difference([node, *self._excluded_nodes]))
+        n_excluded = len(self._exclusions)
+        n_sound = len(self._sound_nodes.difference([node, *self._exclusions]))
         if n_excluded <= n_sound and (n_excluded + 1 < n_nodes if n_nodes else n_sound > 0):
-            self._excluded_nodes.append(node)
+            self._exclusions.append(node)
             for slot in self._slots.values():
                 slot.deaths = 0  # they were of this node
             logger.warning(
@@ -378,7 +376,7 @@ class JobWatch:
             times = f"{plural(worst_slot.deaths, 'time')} in a row, and no worker is left"
             message = f"worker jobs {symptom}: {times}\n{self._cause_of_end(worst_slot)}"
         elif moment - self._alive_at > self._options.start_timeout:
-            states = [self._refused_jobs.words, self._states(self._slots.values())]
+            states = [self._refusals.words, self._states(self._slots.values())]
             reason = "; ".join(filter(None, states)) or "nothing is known of the jobs"
             message = f"no worker for {duration(self._options.start_timeout)} (start_timeout): {reason}"
         else:

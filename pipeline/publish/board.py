@@ -29,7 +29,7 @@ from sweep_clustering.pipeline.report import elements, winners, write
 from sweep_clustering.pipeline.report.elements import WORDS, Content, Section, Table, Value, number, words
 from sweep_clustering.pipeline.report.figures import house_style
 from sweep_clustering.pipeline.scoring import tables
-from sweep_clustering.pipeline.scoring.ranking import RANKED, facts, n_lacking_places, rank
+from sweep_clustering.pipeline.scoring.ranking import RANKED, facts, n_lacking, rank
 from sweep_clustering.pipeline.scoring.raw import head_of, scored_cells
 from sweep_clustering.pipeline.scoring.scores import LABELS
 from sweep_clustering.storage.cube.manifest import Manifest, read_manifest
@@ -298,9 +298,7 @@ class Board:
         first, lines = sources[0], _lines(sources)
         first_lines = [line for line in lines if first.name in line.sources]
         reference = rank(pd.concat([line.cells for line in first_lines]), RANKED[0])
-        gaps = {
-            line.name: 0 if line in first_lines else n_lacking_places(reference, line.cells) for line in lines
-        }
+        gaps = {line.name: 0 if line in first_lines else n_lacking(reference, line.cells) for line in lines}
         names = list(dict.fromkeys(chain(*(source.manifest.plans for source in sources))))
         cells = pd.concat([line.cells for line in lines])
         cells = cells.iloc[np.argsort(cells["dataset"].map(names.index), kind="stable")]

@@ -211,7 +211,7 @@ class Driver:
             return questions or self._next_runnable() or next(drawn_tasks, None)
 
         for task in self._results(next_task):
-            self._clock.finished_seconds += task.predicted_seconds
+            self._clock.finished_seconds += task.seconds
 
     def _next_runnable(self) -> Task | None:
         """Return a task of cells whose answers have come in, or None."""
@@ -252,14 +252,9 @@ class Driver:
         blocks = [block for plan in self._plans for block in plan.blocks() if not asks(block.first.design)]
         draws, start = max((block.n_graphs for block in blocks), default=0), 0
         while start < draws:
-            seconds_left = present(self._clock.seconds_left())
-            wave = next_wave(
-                start,
-                draws,
-                blocks=len(blocks),
-                seconds_left=seconds_left,
-                write_seconds=self.collector.write_seconds,
-            )
+            time_left = present(self._clock.seconds_left())
+            write_seconds = self.collector.write_seconds
+            wave = next_wave(start, draws, blocks=len(blocks), seconds=time_left, write_seconds=write_seconds)
             tasks = (self._group(plan.name, self.collector.spans_left(plan, wave)) for plan in self._plans)
             for turn in zip_longest(*tasks):  # so that no data set waits for another one
                 yield from filter(None, turn)

@@ -382,7 +382,7 @@ class Collector:
             if present(self._journal).size > COMPACT_BYTES + 2 * self._compacted:
                 self.close()
 
-    def _annotations(self, block: Block, stored_annotations: NDArray[Any]) -> Any:
+    def _annotations(self, block: Block, array: NDArray[Any]) -> Any:
         """Return the annotations of a block, an array of shape (n_mixtures · n_replicates, m, 3).
 
         They are drawn again from their coordinates. Those that were asked for are taken from their paths, or
@@ -391,8 +391,7 @@ class Collector:
         cells = block.graph_cells()
         if asks(block.first.design):
             answers = map(self.paths.annotations, cells)
-            pairs = zip(answers, stored_annotations, strict=True)
-            return np.stack([old if new is None else new for new, old in pairs])
+            return np.stack([old if new is None else new for new, old in zip(answers, array, strict=True)])
         source, science = self.inputs.sources[block.dataset], self.sciences[block.dataset]
         annotations = (cell_annotations(science.seed, cell, source, science.crowd) for cell in cells)
         return np.stack(list(annotations))
@@ -441,16 +440,16 @@ class Paths:
     def __post_init__(self, journalled: Sequence[records.Answered]) -> None:
         self._answers: dict[AskedPath, records.Answers] = {}
         # numbers of annotations that cells of this run wait for
-        self._targets: dict[AskedPath, set[int]] = {}
+        self._goals: dict[AskedPath, set[int]] = {}
         self._ready_paths: dict[AskedPath, None] = {}
         self._failing_paths: set[AskedPath] = set()
         self._released = deque[tuple[AskedPath, int]]()
         for cell, status in self._unanswered():
             path = AskedPath.of(cell)
             self._answers.setdefault(path, records.NO_ANSWERS)
-            targets = self._targets.setdefault(path, set())
+            goals = self._goals.setdefault(path, set())
             if self.selection.runs(cell) and not self.selection.settles(cell, status):
-                targets.add(present(cell.m))
+                goals.add(present(cell.m))
         for plan in self.plans.values():
             self._read_cube(plan)
         for batch in sorted(journalled, key=lambda batch: batch.span.start):
@@ -474,12 +473,11 @@ class Paths:
 
     def spans_left(self, dataset: str) -> Iterator[records.Span[AskedPath]]:
         """Return the questions of a data set that this run is to ask, in whole batches."""
-        paths = (path for path, targets in self._targets.items() if targets and path.dataset == dataset)
-        return map(self._open_span, paths)
+        return (self._span_of(path) for path in self._goals if path.dataset == dataset and self._goals[path])
 
     def n_remaining(self, path: AskedPath) -> int:
         """Count the questions of a path that this run is to ask, in whole batches."""
-        return self._open_span(path).size if self._targets.get(path) else 0
+        return self._span_of(path).size if self._goals.get(path) else 0
 
     def remaining_for(self, path: AskedPath, m: int) -> records.Span[AskedPath] | None:
         """Return the questions, in whole batches, that `m` answers of a path need beyond those of this run.
@@ -488,8 +486,8 @@ class Paths:
         """
         step = present(self.sciences[path.dataset].asking).batch
         stop = ceil(m / step) * step
-        if self._targets.get(path):
-            start = self._open_span(path).stop
+        if self._goals.get(path):
+            start = self._span_of(path).stop
         else:
             # the cube has all answers of a path that no cell needs
             plan, answers = self.plans[path.dataset], self._answers.get(path)
@@ -509,7 +507,7 @@ class Paths:
         if path is None:
             return None
         del self._ready_paths[path]
-        open_span = self._open_span(path)
+        open_span = self._span_of(path)
         span = replace(open_span, stop=open_span.start + open_span.step)
         # after a failure one batch at a time: what was answered before the next is kept
         limit = 0.0 if path in self._failing_paths else seconds
@@ -533,10 +531,10 @@ class Paths:
 
     def give_up(self, path: AskedPath) -> list[Cell]:
         """Ask nothing more of a path, and return the cells of this run that wait for its answers."""
-        targets = sorted(self._targets[path])
-        self._targets[path].clear()
+        goals = sorted(self._goals[path])
+        self._goals[path].clear()
         self._ready_paths.pop(path, None)
-        return [cell for m in targets for cell in self._cells(path, m)]
+        return [cell for m in goals for cell in self._cells(path, m)]
 
     def needed_answers(self) -> dict[AskedPath, int]:
         """Return the number of answers of each path that cells outside the cube need, in any run."""
@@ -553,23 +551,23 @@ class Paths:
         cells = plan.node_of[plan.models[0]].cells({**values, "m": (m,)})
         return list(filter(self.selection.runs, cells))
 
-    def _open_span(self, path: AskedPath) -> records.Span[AskedPath]:
+    def _span_of(self, path: AskedPath) -> records.Span[AskedPath]:
         """Return the questions of a path that are to be asked, in whole batches.
 
         Annotations of a cube may end within a batch, which is asked again.
         """
         answers, step = self._answers[path], present(self.sciences[path.dataset].asking).batch
         start = len(answers) // step * step
-        stop = ceil(max(self._targets[path]) / step) * step
+        stop = ceil(max(self._goals[path]) / step) * step
         return records.Span(path, start, stop, answers=answers[:start], step=step)
 
     def _release(self, path: AskedPath) -> None:
         """Hand out the cells that a path has enough answers for; if others wait, the path goes on."""
-        targets = self._targets[path]
-        for m in sorted(m for m in targets if m <= len(self._answers[path])):
+        goals = self._goals[path]
+        for m in sorted(m for m in goals if m <= len(self._answers[path])):
             self._released.append((path, m))
-            targets.remove(m)
-        if targets:
+            goals.remove(m)
+        if goals:
             self._ready_paths.setdefault(path)
         else:  # batches of a task come back one by one: those before may have left it ready
             self._ready_paths.pop(path, None)
@@ -644,16 +642,16 @@ def ranked_cells(block: Block) -> Iterator[tuple[Cell, int]]:
 
 
 def next_wave(
-    start: int, draws: int, *, blocks: int, seconds_left: float, write_seconds: Sequence[float] = ()
+    start: int, draws: int, *, blocks: int, seconds: float, write_seconds: Sequence[float] = ()
 ) -> range:
     """Return the ranks of the draws to be run next in every block, from `start` on.
 
-    `draws` is the largest number of draws in any block, `seconds_left` those predicted until the end of the
+    `draws` is the largest number of draws in any block, `seconds` those predicted until the end of the
     run, and `write_seconds` the time of each write of a block so far. The first wave is one draw, and each
     other wave is at least as long as all before it.
     """
     cost = blocks * fmean(write_seconds or [WRITE_SECONDS])
-    n_waves = int(WRITING_SHARE * seconds_left / cost) if cost > 0 else draws
+    n_waves = int(WRITING_SHARE * seconds / cost) if cost > 0 else draws
     if n_waves < 1:
         return range(start, draws)
     if start == 0:

@@ -42,7 +42,7 @@ TIE = 1e-6
 
 OBJECTIVE = "objective"
 # Coordinates that the cells of two searches share.
-SHARED_AXES = ["dataset", *(axis for axis in AXES if axis not in VARIANTS)]
+SAME_AXES = ["dataset", *(axis for axis in AXES if axis not in VARIANTS)]
 ALL_SETS = "all data sets"
 COSTS = ("dataset", "model", "n_cells", "cpu", "hit_rate", "reference_hit_rate", "to_best")
 
@@ -184,17 +184,15 @@ def compared_searches(cells: pd.DataFrame, searches: Sequence[Search]) -> dict[s
             cells[(cells[tables.SEARCH] == search.name) & cells["model"].map(is_model)]
             for search in (first, other)
         ]
-        columns = [*SHARED_AXES, "cpu_seconds", "restarts_done", "hits", "covariance_shape", OBJECTIVE]
+        columns = [*SAME_AXES, "cpu_seconds", "restarts_done", "hits", "covariance_shape", OBJECTIVE]
         done_cells = [tables.cells_with_hits(side)[columns] for side in sides]
-        wide = done_cells[0].merge(done_cells[1], on=SHARED_AXES, suffixes=("_a", "_b"))
+        wide = done_cells[0].merge(done_cells[1], on=SAME_AXES, suffixes=("_a", "_b"))
         if wide.empty:
             continue
         # models that choose their shape maximise different objectives where they chose differently
         shapes = [wide[f"covariance_shape_{side}"].fillna("") for side in "ab"]
-        different = wide.loc[shapes[0] != shapes[1], SHARED_AXES].assign(is_different=True)
-        sides = [
-            side.assign(**{tables.SEARCH: np.nan}).merge(different, "left", SHARED_AXES) for side in sides
-        ]
+        different = wide.loc[shapes[0] != shapes[1], SAME_AXES].assign(is_different=True)
+        sides = [side.assign(**{tables.SEARCH: np.nan}).merge(different, "left", SAME_AXES) for side in sides]
         sides = [
             side.assign(**{OBJECTIVE: side[OBJECTIVE].where(side["is_different"].isna())}) for side in sides
         ]

@@ -220,19 +220,19 @@ def rank(cells: pd.DataFrame, score: str) -> Ranking:
     )
 
 
-def n_lacking_places(ranking: Ranking, cells: pd.DataFrame) -> int:
+def n_lacking(ranking: Ranking, cells: pd.DataFrame) -> int:
     """Return at how many places of a ranking another model has no result, from a table of its cells.
 
     A model without annotations has a result at every p, m and replicate of a mixture, or at none.
     """
     rows = cells.assign(mixture=cells["mixture"].fillna(-1), value=solved_values(cells, ranking.score))
     keys = ["mixture"] if rows["p"].isna().all() else PLACE
-    rows, n_lacking = rows.dropna(subset="value"), 0
+    rows, count = rows.dropna(subset="value"), 0
     for name in ranking.datasets:
         places = ranking.places[name].index.to_frame(index=False)[keys]
         results = rows.loc[rows["dataset"] == name, keys].astype(places.dtypes)
-        n_lacking += int(places.merge(results, how="left", indicator="where")["where"].eq("left_only").sum())
-    return n_lacking
+        count += int(places.merge(results, how="left", indicator="where")["where"].eq("left_only").sum())
+    return count
 
 
 def solved_values(cells: pd.DataFrame, score: str) -> pd.Series:

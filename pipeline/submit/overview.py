@@ -465,9 +465,8 @@ def _time_corners(sweep: Sweep, timing: Timing) -> None:
         science = Science.of(sweep.spec, plan, sweep.methods)
         source = sweep.inputs.sources[plan.name]
         # with pairs drawn uniformly: nothing is kept, and how they are chosen hardly changes the time
-        spans: list[Any] = [
-            tuple(Span(replace(cell, design=None), 0, 1) for cell in timing.untimed_cells(plan))
-        ]
+        cells = timing.untimed_cells(plan)
+        spans: list[Any] = [tuple(Span(replace(cell, design=None), 0, 1) for cell in cells)]
         for path in timing.untimed_paths(plan):
             span = replace(_questions_of(path, max(plan.m), science), answers=NO_ANSWERS)
             spans.append((replace(span, stop=min(span.stop, TIMED * span.step)),))

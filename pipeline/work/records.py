@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import astuple, dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -200,12 +200,11 @@ class Task:
     science: Science
     dataset: str
     spans: tuple[Span[Any], ...]
-    predicted_seconds: float
+    seconds: float
 
     def __str__(self) -> str:
-        n_others = len({span.unit for span in self.spans}) - 1
-        first = self.spans[0]
-        return f"{first.unit} and {plural(n_others, 'other cell')}" if n_others else str(first)
+        count = len({span.unit for span in self.spans}) - 1
+        return f"{self.spans[0].unit} and {plural(count, 'other cell')}" if count else str(self.spans[0])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -345,10 +344,10 @@ def checked_results(task: Task, outcome: Results | BaseException) -> Results:
     elif (last_worker := getattr(outcome, "last_worker", None)) is not None:  # KilledWorker of distributed
         node, job = last_worker.host, last_worker.name if isinstance(last_worker.name, str) else ""
     logger.warning("lost: %s: %s", task, cause)
-    failures = [Failed(span, cause, node, job, "", is_charged=False) for span in task.spans]
     # A unit that was alone is charged, and once for all of its spans.
-    failures[0] = replace(failures[0], is_charged=len({span.unit for span in task.spans}) == 1)
-    return failures
+    is_alone = len({span.unit for span in task.spans}) == 1
+    spans = enumerate(task.spans)
+    return [Failed(span, cause, node, job, "", is_charged=is_alone and i == 0) for i, span in spans]
 
 
 # Results as records of the journal, and back; records of another program or another sweep are refused.
@@ -512,15 +511,13 @@ def _choices(cells: Sequence[Cell], arrays: Arrays) -> list[Chosen | None]:
     shape_of_code = {code: shape for shape, code in CODES.items()}
     # A record of a version that had no such classes has no structures and rates.
     structures = arrays.get("structure", np.full((len(places), len(STRUCTURE)), -1)).tolist()
-    unknown_rates = np.full(len(places), np.nan)
-    rate_columns = [arrays.get(name, unknown_rates) for name in ("base_rate", "distance_rate")]
-    rates = np.stack(rate_columns, axis=1).tolist()
+    no_rate = np.full(len(places), np.nan)
+    rates = np.stack([arrays.get(name, no_rate) for name in ("base_rate", "distance_rate")], axis=1).tolist()
     choices: dict[int, Chosen] = {}
     for index, structure, rate, code, *scores in zip(places, structures, rates, *columns, strict=True):
-        possible_shapes = CANDIDATES if chooses(cells[index].model) else (shape_of(cells[index].model),)
-        if shape_of_code[code] not in possible_shapes:
-            expected = ", ".join(possible_shapes)
-            raise ValueError(f"the shape {code} of {cells[index]}, expected one of {expected}")
+        options = CANDIDATES if chooses(cells[index].model) else (shape_of(cells[index].model),)
+        if shape_of_code[code] not in options:
+            raise ValueError(f"the shape {code} of {cells[index]}, expected one of {', '.join(options)}")
         if is_any(cells[index].model):
             Structure.from_codes(structure)  # it raises an error if the codes are wrong
         log_losses, right = (tuple(map(float, score)) for score in scores)

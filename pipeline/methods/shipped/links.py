@@ -81,12 +81,11 @@ def squared_distances(X: Floats, centroids: Floats) -> Floats:
     return np.stack([((X - center) ** 2).sum(axis=1) for center in centroids], axis=1)
 
 
-def centroids_of(X: Floats, labels: Integers, old_centroids: Floats) -> Floats:
+def centroids_of(X: Floats, labels: Integers, centers: Floats) -> Floats:
     """Return the means of clusters; an empty one stays where it was before."""
-    n_clusters = len(old_centroids)
-    sizes = np.bincount(labels, minlength=n_clusters)
-    sums = np.stack([np.bincount(labels, weights=feature, minlength=n_clusters) for feature in X.T], axis=1)
-    return np.asarray(np.where(sizes[:, None] > 0, sums / np.maximum(sizes, 1)[:, None], old_centroids))
+    sizes = np.bincount(labels, minlength=len(centers))
+    sums = np.stack([np.bincount(labels, weights=feature, minlength=len(centers)) for feature in X.T], axis=1)
+    return np.asarray(np.where(sizes[:, None] > 0, sums / np.maximum(sizes, 1)[:, None], centers))
 
 
 def spread_out(

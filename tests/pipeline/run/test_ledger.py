@@ -46,7 +46,7 @@ def waves(draws: int, *, left: float, write_seconds: tuple[float, ...] = ()) -> 
         handed = ranges[-1].stop
         seconds = left * (draws - handed) / draws
         ranges.append(
-            ledger.next_wave(handed, draws, blocks=20, seconds_left=seconds, write_seconds=write_seconds)
+            ledger.next_wave(handed, draws, blocks=20, seconds=seconds, write_seconds=write_seconds)
         )
     return ranges[1:]
 
@@ -271,7 +271,7 @@ def test_batches_follow_each_other_and_make_cells_runnable(start: Start, cube: P
     assert spans_left(collector) == [(ONE, 0, 8), (TWO, 0, 8)], "whole batches"
     assert work_left(collector)[ONE] == 8
     tasks: Any = paths.next_task(0.0, TIMING), paths.next_task(3.5, TIMING)
-    sizes = [(task.spans[0].unit, task.spans[0].size, task.predicted_seconds) for task in tasks]
+    sizes = [(task.spans[0].unit, task.spans[0].size, task.seconds) for task in tasks]
     assert sizes == [(ONE, 2, 1.0), (TWO, 6, 3.0)]
     assert paths.next_task(100.0, TIMING) is None, "nobody asks a path twice at a time"
     collector.take([make_answered(ONE, 0, 2)])

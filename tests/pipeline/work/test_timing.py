@@ -126,7 +126,7 @@ def test_every_restart_is_in_one_task_in_order(work: list[Span[Cell]], pace: flo
     full = max(1, int(seconds / pace + 1e-9))
     assert all(size == full for size in sizes[:-1])
     assert all(0 < size <= full for size in sizes)
-    assert [task.predicted_seconds for task in tasks] == pytest.approx([size * pace for size in sizes])
+    assert [task.seconds for task in tasks] == pytest.approx([size * pace for size in sizes])
 
 
 def test_tasks_follow_the_length_of_each_cell_and_some_cells_are_never_split() -> None:
@@ -137,14 +137,14 @@ def test_tasks_follow_the_length_of_each_cell_and_some_cells_are_never_split() -
     work = [Span(CELL, 0, 2), Span(auto, 0, 5), span_with_choice, Span(replace(auto, replicate=2), 0, 1)]
     tasks = list(make_batches(SCIENCE, work, choosing, seconds=8.0))
     assert [task.spans for task in tasks] == [(work[0],), (work[1],), (work[2], work[3])]
-    assert [task.predicted_seconds for task in tasks] == [2.0, 8.0, 8.0]
+    assert [task.seconds for task in tasks] == [2.0, 8.0, 8.0]
     assert len(list(make_batches(SCIENCE, work[1:2], choosing, seconds=0.5))) == 1
     # a cell that holds annotations out does so once, whatever its shape; a baseline has none
     holding = replace(SCIENCE, searches=(Search(held_out=True),))
     work = [Span(BASELINE, 0, 6), Span(posterior, 0, 5)]
     tasks = list(make_batches(holding, work, choosing, seconds=4.0))
     assert [[(s.start, s.stop) for s in task.spans] for task in tasks] == [[(0, 4)], [(4, 6)], [(0, 5)]]
-    assert [task.predicted_seconds for task in tasks] == [4.0, 2.0, 8.0]
+    assert [task.seconds for task in tasks] == [4.0, 2.0, 8.0]
     # the rule of an adaptive stop is tested in one task
     stopping = replace(SCIENCE, stop=Stop(rule="boender-rinnooy-kan", risk=0.2, r_min=4, step=3))
     work = [Span(replace(CELL, replicate=r), 1, 12, (-1.0,)) for r in range(5)]
