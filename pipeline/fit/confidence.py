@@ -19,7 +19,6 @@ from sweep_clustering.kernels.fits import Fit, Floats
 from sweep_clustering.kernels.problem import data
 from sweep_clustering.kernels.solver.contract import Effort, Solver
 from sweep_clustering.kernels.solver.prepare import CHAINS
-from sweep_clustering.kernels.unions.race import joint_shares
 from sweep_clustering.pipeline.common import plural
 from sweep_clustering.sweeps.annotations.rows import AnnotationRows
 
@@ -176,7 +175,7 @@ def estimate(layers: Sequence[data.Layer], fit: Fit) -> data.Estimates:
         i, j = pairs[is_used].T
         is_together = 1.0 * (fit.labels[i] == fit.labels[j])
         if gaussians is not None and len(gaussians.classes):
-            is_together = pair_probabilities(gaussians, pairs[is_used])
+            is_together = joint_shares(gaussians, pairs[is_used])
         annotators, is_must = (np.full(len(i), value) for value in (layer.annotator, layer.kind == data.MUST))
         columns.append((annotators, is_must, data.layer_weights(layer)[is_used], is_together))
     parts = columns or [(np.empty(0, np.int64), np.empty(0, bool), np.empty(0), np.empty(0))]

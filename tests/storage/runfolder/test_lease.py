@@ -194,7 +194,7 @@ def test_a_killed_holder_is_taken_over_even_as_a_zombie(cube: Path) -> None:
         with pytest.raises(module.LeaseHeld, match=f"process {process.pid} on"):
             module.Lease.acquire(cube)
     os.kill(process.pid, signal.SIGKILL)
-    wait_until(lambda: getattr(module.read_lease(cube), "free", False))
+    wait_until(lambda: getattr(module.read_lease(cube), "is_free", False))
     assert Path(f"/proc/{process.pid}").exists(), "a zombie still has its process id"
     with module.Lease.acquire(cube) as lease:
         assert lease.number == 2
