@@ -19,6 +19,7 @@ from sweep_clustering.kernels.fits import Fit, Floats
 from sweep_clustering.kernels.problem import data
 from sweep_clustering.kernels.solver.contract import Effort, Solver
 from sweep_clustering.kernels.solver.prepare import CHAINS
+from sweep_clustering.kernels.unions.race import joint_shares
 from sweep_clustering.pipeline.common import plural
 from sweep_clustering.sweeps.annotations.rows import AnnotationRows
 
