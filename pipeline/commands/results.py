@@ -140,7 +140,7 @@ def open_page(cube_or_spec: Path, results: Path, port: int | None, no_browser: b
 @arguments.takes_cubes
 @click.option(
     "--format",
-    "how",
+    "form",
     type=arguments.Word(("csv", "parquet", "netcdf", "raw")),
     default="csv",
     help="Tables in CSV or parquet, or grids in netCDF; or raw scores in one CSV, which `sweep verify` checks"

@@ -65,7 +65,7 @@ def test_numbers_are_compared_beside_distance_if_one_has_merged_groups() -> None
     many = candidate(5, 0.0, [-0.1] * 4, solution_of(annotated=True))
     for candidate_of_k, logs in ((few, [-0.05] * 4), (many, [-0.1] * 4)):
         score = HeldOut(np.array(logs), np.ones(4, bool), np.ones(4), np.ones(4))
-        candidate_of_k.result.skill = SimpleNamespace(beside=score, overall=score)
+        candidate_of_k.result.skill = SimpleNamespace(with_distance=score, overall=score)
     assert module.choose([few, many]).chosen.n_clusters == 5
     many.result.covariance = AVERAGE
     assert module.choose([few, many]).chosen.n_clusters == 2
@@ -76,7 +76,7 @@ def test_numbers_are_compared_on_random_pairs_if_the_answers_are_about_others() 
     more = candidate(5, 0.0, [-0.4] * 4, solution_of(annotated=True))
     for row, loss in ((few, 0.9), (more, 0.7)):
         overall = HeldOut(np.full(4, -loss), np.ones(4, bool), np.ones(4), np.ones(4))
-        row.result.skill = SimpleNamespace(beside=row.held_out, overall=overall)
+        row.result.skill = SimpleNamespace(with_distance=row.held_out, overall=overall)
     choice = module.choose([few, more])
     assert choice.chosen.n_clusters == 5
     assert choice.values.tolist() == pytest.approx([0.9, 0.7])

@@ -583,8 +583,8 @@ def shown_parts(feed: module.Feed | module.Follower) -> tuple[Any, ...]:
         feed.update()
     board = feed.board
     board.advance()
-    tiles = {tile: [row[:9] for row in rows] for tile, rows in json.loads(board.tiles.since(-1))}
-    series = {tuple(curve[:4]): curve[4] for curve in json.loads(board.series.since(-1))}
+    tiles = {tile: [row[:9] for row in rows] for tile, rows in json.loads(board.tiles.newer_than(-1))}
+    series = {tuple(curve[:4]): curve[4] for curve in json.loads(board.series.newer_than(-1))}
     return (
         board.datasets(),
         board.blocks_done,

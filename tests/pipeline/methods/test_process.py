@@ -218,7 +218,7 @@ def test_what_is_written_into_the_connection_is_no_answer(methods: MethodProcess
     # a reply in due form: of another call, and of this one with more after it
     for text in (
         f"reply({Kind.SOLUTION:d}, 99, {NOTE!r}, 0)",
-        f"reply({Kind.SOLVED:d}, 1, {NOTE!r}, 0, b'x')",
+        f"reply({Kind.SOLUTION:d}, 1, {NOTE!r}, 0, b'x')",
     ):
         with MethodProcess() as other_methods, pytest.raises(MethodFailed, match=f"^{SPOILT}$"):
             solve(other_methods, own_method(f"write({text}); {HANG}", time_limit=5.0))

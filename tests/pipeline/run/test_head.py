@@ -292,7 +292,7 @@ def test_lines_and_states_come_now_and_then_and_at_the_end(
     generation, now = next_generation(tmp_path / "tiny.zarr"), [100.0]
     lease: Any = SimpleNamespace(generation=generation, files=generation.files)
     monkeypatch.setattr(head.time, "monotonic", lambda: now[0])
-    clock: Any = SimpleNamespace(restarts_left=lambda: 5.0)
+    clock: Any = SimpleNamespace(seconds_left=lambda: 5.0)
     # twelve restarts, of which two are done, and three of five cells
     work = Work(cells=5, cells_done=3, restarts=12, restarts_left=10, questions=48, questions_left=40)
     # the keys are restarts that are left and the time, the values are the file's number of done restarts
@@ -584,7 +584,7 @@ def test_another_value_for_a_journaled_restart_is_an_alarm(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A machine that computes wrongly must not be believed."""
-    monkeypatch.setattr(CellResult, "missing", lambda cell: [Span(cell.cell, 0, cell.restarts)])
+    monkeypatch.setattr(CellResult, "missing_spans", lambda cell: [Span(cell.cell, 0, cell.restarts)])
     solve = tasks.run_cell
 
     def solve_drifting(science: Science, span: Span[Cell], source: Source) -> Solved:

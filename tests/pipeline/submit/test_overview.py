@@ -29,7 +29,7 @@ from sweep_clustering.pipeline.run.request import Sweep, prepare
 from sweep_clustering.pipeline.submit import overview
 from sweep_clustering.pipeline.submit.overview import (
     COPIES,
-    DRAWN,
+    DRAWN_BYTES,
     NANNY,
     PROCESS,
     TABLES,
@@ -432,9 +432,9 @@ def test_each_size_counts(tmp_path: Path) -> None:
     n, d, k = plan.n_samples, plan.n_features, plan.n_clusters
     assert PROCESS + COPIES * 8 * n * d + TABLES * 8 * n * k < base < PROCESS + 3 * MIB
     larger = replace(plan, m=(*plan.m, max(plan.m) + 10**6))
-    assert worker_bytes(inputs, larger) - base == DRAWN * 10**6
+    assert worker_bytes(inputs, larger) - base == DRAWN_BYTES * 10**6
     asking = replace(larger, designs=("active",))
-    assert worker_bytes(inputs, asking) - base > 2 * DRAWN * 10**6
+    assert worker_bytes(inputs, asking) - base > 2 * DRAWN_BYTES * 10**6
     rows = worker_bytes(inputs, replace(plan, n_samples=n + 10**6)) - base
     assert rows >= 10**6 * 8 * (COPIES * d + TABLES * k)
     assert worker_bytes(inputs, replace(plan, n_features=d + 10**4)) - base >= COPIES * 8 * n * 10**4

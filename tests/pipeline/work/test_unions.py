@@ -180,7 +180,7 @@ def test_sweep_grows_by_classes_of_any_shape_and_is_verified_and_shown(tmp_path:
     ):
         densities[:, group] += weight * multivariate_normal(mean, matrix).pdf(Z)
     posterior = densities / densities.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(posterior, present(direct.gaussians).at(X).classes, atol=1e-9)
+    np.testing.assert_allclose(posterior, present(direct.gaussians).predict_for(X).classes, atol=1e-9)
     other_cells = opened["mixtures_k2"].sel(model="posterior")
     assert (other_cells["component_class"] == -1).all()
     assert other_cells["component_values"].isnull().all()
