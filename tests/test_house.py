@@ -192,15 +192,16 @@ def test_the_map_of_the_design_has_every_module_in_its_room() -> None:
 
 MOST = {
     "vague names": 0,
+    "names that are no nouns": 0,
     "descriptions with Of or What": 0,
-    "docstring longer than body": 86,
+    "docstring longer than body": 85,
     "tuples of three": 2,
     "statements with several constants": 1,
     "calls with splats": 122,
-    "uses of Any": 582,
+    "uses of Any": 581,
     "modules with code": 150,
-    "lines of code": 34_397,
-    "lines of imports": 3_111,
+    "lines of code": 34_454,
+    "lines of imports": 3_135,
     "lines of docstrings for 100 lines of code": 26,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""
