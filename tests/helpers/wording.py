@@ -109,7 +109,8 @@ def counts() -> Counter[str]:
         nodes = list(ast.walk(ast.parse(text)))
         total += sizes(text, nodes)
         total["vague names"] += sum(name in VAGUE for name in bound_names(nodes))
-        total["names that are no nouns"] += sum(
+        names = map(NO_NOUN.fullmatch, bound_names(nodes))
+        total["names that are no nouns"] += sum(match is not None for match in names)
             NO_NOUN.fullmatch(name) is not None for name in bound_names(nodes)
         )
         for node in nodes:
