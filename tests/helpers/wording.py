@@ -111,8 +111,6 @@ def counts() -> Counter[str]:
         total["vague names"] += sum(name in VAGUE for name in bound_names(nodes))
         names = map(NO_NOUN.fullmatch, bound_names(nodes))
         total["names that are no nouns"] += sum(match is not None for match in names)
-            NO_NOUN.fullmatch(name) is not None for name in bound_names(nodes)
-        )
         for node in nodes:
             total["uses of Any"] += isinstance(node, ast.Name) and node.id == "Any"
             total["statements with several constants"] += has_several_constants(node)
