@@ -446,7 +446,7 @@ def both_ways(pairs: NDArray[np.integer], n_samples: int) -> Ways:
 class Links(NamedTuple):
     """Annotated pairs in both directions, in an order that does not depend on that of the annotations."""
 
-    row_start: NDArray[np.int64]  # the first seven fields are those of `kernels.unions.soft.Observed`
+    row_start: NDArray[np.int64]  # the first seven fields are those of `kernels.unions.panels.Observed`
     partners: NDArray[np.int32]
     entries: NDArray[np.int32]
     pairs: NDArray[np.int32]

@@ -178,9 +178,7 @@ def template() -> None:
 
 
 @methods.command("sweep")
-@click.argument(
-    "called", nargs=-1, required=True, metavar="METHOD...", shell_complete=shared.complete_methods
-)
+@click.argument("calls", nargs=-1, required=True, metavar="METHOD...", shell_complete=shared.complete_methods)
 @shared.path_option("--like", default="sweeps/suite.toml", help="Sweep file whose cells they are to have.")
 def sweep_of_methods(calls: tuple[str, ...], like: Path) -> None:
     """Print a sweep file of METHOD on the data sets, annotations and seeds of another one.

@@ -1,5 +1,6 @@
 """Commands run as a user types them: they print, write and end as promised, or start nothing."""
 
+import inspect
 import json
 import logging
 import os
@@ -8,7 +9,7 @@ import shlex
 import subprocess
 import sys
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
@@ -33,7 +34,7 @@ from sweep_clustering.pipeline.common import plural
 from sweep_clustering.pipeline.methods.loading import MethodCall, load
 from sweep_clustering.storage.cube.manifest import read_manifest
 from sweep_clustering.sweeps.data.builtin import Unavailable
-from sweep_clustering.sweeps.errors import InputError, Problem
+from sweep_clustering.sweeps.errors import InputError, Problem, present
 from sweep_clustering.sweeps.file.reading import as_file, load_sweep, sweep_schema
 from sweep_clustering.sweeps.words import SHIPPED
 
@@ -356,6 +357,22 @@ def test_a_command_gets_settings_and_is_shown_as_it_was_typed(line: str, changed
     assert shlex.split("\n".join(lines).replace("\\\n", "")) == ["sweep", "some", *shlex.split(line)]
     assert all(len(line) <= 78 for line in lines)
     assert len(lines) == 1 + ("'a b'" in line)
+
+
+def test_the_parameters_of_every_command_are_those_of_its_function() -> None:
+    def commands(command: click.Command) -> Iterator[click.Command]:
+        if isinstance(command, click.Group):
+            context = click.Context(command)
+            for name in command.list_commands(context):
+                yield from commands(present(command.get_command(context, name)))
+        else:
+            yield command
+
+    for command in commands(main):
+        parameters = inspect.signature(inspect.unwrap(present(command.callback))).parameters
+        names = {parameter.name for parameter in command.params if parameter.expose_value}
+        if all(parameter.kind != parameter.VAR_KEYWORD for parameter in parameters.values()):
+            assert names == set(parameters), command.name
 
 
 def test_help_shows_words_and_ranges_that_are_checked_with_all_else() -> None:
