@@ -284,7 +284,7 @@ class Choices(NamedTuple):
     components: int | str
     subspace: int | str
     covariance: str
-    odds: Sequence[float] = FIRST_ODDS
+    odds: Sequence[float]
 
     @property
     def counts(self) -> tuple[int, ...]:

@@ -174,14 +174,15 @@ def estimate(layers: Sequence[data.Layer], fit: Fit) -> data.Estimates:
         pairs = np.asarray(layer.pairs, np.int64).reshape(-1, 2)
         is_used = (pairs[:, 0] != pairs[:, 1]) & np.isnan(data.pair_accuracies(layer))
         i, j = pairs[is_used].T
-        is_together = 1.0 * (fit.labels[i] == fit.labels[j])
+        shares = 1.0 * (fit.labels[i] == fit.labels[j])
         if gaussians is not None and len(gaussians.classes):
-            is_together = joint_shares(gaussians, pairs[is_used])
-        annotators, is_must = (np.full(len(i), value) for value in (layer.annotator, layer.kind == data.MUST))
-        columns.append((annotators, is_must, data.layer_weights(layer)[is_used], is_together))
+            shares = joint_shares(gaussians, pairs[is_used])
+        is_must = np.full(len(i), layer.kind == data.MUST)
+        weights = data.layer_weights(layer)[is_used]
+        columns.append((np.full(len(i), layer.annotator), is_must, weights, shares))
     parts = columns or [(np.empty(0, np.int64), np.empty(0, bool), np.empty(0), np.empty(0))]
-    annotators, is_must, weights, is_together = map(np.concatenate, zip(*parts, strict=True))
-    return data.estimate_accuracies(annotators, is_must, weights, is_together)
+    annotators, is_must, weights, shares = map(np.concatenate, zip(*parts, strict=True))
+    return data.estimate_accuracies(annotators, is_must, weights, shares)
 
 
 def estimates_json(estimates: data.Estimates, names: Sequence[str]) -> dict[str, dict[str, object]]:

@@ -36,8 +36,7 @@ from sweep_clustering.pipeline.fit.solve import weighted_agreement
 from sweep_clustering.sweeps.annotations.files import LINK_CELLS, PairFile, header_problems, usual_names
 from sweep_clustering.sweeps.annotations.labels import RowLabels
 from sweep_clustering.sweeps.annotations.numbering import verdict
-from sweep_clustering.sweeps.annotations.rows import DROPPED_ROW as LEFT_OUT
-from sweep_clustering.sweeps.annotations.rows import LINKS, AnnotationRows, Samples
+from sweep_clustering.sweeps.annotations.rows import DROPPED_ROW, LINKS, AnnotationRows, Samples
 from sweep_clustering.sweeps.data.columns import NO_CELL, frame_columns
 from sweep_clustering.sweeps.data.table import SampleRows, exact_below, identity, text_of
 from sweep_clustering.sweeps.errors import Problem, collecting, did_you_mean, plural, raise_all, refused
@@ -272,7 +271,7 @@ class Reader:
         return _Links(places[is_inside], weights[is_inside], no_accuracies, n_dropped=len(places) - n_inside)
 
     def single_places(self, location: str, labels: list[Any]) -> NDArray[np.int64]:
-        """Return the places of rows named one by one; `OUTSIDE` for one that is left out."""
+        """Return the places of rows named one by one; `NO_ROW` for one that is left out."""
         column = pd.Series(labels, dtype=object)
         places = self.places(pd.DataFrame({"i": column, "j": column}))[:, 0]
         rows = np.flatnonzero(places == NO_ROW)
@@ -281,7 +280,7 @@ class Reader:
         return places
 
     def places(self, table: pd.DataFrame) -> NDArray[np.int64]:
-        """Return the two ends of each link as places, `OUTSIDE` for a label that no sample has.
+        """Return the two ends of each link as places, `NO_ROW` for a label that no sample has.
 
         Whole numbers are looked up as arrays. Other labels are compared one by one, as Python does.
         """
@@ -377,7 +376,7 @@ class _Samples(Samples):
 
     def find(self, cell: str) -> int | None:
         place = super().find(cell)
-        return LEFT_OUT if place is None and self._drop else place
+        return DROPPED_ROW if place is None and self._drop else place
 
 
 class _Links(NamedTuple):

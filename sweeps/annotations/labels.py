@@ -194,14 +194,11 @@ class LabelFile(RowFile):
         labels = {number: text.strip() for number, text in lines_read if not text.lstrip().startswith("#")}
         n_rows = len(labels) if self.n_rows is None else self.n_rows
         if len(labels) in (n_rows, n_rows + 1):
-            first_label, *labels_below = labels.values()
-            has_header = (
-                first_label not in labels_below or labels_below[-1]
-            )  # else the last line is blank, and no row
+            texts = [*labels.values()]
+            # a first line whose text comes again is a label, and not a header, if the last line is blank
+            has_header = not (texts and texts[0] in texts[1:] and texts[-1] == "")
             rows = slice(len(labels) - n_rows, None) if has_header else slice(n_rows)
-            return _Entries(
-                [*labels][rows], [label.strip('"') for label in (first_label, *labels_below)[rows]]
-            )
+            return _Entries([*labels][rows], [text.strip('"') for text in texts[rows]])
         if (entries := self._of_cells(self.content, BLANK)) is not None:
             return entries
         fault = f"{plural(len(labels), 'line')} for {plural(n_rows, 'row')}, not all with two cells"
@@ -228,16 +225,21 @@ class LabelFile(RowFile):
         return _Entries(numbers, label, row)
 
     def _of_cells(self, text: lines.Lines, separator: str) -> _Entries | None:
-        """Return rows of two cells; None if a row has another number of them."""
+        """Return rows of two cells; None if there is no header that names both and a row has others."""
         try:
             rows = list(rows_of(text.path, text.content, separator))
         except InputError:
             return None
-        order = _order([cell.lower() for cell in rows[0][0]]) if rows else None
-        if order is None and not (rows and all(len(cells) == 2 for cells, _, _ in rows)):
+        if not rows:
             return None
-        others = [(f"{text.path}, line {line}", len(cells)) for cells, line, _ in rows if len(cells) != 2]
-        problems = [Problem(where, plural(count, "cell"), "two, row and label") for where, count in others]
+        order = _order([cell.lower() for cell in rows[0][0]])
+        if order is None and any(len(cells) != 2 for cells, _, _ in rows):
+            return None
+        problems = (
+            Problem(f"{text.path}, line {line}", plural(len(cells), "cell"), "two, row and label")
+            for cells, line, _ in rows
+            if len(cells) != 2
+        )
         raise_all(lines.shortened(text.path, problems))
         (row, label), rows = order or (0, 1), rows[order is not None :]
         return _Entries(

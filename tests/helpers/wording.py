@@ -108,9 +108,9 @@ def counts() -> Counter[str]:
     for text in modules(*FOLDERS):
         nodes = list(ast.walk(ast.parse(text)))
         total += sizes(text, nodes)
-        total["vague names"] += sum(name in VAGUE for name in bound_names(nodes))
-        names = map(NO_NOUN.fullmatch, bound_names(nodes))
-        total["names that are no nouns"] += sum(match is not None for match in names)
+        names = list(bound_names(nodes))
+        total["vague names"] += sum(name in VAGUE for name in names)
+        total["names that are no nouns"] += len([name for name in names if NO_NOUN.fullmatch(name)])
         for node in nodes:
             total["uses of Any"] += isinstance(node, ast.Name) and node.id == "Any"
             total["statements with several constants"] += has_several_constants(node)

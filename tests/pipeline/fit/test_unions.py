@@ -164,6 +164,24 @@ def test_fit_that_falls_short_of_its_folds_is_not_taken(monkeypatch: pytest.Monk
     assert any(refused in note and "fell short" in note for note in second.notes)
 
 
+def test_annotations_that_say_nothing_leave_the_choice_to_the_features() -> None:
+    X, y = rings(120)
+    pairs, _ = links(y, 120, 1.0)
+    by_chance = np.random.default_rng(5).random(120) < 0.5
+    result = fit(
+        X,
+        layers_of(pairs, by_chance, accuracy=0.9),
+        n_clusters=2,
+        model="conditional-any",
+        restarts=2,
+        settings=DEFAULT,
+        seed=0,
+    )
+    assert any("no structure predicts the annotations clearly better than" in note for note in result.alarms)
+    assert result.solution is not None
+    assert not result.solution.structure.annotated
+
+
 @pytest.mark.parametrize(
     ("options", "where"),
     [

@@ -103,6 +103,11 @@ def test_blank_line_behind_the_last_label_is_no_row(tmp_path: Path) -> None:
     assert cells(read(tmp_path / "labels.txt")) == labels
 
 
+def test_file_of_comments_has_no_labels_if_the_table_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "labels.txt").write_text("# nothing yet", encoding="utf-8")
+    assert len(LabelFile(LabelFile.of(tmp_path / "labels.txt").content).labels(Samples.of(ROWS)).codes) == 0
+
+
 @pytest.mark.parametrize("text", ["a\nb\n", "1,a,x\n2,b,y\n", "a\nb\nc\nd\ne\nf\ng\nh\n"])
 def test_other_numbers_of_lines_are_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "labels.csv").write_text(text, encoding="utf-8")
