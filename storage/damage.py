@@ -131,8 +131,8 @@ def changed_root(path: Path) -> Damage | None:
         with suppress(FileNotFoundError, NotADirectoryError):
             content = read_regular(path / ROOT_FILE)
         is_unchanged = NotedDigests(path).is_as_noted(ROOT_FILE, content)
-    holds = "the sweep, the grid and the metadata of all arrays"
-    return None if is_unchanged else Damage(ROOT_FILE, holds, CHANGE_FAULT if content else "is missing")
+    description = "the sweep, the grid and the metadata of all arrays"
+    return None if is_unchanged else Damage(ROOT_FILE, description, CHANGE_FAULT if content else "is missing")
 
 
 def scan(path: Path, progress: Progress = iter) -> Scan:

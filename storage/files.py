@@ -324,9 +324,7 @@ class Files:
         changed_folders = set()
         for key, data in files:
             path = root / key
-            folders = [
-                folder for folder in path.parents if folder.is_relative_to(root) and not folder.exists()
-            ]
+            folders = [item for item in path.parents if item.is_relative_to(root) and not item.exists()]
             for folder in reversed(folders):
                 folder.mkdir(exist_ok=True)
             self.put(path, data)

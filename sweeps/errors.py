@@ -161,9 +161,8 @@ def collecting(problems: list[Problem]) -> Iterator[None]:
 
 def raise_all(problems: Iterable[Problem]) -> None:
     """Raise an `InputError` of all problems, if there are any."""
-    problems = tuple(problems)
-    if problems:
-        raise InputError(problems)
+    if items := tuple(problems):
+        raise InputError(items)
 
 
 def rest_of(problems: list[Problem], function: Callable[[], T]) -> T | None:

@@ -133,16 +133,15 @@ def refusal(expected: str, hint: str = "", *, key: str = "", value: str = "") ->
     return PydanticCustomError(REFUSAL, "{expected}", words)
 
 
-def _problem(line: ErrorDetails, location: str, brackets: bool) -> Problem:
+def _problem(line: ErrorDetails, file: str, brackets: bool) -> Problem:
     value, words, names = line["input"], line.get("ctx", {}), _names(line["loc"])
     if isinstance(value, UnknownKey):
         expected, hint = "one of " + ", ".join(sorted(value.keys)), did_you_mean(names[-1], value.keys)
-        table = _place(location, names[:-1], brackets, table=True)
+        table = _place(file, names[:-1], brackets, table=True)
         return Problem(table, f"unknown key {names[-1]!r}", expected, hint)
     expected = words["expected"] if line["type"] == REFUSAL else KINDS.get(line["type"], line["msg"])
     key = words.get("key")
-    is_table = expected == "a table" and not key
-    place = _place(location, [*names, key] if key else names, brackets, table=is_table)
+    place = _place(file, [*names, key] if key else names, brackets, table=expected == "a table" and not key)
     if line["type"] == "missing":
         value = MISSING_VALUE
     if isinstance(value, StandIn):
@@ -223,18 +222,18 @@ def Text(expected: str = "a text", hint: str = "", **limits: Any) -> Expected:
 
 def Interval(
     expected: str = "a pair [low, high] with low ≤ high",
-    minimum: float | None = None,
-    high_bound: float | None = None,
+    floor: float | None = None,
+    edge: float | None = None,
 ) -> Expected:
-    """Return the type of a pair [low, high], both at least `minimum` and `high` more than `high_bound`."""
+    """Return the type of a pair [low, high], both at least `floor` and `high` more than `edge`."""
 
     def in_order(pair: tuple[float, float]) -> tuple[float, float]:
         if pair[0] > pair[1]:
             raise ValueError(expected)
         return pair
 
-    low = core_schema.float_schema(strict=True, allow_inf_nan=False, ge=minimum)
-    high = core_schema.float_schema(strict=True, allow_inf_nan=False, ge=minimum, gt=high_bound)
+    low = core_schema.float_schema(strict=True, allow_inf_nan=False, ge=floor)
+    high = core_schema.float_schema(strict=True, allow_inf_nan=False, ge=floor, gt=edge)
     pair = core_schema.tuple_schema([low, high], strict=False)
     return Expected(expected, schema=core_schema.no_info_after_validator_function(in_order, pair))
 

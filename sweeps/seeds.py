@@ -35,7 +35,7 @@ def name_words(name: str) -> tuple[int, int]:
     return int.from_bytes(digest[:4], "big"), int.from_bytes(digest[4:8], "big")
 
 
-class Coordinates(TypedDict):
+class Place(TypedDict):
     """Coordinates of a cell on which its streams may depend; a coordinate that it lacks is None."""
 
     mixture: int | None
@@ -51,16 +51,16 @@ def _stream(
     *,
     subject: tuple[int, ...] = (NO_VALUE,),
     last: int = NO_VALUE,
-    **coordinates: Unpack[Coordinates],
+    **place: Unpack[Place],
 ) -> np.random.SeedSequence:
     """Return the seed of one stream.
 
-    Its `spawn_key` is `(purpose, name, name, mixture, p·1e9, m, replicate, *subject, last)`. `subject` is the
-    code of a model, or the two words of a name; `last` is the restart, or the number of answers before a
+    Its `spawn_key` is `(purpose, name, name, mixture, p·1e9, m, replicate, *subject, last)`. `subject` is
+    the code of a model, or the two words of a name; `last` is the restart, or the number of answers before a
     batch.
     """
-    p, m = coordinates["p"], coordinates["m"]
-    values = coordinates["mixture"], None if p is None else accuracy_code(p), m, coordinates["replicate"]
+    p, m = place["p"], place["m"]
+    values = place["mixture"], None if p is None else accuracy_code(p), m, place["replicate"]
     codes = (NO_VALUE if value is None else value for value in values)
     return np.random.SeedSequence(seed, spawn_key=(purpose, *name_words(dataset), *codes, *subject, last))
 
@@ -70,12 +70,12 @@ def data_seed(seed: int, dataset: str, mixture: int) -> np.random.SeedSequence:
     return _stream(seed, DATA, dataset, mixture=mixture, p=None, m=None, replicate=None)
 
 
-def annotation_seed(seed: int, dataset: str, **coordinates: Unpack[Coordinates]) -> np.random.SeedSequence:
+def annotation_seed(seed: int, dataset: str, **place: Unpack[Place]) -> np.random.SeedSequence:
     """Return the seed of one annotation graph: every model of a cell sees the same annotations.
 
     Annotations from a user's file do not depend on `p`, which is only an input of the models.
     """
-    return _stream(seed, ANNOTATIONS, dataset, **coordinates)
+    return _stream(seed, ANNOTATIONS, dataset, **place)
 
 
 def order_seed(seed: int, dataset: str, *, mixture: int | None, replicate: int) -> np.random.SeedSequence:
@@ -93,27 +93,23 @@ def path_seed(
 
     It does not depend on `m`: a path is drawn once, and each m has a prefix of it.
     """
-    coordinates: Coordinates = {"mixture": mixture, "p": p, "m": None, "replicate": replicate}
-    return _stream(seed, PATH, dataset, **coordinates, subject=name_words(design), last=start)
+    place: Place = {"mixture": mixture, "p": p, "m": None, "replicate": replicate}
+    return _stream(seed, PATH, dataset, **place, subject=name_words(design), last=start)
 
 
 def search_seed(
-    seed: int, dataset: str, *, model: str, restart: int, **coordinates: Unpack[Coordinates]
+    seed: int, dataset: str, *, model: str, restart: int, **place: Unpack[Place]
 ) -> np.random.SeedSequence:
     """Return the seed of one restart of the search."""
-    return _stream(seed, SEARCH, dataset, **coordinates, subject=(MODEL_CODES[model],), last=restart)
+    return _stream(seed, SEARCH, dataset, **place, subject=(MODEL_CODES[model],), last=restart)
 
 
-def choice_seed(
-    seed: int, dataset: str, *, model: str, **coordinates: Unpack[Coordinates]
-) -> np.random.SeedSequence:
+def choice_seed(seed: int, dataset: str, *, model: str, **place: Unpack[Place]) -> np.random.SeedSequence:
     """Return the seed of the folds and the searches by which a cell chooses its shape of covariances."""
-    return _stream(seed, CHOICE, dataset, **coordinates, subject=(MODEL_CODES[model],))
+    return _stream(seed, CHOICE, dataset, **place, subject=(MODEL_CODES[model],))
 
 
-def method_seed(
-    seed: int, dataset: str, *, method: str, restart: int, **coordinates: Unpack[Coordinates]
-) -> int:
+def method_seed(seed: int, dataset: str, *, method: str, restart: int, **place: Unpack[Place]) -> int:
     """Return the seed of one call of a method, a whole number of 32 bits for `random_state`."""
-    stream = _stream(seed, METHOD, dataset, **coordinates, subject=name_words(method), last=restart)
+    stream = _stream(seed, METHOD, dataset, **place, subject=name_words(method), last=restart)
     return int(stream.generate_state(1)[0])

@@ -247,8 +247,7 @@ def room_for(
     sizes = [(structure.components * n_classes, structure) for structure in structures]
     if covariance == GROUPS:
         n_gaussians = max(n_groups(n_samples, n_classes), n_classes)
-        structures_of_groups = merged_structures(n_samples, n_features, n_classes)
-        sizes += [(n_gaussians, structure) for structure in structures_of_groups]
+        sizes += [(n_gaussians, groups) for groups in merged_structures(n_samples, n_features, n_classes)]
     largest = max(
         sum(map(prod, _shapes(structure, n_features, n_gaussians, dims).values()))
         for n_gaussians, structure in sizes

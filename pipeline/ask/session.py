@@ -34,14 +34,7 @@ from sweep_clustering.pipeline.common import plural
 from sweep_clustering.pipeline.fit.inputs import FitInputs
 from sweep_clustering.sweeps.annotations.draw import CANNOT, MUST
 from sweep_clustering.sweeps.annotations.files import ANNOTATOR, SETTLES
-from sweep_clustering.sweeps.annotations.rows import (
-    FIRST_ROW,
-    UNNAMED_ANNOTATOR,
-    Annotation,
-    Row,
-    Samples,
-    Skip,
-)
+from sweep_clustering.sweeps.annotations.rows import FIRST_ROW, NO_ANNOTATOR, Annotation, Row, Samples, Skip
 from sweep_clustering.sweeps.data.lines import as_cell
 
 CTRL_D = "\x04"
@@ -222,11 +215,11 @@ def csv_text(questions: Sequence[Question], rows: Rows, annotator: str) -> str:
     """Return a question file: one row for each question, best first, the last column to be filled in.
 
     Names and texts of rows stand beside the numbers of the two samples; the annotator has a column unless it
-    is `UNNAMED_ANNOTATOR`.
+    is `NO_ANNOTATOR`.
     """
     texts = {**({"name": rows.names} if rows.names else {}), **rows.columns}
     text_columns = [f"{column}_{side}" for column in texts for side in "ij"]
-    annotators = {ANNOTATOR: as_cell(annotator)} if annotator != UNNAMED_ANNOTATOR else {}
+    annotators = {ANNOTATOR: as_cell(annotator)} if annotator != NO_ANNOTATOR else {}
     # the first row makes the numbers unambiguous, whatever other files count from
     marks = {FIRST_ROW: rows.samples.first_row} if rows.samples.are_written_as_numbers else {}
     text = io.StringIO()

@@ -21,7 +21,7 @@ from sweep_clustering.pipeline.fit import inputs as fit_inputs
 from sweep_clustering.pipeline.fit.inputs import FitInputs, FitOptions, annotations_of, annotator_layers
 from sweep_clustering.sweeps.annotations.draw import MUST
 from sweep_clustering.sweeps.annotations.files import read_answers
-from sweep_clustering.sweeps.annotations.rows import UNNAMED_ANNOTATOR, AnnotationRows, Row
+from sweep_clustering.sweeps.annotations.rows import NO_ANNOTATOR, AnnotationRows, Row
 from sweep_clustering.sweeps.errors import InputError, Problem, not_one_of, plural
 from sweep_clustering.sweeps.words import STRATEGIES
 
@@ -46,7 +46,7 @@ class AskOptions(FitOptions):
     # The share of right labels that is the aim.
     until: float | None = None
     # Name of the person who answers.
-    annotator: str = UNNAMED_ANNOTATOR
+    annotator: str = NO_ANNOTATOR
     # Whether questions are asked in the terminal; the last of `annotations` then takes the answers.
     interactive: bool = False
     as_json: bool = False

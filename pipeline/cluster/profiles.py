@@ -163,9 +163,7 @@ class Address(keys.AnyCluster):
     address: Annotated[str, Parser(scheduler_address, {"type": "string"})] = Field(
         description="Address of the scheduler, such as tls://host:8786; tcp:// only on loopback."
     )
-    tls: Annotated[Tls | None, NoNull()] = Field(
-        default=None, description="Files of an encrypted connection."
-    )
+    tls: Annotated[Tls | None, NoNull()] = Field(None, description="Files of an encrypted connection.")
 
     @model_validator(mode="after")
     def _encrypted(self) -> Self:

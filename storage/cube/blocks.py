@@ -299,9 +299,8 @@ class CellMismatch(Exception):
         texts = []
         for name, (stored_values, new_values) in self.values.items():
             first = tuple(map(int, np.argwhere(_unequal(stored_values, new_values))[0]))
-            place = str(list(first)) if first else ""
             values = f"stored {stored_values[first].item()!r}, new {new_values[first].item()!r}"
-            texts.append(f"{name}{place} {values}")
+            texts.append(f"{name}{list(first) or ''} {values}")
         suffix = f"; and {self.n_others} more cells of this block" if self.n_others else ""
         return f"{self.cell}: computed again with another result: {'; '.join(texts)}{suffix}"
 
@@ -335,15 +334,14 @@ def compare_set_back(block: Block, stored_arrays: Arrays, new_arrays: Arrays, is
 
     A row of fill values in `stored_arrays` was lost, and is not compared.
     """
-    is_recomputed = np.asarray(is_pending & np.isin(new_arrays["status"], ANSWERED))
+    is_new = np.asarray(is_pending & np.isin(new_arrays["status"], ANSWERED))
     arrays = {}
     for name, values in stored_arrays.items():
         is_lost = ~differing_rows(values, np.full_like(values, VARIABLES[name].fill))
         arrays[name] = values.copy()
         arrays[name][is_lost] = new_arrays[name][is_lost]
-    arrays["status"] = np.where(is_recomputed, new_arrays["status"], PENDING)
-    is_written = np.asarray(is_recomputed.reshape(-1, block.per_graph).any(axis=1))
-    compare_cells(block, arrays, new_arrays, is_written)
+    arrays["status"] = np.where(is_new, new_arrays["status"], PENDING)
+    compare_cells(block, arrays, new_arrays, np.asarray(is_new.reshape(-1, block.per_graph).any(axis=1)))
 
 
 def differing_rows(stored_values: npt.NDArray[Any], new_values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:

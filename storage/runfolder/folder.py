@@ -389,7 +389,7 @@ class JobListFile:
     def __init__(self, path: Path, n_jobs: int, files: Files = PLAIN) -> None:
         self._path, self._n_jobs, self._files = path, n_jobs, files
         self._lost_jobs: list[LostJob] = []
-        self._last_list: JobList | None = None
+        self._list: JobList | None = None
 
     def lose(self, record: JobRecord, reason: str) -> None:
         """Record the end of a job."""
@@ -407,11 +407,10 @@ class JobListFile:
             refusal=one_line(refusal),
             excluded=tuple(excluded_nodes),
         )
-        last = self._last_list
-        if last is None or last != job_list.model_copy(update={"at": last.at}):
+        if self._list is None or self._list != job_list.model_copy(update={"at": self._list.at}):
             try:
                 job_list.write(self._path, self._files)
-                self._last_list = job_list
+                self._list = job_list
             except (StorageError, LeaseLost) as error:
                 logger.debug("%s", error)
 

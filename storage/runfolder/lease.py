@@ -265,18 +265,18 @@ class LeaseState:
         return current_time - self.beat / 1e9
 
 
-def read_lease(cube: Path, current_time: float | None = None) -> LeaseState | None:
+def read_lease(cube: Path, moment: float | None = None) -> LeaseState | None:
     """Return the lease that counts, None if there was none; this takes up to `PATIENCE` seconds.
 
-    A heartbeat that is recent by `current_time`, the time of any clock, is believed. Another one may come
-    from a dead holder, or from a living one on a machine whose clock differs; then the next one is awaited.
-    So `is_alive` is None only for a recent heartbeat of a process on another machine.
+    A heartbeat that is recent by `moment`, the time of any clock, is believed. Another one may come from a
+    dead holder, or from a living one on a machine whose clock differs; then the next one is awaited. So
+    `is_alive` is None only for a recent heartbeat of a process on another machine.
     """
     run = folder.RunFolder(cube)
     with files.storage_errors(run.path):
         state = last_lease(run)
-        current_time = current_time or time.time()
-        if state is None or state.is_free or state.is_alive or 0 <= state.age(current_time) < STALE_AFTER:
+        moment = moment or time.time()
+        if state is None or state.is_free or state.is_alive or 0 <= state.age(moment) < STALE_AFTER:
             return state
         start, holder = clock(), state.holder or "an unknown process"
         logger.info("waiting up to %.0f s for a heartbeat of %s", PATIENCE, holder)

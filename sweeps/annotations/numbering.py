@@ -372,12 +372,11 @@ def _by_answers(files: Sequence[NumberedFile], samples: Samples, X: Floats | Non
         kinds.append(readings[0]["kind"] == MUST)
     from_0, from_1 = np.concatenate(pairs, axis=1)
     opinion = verdict(X, from_0, from_1, np.concatenate(kinds), n_rows, samples.rows.selection)
-    deviations = [f"{deviation:.1f}" for deviation in opinion.above_chance or ()]
+    texts = [f"{deviation:.1f}" for deviation in opinion.above_chance or ()]
     if (first := opinion.first_row) is not None:
         reason = (
             "as the answers say: must-linked rows are nearer to each other than cannot-linked ones,"
-            f" {deviations[first]} standard deviations above chance;"
-            f" counted from {1 - first}, {deviations[1 - first]}"
+            f" {texts[first]} standard deviations above chance; counted from {1 - first}, {texts[1 - first]}"
         )
         return Numbering(first, reason)
     fault = (
@@ -385,11 +384,10 @@ def _by_answers(files: Sequence[NumberedFile], samples: Samples, X: Floats | Non
         " answers are not clear"
     )
     hint = "there are too few answers or rows, or the answers hardly go with distances"
-    if deviations:
+    if texts:
         hint = (
             "must-linked rows are nearer than cannot-linked ones by"
-            f" {deviations[0]} standard deviations above chance, counted from 0,"
-            f" and by {deviations[1]}, counted from 1"
+            f" {texts[0]} standard deviations above chance, counted from 0, and by {texts[1]}, counted from 1"
         )
     location = ", ".join(dict.fromkeys(str(file.path) for file in files))
     problem = Problem(location, fault, f"{option.format(0)} or {option.format(1)}", hint)

@@ -88,7 +88,7 @@ class Annotation:
 
 
 # Annotator of answers that name none.
-UNNAMED_ANNOTATOR = "asked"
+NO_ANNOTATOR = "asked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class Skip:
 
     first: int
     second: int
-    annotator: str = UNNAMED_ANNOTATOR
+    annotator: str = NO_ANNOTATOR
     count: float = 1.0
 
 
@@ -321,7 +321,7 @@ def read_rows(
     rows["line"] = columns.lines[is_kept]
     right = AnnotationRows(rows, tuple(annotators), (columns.path,)).kept_rows
     if len(wrong):
-        raise InputError(_problems(columns.select_rows(wrong), kind_of_row[wrong], read), right)
+        raise InputError(_problems(columns.select(wrong), kind_of_row[wrong], read), right)
     return right
 
 
@@ -384,8 +384,6 @@ class Samples:
         The rows of the file that samples come from, with their names if there are any.
     first_row : int
         Number of the first row, 0 or 1.
-    reason : str
-        Reason for it in messages, which follows "counted from 0".
     hint : str
         Hint on texts that name rows, where rows have no names.
     choice : TableChoice
@@ -393,16 +391,11 @@ class Samples:
     """
 
     def __init__(
-        self,
-        rows: SampleRows,
-        first_row: int = 1,
-        reason: str = "",
-        hint: str = "",
-        choice: TableChoice = PLAIN,
+        self, rows: SampleRows, first_row: int = 1, hint: str = "", choice: TableChoice = PLAIN
     ) -> None:
-        self.rows, self.first_row, self.choice = rows, first_row, choice
-        self._reason, self._hint = reason, hint
-        self._place_outside = DROPPED_ROW if choice.links_outside == "drop" else None
+        self.rows, self.first_row, self._hint, self.choice = rows, first_row, hint, choice
+        self._reason = ""  # follows "counted from 0" in messages
+        self._default = DROPPED_ROW if choice.links_outside == "drop" else None
         all_rows = range(rows.n_rows)
         self._row_of: Sequence[int] = all_rows if rows.selection is None else rows.selection.tolist()
         self.are_numbered = not rows.doubt and not any(map(is_number, rows.names))
@@ -444,9 +437,7 @@ class Samples:
         if row is None and self.are_numbered and WHOLE_NUMBER.fullmatch(cell) is not None:
             row = int(cell) - first
             row = row if 0 <= row < self.rows.n_rows else None
-        if self.rows.selection is None or row is None:
-            return row
-        return self._positions.get(row, self._place_outside)
+        return row if self.rows.selection is None or row is None else self._positions.get(row, self._default)
 
     def position(self, cell: str, location: str) -> int:
         """Return the position of a sample from 0, see `find`; `location` is for messages.

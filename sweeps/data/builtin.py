@@ -219,8 +219,7 @@ def _parse_suite(features: bytes, classes: bytes, entry: Entry) -> LabelledTable
     if sizes != (entry.n_samples, entry.n_clusters, entry.n_noise) or len(codes) != len(X):
         expected = f"{entry.n_samples} rows of {entry.n_clusters} classes and {entry.n_noise} of noise"
         raise ValueError(f"{len(X)} rows and {len(codes)} classes, {sizes[0]} above 0, expected {expected}")
-    noise = f"{entry.n_noise} samples are noise (label 0) and left out"
-    notes = (noise,) if entry.n_noise else ()
+    notes = (f"{entry.n_noise} samples are noise (label 0) and left out",) if entry.n_noise else ()
     return LabelledTable(X[is_kept], (codes[is_kept] - 1).astype(np.int16), entry.class_names, notes=notes)
 
 

@@ -79,7 +79,7 @@ class Columns:
         codes, texts = self.codings[name]
         return list(groups(3 * codes.astype(np.int64) + marks, 3 * len(texts))[0])
 
-    def select_rows(self, places: NDArray[np.integer] | NDArray[np.bool_]) -> Columns:
+    def select(self, places: NDArray[np.integer] | NDArray[np.bool_]) -> Columns:
         """Select rows."""
         codings = {name: Coding(codes[places], texts) for name, (codes, texts) in self.codings.items()}
         return Columns(self.path, self.lines[places], codings)
@@ -219,9 +219,8 @@ def frame_columns(name: str, frame: Any) -> Columns:
         table = narwhals.from_native(frame, eager_only=True)
     except TypeError:
         hint = "collect() makes one of it" if hasattr(frame, "collect") else ""
-        raise refused(
-            name, f"a {type(frame).__name__}", "a data frame of pandas, polars or arrow", hint
-        ) from None
+        fault = f"a {type(frame).__name__}"
+        raise refused(name, fault, "a data frame of pandas, polars or arrow", hint) from None
     except DuplicateError:
         raise refused(name, "several columns of one name", "one of each name") from None
     _check_size(Path(name), len(table), 0, len(table.columns))

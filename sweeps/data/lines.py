@@ -268,10 +268,8 @@ def shortened(path: Path, problems: Iterable[Problem]) -> list[Problem]:
     kinds = [*problems_by_kind.values()]
     rows = sorted(chain.from_iterable(map(_join_equal, kinds[:PROBLEMS_SHOWN])), key=lambda row: row.order)
     n_hidden = sum(row.problem.count for row in chain(rows[PROBLEMS_SHOWN:], *kinds[PROBLEMS_SHOWN:]))
-    problems = [row.problem for row in rows[:PROBLEMS_SHOWN]]
-    if n_hidden:
-        problems.append(Problem(str(path), plural(n_hidden, "more problem"), "", count=n_hidden))
-    return problems
+    remainder = [Problem(str(path), plural(n_hidden, "more problem"), "", count=n_hidden)] if n_hidden else []
+    return [row.problem for row in rows[:PROBLEMS_SHOWN]] + remainder
 
 
 class Placed(NamedTuple):

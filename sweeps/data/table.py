@@ -315,14 +315,13 @@ class Frame:
             is_whole = list(columns) == list(range(self.array.shape[1]))
             array = self.array if is_whole else self.array[:, list(columns)]
             return Numbers(array, n_others, np.asarray(np.isnan(array).any(axis=1)))
-        X, n_words = np.empty((self.n_rows, len(columns))), 0
-        has_empty_cell = np.zeros(self.n_rows, dtype=np.bool_)
+        X, has_gap, n_words = np.empty((self.n_rows, len(columns))), np.zeros(self.n_rows, dtype=np.bool_), 0
         for number, cells in enumerate(self.cells(columns) if columns else ()):
             kind = None if isinstance(cells, list) else cells.dtype
             if kind is not None and getattr(kind, "kind", "O") in "biuf":  # numbers, or missing
                 with np.errstate(over="ignore"):  # infinite if the type has a wider range, and refused
                     X[:, number] = cells.to_numpy(dtype=np.float64, na_value=np.nan)
-                has_empty_cell |= np.isnan(X[:, number])
+                has_gap |= np.isnan(X[:, number])
                 continue
             texts = texts_of(cells)
             if self.has_decimal_commas:
@@ -339,12 +338,12 @@ class Frame:
             values = [number_of[text] for text in texts]
             X[:, number], n_others[number] = np.array(values, dtype=np.float64), values.count(None)
             empty_texts = set(filter(is_empty, number_of))
-            has_empty_cell |= np.fromiter(map(empty_texts.__contains__, texts), np.bool_, self.n_rows)
+            has_gap |= np.fromiter(map(empty_texts.__contains__, texts), np.bool_, self.n_rows)
             n_words += len(number_of)
             if n_words > MOST_WORDS:
                 words = f"more than {MOST_WORDS:,} different cells of features that are not stored as numbers"
                 raise refused(self.path, words, "numbers", "drop columns of texts")
-        return Numbers(X, n_others, has_empty_cell)
+        return Numbers(X, n_others, has_gap)
 
     def texts(self, column: int) -> list[str]:
         """Return the cells of a column as texts."""
@@ -684,8 +683,7 @@ def select(table: Frame, choice: TableChoice, problems: list[Problem]) -> Labell
             problems.append(Problem(str(table.path), *problem))
     if classes is not None and label is not None:
         with collecting(problems):
-            used_classes = _picked(classes, rows)
-            encoded = encode_classes(used_classes, lambda row: table.location(int(rows[row]), label))
+            encoded = encode_classes(_pick(classes, rows), lambda row: table.location(int(rows[row]), label))
     with collecting(problems):
         row_names, doubt = _names(table, choice, index)
         sample_rows = SampleRows(table.n_rows, None if is_used.all() else rows, row_names, doubt)
@@ -695,7 +693,7 @@ def select(table: Frame, choice: TableChoice, problems: list[Problem]) -> Labell
         raise InputError(problems, readable_table if X.size else None)
     notes = (*dropped_note(sample_rows, choice), *column_notes(X, names, table.header, places, choice))
     feature_names = tuple(names) if table.header else ()
-    texts = tuple(_picked(table.texts(column), rows) for column in aside)
+    texts = tuple(_pick(table.texts(column), rows) for column in aside)
     return LabelledTable(X, codes, class_names, feature_names, texts, sample_rows, notes)
 
 
@@ -769,7 +767,7 @@ def _one_hot(
     table: Frame, choice: TableChoice, place: int, name: str, rows: Rows, width: int
 ) -> tuple[Floats, list[str]]:
     """Make a column of 0 and 1 for each text of a column, in sorted order, beside `width` others."""
-    cells, location = _picked(table.texts(place), rows), f"{table.path}, {table.place_of(place)}"
+    cells, location = _pick(table.texts(place), rows), f"{table.path}, {table.place_of(place)}"
     if choice.categories != "onehot":
         hint = _comma_hint(cells[0]) or (
             f"name it as {choice.key('label_column')} if it holds the classes, or as"
@@ -820,5 +818,5 @@ def _names(table: Frame, choice: TableChoice, index: int | None) -> tuple[tuple[
     return names, ""
 
 
-def _picked(cells: Sequence[str], rows: Rows) -> tuple[str, ...]:
+def _pick(cells: Sequence[str], rows: Rows) -> tuple[str, ...]:
     return tuple(cells[row] for row in rows.tolist())

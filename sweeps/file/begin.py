@@ -57,7 +57,7 @@ class ColumnGuess(NameSearch):
 
     label: str | None = None
     choice: TableChoice = field(default_factory=TableChoice)
-    reasons: dict[str, str] = field(default_factory=dict)
+    notes: dict[str, str] = field(default_factory=dict)
     candidates: list[str] = field(default_factory=list)
 
     def look(self, table: Frame) -> None:
@@ -95,9 +95,8 @@ class ColumnGuess(NameSearch):
         self.choice = TableChoice(
             drop=tuple(drop), index_column=index, label_column=label, missing="drop" if has_gaps else "error"
         )
-        self.reasons = {"drop": "; ".join(f"{column!r} {reason}" for column, reason in drop.items())}
-        self.reasons["index_column"] = "names of the rows"
-        self.reasons["missing"] = "rows with an empty cell are left out"
+        self.notes = {"drop": "; ".join(f"{column!r} {reason}" for column, reason in drop.items())}
+        self.notes |= {"index_column": "names of the rows", "missing": "rows with an empty cell are left out"}
 
 
 def _tells_rows_apart(values: np.ndarray[Any, Any]) -> bool:
@@ -115,12 +114,11 @@ def sweep_file_of(
             try:
                 data = load_table(path, TableChoice(search=guess), n_clusters=n_clusters or 1)
             except InputError:
-                if not guess.reasons:  # the file cannot be read at all
+                if not guess.notes:  # the file cannot be read at all
                     raise
             if guess.choice.label_column is None:
-                candidates = ", ".join(map(repr, guess.candidates))
-                fault = "no column that is clearly the class"
-                fault += f" ({candidates} may be)" if candidates else ""
+                options = ", ".join(map(repr, guess.candidates))
+                fault = "no column that is clearly the class" + (f" ({options} may be)" if options else "")
                 raise refused(path, fault, "--label-column COLUMN", "a sweep scores against true classes")
             data = load_table(path, guess.choice, n_clusters=n_clusters)
             names.append(_name_of(path.name.partition(".")[0], ("suite", *names)))
@@ -144,7 +142,7 @@ def _table_lines(
     sizes = np.bincount(table.labels_true) if table.labels_true is not None else np.zeros(0, int)
     classes = [f"{name} {size}" for name, size in zip(table.class_names, sizes.tolist(), strict=True)]
     class_list = textwrap.shorten(", ".join(classes), 80, placeholder=" …")
-    reasons = guess.reasons | {"label_column": f"{plural(len(classes), 'class', 'classes')}: {class_list}"}
+    reasons = guess.notes | {"label_column": f"{plural(len(classes), 'class', 'classes')}: {class_list}"}
     reasons["path"] = f"{plural(len(table.X), 'row')}, {plural(table.X.shape[1], 'feature')}"
     values: dict[str, Any] = {"name": name, "path": Path(os.path.relpath(path, file.parent)).as_posix()}
     for key in ("label_column", "index_column", "drop", "missing"):

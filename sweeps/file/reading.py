@@ -33,14 +33,7 @@ from sweep_clustering.sweeps.data.builtin import BUILTIN, KNOWN_NAMES, fitting, 
 from sweep_clustering.sweeps.errors import InputError, Problem, closest, collecting, did_you_mean, refused
 from sweep_clustering.sweeps.file import spec
 from sweep_clustering.sweeps.file.methods import METHODS, Method, name_of, uses_links
-from sweep_clustering.sweeps.file.search import (
-    FILE_SEARCHES,
-    HELD_OUT,
-    NAME,
-    Search,
-    names_several,
-    search_from,
-)
+from sweep_clustering.sweeps.file.search import FILE_FORM, HELD_OUT, NAME, Search, names_several, search_from
 from sweep_clustering.sweeps.files import NO_FILE, read_file
 from sweep_clustering.sweeps.plan import Clusters, Name, Scale
 
@@ -217,17 +210,16 @@ class GridTable(spec.Grid):
             return values
         models, methods = values.get("models"), values.get("methods")
         names = [model for model in models if isinstance(model, str)] if isinstance(models, list) else []
-        method_names = {model for model in names if model in words.SHIPPED}
+        strays = {model for model in names if model in words.SHIPPED}
         # a misspelt model needs what the one needs that its message suggests
         suggestions = {closest(model, words.MODEL_CODES) for model in names} - {"", *words.BASELINES}
         entries = methods if isinstance(methods, list) else []
-        has_links = bool(suggestions) or any(map(uses_links, (*entries, *method_names)))
-        required_keys = ["p", "m", "replicates"] if has_links else []
-        required_keys += [] if "methods" in values else ["models"]
+        keys = ["p", "m", "replicates"] if suggestions or any(map(uses_links, (*entries, *strays))) else []
+        keys += [] if "methods" in values else ["models"]
         empty = {key: records.EMPTY for key in ("p", "m", "models", "methods") if values.get(key) == []}
-        if method_names:
+        if strays:
             values = {**values, "models": list(map(_method_among_models, values["models"]))}
-        return {**dict.fromkeys(required_keys, records.MISSING_VALUE), **values, **empty}
+        return {**dict.fromkeys(keys, records.MISSING_VALUE), **values, **empty}
 
 
 def _method_among_models(model: object) -> object:
@@ -241,7 +233,7 @@ class SweepFile(spec.SweepSpec):
     """A sweep: data sets, annotations and models crossed with each other."""
 
     grid: GridTable = Field(description="Values that are crossed with each other.")
-    search: Annotated[tuple[Search, ...], records.As(FILE_SEARCHES)] = Field(
+    search: Annotated[tuple[Search, ...], records.As(FILE_FORM)] = Field(
         default_factory=lambda: (search_from(),),
         description=spec.SweepSpec.model_fields["search"].description,
         json_schema_extra={"default": search_from().shortest_keys()},

@@ -1,6 +1,6 @@
 """The table `[search]` of a sweep file: the settings that `kernels.settings` declares.
 
-A `Search` is what a cube keeps of one; `FILE_SEARCHES` and `CUBE_SEARCHES` are the types of one, or of
+A `Search` is what a cube keeps of one; `FILE_FORM` and `CUBE_FORM` are the types of one, or of
 several by name, in a file and in a cube.
 """
 
@@ -275,16 +275,14 @@ NamedTable = create_model(
     name=(Name, Field(description="Name of the search.")),
 )
 
-NAME_RULE = records.named_once(lambda table: [table.get(NAME)] if isinstance(table, Mapping) else [])
+NAMES = records.named_once(lambda table: [table.get(NAME)] if isinstance(table, Mapping) else [])
 _in_file = (
     Annotated[SharedTable, AfterValidator(_from_table), Tag(ITEM)]
-    | Annotated[tuple[NamedTable, ...], records.List(), NAME_RULE, AfterValidator(_from_tables), Tag(LIST)]
+    | Annotated[tuple[NamedTable, ...], records.List(), NAMES, AfterValidator(_from_tables), Tag(LIST)]
 )
-_in_cube = Annotated[Search, Tag(ITEM)] | Annotated[tuple[Search, ...], records.List(), NAME_RULE, Tag(LIST)]
+_in_cube = Annotated[Search, Tag(ITEM)] | Annotated[tuple[Search, ...], records.List(), NAMES, Tag(LIST)]
 # Searches as a sweep file has them: the method decides what the file leaves out.
-FILE_SEARCHES = Annotated[_in_file, Discriminator(_form), PlainSerializer(_dump)]
+FILE_FORM = Annotated[_in_file, Discriminator(_form), PlainSerializer(_dump)]
 
 # Searches as a cube keeps them: a table, or a list of tables with names.
-CUBE_SEARCHES = Annotated[
-    _in_cube, Discriminator(_form), AfterValidator(_check_names), PlainSerializer(_dump)
-]
+CUBE_FORM = Annotated[_in_cube, Discriminator(_form), AfterValidator(_check_names), PlainSerializer(_dump)]

@@ -17,7 +17,7 @@ from pydantic_core import core_schema
 from sweep_clustering.kernels.settings import PARAMETERS
 from sweep_clustering.sweeps.errors import Problem, raise_all, refused
 from sweep_clustering.sweeps.file.methods import Method, name_of
-from sweep_clustering.sweeps.file.search import CUBE_SEARCHES, Search
+from sweep_clustering.sweeps.file.search import CUBE_FORM, Search
 from sweep_clustering.sweeps.plan import Accuracy, Citation, Clusters, DataName, Name, Scale, range_words
 from sweep_clustering.sweeps.records import (
     As,
@@ -171,7 +171,7 @@ Columns = Annotated[tuple[ColumnKey, ...], Set(repr)]
 
 EMPTY_CELLS = PARAMETERS["missing"]
 TEXTS = PARAMETERS["categories"]
-OUTSIDE_LINKS = PARAMETERS["links_outside"]
+LOST_LINKS = PARAMETERS["links_outside"]
 
 SCALE = "How the features are scaled; that of [data] where it is left out."
 
@@ -219,9 +219,7 @@ class UserTable(NamedRecord):
         None, description="Column of the true labels, by name or index; left out where there are none."
     )
     missing: Annotated[str, Choice(EMPTY_CELLS.choices)] = Field("error", description=EMPTY_CELLS.meaning)
-    links_outside: Annotated[str, Choice(OUTSIDE_LINKS.choices)] = Field(
-        "error", description=OUTSIDE_LINKS.meaning
-    )
+    links_outside: Annotated[str, Choice(LOST_LINKS.choices)] = Field("error", description=LOST_LINKS.meaning)
     categories: Annotated[str, Choice(TEXTS.choices)] = Field("error", description=TEXTS.meaning)
     sheet: Annotated[str | int | None, Expected("a sheet's name or index")] = Field(
         None, description="Sheet of an .xlsx workbook, by name or index; the first where it is left out."
@@ -266,8 +264,7 @@ class Draw(Record):
         (-1.0, 1.0), description="Interval that the coordinates of the centers are drawn from."
     )
     variance: Annotated[
-        tuple[float, float],
-        Interval("a pair [low, high] with 0 ≤ low ≤ high and 0 < high", minimum=0, high_bound=0),
+        tuple[float, float], Interval("a pair [low, high] with 0 ≤ low ≤ high and 0 < high", floor=0, edge=0)
     ] = Field((0.0, 5.0), description="Interval that the variances of the clusters are drawn from.")
     kind: Annotated[str, Choice(KINDS)] = Field(
         KINDS[0],
@@ -394,7 +391,7 @@ class SweepSpec(Record):
     name: Name = Field(description="Names the cube.")
     seed: Annotated[int, Whole(0, 2**63 - 1)] = Field(description="Root of every random stream.")
     grid: Grid = Field(description="Values that are crossed with each other.")
-    search: Annotated[tuple[Search, ...], As(CUBE_SEARCHES)] = Field(
+    search: Annotated[tuple[Search, ...], As(CUBE_FORM)] = Field(
         (Search(),), description="How each solution is searched for: one search, or several by name."
     )
     data: Data = Field(
