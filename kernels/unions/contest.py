@@ -556,7 +556,7 @@ def rate_cuts(table: Table, layers: Sequence[Layer], random: RandomPairs, size: 
         axes = table.axes_in(space, training, answers)
         pairs = all_pairs[folds == fold]
         i, j = pairs.T
-        with one_thread():
+        with one_thread:
             Z = table.place(axes)
             groups = small_groups(Z, size, np.random.default_rng(choice.child_seed(table.seed, STREAM)))
             pairs_of_trees = []

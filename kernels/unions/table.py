@@ -6,7 +6,7 @@ import ctypes
 import math
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from hashlib import sha256
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.random import Generator, SeedSequence
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import LibController, ThreadpoolController
 
 from sweep_clustering.kernels.choice import HELD_OUT, UNSURE, Criteria, child_seed
 from sweep_clustering.kernels.fits import Fit, Gaussians, project, squared_norms
@@ -90,6 +90,9 @@ SECONDS = 2.5e-10
 # Least share of a class that compact Gaussians keep.
 NEGLIGIBLE = 1e-6
 
+# Threads of Python that run linear algebra at a time: each may hold matrices of the rows that are merged.
+AT_ONCE = 4
+
 # Least variance of a direction, as a share of the largest eigenvalue.
 RANK = 1e-12
 
@@ -125,18 +128,45 @@ def _give_back() -> None:
 
 
 @cache
-def _thread_pools() -> ThreadpoolController:
-    return ThreadpoolController()
+def _libraries() -> list[LibController]:
+    return [library for library in ThreadpoolController().lib_controllers if library.user_api == "blas"]
 
 
-_lock = threading.Lock()
+def _set_threads(numbers: Iterable[int]) -> None:
+    """Set the number of threads of each library of linear algebra."""
+    for library, number in zip(_libraries(), numbers, strict=True):
+        # threadpoolctl 3.8 lets the first thread of Python that sets a number do so, and no other
+        give_up = getattr(library, "clear_controlling_thread", lambda **_: None)
+        give_up(force=True)
+        library.set_num_threads(number)
+        give_up(force=True)
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Run linear algebra on one thread, so that its bits do not depend on their number."""
-    with _lock, _thread_pools().limit(limits=1):
-        yield
+class _OneThread:
+    """Run linear algebra on one thread as long as any thread of Python is within; few are at a time."""
+
+    def __init__(self) -> None:
+        self._turns, self._lock = threading.Semaphore(AT_ONCE), threading.Lock()
+        self._n_within, self._numbers = 0, list[int]()
+
+    def __enter__(self) -> None:
+        self._turns.acquire()
+        with self._lock:
+            if not self._n_within:
+                self._numbers = [library.num_threads for library in _libraries()]
+            self._n_within += 1
+            _set_threads([1] * len(self._numbers))  # some libraries have a number for each thread of Python
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._n_within -= 1
+            if not self._n_within:
+                _set_threads(self._numbers)
+        self._turns.release()
+
+
+# Bits of linear algebra within it do not depend on the number of threads.
+one_thread = _OneThread()
 
 
 class Table:
@@ -160,7 +190,7 @@ class Table:
         self._computing = threading.RLock()
         self.center: Floats = self.X.mean(axis=0) if parent is None else parent.center
         if parent is None:
-            with one_thread():
+            with one_thread:
                 values, vectors = np.linalg.eigh(self.centered_X.T @ self.centered_X)
             self.rank, self.vectors = int((values > RANK * values[-1]).sum()), vectors[:, ::-1]
         else:
@@ -363,7 +393,7 @@ class Table:
             return self.axes(space)
         last_layers, axes = self._last_axes.get(space, (None, None))
         if last_layers is not layers:
-            with one_thread():
+            with one_thread:
                 main_axes = self.vectors[:, : min(self.rank, MOST_LEARNED)]
                 axes = groups.directions(self.centered_X, space, answers, main_axes)
             self._last_axes[space] = layers, axes
@@ -380,7 +410,7 @@ class Table:
         links = self.links(layers)
         if axes is None:
             axes = self.axes_in(structures[0].subspace, layers, groups.answers_of(links))
-        with one_thread():
+        with one_thread:
             Z = self.place(axes)
             # all folds and accuracies have the same groups in a space that answers do not change
             stream = str(rng.bit_generator.state)
@@ -392,7 +422,7 @@ class Table:
 
     def average(self, partitions: Partitions, rng: Generator) -> Floats:
         """Return the share of each class in each row, by the votes of weighted partitions."""
-        with one_thread():
+        with one_thread:
             return groups.average_votes(self.centered_X, partitions, self.n_classes, rng)
 
     def fit_linear(
@@ -406,7 +436,7 @@ class Table:
         links = self.links(layers)
         if axes is None:
             axes = self.axes_in(structure.subspace, layers, groups.answers_of(links))
-        with one_thread():
+        with one_thread:
             fit = groups.fit_linear(self.place(axes), links, structure, labels, self.n_classes)
         return replace(fit, center=self.center, axes=axes)
 
@@ -510,7 +540,7 @@ def discriminative(centered_X: Floats, classes: Floats) -> Floats:
     ndarray of shape (n_features, n_dims)
         K - 1 directions, or as many as features; samples have unit variance along each.
     """
-    with one_thread():
+    with one_thread:
         sizes = classes.sum(axis=0) + UNSURE
         means = (classes.T @ centered_X) / sizes[:, None]
         scatter_between, total = (means.T * sizes) @ means, centered_X.T @ centered_X

@@ -269,7 +269,7 @@ def overall(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator
     pool = draw_pool(belief, answers, rng)
     deviations = belief.is_together(any_pairs(len(belief.X), WIDEST, rng)).astype(np.float64)
     deviations -= deviations.mean(axis=0)
-    with one_thread():
+    with one_thread:
         return _in_turn(belief, pool, count, deviations @ deviations.T / len(deviations))
 
 
@@ -358,7 +358,7 @@ def merges(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator)
     if len(answers):
         so_far = answers_of(link(layers_from_annotations(answers, belief.accuracy), n_samples))
         Z = belief.X if belief.Z is None else belief.Z
-        with one_thread():
+        with one_thread:
             unsure = unsure_pairs(Z, belief.labels, so_far, count, rng)
         in_turn = np.stack([pairs[: len(unsure)], unsure[: len(pairs)]], axis=1)
         pairs = np.concatenate([in_turn.reshape(-1, 2), pairs[len(unsure) :]])

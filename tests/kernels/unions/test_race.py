@@ -4,7 +4,9 @@ import math
 import tracemalloc
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
+from threading import Barrier, Event, Lock
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from scipy.stats import multivariate_normal
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 from solving.answers import answered, layers_of
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from sweep_clustering.kernels import structure
 from sweep_clustering.kernels.choice import (
@@ -391,6 +394,38 @@ def test_a_structure_barely_ahead_is_not_called_worse(monkeypatch: pytest.Monkey
     monkeypatch.setattr(race.Trials, "_score", close_answers)
     note = race.choose_structure(table, layers, components=1, subspace=race.NONE).note
     assert note.startswith("no structure predicts the annotations clearly better than a coin")
+
+
+def test_linear_algebra_is_on_one_thread_until_the_last_of_few_has_left() -> None:
+    def numbers() -> set[int]:
+        return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+    n_callers, n_within, together, left = tables.AT_ONCE + 2, 0, list[int](), Event()
+    lock, all_within = Lock(), Barrier(tables.AT_ONCE)
+
+    def call(number: int) -> set[int]:
+        nonlocal n_within
+        with tables.one_thread:
+            with lock:
+                n_within += 1
+                together.append(n_within)
+            if number < tables.AT_ONCE:
+                all_within.wait(60)
+                assert number == 0 or left.wait(60)
+            limits = numbers()
+            with lock:
+                n_within -= 1
+        left.set()
+        return limits
+
+    # the main thread sets a number, too, which threadpoolctl 3.8 then leaves to that thread alone
+    with threadpool_limits(2), ThreadPoolExecutor(n_callers) as pool:
+        assert numbers() == {2}
+        assert list(pool.map(call, range(n_callers))) == [{1}] * n_callers
+        assert max(together) == tables.AT_ONCE
+        with suppress(ZeroDivisionError), tables.one_thread:
+            raise ZeroDivisionError
+        assert numbers() == {2}
 
 
 def test_the_choice_is_the_same_in_any_number_of_threads() -> None:
