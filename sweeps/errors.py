@@ -37,8 +37,9 @@ def cause_of(error: BaseException) -> str:
 
 
 def plain_lines(text: str, limit: int = LONGEST_TRACEBACK) -> str:
-    """Return the end of a text of several lines, with the escapes of `one_line`."""
-    return "\n".join(_printable(line.expandtabs()) for line in text[-limit:].splitlines())[-limit:]
+    """Return the end of a text of several lines, with the escapes of `one_line`; the last is not empty."""
+    lines = (_printable(line.expandtabs()) for line in text[-limit:].splitlines())
+    return "\n".join(lines)[-limit:].rstrip("\n")
 
 
 def _words(value: object) -> str:

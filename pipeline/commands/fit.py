@@ -214,6 +214,7 @@ def fit_command(
         naming = room.Naming.of(inputs.row_labels, result.best.labels, n_clusters)
     of_pairs = [layer for layer in inputs.layers if not layer.is_of_labels]
     names, estimates = inputs.rows.annotators, estimate(of_pairs, result.best)
+    accuracies = estimates_json(estimates, names)
     warned, noted = below_chance(estimates, names, result.best)
     result = replace(result, alarms=(*result.alarms, *warned), notes=(*result.notes, *noted))
     is_interrupted = result.interrupted or (choice is not None and choice.interrupted)
@@ -232,7 +233,7 @@ def fit_command(
         document["index"] = list(map(inputs.samples.identifier, range(len(inputs.X))))
         document["features"] = list(inputs.table.feature_names)
         document |= judgement.document | {"unsure": unsure} | inputs.numbering.to_json()
-        document["annotator_estimates"] = estimates_json(estimates, names)
+        document["annotator_estimates"] = accuracies
         document["links_dropped"] = inputs.rows.n_outside
         if naming is not None:
             document["row_labels"] = naming.to_json(document["index"])
@@ -244,7 +245,7 @@ def fit_command(
         if is_interrupted:
             raise KeyboardInterrupt
         return
-    summary = FitSummary(result, inputs, judgement, choice, naming, baselines, unsure_lines)
+    summary = FitSummary(result, inputs, judgement, choice, naming, baselines, unsure_lines, accuracies)
     lines = [*summary.result_lines(), *(f"warning    {alarm}" for alarm in result.alarms)]
     lines += [f"note       {note}" for note in result.notes]
     for title, path in {"labels": out, "figure": figure}.items():

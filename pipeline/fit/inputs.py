@@ -499,11 +499,11 @@ def judge(
         np.bincount(columns["annotator"], weights=weights, minlength=len(names))
         for weights in (columns["count"], columns["count"] * is_contradicted)
     )
-    rows: list[dict[str, Any]] = []
+    rows = list[dict[str, object]]()
     places = np.flatnonzero(is_contradicted)
     for place in map(int, places[:limit]):
         item = annotations.annotation(place)
-        row: dict[str, Any] = {"i": samples.identifier(item.first), "j": samples.identifier(item.second)}
+        row: dict[str, object] = {"i": samples.identifier(item.first), "j": samples.identifier(item.second)}
         row |= {"kind": KIND_NAMES[item.kind], "weight": item.weight, "annotator": item.annotator}
         rows.append(row | {"file": str(item.file), "line": item.line})
     details, parts = [], []

@@ -8,8 +8,8 @@ notebook shows of an estimator.
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from html import escape
 from typing import Any, TextIO
 
@@ -46,6 +46,7 @@ class FitSummary:
     naming: Naming | None = None
     baselines: Sequence[Unannotated] = ()
     unsure: Sequence[str] = ()
+    accuracies: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def result_lines(self) -> Iterator[str]:
         """Yield the classes, what they are and how certain they are."""
@@ -137,6 +138,12 @@ class FitSummary:
             distance, joint = result.skill.distance.log_loss, result.skill.with_distance.log_loss
             yield f"           log loss {distance:.4f} nats, by distance alone; {joint:.4f} with the clusters"
         yield from self.naming.lines()[1:] if self.naming is not None else ()
+        for name, sides in self.accuracies.items():
+            joint, separate = (
+                "{:.2f} ({:.2f} to {:.2f})".format(sides[side]["accuracy"], *sides[side]["interval"])
+                for side in ("together", "apart")
+            )
+            yield f"estimate   {name}: right for {joint} of pairs that belong together, {separate} of others"
         yield from self.judgement.details
         yield from result.confidence.lines() if result.confidence else ()
         if of_union:

@@ -2,7 +2,7 @@
 
 import pickle
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sweep_clustering.sweeps import errors
@@ -52,11 +52,13 @@ def test_the_cause_is_one_line_that_can_be_shown_and_stored() -> None:
     assert one_line("a" * 501) == "a" * 497 + "..."
 
 
+@example("\x1e\r", 10)
 @given(st.text(st.characters(exclude_categories=())), st.integers(10, 600))
 def test_any_text_is_lines_that_can_be_shown(text: str, most: int) -> None:
     assert len(one_line(text, most)) <= most
     lines = errors.plain_lines(text, most)
     assert len(lines) <= most
+    assert errors.plain_lines(lines, most) == lines
     for line in [one_line(text, most), *lines.split("\n")]:
         assert line.isprintable()
         line.encode()

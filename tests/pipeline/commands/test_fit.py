@@ -557,6 +557,10 @@ def test_unsure_answers_are_left_out_and_counted(tmp_path: Path) -> None:
     assert 0.0 < low < estimates["ann"]["together"]["accuracy"] < high < 1.0
     text = fit("--annotations", more, *model).stdout
     assert "unsure     4 answers about 2 pairs, left out: bob 3, ann 1\n" in text
+    share = f"{estimates['ann']['together']['accuracy']:.2f} ({low:.2f} to {high:.2f})"
+    search = ("-k", 3, "--restarts", 2, "--generations", 1)
+    details = succeed("-v", "fit", "x.data", *search, "--annotations", more, *model).stdout
+    assert f"estimate   ann: right for {share} of pairs that belong together, " in details
 
 
 @pytest.mark.parametrize("separator", [" ", ","])
