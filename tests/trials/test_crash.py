@@ -81,7 +81,13 @@ def test_create(tmp_path: Path) -> None:
     assert len(changes) > 2 * len(expected)
 
 
-@pytest.mark.parametrize("plans", GROWTHS.values(), ids=GROWTHS)
+@pytest.mark.parametrize(
+    "plans",
+    [
+        pytest.param(plans, id=name, marks=() if name == "annotations" else pytest.mark.slow)
+        for name, plans in GROWTHS.items()
+    ],
+)
 def test_grow(base: Path, tmp_path: Path, plans: Plans) -> None:
     old_results = result_files(base)
     undisturbed = copies(base, tmp_path / "undisturbed")(0)

@@ -227,6 +227,7 @@ def test_a_search_has_the_bits_scores_and_name_of_a_sweep_of_its_own(reference: 
     assert (comparison.pairs["difference"].dropna() == 0).all()
 
 
+@pytest.mark.slow
 def test_workers_and_batches_of_another_length_give_the_same_bits(reference: Path, tmp_path: Path) -> None:
     assert run(spec(tmp_path), tmp_path, workers=2, batch_restarts=3) == 0
     assert_same_bits(reference, tmp_path / "tiny.zarr")
@@ -253,6 +254,7 @@ def test_grown_along_every_axis_without_its_run_folder(
         run(spec(tmp_path, searches=("quick",)), tmp_path)
 
 
+@pytest.mark.slow
 def test_a_worker_and_then_the_driver_killed(
     reference: Path, tmp_path: Path, computed_work: tuple[list[tuple[str, int]], list[str]]
 ) -> None:

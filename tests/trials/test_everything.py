@@ -1,14 +1,25 @@
 """Sweeps with every axis: the bits of every array, and every word that is shown, are those of `tests/golden`.
 
-`pytest tests/trials/test_everything.py --golden` records them again; `git diff` shows what changed.
+`pytest tests/trials/test_everything.py -m "" --golden` records them again; `git diff` shows what changed.
 """
 
 import difflib
 import json
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
-from golden import COMMANDS, FOLDERS, GOLDEN, RUN_DEPENDENT, SWEEPS, Everything, made_with
+from golden import (
+    COMMANDS,
+    FOLDERS,
+    GOLDEN,
+    PACKAGED,
+    RUN_DEPENDENT,
+    SWEEPS,
+    Everything,
+    made_with,
+    run_packaged,
+)
 
 pytestmark = pytest.mark.timeout(1200)  # the first test runs all sweeps, and may have to compile the kernels
 
@@ -17,7 +28,7 @@ ENDS = (".txt", ".csv")
 MOST_LINES = 20
 """Lines that differ, shown of each text."""
 REWRITE = (
-    "If that is meant, `pytest tests/trials/test_everything.py --golden` writes tests/golden again, and"
+    "If that is meant, `pytest tests/trials/test_everything.py -m '' --golden` writes tests/golden again, and"
     " `git diff tests/golden` shows all of it."
 )
 GROUPS = ("everything", "sibling", "answered")
@@ -40,18 +51,27 @@ def fail(differing: list[str], *, of_bits: bool) -> None:
     pytest.fail(text, pytrace=False)
 
 
-def test_every_array_has_the_recorded_bits(all_sweeps: Everything, pytestconfig: pytest.Config) -> None:
+def check_bits(bits: Mapping[str, Mapping[str, str]], pytestconfig: pytest.Config) -> None:
+    """Compare the arrays of some cubes with the record, or record them."""
+    arrays = json.loads(BITS.read_text())["arrays"]
     if pytestconfig.getoption("golden"):
-        document = {"made with": made_with(), "arrays": all_sweeps.bits}
+        document = {"made with": made_with(), "arrays": arrays | bits}
         BITS.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n")
         return
-    bits_here, expected = (
-        _flatten(bits) for bits in (all_sweeps.bits, json.loads(BITS.read_text())["arrays"])
-    )
+    bits_here, expected = _flatten(bits), _flatten({name: arrays[name] for name in bits})
     differing = sorted(path for path in expected | bits_here if expected.get(path) != bits_here.get(path))
     if differing:
         lines = [f"{len(differing)} of {len(expected)} arrays differ, are new or gone", *differing]
         fail(lines, of_bits=expected.keys() == bits_here.keys())
+
+
+def test_every_array_has_the_recorded_bits(all_sweeps: Everything, pytestconfig: pytest.Config) -> None:
+    check_bits(all_sweeps.bits, pytestconfig)
+
+
+@pytest.mark.slow
+def test_the_packaged_sweep_has_the_recorded_bits(tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    check_bits(run_packaged(tmp_path), pytestconfig)
 
 
 @pytest.mark.parametrize("group", GROUPS)
@@ -86,7 +106,7 @@ def test_the_record_is_of_every_command_and_leaves_out_times_alone() -> None:
     assert all(f"{name}/files.txt" in names for name in FOLDERS)
     assert not any(place.is_dir() and place.name not in (*GROUPS, "sweeps") for place in GOLDEN.iterdir())
     arrays = json.loads(BITS.read_text())["arrays"]
-    assert set(arrays) == {*SWEEPS, "everything.scores"}
+    assert set(arrays) == {*SWEEPS, PACKAGED, "everything.scores"}
     arrays_kept = {path.rpartition("/")[2] for name in SWEEPS for path in arrays[name]}
     assert {"labels", "annotations", "held_out", "unseen_mass", "covariance_shape", "X"} < arrays_kept
     assert not arrays_kept & set(RUN_DEPENDENT)

@@ -3,7 +3,7 @@
 import shutil
 import tarfile
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from unittest.mock import Mock
 
 import numpy as np
@@ -82,7 +82,16 @@ RELEASES = {
 }
 
 
-each_release = pytest.mark.parametrize("name", [path.name.partition(".")[0] for path in ARCHIVES])
+# Archives that the default tests read; .ci/run reads them all.
+QUICK = ("format-2", "format-2-several", "format-5")
+
+
+def with_mark(name: str) -> Any:
+    """Return the name of an archive, marked as slow if the default tests leave it out."""
+    return pytest.param(name, marks=() if name in QUICK else pytest.mark.slow)
+
+
+each_release = pytest.mark.parametrize("name", [with_mark(path.name.partition(".")[0]) for path in ARCHIVES])
 
 
 @pytest.fixture

@@ -52,14 +52,19 @@ ANY_SHAPE = Model("conditional", "any", settings_of({}), has_groups=True)
 FEATURES = Ranking((Structure(NONE, 1, KMEANS, annotated=False),), {}, None)
 
 
-@pytest.fixture(scope="module")
-def skewed_rows() -> Rows:
-    """Return forty classes of 2 to 60 rows, on the axes of twelve features."""
+def draw_skewed(largest: int) -> Rows:
+    """Draw classes of 2 to so many rows, on the axes of twelve features."""
     rng = np.random.default_rng(0)
-    sizes = np.unique(np.geomspace(2, 60, 60).astype(int))
+    sizes = np.unique(np.geomspace(2, largest, largest).astype(int))
     labels = np.repeat(np.arange(len(sizes)), sizes)
     centers = rng.normal(size=(len(sizes), 12))
     return centers[labels] + 0.6 * rng.normal(size=(len(labels), 12)), labels
+
+
+@pytest.fixture(scope="module")
+def skewed_rows() -> Rows:
+    """Return 26 classes of 2 to 40 rows."""
+    return draw_skewed(40)
 
 
 def near_pairs(X: Floats, n_near: int, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -185,8 +190,8 @@ def test_groups_that_are_known_give_the_fits_of_a_new_table(
 
 
 @pytest.mark.parametrize("accuracy", [0.95, None])
-def test_groups_win_where_classes_are_many_and_skewed(skewed_rows: Rows, accuracy: float | None) -> None:
-    X, labels = skewed_rows
+def test_groups_win_where_classes_are_many_and_skewed(accuracy: float | None) -> None:
+    X, labels = draw_skewed(60)
     layers, n_classes = draw_layers(labels, 900, accuracy), int(labels.max()) + 1
     table = Table(X, n_classes, SeedSequence(0))
     choice = module.rank_with_groups(table, layers, FEATURES)
@@ -196,7 +201,7 @@ def test_groups_win_where_classes_are_many_and_skewed(skewed_rows: Rows, accurac
     skill = choice.skills[winner]
     assert skill.with_distance.log_loss < skill.distance.log_loss
     solver = prepare(ANY_SHAPE, X, layers, n_classes, SeedSequence(0))
-    solved = solver.solve([SeedSequence(0, spawn_key=(restart,)) for restart in range(10)])
+    solved = solver.solve([SeedSequence(0, spawn_key=(restart,)) for restart in range(2)])
     assert solved.name in map(str, choice.skills)
     (best,) = solved.fits
     assert solved.words.startswith("an average of ")
@@ -410,10 +415,10 @@ def uniform_layers(
 
 @pytest.fixture(scope="module")
 def blurred_rows() -> Rows:
-    """Return sixty classes of twenty rows each, which overlap."""
+    """Return sixty classes of ten rows each, which overlap."""
     rng = np.random.default_rng(8)
-    labels = np.repeat(np.arange(60), 20)
-    return 1.2 * rng.normal(size=(60, 8))[labels] + rng.normal(size=(1200, 8)), labels
+    labels = np.repeat(np.arange(60), 10)
+    return 1.2 * rng.normal(size=(60, 8))[labels] + rng.normal(size=(600, 8)), labels
 
 
 def test_random_pairs_estimate_the_share_of_pairs_of_one_class(blurred_rows: Rows) -> None:
