@@ -139,11 +139,12 @@ class FitSummary:
             yield f"           log loss {distance:.4f} nats, by distance alone; {joint:.4f} with the clusters"
         yield from self.naming.lines()[1:] if self.naming is not None else ()
         for name, sides in self.accuracies.items():
-            joint, separate = (
+            must_share, cannot_share = (
                 "{:.2f} ({:.2f} to {:.2f})".format(sides[side]["accuracy"], *sides[side]["interval"])
                 for side in ("together", "apart")
             )
-            yield f"estimate   {name}: right for {joint} of pairs that belong together, {separate} of others"
+            texts = f"{must_share} of pairs that belong together, {cannot_share} of others"
+            yield f"estimate   {name}: right for {texts}"
         yield from self.judgement.details
         yield from result.confidence.lines() if result.confidence else ()
         if of_union:
