@@ -200,6 +200,9 @@ MEMBERS = 8
 SPREAD = 2.0
 LEAST_WEIGHT = 0.02
 
+# Standard errors that a candidate that knows the answers must be ahead to be averaged with features alone.
+VOTING_LEAD = 1.0
+
 # Divisor of the log-probabilities that speak for a structure: predictions of held-out annotations share their
 # fits, so that they are not independent.
 DEPENDENCE = 3.0
@@ -365,19 +368,20 @@ class Unions(Solver):
 
     def average(self, choice: Choice, streams: Sequence[SeedSequence]) -> Choice:
         """Average the fit with candidates that predict about as well (section 13)."""
-        skills, partitions = self.ranking.skills, self.ranking.partitions
+        skills, partitions, chosen = self.ranking.skills, self.ranking.partitions, self.structure
         is_whole = all(len(parts[0]) == len(self.X) for parts in partitions.values())
         rivals = {
             structure: skills[structure].overall
             for structure in partitions
             # the answers alone know nothing about the other rows
             if structure in skills and structure.covariance != SIGNED
-            # features alone are averaged if none that knows the answers is clearly better
-            if structure.annotated == self.structure.annotated
             # groups are merged again if folds were fitted to a part of the rows
             if is_whole or structure.covariance in MERGED_KINDS
+            if structure.annotated == chosen.annotated or self._is_some_way_ahead(structure)
         }
-        if self.structure not in rivals:
+        if rivals and not chosen.annotated and chosen in skills:
+            rivals[chosen] = skills[chosen].overall
+        if chosen not in rivals:
             return choice
         leaders, weights = sorted(rivals, key=lambda structure: rivals[structure].log_loss)[:MEMBERS], {}
         for rival in leaders:
@@ -387,13 +391,14 @@ class Unions(Solver):
         best = sorted(choice.fits, key=lambda fit: -fit.objective)[:MERGES]
         members = [(fit.labels, 1.0 / len(best)) for fit in best]
         if is_whole:
+            partitions = {chosen: (best[0].labels,), **partitions}
             members += [
                 (labels, weights[rival] / len(partitions[rival]))
                 for rival in weights
                 for labels in partitions[rival]
             ]
         else:
-            structures = [rival for rival in weights if rival != self.structure]
+            structures = [rival for rival in weights if rival != chosen]
             refits = self.run(lambda rival: self._fit(rival, streams[0]).labels, structures)
             members += [(labels, weights[rival]) for rival, labels in zip(structures, refits, strict=True)]
         shares = self.table.average(members, default_rng(child_seed(streams[0], 2)))
@@ -407,6 +412,13 @@ class Unions(Solver):
         words, count = f"an average of {len(members)} fits", len(weights)
         words = words if count == 1 else f"{words} of {count} structures; in the one that was chosen"
         return replace(choice, fits=(fit,), words=f"{words}, {choice.words}", n_averaged=len(members))
+
+    def _is_some_way_ahead(self, structure: Structure) -> bool:
+        """Whether a structure that knows the answers votes although the features alone were chosen."""
+        skill, skills = self.ranking.skills.get(self.structure), self.ranking.skills
+        if skill is None or self.structure.annotated:
+            return False
+        return skills[structure].overall.is_ahead(skill.overall, VOTING_LEAD)
 
     def restart(self, stream: SeedSequence, start: NDArray[np.int16] | None = None) -> Fit:
         """Fit the structure from one random start; partitions are ignored."""

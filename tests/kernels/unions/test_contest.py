@@ -22,6 +22,7 @@ from sweep_clustering.kernels.groups import merging, metric
 from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer, link
 from sweep_clustering.kernels.scores import adjusted_rand
 from sweep_clustering.kernels.settings import FOLDS, settings_of
+from sweep_clustering.kernels.solver import prepare as solvers
 from sweep_clustering.kernels.solver.contract import Model
 from sweep_clustering.kernels.solver.prepare import prepare
 from sweep_clustering.kernels.structure import (
@@ -763,13 +764,39 @@ def test_candidates_are_averaged_by_how_well_they_predict(waves: Rows) -> None:
     assert adjusted_rand(labels, fit.labels) > np.mean(scores)
 
 
-def test_what_the_features_choose_is_not_averaged(waves: Rows) -> None:
+def test_what_the_features_choose_is_not_averaged_if_no_answer_says_otherwise(waves: Rows) -> None:
     X, labels = waves
-    layers = draw_layers(np.random.default_rng(1).permutation(labels), 400, None)
+    layers = draw_layers(np.random.default_rng(2).permutation(labels), 400, None)
     streams = [SeedSequence(0, spawn_key=(n,)) for n in range(3)]
     solver = prepare(ANY_SHAPE, X, layers, 4, SeedSequence(0))
     chosen = solver.choose(streams)
     assert chosen.has_no_skill
+    assert solver.average(chosen, streams) is chosen
+
+
+def test_answers_vote_beside_features_that_were_chosen_by_a_hair(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = {"n_clusters": 20, "n_samples": 300, "n_features": 100}
+    X, labels = draw_mixture(np.random.default_rng(2), **sizes, variance=(0.1, 0.3), kind="embeddings")
+    layers, streams = uniform_layers(labels, 90), [SeedSequence(0), SeedSequence(1)]
+    monkeypatch.setattr(module, "LEAD", 100.0)  # features are chosen, whatever the answers say
+    solver = prepare(ANY_SHAPE, X, layers, 20, SeedSequence(0))
+    chosen = solver.choose(streams)
+    assert not solver.structure.annotated
+    average = solver.average(chosen, streams)
+    assert "found without the answers" in average.words
+    alone = max(chosen.fits, key=lambda fit: fit.objective)
+    assert adjusted_rand(labels, average.fits[0].labels) > adjusted_rand(labels, alone.labels) + 0.2
+    skills = solver.ranking.skills
+    simple = skills[solver.structure].overall
+    ahead = [
+        structure
+        for structure in solver.ranking.partitions
+        if skills[structure].overall.is_ahead(simple, 1.0)
+    ]
+    assert ahead
+    assert all(structure.annotated for structure in ahead)
+    assert f" of {min(len(ahead) + 1, solvers.MEMBERS)} structures" in average.words
+    monkeypatch.setattr(solvers, "VOTING_LEAD", 100.0)
     assert solver.average(chosen, streams) is chosen
 
 
