@@ -198,10 +198,10 @@ MOST = {
     "tuples of three": 2,
     "statements with several constants": 1,
     "calls with splats": 122,
-    "uses of Any": 581,
+    "uses of Any": 580,
     "modules with code": 150,
-    "lines of code": 34_454,
-    "lines of imports": 3_135,
+    "lines of code": 34_450,
+    "lines of imports": 3_112,
     "lines of docstrings for 100 lines of code": 26,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""
