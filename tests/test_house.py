@@ -200,7 +200,7 @@ MOST = {
     "calls with splats": 122,
     "uses of Any": 580,
     "modules with code": 150,
-    "lines of code": 34_450,
+    "lines of code": 34_452,
     "lines of imports": 3_112,
     "lines of docstrings for 100 lines of code": 26,
 }

@@ -409,16 +409,18 @@ class Unions(Solver):
         np.add.at(overlaps, best[0].labels, shares)
         order = linear_sum_assignment(overlaps, maximize=True)[1]
         fit = self.relabel(best[0], np.arange(len(self.X)), shares[:, order])
-        words, count = f"an average of {len(members)} fits", len(weights)
-        words = words if count == 1 else f"{words} of {count} structures; in the one that was chosen"
+        words, count = f"an average of {len(members)} fits", len({*weights, chosen})
+        n_voters = sum(rival.annotated != chosen.annotated for rival in weights)
+        voters = f", {n_voters} of which know the answers" if n_voters else ""
+        words = words if count == 1 else f"{words} of {count} structures{voters}; in the one that was chosen"
         return replace(choice, fits=(fit,), words=f"{words}, {choice.words}", n_averaged=len(members))
 
     def _is_some_way_ahead(self, structure: Structure) -> bool:
         """Whether a structure that knows the answers votes although the features alone were chosen."""
-        skill, skills = self.ranking.skills.get(self.structure), self.ranking.skills
-        if skill is None or self.structure.annotated:
+        skills = self.ranking.skills
+        if self.structure.annotated or self.structure not in skills:
             return False
-        return skills[structure].overall.is_ahead(skill.overall, VOTING_LEAD)
+        return skills[structure].overall.is_ahead(skills[self.structure].overall, VOTING_LEAD)
 
     def restart(self, stream: SeedSequence, start: NDArray[np.int16] | None = None) -> Fit:
         """Fit the structure from one random start; partitions are ignored."""

@@ -795,7 +795,8 @@ def test_answers_vote_beside_features_that_were_chosen_by_a_hair(monkeypatch: py
     ]
     assert ahead
     assert all(structure.annotated for structure in ahead)
-    assert f" of {min(len(ahead) + 1, solvers.MEMBERS)} structures" in average.words
+    n_voters = min(len(ahead), solvers.MEMBERS)
+    assert f" of {n_voters + 1} structures, {n_voters} of which know the answers; " in average.words
     monkeypatch.setattr(solvers, "VOTING_LEAD", 100.0)
     assert solver.average(chosen, streams) is chosen
 
