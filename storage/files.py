@@ -324,7 +324,9 @@ class Files:
         changed_folders = set()
         for key, data in files:
             path = root / key
-            folders = [item for item in path.parents if item.is_relative_to(root) and not item.exists()]
+            folders = [
+                folder for folder in path.parents if folder.is_relative_to(root) and not folder.exists()
+            ]
             for folder in reversed(folders):
                 folder.mkdir(exist_ok=True)
             self.put(path, data)

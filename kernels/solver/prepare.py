@@ -370,6 +370,8 @@ class Unions(Solver):
         """Average the fit with candidates that predict about as well (section 13)."""
         skills, partitions, chosen = self.ranking.skills, self.ranking.partitions, self.structure
         is_whole = all(len(parts[0]) == len(self.X) for parts in partitions.values())
+        # beside features alone, candidates that know the answers vote if they are some way ahead
+        features = skills[chosen].overall if chosen in skills and not chosen.annotated else None
         rivals = {
             structure: skills[structure].overall
             for structure in partitions
@@ -377,10 +379,11 @@ class Unions(Solver):
             if structure in skills and structure.covariance != SIGNED
             # groups are merged again if folds were fitted to a part of the rows
             if is_whole or structure.covariance in MERGED_KINDS
-            if structure.annotated == chosen.annotated or self._is_some_way_ahead(structure)
+            if structure.annotated == chosen.annotated
+            or (features and skills[structure].overall.is_ahead(features, VOTING_LEAD))
         }
-        if rivals and not chosen.annotated and chosen in skills:
-            rivals[chosen] = skills[chosen].overall
+        if rivals and features:
+            rivals[chosen] = features
         if chosen not in rivals:
             return choice
         leaders, weights = sorted(rivals, key=lambda structure: rivals[structure].log_loss)[:MEMBERS], {}
@@ -414,13 +417,6 @@ class Unions(Solver):
         voters = f", {n_voters} of which know the answers" if n_voters else ""
         words = words if count == 1 else f"{words} of {count} structures{voters}; in the one that was chosen"
         return replace(choice, fits=(fit,), words=f"{words}, {choice.words}", n_averaged=len(members))
-
-    def _is_some_way_ahead(self, structure: Structure) -> bool:
-        """Whether a structure that knows the answers votes although the features alone were chosen."""
-        skills = self.ranking.skills
-        if self.structure.annotated or self.structure not in skills:
-            return False
-        return skills[structure].overall.is_ahead(skills[self.structure].overall, VOTING_LEAD)
 
     def restart(self, stream: SeedSequence, start: NDArray[np.int16] | None = None) -> Fit:
         """Fit the structure from one random start; partitions are ignored."""

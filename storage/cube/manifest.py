@@ -75,8 +75,9 @@ NAMES = ("feature_names", "class_names", "sample_names")
 def plan_to_json(plan: DatasetPlan) -> dict[str, Any]:
     """Return the fields of a plan that differ from their defaults, so that older cubes stay readable."""
     # Every cube says how its features were scaled.
-    default = {field.name: field.default for field in fields(plan) if field.name != "scale"}
-    return {key: value for key, value in asdict(plan).items() if key not in default or value != default[key]}
+    defaults = {field.name: field.default for field in fields(plan) if field.name != "scale"}
+    values = asdict(plan).items()
+    return {key: value for key, value in values if key not in defaults or value != defaults[key]}
 
 
 def plan_problems(location: str, spec: SweepSpec, name: str, plan: DatasetPlan) -> list[Problem]:

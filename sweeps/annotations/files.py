@@ -48,7 +48,15 @@ from sweep_clustering.sweeps.data import lines
 from sweep_clustering.sweeps.data.columns import NO_CELL, Columns, RowFile, parse_plain, read_content
 from sweep_clustering.sweeps.data.reading import BLANK, rows_of
 from sweep_clustering.sweeps.data.table import Coding, TableChoice, identity
-from sweep_clustering.sweeps.errors import InputError, Problem, collecting, did_you_mean, plural, refused
+from sweep_clustering.sweeps.errors import (
+    InputError,
+    Problem,
+    collecting,
+    did_you_mean,
+    plural,
+    raise_all,
+    refused,
+)
 
 ANNOTATOR = "annotator"
 ACCURACY = "accuracy"
@@ -402,32 +410,32 @@ class PairFile(RowFile):
         """
         is_questions = self.kind is None and "answer" in words
         demands: Names = CELLS[:3] if self.kind is None else LINK_CELLS[:2]
-        cells: Names = CELLS if self.kind is None else LINK_CELLS
+        options: Names = CELLS if self.kind is None else LINK_CELLS
         if is_questions:
-            demands, cells = QUESTION_COLUMNS, (*QUESTION_COLUMNS, ANNOTATOR, ACCURACY)
-        cells, names = (*cells, FIRST_ROW), usual_names(words)
-        if problems := [*header_problems(f"{self.path}{line}", words, names, demands, cells, is_questions)]:
-            raise InputError(problems)
-        return [name if name in cells else "" for name in names], is_questions
+            demands, options = QUESTION_COLUMNS, (*QUESTION_COLUMNS, ANNOTATOR, ACCURACY)
+        options, names = (*options, FIRST_ROW), usual_names(words)
+        raise_all(header_problems(f"{self.path}{line}", words, names, demands, options, is_questions))
+        return [name if name in options else "" for name in names], is_questions
 
     def _parse(self, text: lines.Lines, header: Header | None) -> _Cells:
         """Split the lines of a text into columns: at once if they are all alike, else one by one."""
-        content, last = text.content, 0
+        content, last_line = text.content, 0
         names: Sequence[str] = CELLS if self.kind is None else LINK_CELLS
         if header is None:
-            is_questions, n_cells, skip = False, 3 if self.kind is None else 2, _lines_before(content)
+            is_questions, min_cells, skip = False, 3 if self.kind is None else 2, _lines_before(content)
             separator = next((mark for mark in (",", "\t", " ", ";") if mark.encode() in content), "")
-            optional_cells = "".join(f" [{name}]" for name in names[n_cells:])
-            expected = f"{' '.join(names[:n_cells])}{optional_cells}"
+            optional_cells = "".join(f" [{name}]" for name in names[min_cells:])
+            expected = f"{' '.join(names[:min_cells])}{optional_cells}"
         else:
             names, is_questions = self._names(header.words, f", line {header.line}")
-            separator, n_cells, skip = header.separator, len(names), header.line
+            separator, min_cells, skip = header.separator, len(names), header.line
             expected = f"{len(names)} as in the header"
             if is_questions and not content.endswith(b"\n"):  # its last line may break off
-                last = content.count(b"\n") + 1
-        if separator and not last and (columns := parse_plain(text, separator, names, n_cells, skip, ENDS)):
+                last_line = content.count(b"\n") + 1
+        has_columns = bool(separator) and not last_line
+        if has_columns and (columns := parse_plain(text, separator, names, min_cells, skip, ENDS)):
             return _Cells(columns, is_questions)
-        rows = split_rows(text, header, last) if header else split_lines(text, n_cells, len(names))
+        rows = split_rows(text, header, last_line) if header else split_lines(text, min_cells, len(names))
         columns_read = [*filter(None, names), MALFORMED]
         numbers, codes = array("i"), {name: array("i") for name in columns_read}
         texts: dict[str, dict[str, int]] = {name: {} for name in columns_read}
@@ -483,7 +491,7 @@ def split_lines(text: lines.Lines, min_cells: int, max_cells: int) -> Iterator[t
             yield line.number, repr(content[:60])
 
 
-def split_rows(text: lines.Lines, header: Header, last: int) -> Iterator[tuple[int, list[str] | str]]:
+def split_rows(text: lines.Lines, header: Header, last_line: int) -> Iterator[tuple[int, list[str] | str]]:
     """Split each row below a header; one with too few cells, or too many, gives their number in words.
 
     Cells that the last line lacks are no problem if it may break off: what broke off was never answered.
@@ -498,11 +506,11 @@ def split_rows(text: lines.Lines, header: Header, last: int) -> Iterator[tuple[i
                 continue
             if len(cells) == len(header.words):
                 yield line, cells
-            elif line != last or len(cells) > len(header.words):
+            elif line != last_line or len(cells) > len(header.words):
                 yield line, plural(len(cells), "cell")
     except InputError as error:
         # a quote that is not closed by the last line
-        if error.problems[0].where != f"{text.path}, line {last}":
+        if error.problems[0].where != f"{text.path}, line {last_line}":
             raise
 
 
@@ -581,19 +589,19 @@ def usual_names(words: Sequence[str]) -> list[str]:
 
 
 def header_problems(
-    location: str, words: Names, columns: Names, demands: Names, cells: Names, may_have_others: bool
+    location: str, words: Names, columns: Names, demands: Names, options: Names, may_have_others: bool
 ) -> Iterator[Problem]:
     """Find the columns that are not known, come twice, or are lacking."""
     suggestions = set[str]()
     for word, name in zip(words, columns, strict=True):
-        if name and name not in cells and not may_have_others:
-            free = [column for column in cells if column not in columns]
-            hint = did_you_mean(word, free or cells)
+        if name and name not in options and not may_have_others:
+            free = [column for column in options if column not in columns]
+            hint = did_you_mean(word, free or options)
             suggestions |= {column for column in free if repr(column) in hint}
             if not hint and name in (*CELLS, "answer"):
                 hint = "an annotation file may have it"
-            yield Problem(location, f"column {word!r}", f"one of {', '.join(cells)}", hint)
-    for name in (column for column in cells if columns.count(column) > 1):
+            yield Problem(location, f"column {word!r}", f"one of {', '.join(options)}", hint)
+    for name in (column for column in options if columns.count(column) > 1):
         words_of_name = [word for word, column in zip(words, columns, strict=True) if column == name]
         is_one = len({*words_of_name}) == 1
         fault = f"several columns {name!r}" if is_one else f"columns {' and '.join(map(repr, words_of_name))}"
