@@ -259,6 +259,7 @@ def to_json(options: summary.AskOptions, assessment: summary.Assessment, samples
         "strategy": assessment.strategy,
         "model": "conditional",
         "covariance": belief.covariance,
+        "n_clusters": belief.n_clusters,
         "answers": {"yes": assessment.n_yes, "no": assessment.n_no, "skipped": assessment.n_skipped},
         "accuracy": belief.accuracy,
         "accuracy_given": summary.has_accuracy(options),

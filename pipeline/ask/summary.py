@@ -113,6 +113,8 @@ class Assessment:
     n_yes: int
     n_no: int
     n_skipped: int
+    # Reason for the number of clusters; empty if it was given.
+    why_clusters: str = ""
 
     @property
     def n_answers(self) -> int:
@@ -134,28 +136,43 @@ def assess(
     from sweep_clustering.kernels.choice import child_seed
     from sweep_clustering.kernels.interrupt import run_interruptibly
     from sweep_clustering.pipeline.ask.questions import next_questions, questions_left
-    from sweep_clustering.pipeline.asking.belief import believe, shape_to_ask, share_at
+    from sweep_clustering.pipeline.asking.belief import believe, model_for, shape_to_ask, share_at
     from sweep_clustering.pipeline.asking.strategies import fitting
-    from sweep_clustering.pipeline.fit.running import costs_of, progress, runner
+    from sweep_clustering.pipeline.fit.counts import TRIED
+    from sweep_clustering.pipeline.fit.running import choose_count, costs_of, progress, runner
 
     answers = annotations_of(rows)
+    layers = [
+        *annotator_layers(AnnotationRows.of(answers), inputs.accuracies, options.accuracy),
+        *(layer for layer in inputs.layers if layer.is_of_labels),
+    ]
     seed = np.random.SeedSequence(options.seed, spawn_key=(batch,) if batch else ())
+    covariance = shape_to_ask(str(options.model_choice.covariance))
     with progress(not options.interactive) as state:  # a session needs the terminal for itself
+        n_clusters, why_clusters = options.n_clusters, ""
+        if options.has_open_count:
+            n_clusters, why_clusters = choose_count(
+                inputs.X,
+                layers,
+                state,
+                n_jobs=options.jobs or -1,
+                model=model_for(layers),
+                covariance=str(options.model_choice.covariance),
+                restarts=options.restarts,
+                settings=options.settings,
+                seed=options.seed,
+                n_names=0 if inputs.row_labels is None else len(inputs.row_labels.names),
+                check=inputs.check_hard,
+            )
+            start = start if start is not None and start.max() + 1 == n_clusters else None
         run = runner(options.jobs or -1, state)
-        covariance = shape_to_ask(str(options.model_choice.covariance))
-        costs = costs_of(
-            options.n_clusters, n_samples=len(inputs.X), layers=inputs.layers, covariance=covariance
-        )
-        state.expect([costs])
+        state.expect([costs_of(n_clusters, n_samples=len(inputs.X), layers=layers, covariance=covariance)])
         state.begin_fit()
         belief = run_interruptibly(
             lambda: believe(
                 inputs.X,
-                [
-                    *annotator_layers(AnnotationRows.of(answers), inputs.accuracies, options.accuracy),
-                    *(layer for layer in inputs.layers if layer.is_of_labels),
-                ],
-                n_clusters=options.n_clusters,
+                layers,
+                n_clusters=n_clusters,
                 accuracy=inputs.accuracies.get(options.annotator, options.accuracy),
                 seed=seed,
                 covariance=covariance,
@@ -165,6 +182,9 @@ def assess(
                 run=run,
             )
         )
+    if options.has_open_count and n_clusters == TRIED[-1]:
+        # there may be many more, about which questions for few classes teach little
+        belief = replace(belief, has_many_classes=True)
     outlook = None
     if options.until is not None:
         outlook = questions_left(belief, options.until, len(answers), child_seed(seed, 5))
@@ -175,7 +195,7 @@ def assess(
     n_yes = sum(answer.kind == MUST for answer in answers)
     n_no, n_skipped = len(answers) - n_yes, len(rows) - len(answers)
     share = share_at(belief.claimed_wrong, len(belief.X), belief.lines)
-    return Assessment(belief, questions, strategy, share, outlook, n_yes, n_no, n_skipped)
+    return Assessment(belief, questions, strategy, share, outlook, n_yes, n_no, n_skipped, why_clusters)
 
 
 # Two lines of a message.
@@ -197,6 +217,7 @@ def assessment_lines(options: AskOptions, assessment: Assessment) -> list[str]:
     lines = [
         f"answers    {assessment.n_answers}: {assessment.n_yes} yes, {assessment.n_no} no{skip_words}",
         f"accuracy   {belief.accuracy:.2f}, {source}",
+        *([f"number     {assessment.why_clusters}"] if assessment.why_clusters else []),
         f"sizes      {sizes}, {shape}",
         f"confidence {confidence(assessment)} of the labels expected right",
     ]

@@ -85,7 +85,8 @@ takes_jobs = click.option(
     "--n-clusters",
     "clusters",
     metavar="K",
-    help="Number of clusters; or several, as 2..8 or 2,3,5: one is chosen.  [default: 2..10]",
+    help="Number of clusters; or several, as 2..8 or 2,3,5: one is chosen.  [default: what the answers speak"
+    " for, from 2 to thousands; from 2 to 10 without answers]",
 )
 @path_option(
     "--labels", help="File of the true classes, one for each row, with which the clusters are scored."
@@ -261,7 +262,8 @@ def fit_command(
     show([part for line in lines for part in paragraph(line)] if sys.stdout.isatty() else lines)
     if n_clusters > 1:  # the next pairs to annotate are chosen with the settings of sweep ask
         columns = tuple(map(str, expanded(options.drop, ())))
-        click.echo(f"next:\n{_for_this_table(ask, n_clusters=n_clusters, drop=columns)}", err=True)
+        count = None if clusters is None else n_clusters
+        click.echo(f"next:\n{_for_this_table(ask, n_clusters=count, drop=columns)}", err=True)
     if is_interrupted:  # the results so far are there, and the command ends as after any Ctrl-C
         raise KeyboardInterrupt
 
@@ -284,7 +286,12 @@ def _show_notes(*notes: str) -> None:
 
 @click.command()
 @click.argument("features", type=shared.PATH)
-@click.option("-k", "--n-clusters", type=int, required=True, help="Number of clusters.")
+@click.option(
+    "-k",
+    "--n-clusters",
+    type=int,
+    help="Number of clusters.  [default: chosen again for each batch, as sweep fit chooses it]",
+)
 @click.option(
     "-n", "count", type=int, default=20, help="Number of questions, with --interactive those of a batch."
 )
@@ -346,10 +353,13 @@ def ask(**choices: Any) -> None:
     the answer of each pair is right. sweep fit without options fits the answers.
     """
     from sweep_clustering.pipeline.ask import answers, summary
+    from sweep_clustering.pipeline.fit.counts import TRIED
 
     check_numpy()
     settings, columns = _take_settings(choices), _other_columns(choices)
     del choices["drop"]
+    is_open = choices["n_clusters"] is None
+    choices |= {"has_open_count": is_open, "n_clusters": TRIED[-1] if is_open else choices["n_clusters"]}
     options = summary.AskOptions(model="conditional", chosen=settings, aside=columns, **choices)
     with reported(answers.HeldError, answers.NotSavedError):
         inputs = summary.read_ask(options)

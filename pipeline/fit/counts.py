@@ -169,12 +169,9 @@ class ClusterChoice:
         numbers = f"{tried[0]} to {tried[-1]}" if is_range else ", ".join(map(str, tried))
         parts = [f"{n_clusters} of {numbers} tried: {REASONS[self.criterion]}"]
         if len(tried) == 1:
-            single = f"{n_clusters} alone was tried"
-            parts = [single if self.cut is None else f"{n_clusters}: {REASONS[self.criterion]}"]
-        if self.cut is not None:
-            several = f"{self.cut.low} to {n_clusters} predict equally well"
-            equal = several if self.cut.low < n_clusters else "no other cut predicts as well"
-            parts.append(f"fewer than {self.cut.low} are unlikely" if self.cut.is_by_share else equal)
+            parts = [f"{n_clusters} alone was tried" if self.cut is None else words_of_cut(self.cut)]
+        elif self.cut is not None:
+            parts.append(interval_of_cut(self.cut))
         ends = {tried[0]: "smallest", tried[-1]: "largest"}
         if n_clusters == tried[0] and self.bound:
             parts.append(f"there can be no fewer, as {self.bound}")
@@ -217,12 +214,30 @@ class ClusterChoice:
         return lines
 
 
+def words_of_cut(cut: Cut) -> str:
+    """Return the number of clusters of a cut, why it was chosen, and the numbers that are as good."""
+    return f"{cut.n_clusters}: {REASONS[SHARE if cut.is_by_share else CUTS]}; {interval_of_cut(cut)}"
+
+
+def interval_of_cut(cut: Cut) -> str:
+    """Return the numbers of clusters that are as good as that of a cut, in words."""
+    if cut.is_by_share:
+        return f"fewer than {cut.low} are unlikely"
+    several = f"{cut.low} to {cut.n_clusters} predict equally well"
+    return several if cut.low < cut.n_clusters else "no other cut predicts as well"
+
+
 class OpenCounts(NamedTuple):
     """Numbers of clusters to fit where none is named, with a cut of a tree, and why there are no fewer."""
 
     numbers: tuple[int, ...]
     cut: Cut | None
     bound: str
+
+    @property
+    def sure_cut(self) -> Cut | None:
+        """The cut, if its number needs no comparison with others."""
+        return self.cut if len(self.numbers) == 1 else None
 
 
 def open_counts(

@@ -311,13 +311,16 @@ def chance_problems(location: str, accuracy: float | None) -> Iterator[Problem]:
 def _table_problems(options: FitOptions, table: LabelledTable) -> Iterator[Problem]:
     n_samples, distinct = len(table.X), data.count_distinct(table.X)
     rows = f"{plural(distinct, 'distinct row')} of {options.features}"
-    clusters = plural(options.n_clusters, "cluster")
+    n_clusters = options.n_clusters
+    if options.has_open_count:  # a small table is not fitted with more
+        n_clusters = max(min(n_clusters, distinct // 2), min(2, distinct))
+    clusters = plural(n_clusters, "cluster")
     min_size = options.settings.min_cluster_size
     kind = kind_of(str(options.model_choice.covariance), options.settings)
     has_min_size = "min_cluster_size" not in kind.unused
-    if options.n_clusters > distinct:
+    if n_clusters > distinct:
         yield Problem("-k", f"{clusters} for {rows}", "no more clusters than distinct rows")
-    elif has_min_size and options.n_clusters * min_size > n_samples > 0:
+    elif has_min_size and n_clusters * min_size > n_samples > 0:
         samples = f"{clusters} of {min_size} or more for {plural(n_samples, 'sample')}"
         yield Problem("-k", samples, "samples enough", "see --min-cluster-size")
     n_components = options.settings.components
@@ -325,8 +328,8 @@ def _table_problems(options: FitOptions, table: LabelledTable) -> Iterator[Probl
     if isinstance(dims, int) and dims > n_features:
         components = f"{plural(dims, 'principal component')} of {plural(n_features, 'feature')}"
         yield Problem("--subspace", components, "no more of them than features")
-    if isinstance(n_components, int) and n_components > 1 and options.n_clusters * n_components > distinct:
-        components = f"{options.n_clusters * n_components} components for {rows}"
+    if isinstance(n_components, int) and n_components > 1 and n_clusters * n_components > distinct:
+        components = f"{n_clusters * n_components} components for {rows}"
         yield Problem("--components", components, "no more components than distinct rows")
     is_varying = (table.X[0] != table.X).any()  # otherwise the reader of the table has a message
     if is_varying and options.model_choice.covariance not in SPHERES and constant(table.X).all():

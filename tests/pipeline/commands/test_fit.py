@@ -610,3 +610,36 @@ restarts = 1
     assert document["search_notes"] == [
         "the relative NMI of conditional needs unsupervised among models of [grid], too"
     ]
+
+
+OPEN_COUNT = "ask", "x.csv", "--restarts", "1", "--names", "id", "--without", "class", "--covariance", "tied"
+
+
+def test_without_a_number_of_clusters_sweep_ask_chooses_one_and_says_why() -> None:
+    options = "--restarts", 1, "--without", "id,class", "--covariance", "tied", "--annotations", "pairs.txt"
+    fields = json.loads(succeed("fit", "x.csv", *options, "--json").stdout)
+    result = succeed(*OPEN_COUNT, "-n", 2, "--annotations", "pairs.txt", "--out", "questions.csv")
+    number, sizes = (
+        next(line for line in result.stdout.splitlines() if line.startswith(word))
+        for word in ("number", "sizes")
+    )
+    assert number.startswith(f"number     {fields['choice']['n_clusters']} of 2 to 10 tried: ")
+    assert len(sizes.partition(",")[0].split()[1:]) == fields["choice"]["n_clusters"] == 3
+
+
+def test_commands_that_sweep_ask_shows_leave_the_number_of_clusters_open() -> None:
+    result = succeed(*OPEN_COUNT, "-n", 2, "--out", "questions.csv")
+    assert "sweep ask x.csv" in result.stdout
+    assert "-k" not in result.stdout
+
+
+def test_a_session_may_leave_the_number_of_clusters_open() -> None:
+    session = *OPEN_COUNT, "-n", "1", "--interactive", "--annotations", "answers.csv"
+    assert CliRunner().invoke(main, session, input="y\nn\nq\n").exit_code == 0
+    assert count_saved() == 2
+
+
+@pytest.mark.parametrize("command", ["fit", "ask"])
+def test_a_table_of_few_rows_needs_no_number_of_clusters(command: str) -> None:
+    Path("few.csv").write_text("a,b\n1,2\n1.1,2\n3,4\n3.1,4.2\n5,6\n")
+    assert len(json.loads(succeed(command, "few.csv", "--json").stdout)["labels"]) == 5
