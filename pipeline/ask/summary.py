@@ -179,12 +179,10 @@ def assess(
                 restarts=options.restarts,
                 settings=options.settings,
                 start=start,
+                is_least=options.has_open_count and n_clusters == TRIED[-1],
                 run=run,
             )
         )
-    if options.has_open_count and n_clusters == TRIED[-1]:
-        # there may be many more, about which questions for few classes teach little
-        belief = replace(belief, has_many_classes=True)
     outlook = None
     if options.until is not None:
         outlook = questions_left(belief, options.until, len(answers), child_seed(seed, 5))

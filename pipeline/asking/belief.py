@@ -131,6 +131,7 @@ def believe(
     restarts: int = 3,
     settings: Settings = ASKING,
     start: NDArray[np.int16] | None = None,
+    is_least: bool = False,
     run: Runner = map,
 ) -> Belief:
     """Fit the conditional model to the answers so far, and draw partitions around its solutions.
@@ -156,6 +157,8 @@ def believe(
         Settings of the search and of the objective.
     start : ndarray of shape (n_samples,), int16, optional
         Earlier solution, from which the first restart begins.
+    is_least : bool
+        Whether there may be more clusters: the most that were tried were the best.
     run : callable
         Function like `map`; fits of classes of any shape may run at once.
 
@@ -171,7 +174,7 @@ def believe(
     choice = solver.solve([seeds(1, number) for number in range(restarts)], part=part, start=start)
     best = best_of([fit.objective for fit in choice.fits])
     solution = choice.fits[best]
-    is_many = model.has_groups and has_many_classes(choice, n_clusters, len(X))
+    is_many = model.has_groups and has_many_classes(choice, n_clusters, len(X), is_least)
     effort = EFFORT._replace(members=MEMBERS_OF_MANY) if is_many else EFFORT
     draws = solver.draws([solution], 0, seeds(2), effort)
     partitions = np.concatenate(draws.labels)
@@ -195,11 +198,11 @@ def shape_to_ask(covariance: str) -> str:
     return GROUPS if covariance == ANY else covariance
 
 
-def has_many_classes(choice: Choice, n_clusters: int, n_samples: int) -> bool:
-    """Whether answers speak for merged groups, or for nothing yet and K² exceeds the number of samples."""
-    # As many uniform answers as samples would then have less than one must-link for each class.
+def has_many_classes(choice: Choice, n_clusters: int, n_samples: int, is_least: bool) -> bool:
+    """Whether answers speak for merged groups, or for nothing yet and classes may be many."""
+    # As many uniform answers as samples have less than one must-link for each class if K² exceeds these.
     if choice.has_no_skill or choice.name not in choice.candidates:
-        return n_clusters**2 > n_samples
+        return n_clusters**2 > n_samples or is_least
     is_linear = choice.covariance == LINEAR and n_clusters > MANY_CLASSES
     return is_linear or choice.covariance in (*LINKAGES, *OF_ROWS)
 

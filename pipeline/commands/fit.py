@@ -311,8 +311,8 @@ def _show_notes(*notes: str) -> None:
     type=shared.Word(tuple(STRATEGIES)),
     help="Which pairs: "
     + "; ".join(f"{name}: {meaning}" for name, meaning in STRATEGIES.items())
-    + ".  [default: merges if answers speak for merged groups, or for nothing yet and K² exceeds the number"
-    " of rows; else overall]",
+    + ".  [default: merges if answers speak for merged groups, or for nothing yet and classes may be many;"
+    " else overall]",
 )
 @path_option("--out", help="File to write the questions to, to be filled in.")
 @click.option(

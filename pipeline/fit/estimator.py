@@ -32,6 +32,7 @@ from sweep_clustering.pipeline.asking.belief import believe, shape_to_ask
 from sweep_clustering.pipeline.asking.strategies import choose, fitting
 from sweep_clustering.pipeline.fit import inputs
 from sweep_clustering.pipeline.fit.confidence import below_chance, estimate, estimates_json, judge_unsure
+from sweep_clustering.pipeline.fit.counts import TRIED
 from sweep_clustering.pipeline.fit.data_notes import data_notes
 from sweep_clustering.pipeline.fit.links import (
     Annotations,
@@ -557,8 +558,9 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         strategy : str, default=None
             "overall": the pairs whose answers together say the most about all other pairs. "merges": random
             near pairs, and pairs that say where clusters are to be merged or split. None is "merges" where
-            annotations speak for merged groups, or for nothing yet and K² exceeds the number of samples; else
-            "overall" (docs/model.md, section 10). "information": the pairs whose answers together are hardest
+            annotations speak for merged groups, or for nothing yet and classes may be many: K² exceeds the
+            number of samples, or the fit chose the most clusters that it tried; else "overall"
+            (docs/model.md, section 10). "information": the pairs whose answers together are hardest
             to predict. "uncertain": the same for single pairs. "anchors": a doubtful sample and a sure one.
             "again": annotated pairs whose annotations are in doubt. "farthest-first" and "committee" are
             baselines by others; "uniform" are any pairs.
@@ -602,6 +604,7 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
                 restarts=min(int(self.restarts), MOST_RESTARTS),
                 settings=declared.settings_of(vars(self)),
                 start=self.labels_.astype(np.int16),
+                is_least=self.n_clusters is None and self.n_clusters_ == TRIED[-1],
                 run=runner(self.n_jobs),
             )
         )
