@@ -150,6 +150,16 @@ def undrawn() -> Iterator[None]:
         yield
 
 
+@pytest.fixture
+def without_sections() -> Iterator[None]:
+    """Write the reports of a test without the sections that stand on the page, to save more time.
+
+    The text, the tables and the files beside the page are written.
+    """
+    with patch("sweep_clustering.pipeline.report.write.write_figures", lambda *arguments: []):
+        yield
+
+
 @pytest.fixture(scope="module")
 def undrawn_module() -> Iterator[None]:
     """Write the reports of all tests and fixtures of a module with empty figures."""
