@@ -161,7 +161,7 @@ def without_sections() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def undrawn_module() -> Iterator[None]:
-    """Write the reports of all tests and fixtures of a module with empty figures."""
-    with patch("sweep_clustering.pipeline.report.write.save", save_undrawn):
+def without_sections_module() -> Iterator[None]:
+    """Write the reports of all tests and fixtures of a module without the sections of the page."""
+    with patch("sweep_clustering.pipeline.report.write.write_figures", lambda *arguments: []):
         yield

@@ -626,7 +626,7 @@ def test_an_outcome_is_said_though_its_record_cannot_be_written(tiny_run: Path, 
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("undrawn")
+@pytest.mark.usefixtures("without_sections")
 def test_a_bundle_is_verified_by_its_own_hash(tiny_run: Path, tmp_path: Path) -> None:
     """Neither a changed byte nor a forged value that its author packed again is missed."""
     bundle, record = tmp_path / "tiny.zip", tmp_path / "record.json"

@@ -125,7 +125,7 @@ def test_there_are_those_of_these_formats_and_all_are_small() -> None:
     assert sum(path.stat().st_size for path in ARCHIVES) < MOST_BYTES
 
 
-@pytest.mark.usefixtures("undrawn")
+@pytest.mark.usefixtures("without_sections")
 @each_release
 def test_it_opens_is_whole_and_is_shown(name: str, release: Release, folder: Path) -> None:
     cube = folder / "release.zarr"

@@ -21,7 +21,7 @@ from sweep_clustering.storage.archive import Archive, write_zip
 from sweep_clustering.storage.cube.manifest import read_manifest
 from sweep_clustering.sweeps.errors import InputError, present
 
-pytestmark = pytest.mark.usefixtures("undrawn_module")
+pytestmark = pytest.mark.usefixtures("without_sections_module")
 
 SWEEP = """name = "small"
 seed = 5

@@ -28,7 +28,7 @@ from sweep_clustering.sweeps.data.builtin import REGISTRY
 from sweep_clustering.sweeps.errors import present
 from sweep_clustering.sweeps.words import SHIPPED
 
-pytestmark = pytest.mark.usefixtures("undrawn_module")
+pytestmark = pytest.mark.usefixtures("without_sections_module")
 
 METHOD = """
 import numpy as np

@@ -133,7 +133,7 @@ def small(folder: Path) -> Path:
     return submit(folder, "small", change)
 
 
-@pytest.mark.usefixtures("undrawn")
+@pytest.mark.usefixtures("without_sections")
 def test_a_bundle_and_a_cube_become_one_that_grows(folder: Path, small: Path, tmp_path: Path) -> None:
     assert sweep("bundle", small, "--out", tmp_path / "small.zip").exit_code == 0
     second = submit(
