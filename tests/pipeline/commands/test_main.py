@@ -53,6 +53,14 @@ def run(command: str, finished: Path, folder: Path, script: str = "", **streams:
     return subprocess.run(line, cwd=ROOT, stderr=subprocess.PIPE, text=True, check=False, **streams)
 
 
+@pytest.fixture(scope="module")
+def small_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a cube of five cells; it is for reading only."""
+    folder = tmp_path_factory.mktemp("small")
+    succeed("submit", write_spec(folder, SMALL), "--results", folder, "--workers", 0)
+    return folder
+
+
 def test_the_table_of_commands_says_what_each_does() -> None:
     context = click.Context(main)
     for name, (_, text) in COMMANDS.items():
@@ -238,7 +246,7 @@ FIT = "fit TABLE -k 2 --restarts 1 --generations 1"
     ],
 )
 def test_a_command_loads_what_it_needs(
-    command: str, code: int, unwanted: set[str], tiny_run: Path, tmp_path: Path
+    command: str, code: int, unwanted: set[str], small_run: Path, tmp_path: Path
 ) -> None:
     script = (
         "import atexit, sys\n"
@@ -246,7 +254,7 @@ def test_a_command_loads_what_it_needs(
         "from sweep_clustering.__main__ import main\n"
         "main()\n"
     )
-    process = run(command, tiny_run, tmp_path, script, stdout=subprocess.PIPE)
+    process = run(command, small_run, tmp_path, script, stdout=subprocess.PIPE)
     assert process.returncode == code, process.stderr
     assert code == 0 or process.stdout == "", process.stderr
     names = [name.split(".") for name in process.stderr.splitlines()[-1].split()]
@@ -268,14 +276,14 @@ ASK = "ask TABLE -k 2 --restarts 1 --generations 1 --strategy uniform --covarian
     ],
 )
 def test_a_reader_that_leaves_is_no_fault_and_a_full_disk_is_said_in_one_line(
-    command: str, full: bool, code: int, tiny_run: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    command: str, full: bool, code: int, small_run: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.delenv("SWEEP_DATA_DIR", raising=False)
     monkeypatch.setenv("SWEEP_USER_CACHE", str(tmp_path))  # no data set is there, read or not
     reader, writer = os.pipe()
     os.close(reader)
     with open(writer, "wb") as closed_pipe, open("/dev/full", "wb") as disk:
-        process = run(command, tiny_run, tmp_path, stdout=disk if full else closed_pipe)
+        process = run(command, small_run, tmp_path, stdout=disk if full else closed_pipe)
     stderr = process.stderr
     assert process.returncode == code
     assert "Traceback" not in stderr
