@@ -36,9 +36,12 @@ def some_labels(y: NDArray[np.int64], share: float = 0.4, wrong: float = 0.1) ->
     return np.where(rng.random(len(y)) < share, names, None)
 
 
-def fit_labels(labels: Any, n_clusters: int | None = 3, X: Any = None, **links: Any) -> AnnotatedClustering:
+def fit_labels(
+    labels: Any, n_clusters: int | None = 3, X: Any = None, model: str | None = None, **links: Any
+) -> AnnotatedClustering:
     X = blobs()[0] if X is None else X
-    return AnnotatedClustering(n_clusters, restarts=3, random_state=0).fit(X, row_labels=labels, **links)
+    estimator = AnnotatedClustering(n_clusters, model=model, restarts=3, random_state=0)
+    return estimator.fit(X, row_labels=labels, **links)
 
 
 def test_labels_name_the_clusters() -> None:
@@ -67,15 +70,15 @@ def test_wrong_labels_are_outvoted() -> None:
 def test_forms_of_labels_give_the_same_fit() -> None:
     X, y = blobs()
     codes = np.where(some_labels(y) == None, -1, y)  # noqa: E711
-    expected = fit_labels(codes).labels_
+    expected = fit_labels(codes, model="conditional").labels_
     texts = [str(code) if code >= 0 else "?" for code in codes]
     floats = np.where(codes < 0, np.nan, codes)
     by_row = {row: code for row, code in enumerate(codes.tolist()) if code >= 0}
     for labels in (texts, floats, by_row, pd.Series(codes)):
-        assert np.array_equal(fit_labels(labels).labels_, expected)
+        assert np.array_equal(fit_labels(labels, model="conditional").labels_, expected)
     table = pd.DataFrame(X, index=[f"r{row}" for row in range(len(X))])
     series = pd.Series(codes, index=table.index)[::-1]
-    assert np.array_equal(fit_labels(series, X=table).labels_, expected)
+    assert np.array_equal(fit_labels(series, X=table, model="conditional").labels_, expected)
 
 
 def test_labels_stay_for_later_links_and_questions() -> None:
@@ -107,7 +110,7 @@ def test_labels_of_one_class_leave_the_other_classes_to_the_features() -> None:
 
 def test_number_of_clusters_is_at_least_that_of_names() -> None:
     X, y = blobs(60)
-    assert fit_labels(some_labels(y), n_clusters=None, X=X).n_clusters_ >= 3
+    assert fit_labels(some_labels(y), n_clusters=None, X=X, model="conditional").n_clusters_ >= 3
 
 
 def test_fit_without_labels_has_no_names() -> None:
