@@ -239,7 +239,7 @@ def check(total: dict[str, Any], **expected: int) -> None:
 ASKING = SMALL | {"design": ["uniform", "active"]}
 """A baseline, and four cells whose pairs are drawn beside four whose pairs are asked for on two paths."""
 
-BATCHES = "[ask]\nbatch = 16\n"
+BATCHES = "[ask]\nbatch = 16\nrestarts = 1\n"
 
 
 def outcome(spec: Path, caplog: pytest.LogCaptureFixture, *flags: str, **options: Any) -> dict[str, Any]:

@@ -37,7 +37,7 @@ seed = 99
 datasets = [{mixture = {n_clusters = [2], count = 1, n_samples = 30, n_features = 3}}]
 p = [0.7]
 m = [25, 60]
-replicates = 2
+replicates = 1
 design = ["uniform", "biased"]
 models = ["unsupervised", "posterior", "conditional-any"]
 methods = ["pckmeans"]
@@ -78,14 +78,14 @@ def test_a_crowd_joins_the_designs_of_a_cube(tmp_path: Path) -> None:
     tree = open_cube(cube)
     node = tree["mixtures_k2"].to_dataset()
     assert node["annotator"].values.tolist() == (np.arange(75) // 10).tolist()
-    answers = node["annotations"].sel(mixture=0, p=0.7, m=60, design="crowd", replicate=1).values
+    answers = node["annotations"].sel(mixture=0, p=0.7, m=60, design="crowd", replicate=0).values
     is_unsure = answers[:60, 2] == 2
     assert 3 <= is_unsure.sum() <= 25
     assert (answers[60:] == -1).all()
-    name = "mixtures_k2/mixture=0/p=0.7/m=60/design=crowd/replicate=1/conditional-any"
+    name = "mixtures_k2/mixture=0/p=0.7/m=60/design=crowd/replicate=0/conditional-any"
     cell = read_cell(tree, find_cell(name, read_manifest(cube).plans.values()))
     assert np.array_equal(cell.links, answers[:60][~is_unsure])
-    where = {"mixture": 0, "p": 0.7, "m": 60, "design": "crowd", "replicate": 1, "model": "posterior"}
+    where = {"mixture": 0, "p": 0.7, "m": 60, "design": "crowd", "replicate": 0, "model": "posterior"}
     labels = node["labels"].sel(where).values
     i, j, kind = answers[:60][~is_unsure].T
     agreement = scores(tree, "mixtures_k2")["annotation_agreement"].sel(where).values
@@ -104,9 +104,9 @@ def test_a_report_says_who_annotated_a_cell_and_a_plan_who_will(tmp_path: Path) 
     assert run(spec, tmp_path) == 0
     manifest, tree = read_manifest(tmp_path / "tiny.zarr"), open_cube(tmp_path / "tiny.zarr")
     assert "crowd answers 10, " in " ".join(sweep("report", tmp_path / "tiny.zarr", "--full").output.split())
-    name = "mixtures_k2/mixture=0/p=0.7/m=60/design=crowd/replicate=1/posterior"
+    name = "mixtures_k2/mixture=0/p=0.7/m=60/design=crowd/replicate=0/posterior"
     cell = find_cell(name, manifest.plans.values())
-    place = tree["mixtures_k2"].to_dataset().sel(p=0.7, m=60, design="crowd", replicate=1, mixture=0)
+    place = tree["mixtures_k2"].to_dataset().sel(p=0.7, m=60, design="crowd", replicate=0, mixture=0)
     kinds = place["annotations"].values[:, 2]
     drawn = cell_accuracies(99, cell, manifest.spec.crowd)
     words = crowd_words(tree, manifest.spec, cell)
