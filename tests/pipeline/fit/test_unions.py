@@ -255,8 +255,8 @@ def test_tables_of_all_kinds_have_a_solution(kind: str) -> None:
         "tiny": (X[:4] * 1e-8, 2),
         "one class": (X, 1),
     }[kind]
-    pairs = rng.integers(len(X), size=(60, 2))
-    must = rng.random(60) < 0.5
+    pairs = rng.integers(len(X), size=(30, 2))
+    must = rng.random(30) < 0.5
     estimator = AnnotatedClustering(k, model="conditional-any", restarts=1, confidence=True, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
