@@ -20,11 +20,11 @@ def test_local_search_takes_the_slow_path(model: str, covariance: str) -> None:
     for seed, (kappa, proportions, min_size) in enumerate(settings):
         options = {"covariance": covariance, "kappa": kappa, "proportions": proportions, "min_size": min_size}
         own_model = "unknown" if model == "conditional" and seed else model
-        case = oracles.draw_case(seed, model=own_model, n_samples=16, m=12, **options)  # type: ignore[arg-type]
+        case = oracles.draw_case(seed, model=own_model, n_samples=12, m=9, **options)  # type: ignore[arg-type]
         labels = oracles.draw_labels(case, seed)
         if min_size == 1:  # equal rows, which alone are a degenerate cluster
-            case.X[:5] = case.X[0]
-            labels[:5], labels[5:] = 0, np.maximum(labels[5:], 1)
+            case.X[:4] = case.X[0]
+            labels[:4], labels[4:] = 0, np.maximum(labels[4:], 1)
         data = case.problem().data
         state = new_state(data)
         state.labels[:] = labels
