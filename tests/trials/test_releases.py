@@ -2,6 +2,7 @@
 
 import shutil
 import tarfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import Mock
@@ -82,16 +83,17 @@ RELEASES = {
 }
 
 
-# Archives that the default tests read; .ci/run reads them all.
+# Archives that the default tests read, and those whose sweeps they run, too; .ci/run reads and runs them all.
 QUICK = ("format-2", "format-2-several", "format-5")
+RUN = ("format-2", "format-5")
 
 
-def with_mark(name: str) -> Any:
-    """Return the name of an archive, marked as slow if the default tests leave it out."""
-    return pytest.param(name, marks=() if name in QUICK else pytest.mark.slow)
-
-
-each_release = pytest.mark.parametrize("name", [with_mark(path.name.partition(".")[0]) for path in ARCHIVES])
+def of_archives(quick: Sequence[str]) -> Any:
+    """Run a test for each archive, as a slow one for those that are not quick."""
+    names = sorted(RELEASES)
+    return pytest.mark.parametrize(
+        "name", [pytest.param(name, marks=() if name in quick else pytest.mark.slow) for name in names]
+    )
 
 
 @pytest.fixture
@@ -126,7 +128,7 @@ def test_there_are_those_of_these_formats_and_all_are_small() -> None:
 
 
 @pytest.mark.usefixtures("without_sections")
-@each_release
+@of_archives(QUICK)
 def test_it_opens_is_whole_and_is_shown(name: str, release: Release, folder: Path) -> None:
     cube = folder / "release.zarr"
     assert read_manifest(cube).format_version == int(name.split("-")[1])
@@ -145,7 +147,7 @@ def test_it_opens_is_whole_and_is_shown(name: str, release: Release, folder: Pat
     assert status.lines()[-1] == "not running: submit again to resume"
 
 
-@each_release
+@of_archives(QUICK)
 def test_its_cells_are_computed_again(name: str, release: Release, folder: Path) -> None:
     cube = folder / "release.zarr"
     verification = verify(cube, sample=1000)
@@ -159,7 +161,7 @@ def test_its_cells_are_computed_again(name: str, release: Release, folder: Path)
         assert verification.good, verification.lines()
 
 
-@each_release
+@of_archives(RUN)
 def test_it_grows_keeps_what_it_held_and_does_not_compute_what_its_journal_holds(
     name: str, release: Release, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -269,7 +271,7 @@ def copy_inputs(folder: Path) -> Path:
     return elsewhere
 
 
-@each_release
+@of_archives(RUN)
 def test_a_new_run_finds_what_it_found(name: str, folder: Path) -> None:
     elsewhere = copy_inputs(folder)
     spec = publish(elsewhere / "release.toml", name)
