@@ -201,6 +201,7 @@ def test_every_cell_and_path_is_verified(reference: Path, monkeypatch: pytest.Mo
     assert {check.answer for check in changed.paths} == {"different"}
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_search_has_the_bits_scores_and_name_of_a_sweep_of_its_own(reference: Path, tmp_path: Path) -> None:
     """Streams do not depend on the search, so that differences between searches are paired."""
     assert run(spec(tmp_path, searches=("prior",)), tmp_path) == 0
