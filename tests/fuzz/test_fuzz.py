@@ -23,7 +23,7 @@ from sweep_clustering.sweeps.errors import InputError, Problem
 # Trials by default, and with `-m heavy`, of each kind.
 SEEDS = {"sweep_file": (30, 4000), "cluster": (30, 3000), "text_table": (40, 3000), "npz_table": (40, 3000)}
 SEEDS |= {"annotations": (30, 3000), "journal": (5, 1000), "cube": (4, 1000), "chunks": (12, 1000)}
-SEEDS |= {"run_folder": (15, 1000)}
+SEEDS |= {"run_folder": (30, 1000)}
 
 PROCESSES = 10  # so many of the heavy trials of each kind run as other processes
 
