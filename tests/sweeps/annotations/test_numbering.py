@@ -190,3 +190,20 @@ def test_a_header_is_no_link_of_rows_that_are_called_so(tmp_path: Path) -> None:
     (tmp_path / "a.link").write_text("a,b\nc,d\n")
     with pytest.raises(InputError, match="names two rows, and two columns as well"):
         PairFile.of(tmp_path / "a.link", 0).table(letters)
+
+
+def test_marks_of_some_rows_of_a_file_are_no_numbering_of_the_others(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("i,j,kind,first_row\n3,4,must,0\n5,6,must,\n")
+    file, samples = PairFile.of(tmp_path / "a.csv"), Samples(SampleRows(9))
+    numbering = numbering_of([file], "1", samples)
+    assert numbering.exceptions == {}
+    assert file.table(numbering.samples_of(file.path, samples)).columns["first"].tolist() == [3, 4]
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_answers_on_few_rows_speak_clearly_as_chance_is_measured_without_either_numbering(first: int) -> None:
+    X, labels = table(0, 26)
+    pairs = answers(0, labels, accuracy=1.0)
+    rows = pairs[["i", "j"]].to_numpy() + first
+    result = verdict(X, rows, rows - 1, (pairs["kind"] == "must").to_numpy())
+    assert result.first_row == first

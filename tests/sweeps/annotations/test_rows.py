@@ -19,7 +19,7 @@ from sweep_clustering.sweeps.annotations.rows import Annotation, AnnotationRows,
 from sweep_clustering.sweeps.data import columns
 from sweep_clustering.sweeps.data.columns import Columns
 from sweep_clustering.sweeps.data.lines import Lines, shortened
-from sweep_clustering.sweeps.data.table import SampleRows
+from sweep_clustering.sweeps.data.table import SampleRows, TableChoice
 from sweep_clustering.sweeps.errors import InputError, Problem, collecting
 
 ENDS = st.sampled_from(("1", "2", "3", "a", "b c", "01", "0", "9", "-1", "x", "", "1.0", "ä", "\u00a02"))
@@ -270,3 +270,20 @@ def test_many_wrong_rows_are_counted_as_one_by_one(row: str, tmp_path: Path) -> 
     assert counts == {1500}
     assert len(messages) == 1
     assert "lines 1, 2, 3 and 1,497 more: found" in messages.pop()
+
+
+def test_annotators_are_numbered_by_their_first_row() -> None:
+    text = "i,j,kind,annotator\n1,1,cannot,bob\n1,2,must,ann\n"
+    rows = PairFile(Lines(Path("own.csv"), text.encode())).table(Samples.of(3))
+    assert rows.annotators == ("bob", "ann")
+    assert rows.columns["annotator"].tolist() == [0, 1]
+
+
+def test_a_pair_of_rows_that_were_left_out_does_not_say_how_a_self_pair_counts() -> None:
+    samples = Samples(
+        SampleRows(3, selection=np.array([0, 2])), choice=TableChoice(missing="drop", links_outside="drop")
+    )
+    text = "i,j,kind,weight\n2,2,must,2\n1,1,must,2\n1,3,must,2\n"
+    rows = PairFile(Lines(Path("own.csv"), text.encode())).table(samples)
+    assert rows.columns["count"].tolist() == [1.0, 2.0]
+    assert rows.n_outside == 1
