@@ -302,3 +302,15 @@ def test_many_classes_are_found_without_their_number() -> None:
     assert "groups of rows merged by" in model.choice_
     assert "; by distance alone it would be " in model.choice_
     assert adjusted_rand(labels, model.predict(X)) > 0.9
+
+
+@pytest.mark.parametrize(("n_names", "is_kept"), [(80, True), (81, False)])
+def test_a_cut_has_as_many_classes_as_labels_have_names_or_more(
+    n_names: int, is_kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut = Cut(60, 80)
+    monkeypatch.setattr("sweep_clustering.kernels.unions.contest.choose_cut", lambda *arguments: cut)
+    layers, X = [Layer(MUST, np.array([[0, 1]]))], np.random.default_rng(0).normal(size=(200, 2))
+    counts = module.open_counts(X, layers, covariance="any", seed=0, run=map, n_names=n_names)
+    assert counts.cut == (cut if is_kept else None)
+    assert counts.numbers == (n_names,)
