@@ -82,3 +82,14 @@ def test_one_unsure_answer_is_no_plural() -> None:
     values, lines = judge_unsure([AnnotationRows.of([Skip(0, 3, "ann", 1.0)])], int)
     assert values == {"annotators": {"ann": 1.0}, "pairs": [{"i": 0, "j": 3, "count": 1.0}]}
     assert lines == ["unsure     1 answer about 1 pair, left out: ann 1"]
+
+
+@pytest.mark.parametrize(("n_others", "n_warnings"), [(1, 1), (99, 0)])
+def test_one_of_many_annotators_is_below_chance_only_if_more_clearly(n_others: int, n_warnings: int) -> None:
+    counts = np.array([*n_others * [[80.0, 170.0]], [40.0, 80.0]])
+    totals = np.array([100.0, 200.0])
+    estimates = Estimates(np.arange(n_others + 1), counts, totals - counts, np.array([0.7, 0.7]))
+    fit: Any = SimpleNamespace(gaussians=None)
+    warnings, notes = below_chance(estimates, [*n_others * ["ann"], "eve"], fit)
+    assert len(warnings) == n_warnings
+    assert notes == []
