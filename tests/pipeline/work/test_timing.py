@@ -151,3 +151,11 @@ def test_tasks_follow_the_length_of_each_cell_and_some_cells_are_never_split() -
     for seconds in (1.0, 7.0, 25.0):
         tasks = list(make_batches(stopping, work, Timing(), seconds=seconds))
         assert [span for task in tasks for span in task.spans] == work
+
+
+def test_restarts_after_a_choice_do_not_make_the_choice_seem_free() -> None:
+    timing, cell = Timing(), replace(CELL, model="posterior-auto")
+    timing.note(make_solved(cell, 2, 10.0, 10.0, choosing=4.0))
+    timing.note(make_solved(cell, 1, 5.0, 5.0))
+    assert timing.seconds(Span(cell, 0, 2)) == 4.0 + 2 * 5.0
+    assert timing.seconds(Span(cell, 0, 2, chosen=CHOSEN)) == 2 * 5.0
