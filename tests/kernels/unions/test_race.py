@@ -671,3 +671,35 @@ def test_a_table_that_released_its_arrays_gives_the_same_fit() -> None:
         fits.append(table.solve(race.Structure(2, 1, "diagonal"), layers, np.random.default_rng(0)))
         table.release()
     np.testing.assert_array_equal(*(fit.classes for fit in fits))
+
+
+@pytest.mark.parametrize(("n_distinct", "is_allowed"), [(3, False), (4, True), (5, True)])
+def test_each_component_needs_a_distinct_row(n_distinct: int, is_allowed: bool) -> None:
+    table = table_of(np.repeat(np.arange(n_distinct) ** 2.0, 50)[:, None], 2)
+    assert table.allows(race.Structure(race.NONE, 2, "spherical")) == is_allowed
+
+
+def test_the_best_restarts_on_a_part_are_fitted_to_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, labels = rings(400)
+    monkeypatch.setattr(tables, "LARGE", 1000)
+    monkeypatch.setattr(structure, "PART", 150)
+    monkeypatch.setattr(structure, "PART_OF_CLASS", 10)
+    solver = unions_of(X, draw_layers(labels, 200, 0.9, 0.9), 6)
+    bounds, refined = list[float](), list[float]()
+    part, refine = present(solver.part)[0], solver.refine
+    solve = part.solve
+
+    def note_bound(*arguments: Any) -> Gaussians:
+        gaussians = solve(*arguments)
+        bounds.append(gaussians.bound)
+        return gaussians
+
+    def note_refined(coarse: Gaussians, stream: SeedSequence) -> Any:
+        refined.append(coarse.bound)
+        return refine(coarse, stream)
+
+    monkeypatch.setattr(part, "solve", note_bound)
+    monkeypatch.setattr(solver, "refine", note_refined)
+    solver.choose([SeedSequence(0, spawn_key=(number,)) for number in range(5)])
+    assert len(set(bounds)) > REFINED
+    assert refined == sorted(bounds, reverse=True)[:REFINED]
