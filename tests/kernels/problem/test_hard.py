@@ -110,3 +110,12 @@ def test_an_odd_ring_cannot_be_in_two_clusters() -> None:
     with pytest.raises(Contradiction) as refusal:
         group_samples(layers_of(np.empty((0, 2), int), ring), 2)
     assert sorted(refusal.value.links.tolist()) == list(range(101))
+
+
+def test_groups_are_swapped_apart_if_a_third_cluster_alone_joins_them() -> None:
+    cannot = np.array([[0, 1], [0, 2], [1, 2], [2, 3], [1, 4]])
+    evidence = np.array([[4.0, 3, 2], [1, 1, 0], [0, 0, 0], [4, 3, 4], [2, 3, 4]])
+    groups = group_samples(layers_of(np.empty((0, 2), int), cannot), 3)
+    labels = labels_of(groups, 5, evidence)
+    assert obeys_links(labels, np.empty((0, 2), int), cannot)
+    assert evidence[np.arange(5), labels].sum() == 13.0  # the most of all partitions that obey
