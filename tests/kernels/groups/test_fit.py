@@ -204,3 +204,19 @@ def test_an_iteration_that_does_not_end_gives_what_it_has(
     Z = np.zeros((len(labels), 1))
     classes = module.signed_classes(Z, right_answers(labels, 4_000), plain, np.random.default_rng(0))
     assert adjusted_rand(labels if n_found else plain, classes) > 0.95
+
+
+def test_accuracies_of_a_fit_to_the_features_are_those_of_the_answers_at_hand() -> None:
+    labels = np.arange(40) % 2
+    X = 9.0 * labels[:, None] + np.random.default_rng(0).normal(size=(40, 2))
+    pairs = np.random.default_rng(1).integers(40, size=(60, 2))
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    is_alike = are_alike(labels, pairs)
+    table, structure = Table(X, 2, SeedSequence(0)), Structure(NONE, 1, AVERAGE, annotated=False)
+    means = []
+    for is_right in (True, False):
+        layers = [Layer(MUST, pairs[is_alike == is_right]), Layer(CANNOT, pairs[is_alike != is_right])]
+        (fit,) = table.fit_groups([structure], layers, np.random.default_rng(0))
+        means.append(np.mean(list(fit.accuracies.values())))
+    assert means[0] > 0.9
+    assert means[1] < 0.6
