@@ -418,3 +418,38 @@ def test_annotations_are_laid_out_as_one_pair_at_a_time_would_be() -> None:
         assert sorted(links.entries[mine].tolist()) == [place for place, *_ in pairs_of_sample]
         partner_of = {place: i + j - sample for place, i, j in pairs_of_sample}
         assert links.partners[mine].tolist() == [partner_of[entry] for entry in links.entries[mine].tolist()]
+
+
+def test_a_group_of_annotators_is_never_below_chance() -> None:
+    rng = np.random.default_rng(1)
+    samples, who = rng.dirichlet(np.ones(2), size=40), rng.integers(3, size=150)
+    pairs = np.array([rng.choice(40, 2, replace=False) for _ in who])
+    together = (samples[pairs[:, 0]] * samples[pairs[:, 1]]).sum(axis=1)
+    must = (together > 0.5) == (rng.random(len(who)) < 0.1)
+    layers = [
+        Layer(kind, pairs[(who == number) & (must == (kind == MUST))], annotator=number)
+        for number in range(3)
+        for kind in (MUST, CANNOT)
+    ]
+    observed = observe(
+        samples_of(rng.normal(size=(40, 1))),
+        link(layers, 40),
+        n_classes=2,
+        n_components=2,
+        covariance="spherical",
+    )
+    fields = panels.new_fields(observed, 2)
+    fields.classes[:], fields.accuracies[:] = samples, 0.6
+    take(observed, fields, *[ACCURACIES] * 40)
+    estimates = data.estimate_accuracies(who, must, np.ones(len(who)), together)
+    assert fields.accuracies.max() < 0.5
+    assert fields.group.tolist() == [0.5, 0.5]
+    assert estimates.group.tolist() == [0.5, 0.5]
+    np.testing.assert_allclose(fields.accuracies, estimates.accuracies, atol=2e-5)
+
+
+def test_a_climb_leaves_each_class_a_component() -> None:
+    observed, fields = begin_fit("spherical", 0.9)
+    fields.links[:] = 1.0
+    take(observed, fields, CLIMB)
+    assert sorted(np.bincount(fields.class_of, minlength=2).tolist()) == [1, 3]
