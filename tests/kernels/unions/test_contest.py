@@ -16,7 +16,7 @@ from scipy.spatial.distance import pdist, squareform
 from scipy.stats import multivariate_normal
 from solving.answers import answered, are_alike, layers_of
 
-from sweep_clustering.kernels.choice import child_seed, list_annotations, some_rows, training_layers
+from sweep_clustering.kernels.choice import HeldOut, child_seed, list_annotations, some_rows, training_layers
 from sweep_clustering.kernels.groups import fit as groups
 from sweep_clustering.kernels.groups import merging, metric
 from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer, link
@@ -36,6 +36,7 @@ from sweep_clustering.kernels.structure import (
     ODDS,
     ROWS,
     SIGNED,
+    WARD,
     Structure,
     merged_structures,
     n_groups,
@@ -822,3 +823,40 @@ def test_of_a_table_that_was_compared_on_a_part_only_merged_groups_are_averaged(
     assert average.fits[0].labels.shape == labels.shape
     assert average.words.startswith("an average of ")
     assert adjusted_rand(labels, average.fits[0].labels) > adjusted_rand(labels, choice.fits[0].labels) - 0.02
+
+
+def test_of_groups_that_predict_as_well_those_that_know_the_answers_come_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    labels, X = np.arange(90) % 3, np.random.default_rng(0).normal(size=(90, 2))
+    structures = [Structure(NONE, 1, WARD, annotated=is_annotated) for is_annotated in (False, True)]
+    monkeypatch.setattr(module, "merged_structures", lambda *sizes: structures)
+    monkeypatch.setattr(module, "TIE", 100.0)  # all of them are as good as the best
+    monkeypatch.setattr(module, "LEAD", -100.0)  # and ahead of the structure that was chosen
+    table = Table(X, 3, SeedSequence(0))
+    ranking = module.rank_with_groups(table, draw_layers(labels, 100, 0.95), FEATURES)
+    is_annotated = [structure.annotated for structure in ranking.structures]
+    assert is_annotated == [True, True, False, False]
+    assert ranking.structures[2] == structures[0]
+
+
+def test_random_pairs_take_off_the_same_whatever_an_answer_weighs() -> None:
+    rng = np.random.default_rng(0)
+    pairs, random_pairs = rng.integers(50, size=(80, 2)), rng.integers(50, size=(200, 2))
+    must, together, distances = rng.random(200), rng.random(280), rng.random((280, 1))
+    losses = []
+    for weight in (1.0, 4.0):
+        layers = [
+            Layer(kind, pairs[rows], weights=np.full(40, weight))
+            for kind, rows in ((MUST, slice(40)), (CANNOT, slice(40, 80)))
+        ]
+        annotations = list_annotations(layers, SeedSequence(0))
+        count = len(annotations.folds)
+        random = module.RandomPairs(annotations, random_pairs, must)
+        rows = np.append(np.arange(count), np.arange(80, 280))
+        logs, right = module.predict_answers(
+            together[:count], distances[:count], annotations.is_must, annotations.weights
+        )
+        score = HeldOut(logs, right, annotations.weights, together[:count])
+        losses.append(random.overall(together[rows], distances[rows], score).log_loss)
+    assert losses[1] == pytest.approx(losses[0], abs=1e-3)
