@@ -37,14 +37,14 @@ TIMIDITY = 1.0
 HELD_OUT = "held-out annotations"
 BIC = "BIC"
 FEATURES = "ICL of the features"
-LEAST_LOSS = "least log loss"
+FEWEST = "fewest clusters"
 CUTS = "cuts of a tree"
 SHARE = "share of must-links"
 
 REASONS = {
     FEATURES: "the largest ICL of the features alone, among those that predict held-out answers about as well"
     " as the best",
-    LEAST_LOSS: "the best predictions of held-out answers",
+    FEWEST: "the fewest that predict held-out answers about as well as the best",
     HELD_OUT: "the largest BIC among those that predict held-out answers about as well as the best",
     BIC: "the largest BIC",
     CUTS: "the most that predict held-out answers as well as any cut of a tree of merged groups",
@@ -67,7 +67,7 @@ COLUMNS = {
 INCOMPARABLE = ("objective", "parameters", "bic", "icl")
 UNSEEN = {
     FEATURES: INCOMPARABLE,
-    **dict.fromkeys((LEAST_LOSS, CUTS, SHARE), (*INCOMPARABLE, "icl_of_features")),
+    **dict.fromkeys((FEWEST, CUTS, SHARE), (*INCOMPARABLE, "icl_of_features")),
     HELD_OUT: ("icl_of_features",),
     BIC: ("icl_of_features", "held_out_log_loss"),
 }
@@ -324,7 +324,7 @@ def choose(candidates: Sequence[Candidate]) -> ClusterChoice:
     If held-out annotations were predicted, only numbers within `TIMIDITY` standard errors of the best
     predictions take part. Classes of any shape are in coordinates of their own, whose BICs do not compare.
     Fits to the features alone do compare, by ICL, if they are not clearly behind the others of their number.
-    If no number has such fits, the best predictions are chosen. If one of the fits has merged groups, or
+    If no number has such fits, the fewest clusters are chosen. If one of the fits has merged groups, or
     random pairs are predicted, too, all are compared by predictions beside distance.
     """
     skills = [row.result.skill for row in candidates]
@@ -341,7 +341,7 @@ def choose(candidates: Sequence[Candidate]) -> ClusterChoice:
     if is_predicted and any(candidate.result.solution is not None for candidate in candidates):
         comparable = [candidate for candidate in finalists if candidate.criteria.icl_of_features is not None]
         if not comparable:
-            return ClusterChoice(tuple(candidates), LEAST_LOSS, finalists_of(candidates, 0.0)[0])
+            return ClusterChoice(tuple(candidates), FEWEST, finalists[0])
         candidate = max(comparable, key=lambda candidate: present(candidate.criteria.icl_of_features))
         return ClusterChoice(tuple(candidates), FEATURES, candidate)
     candidate = max(finalists, key=lambda candidate: candidate.criteria.bic)

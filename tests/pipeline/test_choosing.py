@@ -193,9 +193,9 @@ def test_icl_of_the_features_compares_classes_of_any_shape() -> None:
     (axes,) = draw_choice(choice).axes
     assert axes.get_ylabel() == "log loss of an annotation, nats"
     others = module.choose(candidates[:3])
-    assert others.criterion == module.LEAST_LOSS
-    assert others.chosen.n_clusters == 4
-    assert others.reason.startswith("4 of 2 to 4 tried: the best predictions of held-out answers")
+    assert others.criterion == module.FEWEST
+    assert others.chosen.n_clusters == 3
+    assert others.reason.startswith("3 of 2 to 4 tried: the fewest that predict held-out answers")
 
 
 def test_numbers_that_are_tried_leave_samples_to_spare() -> None:
