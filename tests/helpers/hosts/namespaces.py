@@ -156,6 +156,8 @@ def _host(number: int, home: Path, switch: int) -> Iterator[Host]:
             ("mount", "--bind", boot, "/proc/sys/kernel/random/boot_id"),
         ):
             host.run(*command)
+        # The kernel says a moment later that a link is up, and refuses to forward before that.
+        _wait(lambda: "state UP" in _at_switch(switch, "ip", "link", "show", host.name))
         try:
             yield host
         finally:
@@ -188,8 +190,8 @@ def _space(pid: int, kind: str) -> str:
     return os.readlink(f"/proc/{pid}/ns/{kind}")
 
 
-def _at_switch(switch: int, *command: str) -> None:
-    _output(["nsenter", "--target", str(switch), "--net", "--", *command])
+def _at_switch(switch: int, *command: str) -> str:
+    return _output(["nsenter", "--target", str(switch), "--net", "--", *command])
 
 
 def _output(command: list[str]) -> str:
