@@ -133,3 +133,13 @@ def test_weights_of_features_stay_finite_where_a_step_is_too_long() -> None:
     assert np.isfinite(
         metric.diagonal_metric(X, metric.Answers(pairs, signs, np.ones(n_answers), accuracies))
     ).all()
+
+
+def test_more_answers_than_teach_a_metric_are_thinned_out_to_fewer(
+    rows: tuple[Floats, NDArray[np.int64]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, classes = rows
+    answers = draw_answers(X, classes, 150)
+    every_second = metric.full_metric(X, answers.select(np.arange(0, 150, 2)))
+    monkeypatch.setattr(metric, "MOST_PAIRS", 100)
+    np.testing.assert_array_equal(metric.full_metric(X, answers), every_second)

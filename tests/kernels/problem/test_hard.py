@@ -119,3 +119,9 @@ def test_groups_are_swapped_apart_if_a_third_cluster_alone_joins_them() -> None:
     labels = labels_of(groups, 5, evidence)
     assert obeys_links(labels, np.empty((0, 2), int), cannot)
     assert evidence[np.arange(5), labels].sum() == 13.0  # the most of all partitions that obey
+
+
+def test_groups_stay_in_their_clusters_where_a_swap_gains_nothing() -> None:
+    groups = group_samples(layers_of(np.empty((0, 2), int), np.array([[0, 1]])), 2)
+    evidence = np.ones((2, 2))
+    assert groups.assign(evidence, 1).tolist() == groups.assign(evidence, 0).tolist()

@@ -453,3 +453,21 @@ def test_a_climb_leaves_each_class_a_component() -> None:
     fields.links[:] = 1.0
     take(observed, fields, CLIMB)
     assert sorted(np.bincount(fields.class_of, minlength=2).tolist()) == [1, 3]
+
+
+def test_a_single_annotator_is_never_below_chance() -> None:
+    rng = np.random.default_rng(2)
+    samples, pairs = rng.dirichlet(np.ones(2), size=40), np.array([[i, i + 1] for i in range(39)])
+    is_must = (samples[pairs[:, 0]] * samples[pairs[:, 1]]).sum(axis=1) < 0.5  # most answers are wrong
+    layers = [Layer(MUST, pairs[is_must]), Layer(CANNOT, pairs[~is_must])]
+    observed = observe(
+        samples_of(rng.normal(size=(40, 1))),
+        link(layers, 40),
+        n_classes=2,
+        n_components=2,
+        covariance="spherical",
+    )
+    fields = panels.new_fields(observed, 2)
+    fields.classes[:] = samples
+    take(observed, fields, ACCURACIES)
+    assert fields.accuracies.tolist() == [[0.5 + data.UNSURE] * 2]

@@ -289,3 +289,15 @@ def test_accuracies_of_single_rows_stay_with_them_and_need_a_model_that_reads_th
     assert estimator.objective_ != objective
     with pytest.raises(InputError, match="accuracies of single rows, expected none with the model"):
         AnnotatedClustering(2, model="posterior", accuracy=0.9).fit(X, annotations=frame)
+
+
+def test_links_that_name_the_place_1_may_count_from_1() -> None:
+    rng = np.random.default_rng(1)
+    labels = rng.integers(3, size=200)
+    X = 4.0 * np.eye(3)[labels] + 0.5 * rng.normal(size=(200, 3))
+    rows = rng.integers(199, size=(300, 2))
+    rows[0] = 0, 1
+    is_must = labels[rows[:, 0]] == labels[rows[:, 1]]
+    layers = [Layer(kind, rows[is_kind] + 1) for kind, is_kind in ((MUST, is_must), (CANNOT, ~is_must))]
+    with pytest.raises(InputError, match="fit rows that are counted from 1"):
+        Reader(200).check_places(Annotations(layers, ["links"]), X)

@@ -287,3 +287,10 @@ def test_a_pair_of_rows_that_were_left_out_does_not_say_how_a_self_pair_counts()
     rows = PairFile(Lines(Path("own.csv"), text.encode())).table(samples)
     assert rows.columns["count"].tolist() == [1.0, 2.0]
     assert rows.n_outside == 1
+
+
+def test_a_wrong_row_more_than_are_read_to_the_end_is_counted_too() -> None:
+    text = "i,j,kind\n" + "1,2,mst\n" * 21
+    with pytest.raises(InputError) as caught:
+        PairFile(Lines(Path("own.csv"), text.encode())).table(Samples.of(3))
+    assert caught.value.n_problems == 21
