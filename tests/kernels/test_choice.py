@@ -336,3 +336,12 @@ def test_few_annotations_and_those_of_one_kind_choose_nothing(
     lack = list_annotations(layers, np.random.SeedSequence(0)).lack
     assert lack.startswith(starts)
     assert bool(lack) == bool(starts)
+
+
+def test_samples_of_a_cluster_of_the_least_size_have_their_label_for_certain() -> None:
+    settings = settings_of({"min_cluster_size": 2})
+    X, labels = np.array([[0.0], [2.0], [10.0], [12.0], [1.0]]), np.array([0, 0, 1, 1, 0])
+    problem = build_problem(X, n_clusters=2, model="unsupervised", settings=settings)
+    shares = module.label_probabilities(problem, labels)
+    assert shares[labels == 1].tolist() == [[0.0, 1.0]] * 2
+    assert shares[labels == 0].max() < 1.0

@@ -860,3 +860,18 @@ def test_random_pairs_take_off_the_same_whatever_an_answer_weighs() -> None:
         score = HeldOut(logs, right, annotations.weights, together[:count])
         losses.append(random.overall(together[rows], distances[rows], score).log_loss)
     assert losses[1] == pytest.approx(losses[0], abs=1e-3)
+
+
+def test_classes_by_the_answers_alone_need_a_larger_lead_than_merged_groups(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    labels, X = np.arange(90) % 3, np.random.default_rng(0).normal(size=(90, 2))
+    structures = [Structure(NONE, 1, kind) for kind in (WARD, SIGNED)]
+    monkeypatch.setattr(module, "merged_structures", lambda *sizes: structures)
+    monkeypatch.setattr(module, "LEAD", -100.0)  # all are ahead of the structure that was chosen
+    monkeypatch.setattr(module, "SIGNED_LEAD", 100.0)
+    table = Table(X, 3, SeedSequence(0))
+    ranking = module.rank_with_groups(table, draw_layers(labels, 100, 0.95), FEATURES)
+    kinds = {structure.covariance for structure in ranking.structures}
+    assert WARD in kinds
+    assert SIGNED not in kinds

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sweep_clustering.kernels.scores import adjusted_rand
 from sweep_clustering.pipeline.commands.fit import ask, fit_command
 from sweep_clustering.pipeline.fit.estimator import AnnotatedClustering, AnnotatedClusteringWarning
-from sweep_clustering.pipeline.fit.inputs import Naming, label_notes
+from sweep_clustering.pipeline.fit.inputs import Naming, label_notes, label_problems
 from sweep_clustering.sweeps.annotations.labels import RowLabels
 from sweep_clustering.sweeps.errors import InputError
 
@@ -250,3 +250,10 @@ def test_command_names_impossible_hard_links_with_k_open(tmp_path: Path) -> None
     assert "links that cannot hold together" in result.stderr
     assert "hard.txt, line" in result.stderr
     assert "expected links that a partition obeys" in result.stderr
+
+
+@pytest.mark.parametrize(("accuracy", "n_problems"), [(0.49, 1), (0.5, 1), (0.51, 0)])
+def test_labels_have_to_be_right_more_often_than_by_chance(accuracy: float, n_problems: int) -> None:
+    labels = RowLabels.from_cells(["red", "blue", "red"])
+    problems = label_problems("rows.txt", "--label-accuracy", labels, accuracy, 2, is_open=False)
+    assert len(problems) == n_problems

@@ -294,3 +294,8 @@ def test_a_wrong_row_more_than_are_read_to_the_end_is_counted_too() -> None:
     with pytest.raises(InputError) as caught:
         PairFile(Lines(Path("own.csv"), text.encode())).table(Samples.of(3))
     assert caught.value.n_problems == 21
+
+
+def test_the_first_line_that_names_row_0_is_named() -> None:
+    mentions = PairFile(Lines(Path("own"), b"1 2 must\n0 1 must\n2 0 must\n")).mentions
+    assert mentions.row_0 == 2
