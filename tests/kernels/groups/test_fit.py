@@ -12,7 +12,7 @@ from sweep_clustering.kernels.groups import fit as module
 from sweep_clustering.kernels.groups.metric import Answers
 from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer, link
 from sweep_clustering.kernels.scores import adjusted_rand
-from sweep_clustering.kernels.structure import AVERAGE, LINEAR, METRIC, NONE, Structure
+from sweep_clustering.kernels.structure import AVERAGE, LINEAR, METRIC, NONE, ROWS, Structure
 from sweep_clustering.kernels.unions.table import Table
 from sweep_clustering.sweeps.shapes import from_rows, to_rows
 
@@ -220,3 +220,13 @@ def test_accuracies_of_a_fit_to_the_features_are_those_of_the_answers_at_hand() 
         means.append(np.mean(list(fit.accuracies.values())))
     assert means[0] > 0.9
     assert means[1] < 0.6
+
+
+@pytest.mark.parametrize(
+    ("linkage", "ratio"), [(AVERAGE, module.CLASS_WEIGHT / module.GROUP_WEIGHT), (ROWS, 1.0)]
+)
+def test_groups_of_a_tree_of_rows_have_the_variance_of_a_class(linkage: str, ratio: float) -> None:
+    table = Table(np.random.default_rng(0).normal(size=(40, 2)), 2, SeedSequence(0))
+    structures = [Structure(NONE, count, linkage) for count in (5, 1)]
+    of_groups, of_classes = table.fit_groups(structures, [], np.random.default_rng(0))
+    assert of_groups.covariances[0, 0] == pytest.approx(ratio * of_classes.covariances[0, 0])

@@ -69,3 +69,9 @@ def test_scatter_is_the_mean_squared_distance() -> None:
     assert scatter_of(np.array([[0.0, 0.0], [2.0, 2.0], [7.0, 1.0]]), np.array([0, 0, 1])) == pytest.approx(
         4.0 / 3.0
     )
+
+
+def test_a_group_that_loses_its_rows_stays_where_it_was() -> None:
+    Z = np.array([[5.0], [5.4], [5.2], [9.0], [9.2]])
+    merged = refine(Z, np.array([0, 0, 1, 2, 2]), np.array([0, 0, 1]), NONE, 1.0)
+    assert merged.centers[:, 0] == pytest.approx([5.2, 5.2, 9.1])

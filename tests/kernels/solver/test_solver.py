@@ -11,7 +11,7 @@ from solving.answers import are_alike, layers_of
 from sweep_clustering.kernels import structure
 from sweep_clustering.kernels.settings import MODEL_ANY, settings_of
 from sweep_clustering.kernels.solver.contract import Effort, Model, Solver
-from sweep_clustering.kernels.solver.prepare import SOLVERS, prepare
+from sweep_clustering.kernels.solver.prepare import SOLVERS, distinct_fits, prepare
 from sweep_clustering.kernels.unions import table as tables
 from sweep_clustering.kernels.unions.race import unsupervised
 
@@ -143,3 +143,10 @@ def test_features_that_say_less_than_annotations_do_not_compare() -> None:
     choice = solver.solve(streams(1), predict=True)
     assert not any("without" in structure for structure in choice.candidates)
     assert solver.criteria(choice.fits[0]).icl_of_features is None
+
+
+def test_fits_of_one_objective_and_other_sizes_are_distinct() -> None:
+    fit = prepare_solver("one Gaussian").restart(SEED)
+    other = fit._replace(sizes=fit.sizes + np.array([1, -1, 0]))
+    assert distinct_fits([fit, fit], 0) == [fit]
+    assert distinct_fits([fit, other], 0) == [fit, other]

@@ -875,3 +875,14 @@ def test_classes_by_the_answers_alone_need_a_larger_lead_than_merged_groups(
     kinds = {structure.covariance for structure in ranking.structures}
     assert WARD in kinds
     assert SIGNED not in kinds
+
+
+def test_a_candidate_agrees_with_an_answer_by_its_probability_for_the_pair(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "merged_structures", lambda *sizes: [Structure(NONE, 1, WARD)])
+    labels, X = np.arange(60) % 3, np.random.default_rng(0).normal(size=(60, 2))
+    contest = contest_of(Table(X, 3, SeedSequence(0)), draw_layers(labels, 60, 0.95))
+    is_must = contest.annotations.is_must
+    agreements = contest.predict(np.full(len(is_must), 0.9)).agreements
+    np.testing.assert_allclose(agreements, np.where(is_must, 0.9, 0.1))

@@ -703,3 +703,19 @@ def test_the_best_restarts_on_a_part_are_fitted_to_all_rows(monkeypatch: pytest.
     solver.choose([SeedSequence(0, spawn_key=(number,)) for number in range(5)])
     assert len(set(bounds)) > REFINED
     assert refined == sorted(bounds, reverse=True)[:REFINED]
+
+
+@pytest.mark.parametrize(("n_annotators", "n_odds"), [(1, 2), (2, 1)])
+def test_accuracies_are_assumed_for_a_single_annotator_alone(
+    n_annotators: int, n_odds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, labels = blobs(60, 2)
+    layers = [
+        replace(layer, pairs=layer.pairs[number::n_annotators], annotator=number)
+        for layer in draw_layers(labels, 100, 0.9, None)
+        for number in range(n_annotators)
+    ]
+    monkeypatch.setattr(race, "TIMIDITY", -100.0)  # no assumption is left out
+    parts = {"components": 1, "subspace": race.NONE, "covariance": "spherical"}
+    ranking = race.choose_structure(table_of(X, 3), layers, odds=(2.0,), **parts)
+    assert len({structure.odds for structure in ranking.candidates}) == n_odds

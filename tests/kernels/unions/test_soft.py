@@ -471,3 +471,10 @@ def test_a_single_annotator_is_never_below_chance() -> None:
     fields.classes[:] = samples
     take(observed, fields, ACCURACIES)
     assert fields.accuracies.tolist() == [[0.5 + data.UNSURE] * 2]
+
+
+def test_the_prior_scatter_is_that_of_the_share_of_space_of_a_component() -> None:
+    Z = np.random.default_rng(0).normal(size=(50, 3)) * [1.0, 2.0, 3.0]
+    observed = observe(samples_of(Z), link((), 50), n_classes=2, n_components=8, covariance="diagonal")
+    # eight components that fill the space have half of its width in each of three dimensions
+    np.testing.assert_allclose(np.sqrt(observed.scale), 0.5 * Z.std(axis=0))
