@@ -719,3 +719,9 @@ def test_accuracies_are_assumed_for_a_single_annotator_alone(
     parts = {"components": 1, "subspace": race.NONE, "covariance": "spherical"}
     ranking = race.choose_structure(table_of(X, 3), layers, odds=(2.0,), **parts)
     assert len({structure.odds for structure in ranking.candidates}) == n_odds
+
+
+def test_k_means_has_a_mean_for_each_class_and_one_variance_as_parameters() -> None:
+    X, _ = blobs(60, 2)
+    table, kmeans = table_of(X, 3), race.Structure(race.NONE, 1, structure.KMEANS, annotated=False)
+    assert table.criteria(solve_table(table, kmeans, [])).parameters == 3 * 2 + 1
