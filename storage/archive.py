@@ -54,7 +54,7 @@ class Archive:
         file that is read, which may be at an address
     start, size : int
         part of the file that is the zip; all of it by default
-    whole : int
+    file_size : int
         size of the file, if it is known
 
     Raises

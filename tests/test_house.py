@@ -3,6 +3,7 @@
 ruff, mypy and the contracts of imports are a step of `.ci/run`.
 """
 
+import ast
 import re
 import shutil
 import subprocess
@@ -210,3 +211,37 @@ MOST = {
 @pytest.mark.parametrize("fault", MOST)
 def test_the_code_gets_no_harder_to_read(fault: str) -> None:
     assert counts()[fault] <= MOST[fault]
+
+
+# A line of a section that begins a description: names, then maybe a type.
+DESCRIBED = re.compile(r"^(\w+(?:, \w+)*)(?: : .*)?$")
+
+
+def undescribed_names(tree: ast.Module) -> list[str]:
+    """Return names that docstrings describe as parameters, and that the function or class does not have."""
+    wrong_names = []
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.FunctionDef | ast.ClassDef):
+            continue
+        text = ast.get_docstring(node) or ""
+        _, _, after_heading = text.partition("Parameters\n----------\n")
+        section, _, _ = after_heading.partition("\n\n")
+        makers = [item for item in node.body if isinstance(item, ast.FunctionDef) and item.name == "__init__"]
+        fields = {item.target for item in node.body if isinstance(item, ast.AnnAssign)}
+        names = {target.id for target in fields if isinstance(target, ast.Name)}
+        for function in [node] if isinstance(node, ast.FunctionDef) else makers:
+            names |= {argument.arg for argument in ast.walk(function.args) if isinstance(argument, ast.arg)}
+        lines = [match[1].split(", ") for line in section.splitlines() if (match := DESCRIBED.match(line))]
+        wrong_names += [
+            f"{node.name}: {name}" for line in lines for name in line if names and name not in names
+        ]
+    return wrong_names
+
+
+def test_docstrings_describe_parameters_that_there_are() -> None:
+    source = (
+        'def f(a):\n    """Do.\n\n    Parameters\n    ----------\n    a, b : int\n        Numbers.\n    """\n'
+    )
+    assert undescribed_names(ast.parse(source)) == ["f: b"]
+    paths = [path for package in sorted(PACKAGES) for path in (ROOT / package).rglob("*.py")]
+    assert [name for path in paths for name in undescribed_names(ast.parse(path.read_text()))] == []

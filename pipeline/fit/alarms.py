@@ -406,7 +406,7 @@ def hard_clique(layers: Sequence[data.Layer]) -> list[int]:
 
 
 def samples_apart(cannot: NDArray[np.integer], must: NDArray[np.integer], n_least: int = 0) -> list[int]:
-    """Return a large set of more than `least` samples that are all apart, in ascending order.
+    """Return a large set of more than `n_least` samples that are all apart, in ascending order.
 
     It is the largest that a greedy search by degree from each sample finds. Samples that must-links join
     count as one, the first of them.

@@ -474,7 +474,7 @@ class Judgement(NamedTuple):
     document : dict
         "annotator_accuracies" has the share of each annotator's annotations that agrees, self pairs left out;
         None if there are no others. "contradictions" has every line that the partition contradicts, or the
-        first `most`, in the order of files and lines; a sample that cannot be linked with itself is among
+        first `limit`, in the order of files and lines; a sample that cannot be linked with itself is among
         them. Lines count from 1, samples without names as `samples` does; weights are those of the files.
     lines : list of str
         How many annotations the partition contradicts, in one line for people; empty without annotations.
@@ -584,7 +584,7 @@ class Naming:
         Rows of each name in each cluster.
     name_of : ndarray of shape (n_clusters,)
         Name of each cluster, one-to-one so that the most labels agree; `UNLABELLED` for one without a name.
-    agrees : ndarray of shape (n_samples,), bool
+    is_agreeing : ndarray of shape (n_samples,), bool
         Whether a row has a label, which is the name of its cluster.
     """
 

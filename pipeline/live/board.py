@@ -197,7 +197,7 @@ class Tally:
         Cells by state that are finished and not in the cube yet.
     seconds, timed : float, int
         Seconds of so many cells together.
-    best, where : float, str
+    best, best_cell : float, str
         Largest objective, and the cell that has it.
     """
 
