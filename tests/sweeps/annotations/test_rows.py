@@ -299,3 +299,13 @@ def test_a_wrong_row_more_than_are_read_to_the_end_is_counted_too() -> None:
 def test_the_first_line_that_names_row_0_is_named() -> None:
     mentions = PairFile(Lines(Path("own"), b"1 2 must\n0 1 must\n2 0 must\n")).mentions
     assert mentions.row_0 == 2
+
+
+def test_the_first_line_that_names_the_largest_row_is_named() -> None:
+    mentions = PairFile(Lines(Path("own"), b"1 2 must\n9 1 must\n2 9 must\n")).mentions
+    assert mentions.largest_line == 2
+
+
+def test_annotations_that_were_left_out_of_any_file_are_counted() -> None:
+    parts = [AnnotationRows(AnnotationRows.of([]).columns, n_outside=count) for count in (2, 3)]
+    assert AnnotationRows.join(parts).n_outside == 5
