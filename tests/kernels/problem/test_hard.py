@@ -125,3 +125,13 @@ def test_groups_stay_in_their_clusters_where_a_swap_gains_nothing() -> None:
     groups = group_samples(layers_of(np.empty((0, 2), int), np.array([[0, 1]])), 2)
     evidence = np.ones((2, 2))
     assert groups.assign(evidence, 1).tolist() == groups.assign(evidence, 0).tolist()
+
+
+def test_a_partition_gets_the_clusters_of_the_most_evidence_where_one_group_after_the_other_fails() -> None:
+    rng = np.random.default_rng(10)
+    cannot = rng.integers(30, size=(80, 2))
+    cannot = cannot[cannot[:, 0] % 3 != cannot[:, 1] % 3]
+    groups = group_samples(layers_of(np.empty((0, 2), int), cannot), 3)
+    best = (groups.colours + 1) % 3
+    evidence = np.eye(3)[best] + 4.0 * rng.random((len(best), 3))
+    assert groups.assign(evidence, 0).tolist() == best.tolist()
