@@ -438,3 +438,8 @@ def test_fewer_starts_of_a_large_table_and_none_of_a_larger(monkeypatch: pytest.
     k_means, mixture = solve.unannotated(BLOBS, CLASSES, 3, 0)
     assert k_means.starts == 4
     assert mixture.reason == "the table is too large to try it here"
+
+
+def test_rows_that_are_almost_identical_are_so_on_both_sides_of_a_line_of_the_grid() -> None:
+    X = np.array([[-1.0], [-1e-9], [1e-9], [1.0]])
+    assert sorted(equal_rows(X).tolist()) == [1, 1, 2]
