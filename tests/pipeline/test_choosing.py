@@ -10,11 +10,12 @@ import pytest
 from solving.answers import answered
 
 from sweep_clustering import AnnotatedClustering
-from sweep_clustering.kernels.choice import Criteria, HeldOut
+from sweep_clustering.kernels.choice import Criteria, HeldOut, list_annotations
 from sweep_clustering.kernels.problem.data import MUST, Layer
 from sweep_clustering.kernels.scores import adjusted_rand
 from sweep_clustering.kernels.settings import settings_of
 from sweep_clustering.kernels.structure import AVERAGE, NONE, Structure
+from sweep_clustering.kernels.unions import contest
 from sweep_clustering.kernels.unions.contest import Cut
 from sweep_clustering.pipeline.fit import counts as module
 from sweep_clustering.pipeline.fit.solve import FitResult, fit
@@ -314,3 +315,27 @@ def test_a_cut_has_as_many_classes_as_labels_have_names_or_more(
     counts = module.open_counts(X, layers, covariance="any", seed=0, run=map, n_names=n_names)
     assert counts.cut == (cut if is_kept else None)
     assert counts.numbers == (n_names,)
+
+
+@pytest.mark.parametrize(("share", "n_clusters"), [(None, 30), (contest.Share(0.5, 0.01), 20)])
+def test_a_cut_does_not_part_more_pairs_than_the_share_of_random_pairs_allows(
+    share: contest.Share | None, n_clusters: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    X, labels, pairs = rng.normal(size=(200, 2)), np.arange(200) % 20, rng.integers(200, size=(100, 2))
+    layers = answered(pairs, labels, rng, right=0.9, accuracy=0.9)
+    annotations = list_annotations(layers, np.random.SeedSequence(0))
+
+    def score(probability: float, together: float) -> HeldOut:
+        logs = np.full(len(annotations.folds), np.log(probability))
+        agreements = np.where(annotations.is_must, together, 1.0 - together)
+        return HeldOut(logs, logs > -0.7, annotations.weights, agreements)
+
+    # a cut into 30 classes predicts as well as one into 20, but has no pair in one class
+    scores = {2: score(0.4, 1.0), 20: score(0.9, 1.0), 30: score(0.9, 0.0)}
+    rating = {((NONE, AVERAGE), count): value for count, value in scores.items()}
+    monkeypatch.setattr(contest, "rate_cuts", lambda *_: contest.Ratings(rating, rating, {}))
+    monkeypatch.setattr(contest, "share_together", lambda *_: share)
+    cut = contest.choose_cut(X, layers, np.random.SeedSequence(0), 10)
+    assert cut is not None
+    assert cut.n_clusters == n_clusters
