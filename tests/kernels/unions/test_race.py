@@ -30,8 +30,8 @@ from sweep_clustering.kernels.choice import (
     training_layers,
 )
 from sweep_clustering.kernels.fits import CACHED, Gaussians, place, project, squared_norms, variances_of
-from sweep_clustering.kernels.problem.data import MUST, Layer, estimate_accuracies
-from sweep_clustering.kernels.settings import FOLDS, Settings, settings_of
+from sweep_clustering.kernels.problem.data import MUST, Layer, estimate_accuracies, label_layers
+from sweep_clustering.kernels.settings import FOLDS, UNLABELLED, Settings, settings_of
 from sweep_clustering.kernels.solver.contract import Model
 from sweep_clustering.kernels.solver.prepare import REFINED, Unions, prepare
 from sweep_clustering.kernels.unions import race
@@ -725,3 +725,18 @@ def test_k_means_has_a_mean_for_each_class_and_one_variance_as_parameters() -> N
     X, _ = blobs(60, 2)
     table, kmeans = table_of(X, 3), race.Structure(race.NONE, 1, structure.KMEANS, annotated=False)
     assert table.criteria(solve_table(table, kmeans, [])).parameters == 3 * 2 + 1
+
+
+def test_labels_choose_a_structure_that_is_barely_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, labels = blobs()
+    rows = np.where(np.arange(150) < 40, labels, UNLABELLED)
+
+    def close_answers(trials: race.Trials, must: Any, together: Any, tested: NDArray[np.bool_]) -> HeldOut:
+        values = np.tile([0.26, 0.9999], int(tested.sum()) // 2 + 1)[: int(tested.sum())]
+        return answers_of(np.full(len(values), 0.3) if must is trials.rates else values)
+
+    monkeypatch.setattr(race.Trials, "_score", close_answers)
+    layers = label_layers(rows, 0.9, 0)
+    choice = race.choose_structure(table_of(X, 3), layers, components=1, subspace=race.NONE)
+    assert choice.note == ""
+    assert choice.credible_scores
