@@ -478,3 +478,28 @@ def test_the_prior_scatter_is_that_of_the_share_of_space_of_a_component() -> Non
     observed = observe(samples_of(Z), link((), 50), n_classes=2, n_components=8, covariance="diagonal")
     # eight components that fill the space have half of its width in each of three dimensions
     np.testing.assert_allclose(np.sqrt(observed.scale), 0.5 * Z.std(axis=0))
+
+
+@pytest.mark.parametrize(
+    ("covariance", "strength"), [("spherical", 4.0), ("diagonal", 4.0), ("tied", 7.0), ("full", 7.0)]
+)
+def test_the_prior_of_a_matrix_alone_counts_as_more_samples_in_more_dimensions(
+    covariance: str, strength: float
+) -> None:
+    samples = samples_of(np.random.default_rng(0).normal(size=(20, 5)))
+    observed = observe(samples, link((), 20), n_classes=2, n_components=2, covariance=covariance)
+    assert observed.strength == strength
+
+
+def test_components_get_the_best_of_all_maps_to_classes_and_not_the_last_one_that_is_tried() -> None:
+    rng = np.random.default_rng(2)
+    layers = draw_layers(rng.integers(3, size=40), 60, rng, accuracy=0.9)
+    samples = samples_of(rng.normal(size=(40, 2)))
+    observed = observe(samples, link(layers, 40), n_classes=3, n_components=7, covariance="spherical")
+    fields = panels.new_fields(observed, 7)
+    fields.shares[:] = rng.dirichlet(np.full(7, 0.1), size=40)
+    take(observed, fields, PULLS, CHOICE)
+    maps = np.array([classes for classes in itertools.product(range(3), repeat=7) if len({*classes}) == 3])
+    worths = (fields.links * (maps[:, :, None] == maps[:, None])).sum(axis=(1, 2))
+    is_taken = (maps == fields.class_of).all(axis=1)
+    assert worths[is_taken] == pytest.approx(worths.max())
