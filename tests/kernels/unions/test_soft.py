@@ -420,6 +420,12 @@ def test_annotations_are_laid_out_as_one_pair_at_a_time_would_be() -> None:
         assert links.partners[mine].tolist() == [partner_of[entry] for entry in links.entries[mine].tolist()]
 
 
+def observe_noise(rng: np.random.Generator, layers: list[Layer]) -> Observed:
+    """Return forty samples of noise in one dimension, with answers, for two classes of one component each."""
+    X = samples_of(rng.normal(size=(40, 1)))
+    return observe(X, link(layers, 40), n_classes=2, n_components=2, covariance="spherical")
+
+
 def test_a_group_of_annotators_is_never_below_chance() -> None:
     rng = np.random.default_rng(1)
     samples, who = rng.dirichlet(np.ones(2), size=40), rng.integers(3, size=150)
@@ -431,13 +437,7 @@ def test_a_group_of_annotators_is_never_below_chance() -> None:
         for number in range(3)
         for kind in (MUST, CANNOT)
     ]
-    observed = observe(
-        samples_of(rng.normal(size=(40, 1))),
-        link(layers, 40),
-        n_classes=2,
-        n_components=2,
-        covariance="spherical",
-    )
+    observed = observe_noise(rng, layers)
     fields = panels.new_fields(observed, 2)
     fields.classes[:], fields.accuracies[:] = samples, 0.6
     take(observed, fields, *[ACCURACIES] * 40)
@@ -460,13 +460,7 @@ def test_a_single_annotator_is_never_below_chance() -> None:
     samples, pairs = rng.dirichlet(np.ones(2), size=40), np.array([[i, i + 1] for i in range(39)])
     is_must = (samples[pairs[:, 0]] * samples[pairs[:, 1]]).sum(axis=1) < 0.5  # most answers are wrong
     layers = [Layer(MUST, pairs[is_must]), Layer(CANNOT, pairs[~is_must])]
-    observed = observe(
-        samples_of(rng.normal(size=(40, 1))),
-        link(layers, 40),
-        n_classes=2,
-        n_components=2,
-        covariance="spherical",
-    )
+    observed = observe_noise(rng, layers)
     fields = panels.new_fields(observed, 2)
     fields.classes[:] = samples
     take(observed, fields, ACCURACIES)
