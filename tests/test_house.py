@@ -201,8 +201,8 @@ MOST = {
     "calls with splats": 122,
     "uses of Any": 580,
     "modules with code": 150,
-    "lines of code": 34_527,
-    "lines of imports": 3_130,
+    "lines of code": 34_538,
+    "lines of imports": 3_131,
     "lines of docstrings for 100 lines of code": 26,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""

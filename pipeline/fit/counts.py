@@ -230,9 +230,9 @@ def interval_of_cut(cut: Cut) -> str:
 class OpenCounts(NamedTuple):
     """Numbers of clusters to fit where none is named, with a cut of a tree, and why there are no fewer."""
 
-    numbers: tuple[int, ...]
-    cut: Cut | None
-    bound: str
+    numbers: Sequence[int]
+    cut: Cut | None = None
+    bound: str = ""
 
     @property
     def sure_cut(self) -> Cut | None:

@@ -21,6 +21,7 @@ from sweep_clustering.pipeline.common import core_count, estimate
 from sweep_clustering.pipeline.fit.counts import (
     TRIED,
     ClusterChoice,
+    OpenCounts,
     choose_clusters,
     open_counts,
     words_of_cut,
@@ -220,7 +221,7 @@ class TableFit(NamedTuple):
 def fit_table(
     X: Floats,
     layers: Sequence[Layer],
-    counts: Sequence[int],
+    counts: Sequence[int] | OpenCounts,
     state: FitProgress,
     *,
     n_jobs: int | None,
@@ -238,8 +239,8 @@ def fit_table(
     ----------
     X, layers, covariance, seed, options
         Arguments of `pipeline.fit.solve.fit`.
-    counts : sequence of int
-        Ascending numbers of clusters; without any they follow from the table.
+    counts : sequence of int, or OpenCounts
+        Ascending numbers of clusters; none if they are to follow from the table.
     state : FitProgress
         Progress of all fits.
     n_jobs : int or None
@@ -261,14 +262,9 @@ def fit_table(
         state.begin_fit()
         return one_fit(n_clusters=n_clusters, confidence=confidence)
 
-    cut, bound = None, ""
     if not counts:
-        state.expect([(CUTS,), *map(costs, TRIED)])
-        state.begin_fit()
-        counts, cut, bound = open_counts(
-            X, layers, covariance=covariance, seed=seed, run=run, n_names=n_names
-        )
-        check(counts[-1])
+        counts = _open(X, layers, state, run, covariance=covariance, seed=seed, n_names=n_names, check=check)
+    counts, cut, bound = counts if isinstance(counts, OpenCounts) else OpenCounts(counts)
     is_chosen = len(counts) > 1 or cut is not None or bool(bound)
     # for the confidence the chosen one is fitted once more
     state.expect(map(costs, (*counts, *(counts[-1:] if is_chosen and confidence else ()))))
@@ -279,6 +275,26 @@ def fit_table(
     if confidence and not (salvage and choice.interrupted):
         result = fit_clusters(n_clusters, confidence)
     return TableFit(result, n_clusters, choice)
+
+
+def _open(
+    X: Floats,
+    layers: Sequence[Layer],
+    state: FitProgress,
+    run: Runner,
+    *,
+    covariance: str,
+    seed: int,
+    n_names: int,
+    check: Callable[[int], None],
+) -> OpenCounts:
+    """Return the numbers of clusters to fit, none of which hard links rule out, as part of the progress."""
+    costs = partial(costs_of, n_samples=len(X), layers=layers, covariance=covariance)
+    state.expect([(CUTS,), *map(costs, TRIED)])
+    state.begin_fit()
+    counts = open_counts(X, layers, covariance=covariance, seed=seed, run=run, n_names=n_names)
+    check(counts.numbers[-1])
+    return counts
 
 
 def choose_count(
@@ -300,15 +316,13 @@ def choose_count(
     The parameters are those of `fit_table`. Nothing is fitted if a cut of a tree leaves no doubt.
     """
     run = runner(n_jobs, state)
-    counts = open_counts(X, layers, covariance=covariance, seed=seed, run=run, n_names=n_names)
+    counts = _open(X, layers, state, run, covariance=covariance, seed=seed, n_names=n_names, check=check)
     if counts.sure_cut is not None:
-        check(counts.sure_cut.n_clusters)
         return counts.sure_cut.n_clusters, words_of_cut(counts.sure_cut)
-    # the cut is chosen once more, which takes a tenth of the time of these fits
     _, n_clusters, choice = fit_table(
         X,
         layers,
-        (),
+        counts,
         state,
         n_jobs=n_jobs,
         model=model,
