@@ -1,13 +1,15 @@
 """A cut of a tree of merged groups is chosen by its predictions, whatever made them."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from numpy.random import SeedSequence
 from numpy.typing import NDArray
+from solving.answers import scores_behind
 
-from sweep_clustering.kernels.choice import HeldOut, child_seed, list_annotations, training_layers
+from sweep_clustering.kernels.choice import child_seed, list_annotations, training_layers
 from sweep_clustering.kernels.groups import fit as groups
 from sweep_clustering.kernels.groups import merging
 from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer, link
@@ -43,18 +45,14 @@ ANNOTATIONS = list_annotations(LAYERS, SeedSequence(0))
 
 
 def rating_of(behind: Behind, shares: dict[int, Floats] | None = None) -> module.Rating:
-    """Return predictions whose gains over the best have an error of a hundredth."""
-    rng, scores, weights = np.random.default_rng(0), module.Rating(), ANNOTATIONS.weights
-    for (linkage, count), errors in behind.items():
-        noise = rng.normal(size=len(weights))
-        noise -= np.average(noise, weights=weights)
-        noise *= 0.01 * weights.sum() / np.linalg.norm(weights * noise) if errors else 0.0
-        joint_shares = np.ones(len(weights)) if shares is None else shares[count]
+    """Return predictions, with the probability of each number of classes that pairs are of one class."""
+    rating = module.Rating()
+    for (linkage, count), score in scores_behind(behind, ANNOTATIONS.weights).items():
+        joint_shares = np.ones(len(score.weights)) if shares is None else shares[count]
         agreements = np.where(ANNOTATIONS.is_must, joint_shares, 1.0 - joint_shares)
-        logs = noise - 1.0 - 0.01 * errors
         key = (NONE if linkage == AVERAGE else METRIC, linkage), count
-        scores[key] = HeldOut(logs, logs > 0.0, weights, agreements)
-    return scores
+        rating[key] = replace(score, agreements=agreements)
+    return rating
 
 
 def cut_of(

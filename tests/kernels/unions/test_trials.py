@@ -1,6 +1,5 @@
 """Rounds of a race add candidates, and predictions of any origin rank them."""
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.random import SeedSequence
 from numpy.typing import NDArray
+from solving.answers import scores_behind
 
 from sweep_clustering.kernels.choice import HeldOut, list_annotations
 from sweep_clustering.kernels.fits import Gaussians
@@ -286,19 +286,6 @@ def test_a_base_rate_is_right_about_the_more_frequent_answer_by_weights() -> Non
     assert base.log_loss >= expected.log_loss
 
 
-def scores_behind(behind: dict[Structure, float], loss: float = 0.3) -> dict[Structure, HeldOut]:
-    """Return predictions whose gains over the best have an error of a hundredth."""
-    rng, weights = np.random.default_rng(0), ANNOTATIONS.weights
-    scores = dict[Structure, HeldOut]()
-    for structure, errors in behind.items():
-        noise = rng.normal(size=len(weights))
-        noise -= np.average(noise, weights=weights)
-        noise *= 0.01 * weights.sum() / np.linalg.norm(weights * noise) if errors else 0.0
-        logs = noise - loss - 0.01 * errors
-        scores[structure] = HeldOut(logs, logs > math.log(0.5), weights, np.exp(logs))
-    return scores
-
-
 def ranking_of(
     monkeypatch: pytest.MonkeyPatch, scores: dict[Structure, HeldOut], **parts: Any
 ) -> race.Ranking:
@@ -306,7 +293,7 @@ def ranking_of(
 
     def add_scores(choices: Choices, trials: Trials) -> None:
         trials.scores = {(structure, 3): score for structure, score in scores.items()}
-        trials.scores[LARGE, 1] = scores_behind({LARGE: -50.0})[LARGE]
+        trials.scores[LARGE, 1] = scores_behind({LARGE: -50.0}, ANNOTATIONS.weights)[LARGE]
         for number, structure in enumerate(scores):
             for fold in range(FOLDS):
                 labels = np.full(150, FOLDS * number + fold, np.int16)
@@ -322,7 +309,9 @@ def test_the_simplest_of_the_best_is_first_and_others_follow_in_order(
 ) -> None:
     one, two, four = (Structure(NONE, count, "full") for count in (1, 2, 4))
     alone = Structure(NONE, 1, KMEANS, annotated=False)
-    ranking = ranking_of(monkeypatch, scores_behind({two: 1.5, four: 0.0, one: behind, alone: 4.0}))
+    ranking = ranking_of(
+        monkeypatch, scores_behind({two: 1.5, four: 0.0, one: behind, alone: 4.0}, ANNOTATIONS.weights)
+    )
     expected = [four, one, two, alone]
     assert list(ranking.candidates) == expected
     expected.sort(key=lambda structure: structure.components != first or structure == alone)
@@ -338,7 +327,7 @@ def test_the_best_structure_must_be_clearly_ahead_of_the_base_rate(
     ahead: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     base = Trials(table_of(), LAYERS, ANNOTATIONS, map).base_rate
-    noise = scores_behind({BALL: ahead})[BALL].log_probabilities + 0.3 + 0.01 * ahead
+    noise = scores_behind({BALL: ahead}, ANNOTATIONS.weights)[BALL].log_probabilities + 0.3 + 0.01 * ahead
     score = replace(base, log_probabilities=base.log_probabilities + noise + 0.01 * ahead)
     assert score.gain_over(base) == pytest.approx((0.01 * ahead, 0.01))
     ranking = ranking_of(monkeypatch, {BALL: score}, components=1, subspace=NONE)
@@ -355,7 +344,7 @@ def test_the_best_structure_must_be_clearly_ahead_of_the_base_rate(
 
 def test_only_directions_are_candidates_if_they_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     along = Structure(DISCRIMINATIVE, 1, "full", first=BALL)
-    scores = scores_behind({BALL: 0.0, along: 9.0})
+    scores = scores_behind({BALL: 0.0, along: 9.0}, ANNOTATIONS.weights)
     assert ranking_of(monkeypatch, scores, subspace=DISCRIMINATIVE).structures == (along,)
     ranking = ranking_of(monkeypatch, {BALL: scores[BALL]}, subspace=DISCRIMINATIVE)
     assert ranking.note.startswith("the annotations are predicted clearly worse along discriminative")
@@ -389,7 +378,7 @@ def test_a_fit_falls_short_if_it_agrees_clearly_less_than_its_folds(
     classes = np.random.default_rng(0).dirichlet(np.ones(3), size=150)
     joint_shares = np.array([classes[i] @ classes[j] for i, j in ANNOTATIONS.pairs])
     share = float(weights @ np.where(is_must, joint_shares, 1.0 - joint_shares)) / weights.sum()
-    noise = scores_behind({BALL: behind})[BALL].log_probabilities + 0.3 + 0.01 * behind
+    noise = scores_behind({BALL: behind}, ANNOTATIONS.weights)[BALL].log_probabilities + 0.3 + 0.01 * behind
     score = HeldOut(noise, is_must, weights, share + 0.01 * behind + noise)
     reason = race.falls_short(gaussians_of(classes), ANNOTATIONS, score)
     words = (
