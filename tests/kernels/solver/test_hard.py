@@ -69,6 +69,9 @@ def test_fits_and_draws_obey(name: str, is_known: bool) -> None:
         assert count_broken(draws.labels, layers) == 0
         if draws.membership is not None:
             np.testing.assert_allclose(draws.membership.sum(axis=1), 1.0)
+            linked = np.unique(np.concatenate([layer.pairs for layer in layers if layer.is_hard]))
+            frequencies = (draws.labels[0][:, :, None] == np.arange(3)).mean(axis=0)
+            np.testing.assert_allclose(draws.membership[linked], frequencies[linked])
 
 
 def test_a_repaired_fit_is_that_of_its_partition() -> None:

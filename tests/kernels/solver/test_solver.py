@@ -1,6 +1,8 @@
 """Solvers keep one contract, whatever the clusters are made of."""
 
+import math
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,11 +11,16 @@ from numpy.random import SeedSequence
 from solving.answers import are_alike, layers_of
 
 from sweep_clustering.kernels import structure
+from sweep_clustering.kernels.choice import HeldOut
+from sweep_clustering.kernels.fits import Gaussians
 from sweep_clustering.kernels.settings import MODEL_ANY, settings_of
 from sweep_clustering.kernels.solver.contract import Effort, Model, Solver
-from sweep_clustering.kernels.solver.prepare import SOLVERS, distinct_fits, prepare
+from sweep_clustering.kernels.solver.prepare import DEPENDENCE, SOLVERS, Unions, distinct_fits, prepare
+from sweep_clustering.kernels.structure import Structure
+from sweep_clustering.kernels.unions import race
 from sweep_clustering.kernels.unions import table as tables
-from sweep_clustering.kernels.unions.race import unsupervised
+from sweep_clustering.kernels.unions.race import Ranking, unsupervised
+from sweep_clustering.sweeps.errors import present
 
 N_SAMPLES = 60
 SEED = SeedSequence(4)
@@ -150,3 +157,120 @@ def test_fits_of_one_objective_and_other_sizes_are_distinct() -> None:
     other = fit._replace(sizes=fit.sizes + np.array([1, -1, 0]))
     assert distinct_fits([fit, fit], 0) == [fit]
     assert distinct_fits([fit, other], 0) == [fit, other]
+    near, far = (fit._replace(objective=fit.objective - gap) for gap in (9.9, 10.1))
+    assert distinct_fits([far, near, fit], 2) == [fit, near]
+
+
+@pytest.mark.parametrize(("predict", "counts"), [(False, [0, 4, 0]), (True, [1, 4, 1])])
+def test_annotations_are_held_out_if_the_shape_is_open_or_predictions_are_asked_for(
+    predict: bool, counts: list[int]
+) -> None:
+    names = ("one Gaussian", "chosen shape", "named structure")
+    choices = [prepare_solver(name).choose(predict=predict) for name in names]
+    assert [len(choice.candidates) for choice in choices] == counts
+    for name, choice in zip(names, choices, strict=True):
+        is_shown = predict or name == "chosen shape"
+        assert (choice.predictions is not None) == is_shown
+        by_shape = {"full": choice.candidates["2 full"]} if choice.name == "2 full" and predict else None
+        assert choice.by_shape == (choice.candidates if by_shape is None else by_shape)
+
+
+def prepare_unions(
+    monkeypatch: pytest.MonkeyPatch, candidates: dict[Structure, HeldOut], *structures: Structure
+) -> Unions:
+    """Return a solver whose ranking is known."""
+    ranking = Ranking(structures, candidates, None)
+    monkeypatch.setattr(race, "choose_structure", lambda *arguments, **options: ranking)
+    solver = prepare_solver("chosen structure")
+    assert isinstance(solver, Unions)
+    solver.ranking = ranking
+    return solver
+
+
+BALL, TIED = (structure.Structure(structure.NONE, 1, shape) for shape in ("spherical", "tied"))
+
+
+def test_many_draws_come_from_structures_by_how_well_they_predict(monkeypatch: pytest.MonkeyPatch) -> None:
+    full, weights = BALL._replace(covariance="full"), np.array([1.0, 5.0, 0.5])
+    logs = {TIED: [-0.2, -0.5, -0.1], full: [-0.1, -0.8, -0.1], BALL: [-9.0, -9.0, -9.0]}
+    scores = {
+        candidate: HeldOut(np.array(values), np.ones(3, bool), weights, np.ones(3))
+        for candidate, values in logs.items()
+    }
+    solver = prepare_unions(monkeypatch, scores, BALL, TIED)
+    solver.layers = [replace(layer, weights=np.full(len(layer.pairs), 2.0)) for layer in solver.layers]
+    structures, resampled = list[Structure](), list[float]()
+
+    def solve(member: Structure, layers: Any, *rest: Any, **options: Any) -> Any:
+        structures.append(member)
+        resampled.extend(layers[0].weights)
+        return SimpleNamespace(classes=np.tile([0.2, 0.5, 0.3], (N_SAMPLES, 1)))
+
+    monkeypatch.setattr(solver.table, "solve", solve)
+    draws = solver.draws([], 0, SeedSequence(1), Effort(1200, 0, 0, 400))
+    assert draws.labels.shape == (1, 1200, N_SAMPLES)
+    assert not draws.is_numbered
+    frequencies = np.bincount(draws.labels.ravel(), minlength=3) / draws.labels.size
+    np.testing.assert_allclose(frequencies, [0.2, 0.5, 0.3], atol=0.01)
+    odds = {candidate: math.exp(weights @ logs[candidate] / DEPENDENCE) for candidate in (TIED, full)}
+    for candidate, value in odds.items():  # a coin predicts better than balls
+        assert structures.count(candidate) / 400 == pytest.approx(value / sum(odds.values()), abs=0.06)
+    assert np.mean(resampled) == pytest.approx(2.0, rel=0.05)
+    assert np.std(resampled) == pytest.approx(2.0, rel=0.05)
+    # without predictions, all structures are as likely
+    structures.clear()
+    solver.ranking = Ranking((BALL, TIED), {}, None)
+    solver.draws([], 0, SEED, Effort(400, 0, 0, 400))
+    assert structures.count(BALL) / 400 == pytest.approx(0.5, abs=0.08)
+
+
+def test_draws_of_a_soft_partition_have_its_shares() -> None:
+    solver = prepare_solver("named structure")
+    first, second = solver.solve(streams(2)).fits
+    shares = np.random.default_rng(0).dirichlet(np.ones(3), size=N_SAMPLES)
+    fits = [first, solver.relabel(second, np.arange(N_SAMPLES), shares)]
+    draws = solver.draws(fits, 1, SEED, Effort(4000, 0, 0, 1))
+    assert draws.membership is not None
+    np.testing.assert_allclose(draws.membership, shares)
+    frequencies = (draws.labels[0][:, :, None] == np.arange(3)).mean(axis=0)
+    np.testing.assert_allclose(frequencies, shares, atol=0.05)
+    assert solver.feature_weight == 1.0
+
+
+@pytest.mark.parametrize("n_short", [0, 1, 2])
+def test_a_structure_whose_fit_falls_short_gives_way_to_the_next(
+    n_short: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    score = HeldOut(np.zeros(1), np.ones(1, bool), np.ones(1), np.ones(1))
+    solver = prepare_unions(monkeypatch, {BALL: score, TIED: score}, BALL, TIED)
+    taken = list[Structure]()
+
+    def falls_short(fit: Gaussians, annotations: Any, expected: HeldOut) -> str:
+        taken.append(fit.structure)
+        return "is bad" if len(taken) <= n_short else ""
+
+    monkeypatch.setattr(race, "falls_short", falls_short)
+    choice = solver.choose(streams(2))
+    expected = (BALL, TIED)[min(n_short, 1)]
+    assert taken == [BALL, TIED][: n_short + 1]
+    assert choice.structure == expected
+    assert {present(fit.gaussians).structure for fit in choice.fits} == {expected}
+    assert len(choice.notes) == n_short
+    assert all(note.endswith("whose fit is bad") for note in choice.notes)
+    assert [alarm.split(":")[0] for alarm in choice.alarms] == ["every structure fell short of its folds"] * (
+        n_short == 2
+    )
+
+
+@pytest.mark.parametrize("is_large", [False, True])
+def test_groups_are_merged_in_few_restarts_and_once_in_a_large_table(
+    is_large: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if is_large:
+        monkeypatch.setattr(tables, "LARGE", 100)
+        monkeypatch.setattr(structure, "PART", 20)
+        monkeypatch.setattr(structure, "PART_OF_CLASS", 10)
+    merged = structure.Structure(structure.NONE, 1, structure.WARD)
+    solver = prepare_unions(monkeypatch, {}, merged)
+    assert (solver.part is not None) == is_large
+    assert len(solver.choose(streams(5)).fits) == (1 if is_large else 3)

@@ -114,14 +114,14 @@ def test_named_parts_are_those_of_all_candidates(
     assert {structure[:3] for structure in candidates} == expected
 
 
-RANKED = [Structure(2, 4, "full"), Structure(2, 1, "tied"), LARGE, Structure(4, 1, "full"), BALL]
+RANKED = [Structure(2, 2, "full"), Structure(2, 1, "tied"), LARGE, Structure(4, 1, "full"), BALL]
 RANKED += [Structure(4, 6, "diagonal")]
 
 
 def test_the_best_candidates_have_neighbours_of_half_and_twice_as_many_components() -> None:
     first, second = added_by(NEIGHBOURS, RANKED)
     assert first == second
-    counts = [(2, 2, "full"), (2, 8, "full"), (NONE, 4, "spherical"), (4, 2, "full"), (NONE, 2, "spherical")]
+    counts = [(2, 1, "full"), (2, 4, "full"), (NONE, 4, "spherical"), (4, 2, "full"), (NONE, 2, "spherical")]
     assert [structure[:3] for structure in first[0]] == counts  # a tied one has no twin, and 16 have no rows
     assert first[1] == 1
     assert added_by(NEIGHBOURS, RANKED, components=4) == []
