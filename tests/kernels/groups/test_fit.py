@@ -1,5 +1,7 @@
 """Classes by answers alone equal a dense matrix, and by linear functions a slow likelihood."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.random import SeedSequence
@@ -107,6 +109,8 @@ def test_gaussians_have_the_shares_of_the_functions(hidden_classes: tuple[Floats
     assert fit.predict(fit.place(X)) == pytest.approx(np.exp(functions.logs(Z)), abs=1e-9)
     alone = np.setdiff1d(np.arange(len(X)), np.concatenate([layer.pairs for layer in layers]))
     assert fit.classes[alone] == pytest.approx(np.exp(functions.logs(Z))[alone])
+    # the farthest mean is one deviation from the center
+    assert np.square(fit.means).sum(axis=1).max() == pytest.approx(fit.covariances[0, 0])
 
 
 def test_codes_keep_the_structure() -> None:
@@ -176,10 +180,34 @@ def test_too_few_rows_with_answers_leave_the_features() -> None:
 
 def test_the_accuracy_of_an_annotator_is_the_share_of_answers_that_agree() -> None:
     together, apart = np.array([[0, 1], [2, 3], [0, 2]]), np.array([[0, 3], [1, 2]])
-    links = link([Layer(MUST, together), Layer(CANNOT, apart)], 4)
-    # four of five agree; one right and one wrong answer more keep the share from 0 and 1
-    (both,) = module.accuracies_of(links, np.eye(2)[[0, 0, 1, 1]]).values()
-    assert both == pytest.approx((5 / 7, 5 / 7))
+    weights = np.array([1.0, 2.0, 4.0])
+    layers = [Layer(MUST, together, weights, annotator=7), Layer(CANNOT, apart, annotator=5)]
+    links = link([*layers, Layer(CANNOT, together, accuracy=0.9)], 4)
+    # one right and one wrong answer more keep the share from 0 and 1, and it is at least one half
+    shares = module.accuracies_of(links, np.eye(2)[[0, 0, 1, 1]])
+    assert shares == {5: (0.75, 0.75), 7: (0.5 + module.UNSURE, 0.5 + module.UNSURE)}
+    layers[0] = replace(layers[0], weights=weights[::-1])
+    assert module.accuracies_of(link(layers, 4), np.eye(2)[[0, 0, 1, 1]])[7] == pytest.approx((7 / 9, 7 / 9))
+
+
+def test_first_functions_are_as_sure_of_a_partition_as_its_likelihood_asks() -> None:
+    rng = np.random.default_rng(2)
+    labels = np.repeat(np.arange(3), [10, 20, 30])
+    Z = 1.5 * rng.normal(size=(3, 4))[labels] + rng.normal(size=(60, 4)) * [1.0, 2.0, 3.0, 0.5]
+    Z -= Z.mean(axis=0)
+    means = np.array([Z[labels == c].mean(axis=0) for c in range(3)])
+    scatter = np.cov((Z - means[labels]).T, bias=True)
+    inverse = np.linalg.inv(0.5 * scatter + 0.5 * np.trace(scatter) / 4.0 * np.eye(4))
+    intercepts = np.log([1 / 6, 1 / 3, 1 / 2]) - 0.5 * np.einsum("cd,de,ce->c", means, inverse, means)
+
+    def likelihood_of(factor: float) -> float:
+        logs = factor * (Z @ inverse @ means.T + intercepts)
+        return float((logs[np.arange(60), labels] - np.log(np.exp(logs).sum(axis=1))).sum())
+
+    best = max(2.0 ** np.arange(-6.0, 3.5, 0.5), key=likelihood_of)
+    functions = module.discriminant(Z, labels, 3)
+    np.testing.assert_allclose(functions.slopes, best * inverse @ means.T)
+    np.testing.assert_allclose(functions.intercepts, best * intercepts)
 
 
 def test_answers_that_say_nothing_leave_the_features() -> None:

@@ -108,6 +108,27 @@ def test_without_answers_genie_is_that_of_its_package(linkage_name: str) -> None
         assert adjusted_rand(merging.cut(merges, n_classes), model.fit_predict(X).astype(np.int64)) == 1.0
 
 
+@pytest.mark.parametrize("n_rows", [2, 128])
+def test_odds_of_groups_are_those_of_each_two(n_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(merging, "MATRIX_ROWS", n_rows)
+    rng = np.random.default_rng(6)
+    centers, sizes = rng.normal(size=(7, 3)), rng.integers(1, 6, size=7)
+    average = merging.average_odds(centers, Logistic(1.5, 0.7))
+    ward = merging.ward_odds(centers, sizes, 2.0)
+    for s, t in combinations(range(7), 2):
+        square = np.square(centers[s] - centers[t]).sum()
+        assert average[s, t] == average[t, s] == pytest.approx(1.5 - 0.7 * square)
+        lost = 0.5 * sizes[s] * sizes[t] / (sizes[s] + sizes[t]) * square / 2.0
+        assert ward[s, t] == ward[t, s] == pytest.approx(-lost)
+    labels, pairs = np.append(np.arange(7), rng.integers(7, size=20)), rng.integers(27, size=(30, 2))
+    answers = Answers(pairs, rng.choice([-1.0, 1.0], 30), rng.uniform(1, 3, 30), rng.uniform(0.6, 0.9, 30))
+    expected = np.zeros((7, 7))
+    for (i, j), odds in zip(labels[pairs], answers.odds, strict=True):
+        if i != j:
+            expected[[i, j], [j, i]] += merging.PURITY * odds
+    np.testing.assert_allclose(merging.answer_odds(labels, 7, answers), expected, atol=1e-12)
+
+
 def test_answers_between_groups_add_up() -> None:
     pairs = np.array([[0, 2], [3, 1], [0, 1], [2, 0]])
     answers = Answers(pairs, np.array([1.0, -1.0, 1.0, 1.0]), np.array([1.0, 2.0, 1.0, 1.0]), np.full(4, 0.9))
@@ -140,6 +161,27 @@ def test_small_groups_are_near_and_none_is_empty() -> None:
     assert means == pytest.approx(np.stack([Z[groups == g].mean(axis=0) for g in range(len(sizes))]))
 
 
+@pytest.mark.parametrize("most_rows", [50, 150])
+def test_small_groups_are_those_of_slow_k_means(most_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(merging, "MOST_ROWS", most_rows)
+    monkeypatch.setattr(merging, "AT_ONCE", 7)  # rows in several blocks
+    Z = np.random.default_rng(1).normal(size=(60, 2))[np.arange(100) % 60]  # some rows are equal
+    groups, rng = merging.small_groups(Z, 9, np.random.default_rng(2)), np.random.default_rng(2)
+    sample = Z if most_rows > 100 else Z[np.sort(rng.choice(100, most_rows, replace=False))]
+
+    def nearest(rows: Floats) -> list[int]:
+        return [min(range(len(centers)), key=lambda g: np.square(row - centers[g]).sum()) for row in rows]
+
+    distinct = np.unique(merging.row_numbers(sample), return_index=True)[1]
+    centers = sample[np.sort(rng.permutation(distinct)[:9])]
+    for _ in range(merging.LLOYD):
+        labels = np.array(nearest(sample))
+        centers = np.stack([sample[labels == g].mean(axis=0) for g in np.unique(labels)])
+    expected = np.unique(nearest(Z), return_inverse=True)[1]
+    assert groups.tolist() == expected.tolist()
+    assert merging.small_groups(Z, 100, rng).tolist() == list(range(100))
+
+
 def test_a_group_without_rows_has_the_mean_0() -> None:
     assert merging.means_of(np.ones((2, 1)), np.array([0, 2]), 3).ravel().tolist() == [1.0, 0.0, 1.0]
 
@@ -154,6 +196,9 @@ def test_parts_lie_in_one_class_and_are_at_most_so_many() -> None:
         assert 4 <= len(numbers) <= most
         assert all(len(set(labels[parts == part])) == 1 for part in numbers)
         assert len(numbers) > most // 2
+        counts = [len(np.unique(parts[labels == c])) for c in range(4)]
+        caps = [1 + size * (most - 4) // 90 for size in (60, 25, 4, 1)]
+        assert all(count <= cap for count, cap in zip(counts, caps, strict=True))
 
 
 def test_partitions_say_how_often_rows_of_two_groups_are_together() -> None:

@@ -143,3 +143,34 @@ def test_more_answers_than_teach_a_metric_are_thinned_out_to_fewer(
     every_second = metric.full_metric(X, answers.select(np.arange(0, 150, 2)))
     monkeypatch.setattr(metric, "MOST_PAIRS", 100)
     np.testing.assert_array_equal(metric.full_metric(X, answers), every_second)
+
+
+def test_answers_count_by_their_weights_and_accuracies() -> None:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(80, 2)) * [1.0, 0.7]
+    classes, weights = 2 * (X[:, 0] > 0.0) + (X[:, 1] > 0.0), rng.uniform(0.3, 3.0, 200)
+    accuracies = rng.uniform(0.7, 0.99, 200)
+    answers = draw_answers(X, classes, 200)._replace(weights=weights, accuracies=accuracies)
+    distances = squares(X, answers).sum(axis=1)
+    relation, unit = metric.logistic(distances, answers), np.average(distances, weights=weights)
+    moves = (X[answers.pairs[:, 0]] - X[answers.pairs[:, 1]]) / np.sqrt(X.var(axis=0).sum())
+
+    def relation_loss(x: Floats) -> float:
+        return loss(answers, x[0] - np.exp(x[1]) * distances / unit) + 1e-3 * float(x @ x)
+
+    def full_loss(x: Floats) -> float:
+        axes = x[1:].reshape(2, 2)
+        shrunk = metric.SHRINKAGE * float(np.square(axes - np.eye(2)).sum())
+        return loss(answers, x[0] - relation.slope * np.square(moves @ axes).sum(axis=1)) + shrunk
+
+    def diagonal_loss(x: Floats) -> float:
+        shrunk = metric.WEIGHT_SHRINKAGE * float(np.square(x[1:] - x[1:].mean()).sum())
+        return loss(answers, x[0] - np.square(moves) @ np.exp(x[1:])) + shrunk
+
+    intercept, slope = minimize(relation_loss, np.zeros(2)).x
+    assert relation == pytest.approx((intercept, np.exp(slope) / unit), rel=0.02)
+    axes = minimize(full_loss, np.append(intercept, np.eye(2))).x[1:].reshape(2, 2)
+    assert metric.full_metric(X, answers) == pytest.approx(axes, abs=0.01)
+    logs = minimize(diagonal_loss, np.append(intercept, np.full(2, np.log(relation.slope)))).x[1:]
+    expected = np.diag(np.exp(0.5 * (logs - logs.mean())))
+    assert metric.diagonal_metric(X, answers) == pytest.approx(expected, rel=0.02)

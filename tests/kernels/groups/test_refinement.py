@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from sweep_clustering.kernels.groups import refinement
 from sweep_clustering.kernels.groups.metric import Answers
 from sweep_clustering.kernels.groups.refinement import class_logs, nearest_in_class, refine, scatter_of
 
@@ -15,7 +16,8 @@ NONE = Answers(np.empty((0, 2), np.int64), np.empty(0), np.empty(0), np.empty(0)
 
 
 @pytest.mark.parametrize("spread", [0.5, 100.0])
-def test_class_logs_are_sums_over_groups(spread: float) -> None:
+def test_class_logs_are_sums_over_groups(spread: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refinement, "AT_ONCE", 3)  # rows in several blocks
     rng = np.random.default_rng(0)
     Z, centers, class_of = (
         rng.normal(size=(7, 2)),
@@ -60,9 +62,11 @@ def test_answers_move_a_row_between_two_classes() -> None:
 
 def test_answers_are_judged_by_shares() -> None:
     Z = np.array([[0.0], [0.1], [50.0], [50.1]])
-    answers = Answers(np.array([[0, 1], [0, 2]]), np.array([1.0, 1.0]), np.array([1.0, 2.0]), np.full(2, 0.8))
+    pairs, signs = np.array([[0, 1], [0, 2], [0, 3], [2, 3]]), np.array([1.0, 1.0, -1.0, -1.0])
+    answers = Answers(pairs, signs, np.array([1.0, 2.0, 3.0, 4.0]), np.array([0.8, 0.8, 0.7, 0.6]))
     merged = refine(Z, np.array([0, 0, 1, 1]), np.array([0, 1]), answers, 0.5)
-    assert merged.annotations == pytest.approx(math.log(0.8) + 2.0 * math.log(0.2))
+    logs = np.log([0.8, 0.2, 0.7, 0.4])
+    assert merged.annotations == pytest.approx(answers.weights @ logs)
 
 
 def test_scatter_is_the_mean_squared_distance() -> None:
