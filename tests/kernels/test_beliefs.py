@@ -63,15 +63,16 @@ def test_rows_on_the_wrong_side_of_their_links_change_together() -> None:
     n = 20
     pairs = np.array([[i, i + 1] for i in range(n - 1)])
     odds = np.where(np.arange(n - 1) == n // 2 - 1, -6.0, 6.0)
-    logs = np.zeros((n, 2))
-    logs[0, 0], logs[-1, 1] = 4.0, 4.0
-    classes = np.full((n, 2), [0.01, 0.99])  # the first half is wrong
-    ways = both_ways(pairs, n)
+    logs = np.zeros((n + 3, 2))
+    logs[0, 0], logs[n - 1, 1] = 4.0, 4.0
+    classes = np.full((n + 3, 2), [0.01, 0.99])  # the first half is wrong
+    ways = both_ways(pairs, n + 3)
     beliefs.settle(logs, ways, odds, classes)
-    assert classes.argmax(axis=1).tolist() != [0] * 10 + [1] * 10  # single rows do not get there
+    assert classes[:n].argmax(axis=1).tolist() != [0] * 10 + [1] * 10  # single rows do not get there
     before = beliefs.bound_of_rows(logs, ways, odds, classes)
     gain = beliefs.escape(logs, ways, odds, classes)
-    assert classes.argmax(axis=1).tolist() == [0] * 10 + [1] * 10
+    assert classes[:n].argmax(axis=1).tolist() == [0] * 10 + [1] * 10
+    assert classes[n:].tolist() == [[0.01, 0.99]] * 3  # rows without links stay as they are
     assert gain == pytest.approx(beliefs.bound_of_rows(logs, ways, odds, classes) - before)
     assert gain > 1.0
 

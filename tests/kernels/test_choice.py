@@ -309,6 +309,31 @@ def test_free_proportions_and_the_weight_of_features() -> None:
     assert weighted.penalty == pytest.approx(0.25 * 6 * math.log(4.0))
 
 
+@pytest.mark.parametrize(
+    ("covariance", "of_shape"), [("spherical", 2), ("common", 1), ("diagonal", 6), ("tied", 6), ("full", 12)]
+)
+def test_each_shape_has_its_own_number_of_parameters(covariance: str, of_shape: int) -> None:
+    rows, labels = np.random.default_rng(0).normal(size=(30, 3)), np.arange(30) % 2
+    problem = build_problem(rows, n_clusters=2, model="unsupervised", covariance=covariance)
+    parts = criteria(problem, (), labels)
+    assert parts.parameters == 2 * 3 + of_shape
+    assert parts.penalty == pytest.approx(0.5 * parts.parameters * math.log(30.0))
+
+
+@pytest.mark.parametrize(
+    ("covariance", "variance", "count"), [("spherical", 28.0 / 3.0, 2), ("common", 6.0, 1)]
+)
+@pytest.mark.parametrize("weight", [1.0, 0.5])
+def test_a_variance_prior_by_hand(covariance: str, variance: float, count: int, weight: float) -> None:
+    settings = Settings(variance_prior=1.0, feature_weight=weight)
+    problem = build_problem(X, n_clusters=2, model="unsupervised", covariance=covariance, settings=settings)
+    parts = criteria(problem, (), LABELS)
+    # a pseudo-sample of the variance 26 beside two rows a cluster, of which an empty cluster would be made
+    gmm = -0.5 * (4 + count) * (1.0 + math.log(variance)) + 0.5 * count * (1.0 + math.log(26.0))
+    likelihood = weight * (gmm - 2.0 * math.log(2.0 * math.pi)) - 4.0 * math.log(2.0)
+    assert parts.classification == pytest.approx(likelihood)
+
+
 def test_a_hard_link_beside_labels_of_several_names_leaves_them_labels() -> None:
     pairs = np.arange(60).reshape(-1, 2)
     labels = [Layer(MUST, pairs[:15], is_of_labels=True), Layer(CANNOT, pairs[15:], is_of_labels=True)]

@@ -175,6 +175,16 @@ def test_annotations_are_held_out_if_the_shape_is_open_or_predictions_are_asked_
         assert choice.by_shape == (choice.candidates if by_shape is None else by_shape)
 
 
+def test_a_named_structure_predicts_the_annotations_of_a_part() -> None:
+    X, layers = blobs()
+    rows = [replace(layer, pairs=layer.pairs[(layer.pairs < 45).all(axis=1)]) for layer in layers]
+    choice = prepare_solver("named structure").choose(part=(X[:45], rows))
+    assert list(choice.candidates) == ["2 full"]
+    assert len(choice.candidates["2 full"].weights) == sum(
+        int((layer.pairs[:, 0] != layer.pairs[:, 1]).sum()) for layer in rows
+    )
+
+
 def prepare_unions(
     monkeypatch: pytest.MonkeyPatch, candidates: dict[Structure, HeldOut], *structures: Structure
 ) -> Unions:

@@ -234,6 +234,30 @@ def test_fits_that_share_their_first_steps_are_those_of_each_fold_alone(shape: s
         np.testing.assert_array_equal(shared.classes, best.classes)
 
 
+def test_directions_of_a_fold_start_from_the_fit_to_the_same_fold(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, labels = rings(100)
+    layers, table = draw_layers(labels, 100, 0.9, 0.9), table_of(X, 2)
+    trials = race.Trials(table, layers, list_annotations(layers, table.seed), map)
+    first = race.Structure(race.NONE, 4, "spherical")
+    along = race.Structure(race.DISCRIMINATIVE, 1, "full", first=first)
+    trials.add([first], 2, [first])
+    solve, calls = table.solve, list[Any]()
+
+    def note_call(candidate: race.Structure, links: Any, rng: Any, **options: Any) -> Gaussians:
+        calls.append((links, rng.random(), options))
+        return solve(candidate, links, rng, **options)
+
+    monkeypatch.setattr(table, "solve", note_call)
+    trials.add([along], 2)
+    key = child_seed(table.seed, HELD_OUT + 1 + FOLDS, 2)
+    steps = {"steps": tables.FOLD_STEPS, "rise": tables.FOLD_RISE}
+    assert calls
+    for fold, (links, number, options) in enumerate(calls):
+        assert links is trials.links[fold]
+        assert number == np.random.default_rng(key).random()
+        assert options == steps | {"first": trials.fits[first, 2, fold]}
+
+
 def test_every_other_start_finds_classes_along_directions_of_little_variance() -> None:
     rng, classes = np.random.default_rng(2), np.arange(200) % 2
     X = np.column_stack([rng.normal(scale=10.0, size=200), 0.5 * classes + rng.normal(scale=0.05, size=200)])

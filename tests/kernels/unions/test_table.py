@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 
 from sweep_clustering.kernels import structure
 from sweep_clustering.kernels.fits import Gaussians
-from sweep_clustering.kernels.structure import AVERAGE, KMEANS, NONE, Structure, most_supported
+from sweep_clustering.kernels.structure import (
+    AVERAGE,
+    DISCRIMINATIVE,
+    KMEANS,
+    NONE,
+    Structure,
+    most_supported,
+)
 from sweep_clustering.kernels.unions import table as module
 from sweep_clustering.kernels.unions.table import Table
 
@@ -196,3 +203,25 @@ def test_annotations_that_are_laid_out_are_those_of_their_layers_alone() -> None
     links = table.links(others)
     assert links is not table.links(layers)
     assert table.links(links) is links
+
+
+@pytest.mark.parametrize(("steps", "expected"), [(40, [40, 15, 15, 40]), (9, [9, 9, 9, 9])])
+def test_directions_and_classes_are_found_in_three_turns(
+    steps: int, expected: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, finish, calls, fits = table_of(), Table.finish, list[Any](), list[Gaussians]()
+
+    def note_call(self: Table, candidate: Structure, *rest: Any, **options: Any) -> Gaussians:
+        calls.append((candidate, rest[3:], options.get("axes")))
+        fits.append(finish(self, candidate, *rest, **options))
+        return fits[-1]
+
+    monkeypatch.setattr(Table, "finish", note_call)
+    first = Structure(NONE, 1, "spherical")
+    along = Structure(DISCRIMINATIVE, 1, "full", first=first)
+    fit = table.solve(along, (), np.random.default_rng(0), steps=steps, rise=0.001)
+    assert fit is fits[-1]
+    assert [candidate for candidate, _, _ in calls] == [first, along, along, along]
+    assert [rest for _, rest, _ in calls] == [(count, 0.001) for count in expected]
+    for (_, _, axes), before in zip(calls[1:], fits, strict=False):
+        np.testing.assert_array_equal(axes, module.discriminative(table.centered_X, before.classes))
