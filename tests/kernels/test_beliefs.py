@@ -45,6 +45,13 @@ def test_beliefs_with_many_sure_answers_a_row_stay_finite() -> None:
     assert (classes.argmax(axis=1) == (truth != truth[0])).all()
 
 
+def test_more_answers_about_a_row_than_a_product_can_hold_stay_finite() -> None:
+    pairs = np.column_stack([np.zeros(1200, np.int64), np.arange(1, 1201)])
+    logs = np.tile([9.0, 0.0], (1201, 1))
+    classes = beliefs.propagate(logs, both_ways(pairs, 1201), np.full(1200, 50.0))
+    np.testing.assert_allclose(classes[0], [1.0, 0.0], atol=1e-9)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_the_bound_of_rows_is_that_of_a_double_sum(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -258,3 +258,21 @@ def test_groups_of_a_tree_of_rows_have_the_variance_of_a_class(linkage: str, rat
     structures = [Structure(NONE, count, linkage) for count in (5, 1)]
     of_groups, of_classes = table.fit_groups(structures, [], np.random.default_rng(0))
     assert of_groups.covariances[0, 0] == pytest.approx(ratio * of_classes.covariances[0, 0])
+
+
+def test_rows_are_the_leaves_of_a_tree_of_rows_if_they_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    groups = np.array([0, 0, 1, 1])
+    monkeypatch.setattr(module, "MOST_ROWS", 4)
+    assert module.leaves_of(groups, ROWS).tolist() == [0, 1, 2, 3]
+    assert module.leaves_of(groups, AVERAGE) is groups
+    monkeypatch.setattr(module, "MOST_ROWS", 3)
+    assert module.leaves_of(groups, ROWS) is groups
+
+
+def test_partitions_that_agree_are_their_average_whatever_the_features() -> None:
+    rng = np.random.default_rng(0)
+    labels = np.append(np.arange(4), rng.integers(4, size=56))
+    partitions = [(labels, 0.5), ((labels + 1) % 4, 2.0)]
+    shares = module.average_votes(rng.normal(size=(60, 2)), partitions, 4, rng)
+    assert sorted(np.unique(shares).tolist()) == [0.0, 1.0]
+    assert adjusted_rand(labels, shares.argmax(axis=1)) == 1.0

@@ -183,7 +183,7 @@ def test_small_groups_are_those_of_slow_k_means(most_rows: int, monkeypatch: pyt
 
 
 def test_a_group_without_rows_has_the_mean_0() -> None:
-    assert merging.means_of(np.ones((2, 1)), np.array([0, 2]), 3).ravel().tolist() == [1.0, 0.0, 1.0]
+    assert merging.means_of(np.ones((2, 1)), np.array([0, 2]), 4).ravel().tolist() == [1.0, 0.0, 1.0, 0.0]
 
 
 def test_parts_lie_in_one_class_and_are_at_most_so_many() -> None:

@@ -9,7 +9,13 @@ from numpy.typing import NDArray
 
 from sweep_clustering.kernels.groups import refinement
 from sweep_clustering.kernels.groups.metric import Answers
-from sweep_clustering.kernels.groups.refinement import class_logs, nearest_in_class, refine, scatter_of
+from sweep_clustering.kernels.groups.refinement import (
+    class_logs,
+    nearest_in_class,
+    refine,
+    scatter_of,
+    settle_shares,
+)
 
 Floats = NDArray[np.float64]
 NONE = Answers(np.empty((0, 2), np.int64), np.empty(0), np.empty(0), np.empty(0))
@@ -79,3 +85,21 @@ def test_a_group_that_loses_its_rows_stays_where_it_was() -> None:
     Z = np.array([[5.0], [5.4], [5.2], [9.0], [9.2]])
     merged = refine(Z, np.array([0, 0, 1, 2, 2]), np.array([0, 0, 1]), NONE, 1.0)
     assert merged.centers[:, 0] == pytest.approx([5.2, 5.2, 9.1])
+
+
+def test_rows_with_answers_settle_one_after_the_other() -> None:
+    rng = np.random.default_rng(0)
+    logs, shares = rng.normal(size=(8, 3)), rng.dirichlet(np.ones(3), size=8)
+    pairs, signs = np.array([[0, 1], [1, 2], [5, 3]]), np.array([1.0, -1.0, 1.0])
+    answers = Answers(pairs, signs, np.array([1.0, 2.0, 1.5]), np.array([0.6, 0.7, 0.6]))
+    expected, odds = shares.copy(), answers.weights * signs * np.log([1.5, 7.0 / 3.0, 1.5])
+    for _, row in itertools.product(range(5), [0, 1, 2, 3, 5]):
+        pulls = [
+            odds[p] * expected[pair[1 - pair.index(row)]]
+            for p, pair in enumerate(pairs.tolist())
+            if row in pair
+        ]
+        values = np.exp(logs[row] + sum(pulls))
+        expected[row] = values / values.sum()
+    settle_shares(logs, answers, shares)
+    np.testing.assert_allclose(shares, expected)

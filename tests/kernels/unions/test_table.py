@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from sweep_clustering.kernels import structure
 from sweep_clustering.kernels.fits import Gaussians
+from sweep_clustering.kernels.problem.data import MUST, Layer
 from sweep_clustering.kernels.structure import (
     AVERAGE,
     DISCRIMINATIVE,
@@ -225,3 +226,11 @@ def test_directions_and_classes_are_found_in_three_turns(
     assert [rest for _, rest, _ in calls] == [(count, 0.001) for count in expected]
     for (_, _, axes), before in zip(calls[1:], fits, strict=False):
         np.testing.assert_array_equal(axes, module.discriminative(table.centered_X, before.classes))
+
+
+def test_a_structure_without_annotations_does_not_see_them() -> None:
+    layers = [Layer(MUST, np.random.default_rng(0).integers(120, size=(80, 2)), accuracy=0.9)]
+    for is_annotated in (False, True):
+        candidate = Structure(NONE, 1, "spherical", annotated=is_annotated)
+        bounds = [table_of().solve(candidate, some, np.random.default_rng(0)).bound for some in (layers, ())]
+        assert (bounds[0] == bounds[1]) != is_annotated
