@@ -15,7 +15,14 @@ from sweep_clustering.kernels.choice import HeldOut
 from sweep_clustering.kernels.fits import Gaussians
 from sweep_clustering.kernels.settings import MODEL_ANY, settings_of
 from sweep_clustering.kernels.solver.contract import Effort, Model, Solver
-from sweep_clustering.kernels.solver.prepare import DEPENDENCE, SOLVERS, Unions, distinct_fits, prepare
+from sweep_clustering.kernels.solver.prepare import (
+    DEPENDENCE,
+    REFINED,
+    SOLVERS,
+    Unions,
+    distinct_fits,
+    prepare,
+)
 from sweep_clustering.kernels.structure import Structure
 from sweep_clustering.kernels.unions import race
 from sweep_clustering.kernels.unions import table as tables
@@ -98,9 +105,9 @@ def test_models_have_names(name: str, covariance: str, term: str, model_name: st
     assert model.name == model_name
 
 
-@pytest.mark.parametrize("n_fits", [40, 2000])
+@pytest.mark.parametrize(("n_fits", "n_restarts"), [(40, 0), (2000, 0), (2000, 2)])
 def test_ctrl_c_in_a_large_table_gives_labels_of_all_rows(
-    n_fits: int, monkeypatch: pytest.MonkeyPatch
+    n_fits: int, n_restarts: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tables, "LARGE", 100)
     monkeypatch.setattr(structure, "PART", 100)
@@ -109,8 +116,8 @@ def test_ctrl_c_in_a_large_table_gives_labels_of_all_rows(
     def run(function: Any, arguments: Any) -> list[Any]:
         results = []
         for argument in arguments:
-            is_restart = isinstance(argument, SeedSequence) and len(finished_fits) > 1
-            if len(finished_fits) == n_fits or (is_restart and finished_fits[-1][0] is not arguments[0]):
+            is_last = isinstance(argument, SeedSequence) and argument is arguments[n_restarts]
+            if len(finished_fits) == n_fits or is_last:
                 raise KeyboardInterrupt
             results.append(function(argument))
             finished_fits.append((argument, results[-1]))
@@ -123,6 +130,13 @@ def test_ctrl_c_in_a_large_table_gives_labels_of_all_rows(
     choice = solver.salvage(finished_fits)
     assert choice is not None
     assert choice.is_interrupted
+    trials = [result for _, result in finished_fits if isinstance(result, race.Trial)]
+    count = sum(len(trial.predictions) for trial in trials)
+    words = f"the best of {count} fits, most of which saw four fifths of the annotations"
+    alarm = f"interrupted while structures were compared: {words}"
+    assert choice.alarms == (() if n_restarts else (alarm,))
+    assert len(choice.fits) == max(n_restarts, 1)
+    assert {str(present(fit.gaussians).structure) for fit in choice.fits} == {choice.name}
     assert choice.fits[0].labels.shape == (300,)
     assert np.isfinite(choice.fits[0].objective)
     assert solver.salvage([]) is None
@@ -283,4 +297,16 @@ def test_groups_are_merged_in_few_restarts_and_once_in_a_large_table(
     merged = structure.Structure(structure.NONE, 1, structure.WARD)
     solver = prepare_unions(monkeypatch, {}, merged)
     assert (solver.part is not None) == is_large
-    assert len(solver.choose(streams(5)).fits) == (1 if is_large else 3)
+    choice = solver.choose(streams(5))
+    assert len(choice.fits) == (1 if is_large else 3)
+    assert not any("restarts" in note for note in choice.notes)
+    # of other structures a large table has the best restarts, which are fitted to all rows
+    choice = prepare_unions(monkeypatch, {}, BALL).choose(streams(5))
+    assert len(choice.fits) == (REFINED if is_large else 5)
+    assert any("the best 2 of 5 restarts" in note for note in choice.notes) == is_large
+
+
+def test_a_structure_that_was_chosen_before_is_fitted_without_a_choice() -> None:
+    model = replace(MODELS["chosen structure"], structure=TIED)
+    fit = prepare(model, *blobs(), 3, SEED).restart(SEED)
+    assert present(fit.gaussians).structure == TIED

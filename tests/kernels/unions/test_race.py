@@ -231,6 +231,7 @@ def test_fits_that_share_their_first_steps_are_those_of_each_fold_alone(shape: s
         best = max(alone, key=lambda fit: fit.bound)
         shared = trials.fits[structure, 2, fold]
         assert shared.bound == best.bound
+        assert shared.accuracies == best.accuracies
         np.testing.assert_array_equal(shared.classes, best.classes)
 
 

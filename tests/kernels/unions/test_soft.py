@@ -242,15 +242,17 @@ def test_any_number_of_components_have_the_densities_of_the_formulas(
         np.testing.assert_allclose(fields.evidence[:, g], fields.log_weights[g] + expected)
 
 
-@pytest.mark.parametrize("n_components", [3, 7])
-def test_shares_in_panels_are_those_of_one_sample_after_the_other(n_components: int) -> None:
+@pytest.mark.parametrize(("n_components", "n_classes"), [(3, 3), (7, 3), (11, 10)])
+def test_shares_in_panels_are_those_of_one_sample_after_the_other(n_components: int, n_classes: int) -> None:
     """There are two panels, the second one short, and samples with and without annotations."""
     rng = np.random.default_rng(3)
     Z, labels = rng.normal(size=(200, 2)), np.arange(200) % n_components
-    links = link(draw_layers(labels[:120] % 3, 90, rng, accuracy=0.8), 200)
-    observed = observe(samples_of(Z), links, n_classes=3, n_components=n_components, covariance="full")
+    links = link(draw_layers(labels[:120] % n_classes, 90, rng, accuracy=0.8), 200)
+    observed = observe(
+        samples_of(Z), links, n_classes=n_classes, n_components=n_components, covariance="full"
+    )
     fields = panels.new_fields(observed, n_components)
-    fields.shares[np.arange(200), labels], fields.class_of[:] = 1.0, np.arange(n_components) % 3
+    fields.shares[np.arange(200), labels], fields.class_of[:] = 1.0, np.arange(n_components) % n_classes
     take(observed, fields, CLASSES, PULLS, PARAMETERS)
     classes, shares, bound = fields.classes.copy(), np.zeros((200, n_components)), 0.0
     logs = np.stack(
@@ -267,7 +269,9 @@ def test_shares_in_panels_are_those_of_one_sample_after_the_other(n_components: 
             mine = slice(observed.row_start[i], observed.row_start[i + 1])
             entries, partners = observed.entries[mine], observed.partners[mine]
             field = observed.signed[entries] * observed.odds[entries] @ classes[partners]
-            evidence = np.array([np.logaddexp.reduce(logs[i, fields.class_of == c]) for c in range(3)])
+            evidence = np.array(
+                [np.logaddexp.reduce(logs[i, fields.class_of == c]) for c in range(n_classes)]
+            )
             total = np.logaddexp.reduce(evidence + field)
             classes[i] = np.exp(evidence + field - total)
             if turn == 2:
