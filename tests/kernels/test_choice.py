@@ -172,7 +172,8 @@ def test_a_fit_never_sees_what_is_held_out(monkeypatch: pytest.MonkeyPatch) -> N
         return real(X, layers, **options)
 
     monkeypatch.setattr(module, "build_problem", build_watched)
-    module.held_out(np.random.default_rng(0).normal(size=(30, 2)), LAYERS, annotations, **OPTIONS)
+    score = module.held_out(np.random.default_rng(0).normal(size=(30, 2)), LAYERS, annotations, **OPTIONS)
+    assert np.isfinite(score.log_probabilities).all()  # also if some accuracies are known and others are not
     tested = [pairs(annotations.pairs[annotations.folds == fold]) for fold in range(FOLDS)]
     assert training == [pairs(PAIRS) - fold for fold in tested]
 
@@ -196,8 +197,9 @@ def test_log_probabilities_are_those_of_the_answers() -> None:
 
 def test_gains_are_paired_and_weighted() -> None:
     first = predictions([-1.0, -2.0, -3.0], True, [1.0, 2.0, 1.0])
-    second = predictions([-2.0, -2.5, -3.0], False, [1.0, 2.0, 1.0])
-    assert first.gain_over(second) == pytest.approx((0.5, np.sqrt(0.5**2 + 0 + 0.5**2) / 4))
+    second = predictions([-2.0, -2.5, -3.5], False, [1.0, 2.0, 1.0])
+    errors = np.array([0.375, 2.0 * 0.125, 0.125])
+    assert first.gain_over(second) == pytest.approx((0.625, np.sqrt(np.square(errors).sum()) / 4))
     assert first.share_right == 1.0
     assert second.share_right == 0.0
     assert first.log_loss == pytest.approx(2.0)

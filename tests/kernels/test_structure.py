@@ -29,6 +29,7 @@ WORDS = {
     ),
     Structure(NONE, 1, KMEANS, annotated=False): "k-means",
     Structure(NONE, 2, "full", odds=3.0): "2 full, answers 95% right",
+    Structure(100, 9, WARD): "Ward's linkage, 9 a class, in 100 principal components",
     Structure(METRIC, 9, AVERAGE): "average linkage, 9 a class, in a metric from the answers",
     Structure(METRIC, 1, SIGNED, odds=1.5): (
         "signed graph, 1 a class, in a metric from the answers, answers 82% right"
@@ -99,10 +100,10 @@ def test_merged_groups_of_one_space_follow_each_other() -> None:
     expected = [*linkages(NONE, 26), *first, *linkages(METRIC, 26), *rows, *linkages(WEIGHTS, 26)]
     assert parts_of(400, 100, 1_250) == expected
     # more than 25 / 8 answers for each row tell the classes apart by themselves
-    told = parts_of(400, 100, 1_251)
+    all_parts = parts_of(400, 100, 1_251)
     signed = [(space, 1, SIGNED, True) for space in (NONE, METRIC, WEIGHTS)]
-    assert set(told) == {*expected, *signed}
-    assert told[4] == signed[0]
+    assert set(all_parts) == {*expected, *signed}
+    assert all_parts[4] == signed[0]
     # many rows are not merged one by one, and many features stand in principal components
     assert parts_of(4_001, 101, 0) == linkages(module.MOST_LEARNED, 180) + linkages(METRIC, 180)
     assert len(parts_of(4_000, 101, 0)) == 8 + 7

@@ -168,6 +168,7 @@ def test_features_that_say_less_than_annotations_do_not_compare() -> None:
 
 def test_fits_of_one_objective_and_other_sizes_are_distinct() -> None:
     fit = prepare_solver("one Gaussian").restart(SEED)
+    assert fit.covariances.shape == (3, 2)
     other = fit._replace(sizes=fit.sizes + np.array([1, -1, 0]))
     assert distinct_fits([fit, fit], 0) == [fit]
     assert distinct_fits([fit, other], 0) == [fit, other]

@@ -65,11 +65,11 @@ def test_a_structure_of_more_components_than_rows_support_is_not_allowed() -> No
 
 
 def test_notes_name_the_costs_of_what_is_left_out() -> None:
-    table, one, two = table_of(), Structure(NONE, 1, "full"), Structure(NONE, 2, "full")
+    table, single, double = table_of(), Structure(NONE, 1, "full"), Structure(NONE, 2, "full")
     assert list(table.cost_notes()) == []
-    table.too_costly = {one: 90.0}
+    table.too_costly = {single: 90.0}
     assert list(table.cost_notes()) == ["left out for their cost (about 1.5 min of a core): 1 full"]
-    table.too_costly |= {two: 240.0}
+    table.too_costly |= {double: 240.0}
     words = "left out for their cost (about 1.5 to 4 min each of a core): 2 structures, as 2 full"
     assert list(table.cost_notes()) == [words]
 
@@ -112,7 +112,7 @@ def test_criteria_are_sums_over_rows_and_classes(
     assert criteria.parameters == 2 * components * 4 + of_shape + of_shares
     assert criteria.penalty == pytest.approx(0.5 * criteria.parameters * math.log(120))
     Z, matrices = X - X.mean(axis=0), np.broadcast_to(fit.matrices, (2 * components, 4, 4))
-    densities, entropy, own = np.zeros((120, 2)), 0.0, 0.0
+    densities, entropy, log_sum = np.zeros((120, 2)), 0.0, 0.0
     for g, mean in enumerate(fit.means):
         inverse, determinant = np.linalg.inv(matrices[g]), np.linalg.det(2.0 * math.pi * matrices[g])
         for row, z in enumerate(Z):
@@ -121,9 +121,9 @@ def test_criteria_are_sums_over_rows_and_classes(
     for row, density in enumerate(densities):
         shares = density / density.sum()
         entropy -= sum(share * math.log(share) for share in shares if share > 0.0)
-        own += math.log(density[fit.labels[row]])
-    assert criteria.classification == pytest.approx(own)
-    assert criteria.surprise == pytest.approx(np.log(densities.sum(axis=1)).sum() - own)
+        log_sum += math.log(density[fit.labels[row]])
+    assert criteria.classification == pytest.approx(log_sum)
+    assert criteria.surprise == pytest.approx(np.log(densities.sum(axis=1)).sum() - log_sum)
     assert criteria.entropy == pytest.approx(entropy)
 
 
@@ -150,6 +150,7 @@ def test_k_means_has_the_mean_of_each_class_and_the_variance_within_them() -> No
     fit = module.hard_classes(X, labels, 3)
     means = np.array([X[labels == c].mean(axis=0) for c in range(3)])
     squares = np.square(X - means[labels])
+    assert fit.structure == Structure(NONE, 1, KMEANS)
     np.testing.assert_allclose(fit.means, means)
     np.testing.assert_allclose(fit.covariances, squares.mean())
     np.testing.assert_array_equal(fit.classes, np.eye(3)[labels])

@@ -307,19 +307,20 @@ def ranking_of(
 def test_the_simplest_of_the_best_is_first_and_others_follow_in_order(
     behind: float, first: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one, two, four = (Structure(NONE, count, "full") for count in (1, 2, 4))
+    single, double, fourfold = (Structure(NONE, count, "full") for count in (1, 2, 4))
     alone = Structure(NONE, 1, KMEANS, annotated=False)
     ranking = ranking_of(
-        monkeypatch, scores_behind({two: 1.5, four: 0.0, one: behind, alone: 4.0}, ANNOTATIONS.weights)
+        monkeypatch,
+        scores_behind({double: 1.5, fourfold: 0.0, single: behind, alone: 4.0}, ANNOTATIONS.weights),
     )
-    expected = [four, one, two, alone]
+    expected = [fourfold, single, double, alone]
     assert list(ranking.candidates) == expected
     expected.sort(key=lambda structure: structure.components != first or structure == alone)
     assert list(ranking.structures) == expected
     assert ranking.note == ""
     assert ranking.base_rate is not None
-    assert set(ranking.partitions) == {one, two, four}  # answers took part in those
-    assert [labels[0] for labels in ranking.partitions[one]] == list(range(2 * FOLDS, 3 * FOLDS))
+    assert set(ranking.partitions) == {single, double, fourfold}  # answers took part in those
+    assert [labels[0] for labels in ranking.partitions[single]] == list(range(2 * FOLDS, 3 * FOLDS))
 
 
 @pytest.mark.parametrize("ahead", [1.9, 2.1])
