@@ -255,7 +255,7 @@ def test_accuracies_of_a_fit_to_the_features_are_those_of_the_answers_at_hand() 
 )
 def test_groups_of_a_tree_of_rows_have_the_variance_of_a_class(linkage: str, ratio: float) -> None:
     table = Table(np.random.default_rng(0).normal(size=(40, 2)), 2, SeedSequence(0))
-    structures = [Structure(NONE, count, linkage) for count in (5, 1)]
+    structures = [Structure(NONE, count, linkage) for count in (2, 1)]
     of_groups, of_classes = table.fit_groups(structures, [], np.random.default_rng(0))
     assert of_groups.covariances[0, 0] == pytest.approx(ratio * of_classes.covariances[0, 0])
 
