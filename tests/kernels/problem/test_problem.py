@@ -122,3 +122,18 @@ def test_a_prior_that_is_not_used_changes_nothing(covariance: str) -> None:
         assert (first == second) == (name in module.unused_priors([covariance]))
     assert module.unused_priors([covariance, "auto"]) == ()
     assert module.unused_priors(["spherical", "full"]) == ()
+
+
+@pytest.mark.parametrize("shape", ["spherical", "common", "diagonal"])
+def test_a_cluster_is_degenerate_up_to_a_share_of_all_scatter(shape: str) -> None:
+    overall = np.array([4.0, 9.0])
+    prior = module.Prior(0.0, 0.0, total_variance=float(overall.mean()))
+    scale = np.sqrt(overall if shape == "diagonal" else overall.mean())
+    for factor in (0.9, 1.1):
+        near = np.sqrt(1e-10 * factor) * scale * np.array([[1.0, 1.0], [-1.0, -1.0]])
+        far = near if shape == "common" else np.sqrt(2.0 * overall) * np.array([[1.0, 1.0], [-1.0, -1.0]])
+        features, labels = np.vstack([near, far]), np.array([0, 0, 1, 1])
+        arguments = features, labels, np.array([2, 2]), np.zeros((2, 2))
+        variances = module.shaped_covariances(*arguments, shape, np.arange(2), prior)
+        assert (variances[0] > 0.0).all() == (factor > 1.0)
+        assert (variances[1] > 0.0).all() == (factor > 1.0 or shape != "common")

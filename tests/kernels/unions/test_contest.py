@@ -807,7 +807,7 @@ def test_answers_vote_beside_features_that_were_chosen_by_a_hair(monkeypatch: py
 
 
 def test_of_a_table_that_was_compared_on_a_part_only_merged_groups_are_averaged(
-    waves: Rows, skewed_rows: Rows
+    waves: Rows, skewed_rows: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     X, labels = waves
     layers, streams = draw_layers(labels, 800, 0.95), [SeedSequence(0)]
@@ -815,10 +815,12 @@ def test_of_a_table_that_was_compared_on_a_part_only_merged_groups_are_averaged(
     choice = solver.choose(streams, part=some_rows(X, layers, 300, np.random.default_rng(0)))
     assert solver.ranking.partitions
     assert solver.average(choice, streams) is choice
+    monkeypatch.setattr(module, "LEAD", -100.0)  # groups are ahead of other structures
     X, labels = skewed_rows
     layers, n_classes = draw_layers(labels, 3000, 0.95), int(labels.max()) + 1
     solver = prepare(ANY_SHAPE, X, layers, n_classes, SeedSequence(0))
-    choice = solver.choose(streams, part=some_rows(X, layers, 800, np.random.default_rng(0)))
+    choice = solver.choose(streams, part=some_rows(X, layers, len(X) - 50, np.random.default_rng(0)))
+    assert len(next(iter(solver.ranking.partitions.values()))[0]) < len(X)
     average = solver.average(choice, streams)
     assert average.fits[0].labels.shape == labels.shape
     assert average.words.startswith("an average of ")
