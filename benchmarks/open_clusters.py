@@ -20,9 +20,11 @@ from sweep_clustering.kernels.scores import adjusted_rand
 from sweep_clustering.pipeline.fit.counts import (
     TRIED,
     ClusterChoice,
+    choose,
     choose_clusters,
     feasible_counts,
     finalists_of,
+    share_allowed,
 )
 
 MOST_ROWS = 400
@@ -39,6 +41,7 @@ RESTARTS = 5
 RULES: dict[str, Callable[[ClusterChoice], int]] = {
     "fewest within 1 s.e.": lambda choice: finalists_of(choice.candidates, 1.0)[0].n_clusters,
     "least log loss": lambda choice: finalists_of(choice.candidates, 0.0)[0].n_clusters,
+    "not bound by random pairs": lambda choice: choose(choice.candidates).chosen.n_clusters,
     "in use": lambda choice: choice.chosen.n_clusters,
 }
 OPEN = Table("open_clusters/ari", ("tables", "answers a row", "fits", *RULES, "true K", "right K in use"))
@@ -86,7 +89,9 @@ def measure_job(job: Job) -> Outcome | None:
     is_must = (truth[pairs[:, 0]] == truth[pairs[:, 1]]) == (rng.random(len(pairs)) < ACCURACY)
     layers = [Layer(MUST, pairs[is_must], None, None), Layer(CANNOT, pairs[~is_must], None, None)]
     choice = choose_clusters(
-        feasible_counts(X, TRIED), lambda count: fit_any(X, layers, count, restarts=RESTARTS)
+        feasible_counts(X, TRIED),
+        lambda count: fit_any(X, layers, count, restarts=RESTARTS),
+        max_share=share_allowed(X, layers, seed=0),
     )
     if any(candidate.held_out is None for candidate in choice.candidates):
         return None

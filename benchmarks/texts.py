@@ -23,7 +23,7 @@ from tables import Table, fail, show
 from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer
 from sweep_clustering.kernels.scores import adjusted_rand
 from sweep_clustering.kernels.structure import MANY_CLASSES
-from sweep_clustering.pipeline.fit.counts import Fit, choose_clusters, open_counts
+from sweep_clustering.pipeline.fit.counts import Fit, choose_clusters, open_counts, share_allowed
 
 TEXTS = SHARED / "data" / "texts"
 NAMES = ("tweet", "bbc")
@@ -99,7 +99,8 @@ def score_without_k(
     """Score a fit without K, with its K and its seconds. If there are few classes, it takes minutes."""
     start_time = time.process_time()
     counts, cut, _ = open_counts(X, layers, covariance="any", seed=0, run=map)
-    candidate = choose_clusters(counts, fit_with, cut).chosen
+    max_share = share_allowed(X, layers, seed=0)
+    candidate = choose_clusters(counts, fit_with, cut, max_share=max_share).chosen
     seconds = time.process_time() - start_time
     return (
         f"{adjusted_rand(labels, candidate.result.best.labels):.3f}",

@@ -8,7 +8,7 @@ classes, from 2 to thousands, is best and which are as good.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import product
@@ -455,29 +455,47 @@ class Cut(NamedTuple):
 
 
 class Share(NamedTuple):
-    """Share of all pairs of rows that are of one class, and its standard error."""
+    """Share of all pairs of rows that are of one class, or a bound that it is not above, with its error."""
 
     value: float
     error: float
+    is_bound: bool = False
+
+    @property
+    def low(self) -> float:
+        """Share of which fewer are clearly not all that are of one class."""
+        return 0.0 if self.is_bound else self.value - CLEAR * self.error
+
+    @property
+    def high(self) -> float:
+        """Share of which more are clearly not of one class; 1 if it is not less than one half."""
+        high = self.value + CLEAR * self.error
+        return high if high < 0.5 else 1.0
 
 
-def share_together(X: Floats, annotations: choice.Annotations) -> Share | None:
+# Share of which nothing is known.
+OPEN_SHARE = Share(0.5, math.inf)
+
+
+def share_together(X: Floats, annotations: choice.Annotations) -> Share:
     """Estimate the share of pairs of one class from answers about random pairs (docs/model.md, section 13).
 
-    None is returned if an accuracy is not known or cannot be right, or if the pairs are nearer to each other,
-    or farther apart, than random ones, so that the share of the answers is not that of all pairs.
+    If an accuracy is not known, the share of must-links is a bound: wrong answers bring it nearer to a half.
+    It is open if an accuracy cannot be right, if labels of rows say the answers, or if the pairs are nearer
+    to each other, or farther apart, than random ones, so that their share is not that of all pairs.
     """
-    weights, accuracies = annotations.weights, annotations.accuracies
+    is_bound = bool(np.isnan(annotations.accuracies).any())
+    weights, accuracies = annotations.weights, np.where(is_bound, 1.0, annotations.accuracies)
     total = float(weights @ (2.0 * accuracies - 1.0))
-    # NaN if an accuracy is unknown
-    if not total > 0.0 or not are_random(X, annotations):
-        return None
+    if not total > 0.0 or annotations.units is not None or not are_random(X, annotations):
+        return OPEN_SHARE
     excess = annotations.is_must - (1.0 - accuracies)
     value = float(weights @ excess) / total
     error = (
         choice.error_of_sum(weights * (excess - value * (2.0 * accuracies - 1.0)), annotations.pairs) / total
     )
-    return None if value < -CLEAR * error else Share(value, error)
+    share = Share(value, error, is_bound)
+    return OPEN_SHARE if share.high < 0.0 else share
 
 
 def cut_counts(max_classes: int) -> list[int]:
@@ -500,20 +518,22 @@ def choose_cut(
     if annotations.lack:
         return None
     table, n_leaves, share = Table(X, 2, seed), n_groups(len(X), 1), share_together(X, annotations)
-    min_share = 0.0 if share is None else share.value - CLEAR * share.error
 
-    def is_possible(score: choice.HeldOut) -> bool:
-        """Whether a cut does not put clearly fewer of the pairs together than the share says."""
+    def together(score: choice.HeldOut) -> float:
+        """Return the share of the annotated pairs that a cut puts together."""
         probabilities = np.where(annotations.is_must, score.agreements, 1.0 - score.agreements)
-        return bool(np.average(probabilities, weights=annotations.weights) >= min_share)
+        return float(np.average(probabilities, weights=annotations.weights))
+
+    def best_cut(scores: Rating) -> Cut | None:
+        shares = {key: together(score) for key, score in scores.items()}
+        return _best_cut(scores, n_few, shares, share)
 
     def cut_of(ratings: Ratings) -> Cut | None:
         # without distances if these predict so well that they leave the number open
-        best = _best_cut(ratings.with_distance, n_few, is_possible)
-        best = best or _best_cut(ratings.without_distance, n_few, is_possible)
+        best = best_cut(ratings.with_distance) or best_cut(ratings.without_distance)
         if not ratings.overall:
             return best
-        overall = _best_cut(ratings.overall, n_few, is_possible)
+        overall = best_cut(ratings.overall)
         return None if overall is None else overall._replace(is_clear=best is not None)
 
     random = random_pairs(table, layers, annotations)
@@ -530,7 +550,7 @@ def choose_cut(
                 if key[1] <= n_few and score.log_loss < fine[key].log_loss
             }
         chosen_cut = cut_of(row_ratings)
-    return chosen_cut or (None if share is None else _cut_of_share(share, n_few, len(X) // 2))
+    return chosen_cut or _cut_of_share(share, n_few, len(X) // 2)
 
 
 def _cut_of_share(share: Share, n_few: int, limit: int) -> Cut | None:
@@ -585,25 +605,31 @@ def rate_cuts(table: Table, layers: Sequence[Layer], random: RandomPairs, size: 
     return ratings
 
 
-def _best_cut(scores: Rating, n_few: int, is_possible: Callable[[choice.HeldOut], bool]) -> Cut | None:
+def _best_cut(
+    scores: Rating, n_few: int, shares: Mapping[tuple[tuple[int | str, str], int], float], limits: Share
+) -> Cut | None:
     """Return the best cut, if it is clearly better than those into few classes.
 
-    A tree of rows by their nearest ones counts if it predicts clearly better with fewer classes: it does so
-    with hundreds of classes of a few rows, too, which teach nothing.
+    A cut that puts clearly more pairs together than are of one class counts only where there is no other, and
+    the largest number is taken that does not part clearly more. A tree of rows by their nearest ones counts
+    if it predicts clearly better with fewer classes: it does so with hundreds of classes of a few rows, too,
+    which teach nothing.
     """
-    keys = sorted(scores, key=lambda key: scores[key].log_loss)
+    coarse = {key for key in scores if shares[key] > limits.high}
+    keys = sorted(scores, key=lambda key: (key in coarse, scores[key].log_loss))
     best = next(key for key in keys if key[0][1] == AVERAGE)
     fewer = [key for key in keys if key[0][1] != AVERAGE and (key[1] < best[1] or best[1] <= n_few)]
-    is_by_nearest = bool(fewer) and scores[fewer[0]].is_ahead(scores[best], LEAD)
+    is_by_nearest = bool(fewer) and fewer[0] not in coarse and scores[fewer[0]].is_ahead(scores[best], LEAD)
     best = fewer[0] if is_by_nearest else best
     tree, n_clusters = best
     small = next(key for key in keys if key[1] <= n_few and (is_by_nearest or key[0][1] == AVERAGE))
     if n_clusters <= n_few or not scores[best].is_ahead(scores[small], LEAD):
         return None
-    equal_scores = {
-        key[1]: scores[key]
+    equal = {
+        key[1]: shares[key]
         for key in (fewer if is_by_nearest else keys)
-        if key[0] == tree and not scores[best].is_ahead(scores[key], CUT_TIE)
+        if key[0] == tree and key not in coarse and not scores[best].is_ahead(scores[key], CUT_TIE)
     }
-    low, counts = min(equal_scores), [count for count, score in equal_scores.items() if is_possible(score)]
-    return Cut(low, max(counts, default=low), is_by_nearest=is_by_nearest)
+    low = min(equal, default=n_clusters)
+    large = max((count for count, value in equal.items() if value >= limits.low), default=low)
+    return Cut(low, large, is_by_nearest=is_by_nearest)

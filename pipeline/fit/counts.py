@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -49,7 +50,7 @@ REASONS = {
     BIC: "the largest BIC",
     CUTS: "the most that predict held-out answers as well as any cut of a tree of merged groups",
     SHARE: "the pairs are as far apart as random ones, and so many classes of equal size have the share of"
-    " must-links that the answers have, less the wrong ones",
+    " must-links that the answers have, less the wrong ones if it is known how many they are",
 }
 
 # Columns of the table: values of a candidate, with their heads and forms.
@@ -72,6 +73,7 @@ UNSEEN = {
     BIC: ("icl_of_features", "held_out_log_loss"),
 }
 OVERLAP = "BIC takes too few where classes overlap, and held-out answers would see more"
+COARSE = "more rows are together than answers about random pairs allow"
 RANDOM = "random pairs count as much, as distance predicts them, because the answers are not about such pairs"
 
 OPTION = "-k"
@@ -98,6 +100,12 @@ class Candidate:
     criteria: Criteria
     held_out: HeldOut | None
     overall: HeldOut | None = None
+
+    @property
+    def share_together(self) -> float:
+        """Share of the pairs of rows that are in one cluster."""
+        sizes = np.asarray(self.result.best.sizes, np.float64)
+        return float(sizes @ (sizes - 1.0) / max(1.0, sizes.sum() * (sizes.sum() - 1.0)))
 
     @property
     def predictions(self) -> HeldOut | None:
@@ -128,6 +136,7 @@ class ClusterChoice:
 
     If Ctrl-C interrupted the fits, larger numbers of clusters are missing.
     `cut` is the cut of a tree that was chosen, if one was; `bound` says why there can be no fewer clusters.
+    `coarse` are numbers that put more rows together than answers about random pairs allow.
     """
 
     candidates: tuple[Candidate, ...]
@@ -136,6 +145,7 @@ class ClusterChoice:
     interrupted: bool = False
     cut: Cut | None = None
     bound: str = ""
+    coarse: tuple[int, ...] = ()
 
     @property
     def values(self) -> NDArray[np.float64]:
@@ -165,9 +175,7 @@ class ClusterChoice:
     def reason(self) -> str:
         """Why this number was chosen, with what speaks against it."""
         tried, n_clusters = [candidate.n_clusters for candidate in self.candidates], self.chosen.n_clusters
-        is_range = len(tried) > 2 and tried == list(range(tried[0], tried[-1] + 1))
-        numbers = f"{tried[0]} to {tried[-1]}" if is_range else ", ".join(map(str, tried))
-        parts = [f"{n_clusters} of {numbers} tried: {REASONS[self.criterion]}"]
+        parts = [f"{n_clusters} of {_listing(tried)} tried: {REASONS[self.criterion]}"]
         if len(tried) == 1:
             parts = [f"{n_clusters} alone was tried" if self.cut is None else words_of_cut(self.cut)]
         elif self.cut is not None:
@@ -177,6 +185,8 @@ class ClusterChoice:
             parts.append(f"there can be no fewer, as {self.bound}")
         elif self.cut is None and n_clusters in ends and n_clusters > 2:  # one cluster is no clustering
             parts.append(f"{n_clusters} is the {ends[n_clusters]} tried, and the best may lie beyond")
+        if self.coarse and len(tried) > 1:
+            parts.append(f"with {_listing(self.coarse)}, {COARSE}")
         if self.criterion == BIC and len(tried) > 1:
             parts.append(OVERLAP)
         if self.chosen.overall is not None and len(tried) > 1:
@@ -212,6 +222,12 @@ class ClusterChoice:
             agreement_words = f" and {agreement:.3f} (agreeing)" if agreement is not None else ""
             lines.append(f"accuracy   {estimate} (held out){agreement_words}")
         return lines
+
+
+def _listing(numbers: Sequence[int]) -> str:
+    """Return ascending numbers in words, those without a gap as a range."""
+    is_range = len(numbers) > 2 and numbers[-1] - numbers[0] == len(numbers) - 1
+    return f"{numbers[0]} to {numbers[-1]}" if is_range else ", ".join(map(str, numbers))
 
 
 def words_of_cut(cut: Cut) -> str:
@@ -276,11 +292,18 @@ def open_counts(
 
 
 def choose_clusters(
-    counts: Sequence[int], fit: Fit, cut: Cut | None = None, bound: str = "", *, salvage: bool = False
+    counts: Sequence[int],
+    fit: Fit,
+    cut: Cut | None = None,
+    bound: str = "",
+    *,
+    max_share: float = 1.0,
+    salvage: bool = False,
 ) -> ClusterChoice:
     """Fit each of some ascending numbers of clusters, and choose one.
 
     `fit` takes a number and returns a result of `pipeline.fit.solve.fit`; `cut` is the last of the numbers.
+    `max_share` is the share of the pairs of rows that may be together, as `share_allowed` returns it.
     `bound` says why fewer are impossible, and `salvage` whether Ctrl-C gives the best of the fits so far.
     A problem without solution is a `ValueError`, but numbers that hard links rule out are left out.
     """
@@ -299,17 +322,26 @@ def choose_clusters(
         except KeyboardInterrupt:
             if not (salvage and candidates):
                 raise
-            return replace(choose(candidates), interrupted=True)
+            return replace(choose(candidates, max_share), interrupted=True)
         # A candidate without predictions does not compare with those that have some.
         if not (result.interrupted and candidates and candidates[0].held_out and not result.predicted):
             # Results that stay have no solver, and so no more copies of the table.
             candidates.append(Candidate(count, replace(result, criteria=None), criteria, result.predicted))
         if result.interrupted:
-            return replace(choose(candidates), interrupted=True)
-    choice = replace(choose(candidates), bound=bound)
+            return replace(choose(candidates, max_share), interrupted=True)
+    choice = replace(choose(candidates, max_share), bound=bound)
     if cut is None or choice.chosen.n_clusters != cut.n_clusters:
         return choice
     return replace(choice, criterion=SHARE if cut.is_by_share else CUTS, cut=cut)
+
+
+def share_allowed(X: NDArray[np.float64], layers: Sequence[Layer], seed: int) -> float:
+    """Return the share of the pairs of rows of which more are clearly not of one class; 1 if it is open."""
+    from sweep_clustering.kernels.choice import list_annotations
+    from sweep_clustering.kernels.unions.contest import share_together
+
+    annotations = list_annotations(layers, np.random.SeedSequence(seed))
+    return 1.0 if annotations.lack else share_together(X, annotations).high
 
 
 def feasible_counts(X: NDArray[np.float64], counts: Sequence[int]) -> tuple[int, ...]:
@@ -318,7 +350,7 @@ def feasible_counts(X: NDArray[np.float64], counts: Sequence[int]) -> tuple[int,
     return tuple(count for count in counts if 2 * count <= distinct) or (min(2, distinct),)
 
 
-def choose(candidates: Sequence[Candidate]) -> ClusterChoice:
+def choose(candidates: Sequence[Candidate], max_share: float = 1.0) -> ClusterChoice:
     """Choose the number of the largest BIC or ICL, or the smaller number if they are equal.
 
     If held-out annotations were predicted, only numbers within `TIMIDITY` standard errors of the best
@@ -326,6 +358,8 @@ def choose(candidates: Sequence[Candidate]) -> ClusterChoice:
     Fits to the features alone do compare, by ICL, if they are not clearly behind the others of their number.
     If no number has such fits, the fewest clusters are chosen. If one of the fits has merged groups, or
     random pairs are predicted, too, all are compared by predictions beside distance.
+
+    Numbers whose fits put more than `max_share` of the pairs of rows together take no part, unless all do.
     """
     skills = [row.result.skill for row in candidates]
     has_random = all(skill is not None and skill.overall is not skill.with_distance for skill in skills)
@@ -336,16 +370,21 @@ def choose(candidates: Sequence[Candidate]) -> ClusterChoice:
             else replace(row, held_out=skill.with_distance, overall=skill.overall if has_random else None)
             for row, skill in zip(candidates, skills, strict=True)
         ]
+    # if all numbers put too many rows together, that of the least share is the least wrong
+    limit = max(max_share, min(candidate.share_together for candidate in candidates))
+    possible = [candidate for candidate in candidates if candidate.share_together <= limit]
+    coarse = tuple(candidate.n_clusters for candidate in candidates if candidate.share_together > max_share)
+    choice = partial(ClusterChoice, tuple(candidates), coarse=coarse)
     is_predicted = all(candidate.held_out is not None for candidate in candidates)
-    finalists = finalists_of(candidates, TIMIDITY) if is_predicted else candidates
+    finalists = finalists_of(possible, TIMIDITY) if is_predicted else possible
     if is_predicted and any(candidate.result.solution is not None for candidate in candidates):
         comparable = [candidate for candidate in finalists if candidate.criteria.icl_of_features is not None]
         if not comparable:
-            return ClusterChoice(tuple(candidates), FEWEST, finalists[0])
+            return choice(FEWEST, finalists[0])
         candidate = max(comparable, key=lambda candidate: present(candidate.criteria.icl_of_features))
-        return ClusterChoice(tuple(candidates), FEATURES, candidate)
+        return choice(FEATURES, candidate)
     candidate = max(finalists, key=lambda candidate: candidate.criteria.bic)
-    return ClusterChoice(tuple(candidates), HELD_OUT if is_predicted else BIC, candidate)
+    return choice(HELD_OUT if is_predicted else BIC, candidate)
 
 
 def finalists_of(candidates: Sequence[Candidate], errors: float) -> list[Candidate]:

@@ -24,6 +24,7 @@ from sweep_clustering.pipeline.fit.counts import (
     OpenCounts,
     choose_clusters,
     open_counts,
+    share_allowed,
     words_of_cut,
 )
 from sweep_clustering.pipeline.fit.solve import FitResult, fit
@@ -270,7 +271,8 @@ def fit_table(
     state.expect(map(costs, (*counts, *(counts[-1:] if is_chosen and confidence else ()))))
     if not is_chosen:
         return TableFit(fit_clusters(counts[-1], confidence), counts[-1])
-    choice = choose_clusters(counts, fit_clusters, cut, bound, salvage=salvage)
+    max_share = share_allowed(X, layers, seed)
+    choice = choose_clusters(counts, fit_clusters, cut, bound, max_share=max_share, salvage=salvage)
     result, n_clusters = choice.chosen.result, choice.chosen.n_clusters
     if confidence and not (salvage and choice.interrupted):
         result = fit_clusters(n_clusters, confidence)

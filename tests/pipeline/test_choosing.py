@@ -30,7 +30,8 @@ def candidate(
     icl_of_features: float | None = None,
 ) -> module.Candidate:
     """Return a candidate with its BIC, log-probabilities of held-out annotations, and ICL of the features."""
-    best, scores = SimpleNamespace(objective=-1.0), {"annotation_agreement": 0.75}
+    best = SimpleNamespace(objective=-1.0, sizes=np.full(n_clusters, 10))
+    scores = {"annotation_agreement": 0.75}
     result: Any = SimpleNamespace(best=best, covariance="full", scores=scores, solution=solution, skill=None)
     sure, values = np.array([0.999, 0.001, 0.999, 0.999]), np.array(logs or [])
     predicted = HeldOut(values, values > -0.7, np.ones(len(values)), sure[: len(values)])
@@ -204,6 +205,33 @@ def test_numbers_that_are_tried_leave_samples_to_spare() -> None:
     assert module.feasible_counts(np.arange(3.0)[:, None], module.TRIED) == (2,)
 
 
+@pytest.mark.parametrize("logs", [None, [-0.3] * 4])
+def test_numbers_that_put_too_many_rows_together_take_no_part(logs: list[float] | None) -> None:
+    # two, three and four clusters of ten rows put 47 %, 31 % and 23 % of the pairs together
+    rows = [candidate(count, 9.0 - count, logs) for count in (2, 3, 4)]
+    np.testing.assert_allclose([row.share_together for row in rows], [9 / 19, 9 / 29, 9 / 39])
+    assert module.choose(rows).chosen.n_clusters == 2
+    assert "allow" not in module.choose(rows).reason
+    choice = module.choose(rows, max_share=9 / 29)
+    assert choice.chosen.n_clusters == 3
+    assert "with 2, more rows are together than answers about random pairs allow" in choice.reason
+    too_many = module.choose(rows, max_share=0.1)
+    assert too_many.chosen.n_clusters == 4
+    assert "; 4 is the largest tried, and the best may lie beyond; with 2 to 4, more rows" in too_many.reason
+
+
+def test_answers_about_random_pairs_bound_the_share_of_pairs_that_are_together() -> None:
+    rng = np.random.default_rng(0)
+    labels, X = np.arange(300) % 30, rng.normal(size=(300, 4))
+    pairs = (np.arange(300)[:, None] + rng.integers([1, 150], size=(300, 2))) % 300
+    layers = answered(pairs, labels, rng, right=0.9)
+    share = module.share_allowed(X, layers, seed=0)
+    must = layers[0].pairs if layers[0].kind == MUST else layers[1].pairs
+    assert len(must) / 300 < share < 0.25
+    # answers of one kind are chosen ones
+    assert module.share_allowed(X, [layer for layer in layers if layer.kind != MUST], seed=0) == 1.0
+
+
 @pytest.mark.parametrize(("name", "start"), [("a.svg", b"<?xml"), ("a.PNG", b"\x89PNG"), ("a.pdf", b"%PDF")])
 def test_the_mark_is_at_what_is_taken_and_files_are_always_the_same(name: str, start: bytes) -> None:
     figure = draw_choice(module.choose([candidate(2, 5.0, [-0.3] * 4), candidate(3, 4.0, [-0.1] * 4)]))
@@ -317,9 +345,20 @@ def test_a_cut_has_as_many_classes_as_labels_have_names_or_more(
     assert counts.numbers == (n_names,)
 
 
-@pytest.mark.parametrize(("share", "n_clusters"), [(None, 30), (contest.Share(0.5, 0.01), 20)])
-def test_a_cut_does_not_part_more_pairs_than_the_share_of_random_pairs_allows(
-    share: contest.Share | None, n_clusters: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("few", "share", "n_clusters"),
+    [
+        (0.4, contest.OPEN_SHARE, 30),
+        (0.4, contest.Share(0.49, 0.01), 20),
+        # two classes predict better, but put all rows together
+        (0.95, contest.OPEN_SHARE, None),
+        (0.95, contest.Share(0.49, 0.01), None),
+        (0.95, contest.Share(0.48, 0.001), 20),
+        (0.95, contest.Share(0.2, 0.01, is_bound=True), 30),
+    ],
+)
+def test_a_cut_puts_as_many_pairs_together_as_the_share_of_random_pairs_allows(
+    few: float, share: contest.Share, n_clusters: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rng = np.random.default_rng(0)
     X, labels, pairs = rng.normal(size=(200, 2)), np.arange(200) % 20, rng.integers(200, size=(100, 2))
@@ -332,10 +371,9 @@ def test_a_cut_does_not_part_more_pairs_than_the_share_of_random_pairs_allows(
         return HeldOut(logs, logs > -0.7, annotations.weights, agreements)
 
     # a cut into 30 classes predicts as well as one into 20, but has no pair in one class
-    scores = {2: score(0.4, 1.0), 20: score(0.9, 1.0), 30: score(0.9, 0.0)}
+    scores = {2: score(few, 1.0), 3: score(0.4, 0.2), 20: score(0.9, 0.48), 30: score(0.9, 0.0)}
     rating = {((NONE, AVERAGE), count): value for count, value in scores.items()}
     monkeypatch.setattr(contest, "rate_cuts", lambda *_: contest.Ratings(rating, rating, {}))
     monkeypatch.setattr(contest, "share_together", lambda *_: share)
     cut = contest.choose_cut(X, layers, np.random.SeedSequence(0), 10)
-    assert cut is not None
-    assert cut.n_clusters == n_clusters
+    assert (cut and cut.n_clusters) == n_clusters

@@ -432,31 +432,47 @@ def test_random_pairs_estimate_the_share_of_pairs_of_one_class(blurred_rows: Row
     shares = []
     for seed in range(40):
         annotations = list_annotations(uniform_layers(labels, 1_500, seed=seed), SeedSequence(0))
-        shares.append(present(module.share_together(X, annotations)))
-    values, errors = np.array(shares).T
+        shares.append(module.share_together(X, annotations))
+    values, errors, _ = np.array(shares).T
     right = np.square(np.bincount(labels) / len(labels)).sum()
     assert values.mean() == pytest.approx(right, abs=3.0 * values.std() / math.sqrt(40))
     assert errors.mean() == pytest.approx(values.std(), rel=0.3)
 
 
-def test_a_share_is_known_only_from_random_pairs_of_known_accuracy(blurred_rows: Rows) -> None:
+def test_a_share_is_known_only_from_random_pairs_of_likely_accuracy(blurred_rows: Rows) -> None:
     X, labels = blurred_rows
 
-    def share_of(layers: list[Layer]) -> module.Share | None:
+    def share_of(layers: list[Layer]) -> module.Share:
         return module.share_together(X, list_annotations(layers, SeedSequence(0)))
 
-    assert share_of(near_layers(blurred_rows, 1_500)) is None
-    assert share_of(uniform_layers(labels, 1_500, None)) is None
-    assert share_of(uniform_layers(labels, 1_500, 0.5)) is None
+    near, half = near_layers(blurred_rows, 1_500), uniform_layers(labels, 1_500, 0.5)
+    # labels of chosen rows may have each class as often as the others
+    labelled = [replace(layer, is_of_labels=True) for layer in uniform_layers(labels, 1_500)]
     # fewer must-links than so many wrong answers give
-    assert share_of(uniform_layers(labels, 1_500, 0.8)) is None
-    # too many must-links are wrong, so that few classes follow
-    assert present(share_of(uniform_layers(labels, 1_500, 0.99))).value > 0.1
+    unlikely = uniform_layers(labels, 1_500, 0.8)
+    assert {*map(share_of, (near, half, labelled, unlikely))} == {module.OPEN_SHARE}
+    assert (module.OPEN_SHARE.low, module.OPEN_SHARE.high) == (-math.inf, 1.0)
+    assert share_of(uniform_layers(labels, 1_500, 0.99)).value > 0.1
 
 
-def test_random_pairs_rule_few_classes_out_where_no_number_predicts_better() -> None:
+@pytest.mark.parametrize("right", [0.7, 0.9, 1.0])
+def test_the_share_of_must_links_is_a_bound_if_their_accuracy_is_unknown(
+    blurred_rows: Rows, right: float
+) -> None:
+    X, labels = blurred_rows
+    layers = uniform_layers(labels, 1_500, None, right=right)
+    share = module.share_together(X, list_annotations(layers, SeedSequence(0)))
+    assert share.low == 0.0
+    assert share.high == pytest.approx(1.0 - right + (2.0 * right - 1.0) / 60, abs=4.0 * share.error)
+    assert module.Share(0.45, 0.03, is_bound=True).high == 1.0
+
+
+@pytest.mark.parametrize(("accuracy", "right"), [(0.9, 0.9), (None, 0.98)])
+def test_random_pairs_rule_few_classes_out_where_no_number_predicts_better(
+    accuracy: float | None, right: float
+) -> None:
     labels, noise = np.repeat(np.arange(30), 10), np.random.default_rng(9).normal(size=(300, 8))
-    cut = chosen_cut(noise, uniform_layers(labels, 900))
+    cut = chosen_cut(noise, uniform_layers(labels, 900, accuracy, right=right))
     assert cut.is_by_share
     assert 10 < cut.low < 30 < 2.5 * cut.n_clusters
     assert module.choose_cut(noise, uniform_layers(labels % 5, 900), SeedSequence(0), 10) is None
