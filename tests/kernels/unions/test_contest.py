@@ -455,18 +455,6 @@ def test_a_share_is_known_only_from_random_pairs_of_likely_accuracy(blurred_rows
     assert share_of(uniform_layers(labels, 1_500, 0.99)).value > 0.1
 
 
-@pytest.mark.parametrize("right", [0.7, 0.9, 1.0])
-def test_the_share_of_must_links_is_a_bound_if_their_accuracy_is_unknown(
-    blurred_rows: Rows, right: float
-) -> None:
-    X, labels = blurred_rows
-    layers = uniform_layers(labels, 1_500, None, right=right)
-    share = module.share_together(X, list_annotations(layers, SeedSequence(0)))
-    assert share.low == 0.0
-    assert share.high == pytest.approx(1.0 - right + (2.0 * right - 1.0) / 60, abs=4.0 * share.error)
-    assert module.Share(0.45, 0.03, is_bound=True).high == 1.0
-
-
 @pytest.mark.parametrize(("accuracy", "right"), [(0.9, 0.9), (None, 0.98)])
 def test_random_pairs_rule_few_classes_out_where_no_number_predicts_better(
     accuracy: float | None, right: float

@@ -17,7 +17,6 @@ from sweep_clustering.kernels.settings import FOLDS
 from sweep_clustering.kernels.structure import AVERAGE, GENIE, METRIC, NONE, n_groups
 from sweep_clustering.kernels.unions import contest as module
 from sweep_clustering.kernels.unions.table import Table
-from sweep_clustering.sweeps.errors import present
 
 Floats = NDArray[np.float64]
 N_FEW = 10
@@ -56,7 +55,7 @@ def rating_of(behind: Behind, shares: dict[int, Floats] | None = None) -> module
 
 
 def cut_of(
-    monkeypatch: pytest.MonkeyPatch, *ratings: module.Ratings, share: module.Share | None = None
+    monkeypatch: pytest.MonkeyPatch, *ratings: module.Ratings, share: module.Share = module.OPEN_SHARE
 ) -> module.Cut | None:
     """Choose a cut where trees of groups, and those of rows if they are grown, have these predictions."""
     remaining = list(ratings)
@@ -117,7 +116,28 @@ def test_a_cut_that_puts_clearly_fewer_pairs_together_than_there_are_is_not_take
         shares = {count: np.full(len(weights), 0.0 if count > 18 else 1.0) for _, count in AVERAGES}
         shares[22] = light
         ratings = module.Ratings(rating_of(AVERAGES, shares), {}, {})
-        assert cut_of(monkeypatch, ratings, share=module.Share(0.3, 0.05)) == expected
+        assert cut_of(monkeypatch, ratings, share=module.Share(0.6, 0.2)) == expected
+
+
+@pytest.mark.parametrize(
+    ("few", "share", "expected"),
+    [
+        (1.6, module.OPEN_SHARE, None),
+        (1.6, module.Share(0.46, 0.02), None),  # not clearly less than one half
+        (1.6, module.Share(0.2, 0.02), module.Cut(20, 22)),
+        (1.6, module.Share(0.2, 0.02, is_bound=True), module.Cut(20, 22)),
+        (1.4, module.Share(0.2, 0.02), None),
+    ],
+)
+def test_cuts_that_put_clearly_more_pairs_together_than_there_are_are_no_rivals(
+    few: float, share: module.Share, expected: module.Cut | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    behind = AVERAGES | {(AVERAGE, 2): -2.0, (AVERAGE, 10): few, (NEAREST, 9): -5.0, (NEAREST, 19): 9.0}
+    n_answers, coarse = len(ANNOTATIONS.weights), {2, 9, 18}
+    shares = {count: np.full(n_answers, 0.25 if count in coarse else 0.2) for _, count in behind}
+    flat = rating_of({(AVERAGE, 2): 0.5, (AVERAGE, 20): 0.0})
+    ratings = [module.Ratings(rating_of(behind, shares), flat, {})] * (1 if expected else 2)
+    assert cut_of(monkeypatch, *ratings, share=share) == expected
 
 
 @pytest.mark.parametrize(("n_best", "has_rows"), [(27, False), (29, True)])
@@ -144,11 +164,11 @@ def test_trees_of_rows_are_grown_if_the_best_cut_has_nearly_all_groups(
         (module.Share(0.0, 0.005), None),  # more than these are sure
         (module.Share(0.09, 0.0001), module.Cut(12, 12, is_by_share=True)),
         (module.Share(0.101, 0.0), None),
-        (None, None),
+        (module.OPEN_SHARE, None),
     ],
 )
 def test_the_share_of_pairs_of_one_class_decides_if_no_number_predicts_better(
-    share: module.Share | None, expected: module.Cut | None, monkeypatch: pytest.MonkeyPatch
+    share: module.Share, expected: module.Cut | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flat = rating_of({(AVERAGE, 2): 0.5, (AVERAGE, 20): 0.0})
     assert cut_of(monkeypatch, *[module.Ratings(flat, flat, {})] * 2, share=share) == expected
@@ -171,8 +191,14 @@ def test_a_share_counts_answers_by_their_weights_and_accuracies(monkeypatch: pyt
     value = sum(weights * (must - (1.0 - accuracies))) / sum(weights * (2.0 * accuracies - 1.0))
     expected = accuracies * value + (1.0 - accuracies) * (1.0 - value)
     error = error_of_pairs(weights * (must - expected), ANNOTATIONS.pairs)
-    share = present(module.share_together(X, ANNOTATIONS))
-    assert share == pytest.approx((value, error / sum(weights * (2.0 * accuracies - 1.0))))
+    share = module.share_together(X, ANNOTATIONS)
+    assert share[:2] == pytest.approx((value, error / sum(weights * (2.0 * accuracies - 1.0))))
+    assert not share.is_bound
+    # if one accuracy is unknown, the share of must-links bounds it
+    unknown = ANNOTATIONS._replace(accuracies=np.where(must, np.nan, accuracies))
+    share, rate = module.share_together(X, unknown), sum(weights * must) / sum(weights)
+    error = error_of_pairs(weights * (must - rate), ANNOTATIONS.pairs) / sum(weights)
+    assert share == pytest.approx((rate, error, True))
 
 
 @pytest.mark.parametrize("step", [1, 2])
