@@ -71,11 +71,10 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        counts = self.cells["status"].value_counts()
         return {
             "page": str(self.page),
             "files": [str(file) for file in self.files],
-            "cells": {str(status): int(count) for status, count in counts.items()},
+            "cells": self.cells["status"].value_counts().to_dict(),
             "summary": records(self.summary),
         }
 
@@ -227,11 +226,7 @@ def _tables(content: Content) -> dict[str, pd.DataFrame]:
 
 def records(table: pd.DataFrame) -> list[dict[str, Any]]:
     """Return rows for JSON, which has no NaN."""
-    plain = table.astype(object).where(table.notna(), None)
-    return [
-        {str(key): value.item() if isinstance(value, np.generic) else value for key, value in row.items()}
-        for row in plain.to_dict("records")
-    ]
+    return list(table.astype(object).where(table.notna(), None).to_dict("records"))
 
 
 def render(content: Content, chapters: Iterable[Chapter]) -> str:
