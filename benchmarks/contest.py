@@ -29,7 +29,7 @@ from sweep_clustering.pipeline.scoring.ranking import (
     rank_published,
     ranks_by_kind,
 )
-from sweep_clustering.pipeline.scoring.raw import raw_table, raw_text
+from sweep_clustering.pipeline.scoring.raw import raw_text, scored_cells
 from sweep_clustering.pipeline.scoring.tables import cell_table, time_table, written_counts
 from sweep_clustering.storage.cube.growth import open_cube
 from sweep_clustering.storage.cube.manifest import Manifest, read_manifest
@@ -199,7 +199,7 @@ def main(cube: Path, published: Path, write: bool, commit: str) -> None:
     show(texts, write=write, commit=commit)
     if not write:
         return
-    raw = raw_text(raw_table(tree, manifest.plans), manifest)
+    raw = raw_text(scored_cells(tree, manifest.plans, ()), manifest)
     (DOCS / "side-by-side").mkdir(exist_ok=True)
     (DOCS / "side-by-side" / "scores.csv").write_text(raw, encoding="utf-8")
     save_picture(ranking)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sweep_clustering.pipeline.common import Progress, plural, silent
-from sweep_clustering.pipeline.scoring.raw import SCORES_SUFFIX, raw_table, raw_text
+from sweep_clustering.pipeline.scoring.raw import SCORES_SUFFIX, raw_text, scored_cells
 from sweep_clustering.storage.cube.blocks import Arrays, BlockStore, CellMismatch, compare_cells
 from sweep_clustering.storage.cube.chunks import ANNOTATIONS
 from sweep_clustering.storage.cube.growth import InputArrays, create, open_cube, science_differences
@@ -119,7 +119,7 @@ def merge(
         root = replace(read_manifest(new_cube), runs=state.runs, causes=state.causes)
         replace(root, machines=state.machines).commit(PLAIN)
         if left_out:
-            cells = raw_table(open_cube(new_cube), state.plans, places)
+            cells = scored_cells(open_cube(new_cube), state.plans, places)
             text = raw_text(cells, state)
             write_new(target.with_suffix(SCORES_SUFFIX), text.encode())
         os.rename(new_cube, target)

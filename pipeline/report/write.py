@@ -25,7 +25,7 @@ from sweep_clustering.pipeline.report.figures import JOINS_LETTERS, SVG, house_s
 from sweep_clustering.pipeline.report.paper import write_paper
 from sweep_clustering.pipeline.scoring import tables as scored
 from sweep_clustering.pipeline.scoring.ranking import rank_published
-from sweep_clustering.pipeline.scoring.raw import raw_table, raw_text, scored_cells, scored_tree
+from sweep_clustering.pipeline.scoring.raw import raw_text, scored_cells, scored_tree
 from sweep_clustering.pipeline.scoring.scores import QUALITIES, plain, score_datasets
 from sweep_clustering.storage.cube.manifest import Parts, Places, read_parts
 from sweep_clustering.storage.cube.schema import DONE
@@ -470,7 +470,7 @@ def write_export(cube: Places, folder: Path, form: str, *, overwrite: bool = Fal
     with building(folder) as temporary:
         if form == "raw":
             names = [f"scores{FORMATS[form]}"]
-            text = raw_text(raw_table(tree, manifest.plans, parts.paths), manifest)
+            text = raw_text(scored_cells(tree, manifest.plans, parts.paths), manifest)
             (temporary / names[0]).write_text(text, encoding="utf-8")
         else:
             write = _write_grids if form == "netcdf" else _write_tables

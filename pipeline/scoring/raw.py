@@ -1,6 +1,6 @@
 """Raw scores of the cells of a sweep in one CSV, with all that another needs to compute them again.
 
-`raw_table` and `raw_text` make such a file of a cube, `read_raw` reads one that may come from anywhere, and
+`raw_text` makes such a file of a cube, `read_raw` reads one that may come from anywhere, and
 `differences` compares its sweep with another one. `scored_tree` is a cube in which data that are left out
 have the scores of such a file, and `scored_cells` is the table of its cells. The file begins with the head:
 lines of `#`, a key and a JSON value. Then come a line of columns and one for each cell: coordinates, status,
@@ -207,21 +207,14 @@ def _scores_path(place: Place) -> Place:
     return path if isinstance(place, Path) else f"{place.rpartition('/')[0]}/{path.name}"
 
 
-def raw_table(
-    tree: xr.DataTree, plans: Mapping[str, DatasetPlan], places: Iterable[Place] = ()
-) -> pd.DataFrame:
-    """Return the raw scores of `scored_cells`."""
-    return scored_cells(tree, plans, places)[list(COLUMNS)]
-
-
 def raw_text(cells: pd.DataFrame, cube: "Manifest") -> str:
-    """Return the text of a file of the raw scores of a cube."""
+    """Return the text of a file of the raw scores of a cube, from its `scored_cells`."""
     runs = [dict(fingerprint) | software(cube.spec) for fingerprint in cube.made_with]
     distinct = [run for place, run in enumerate(runs) if run not in runs[:place]]
     head: dict[str, object] = {"format": FORMAT, "sweep": cube.spec.name}
     head |= head_of(cube.spec, cube.plans) | {"made_with": distinct}
     lines = (f"# {key}: {json.dumps(value)}\n" for key, value in head.items())
-    return "".join(lines) + str(cells.to_csv(index=False, lineterminator="\n"))
+    return "".join(lines) + str(cells.to_csv(columns=COLUMNS, index=False, lineterminator="\n"))
 
 
 def read_raw(path: Path, content: bytes | None = None) -> RawScores:
