@@ -291,7 +291,7 @@ def _scores(
     if normalizer not in core.NORMALIZERS:
         raise ValueError(f"normalizer: found {normalizer!r}, expected one of {', '.join(core.NORMALIZERS)}")
     arrays: dict[Any, xr.DataArray] = {**data.data_vars, **node.data_vars}
-    arrays |= {"covariance_shape": _shapes(node, model), "covariance_prior": _priors(tree, node)}
+    arrays |= {"covariance_shape": shape_codes(node, model), "covariance_prior": _priors(tree, node)}
     variables = {}
     for name, score in CATALOGUE.items():
         # A baseline has no annotations: those of `data` belong to other cells.
@@ -336,10 +336,10 @@ def _priors(tree: xr.DataTree, node: xr.Dataset) -> xr.DataArray:
     return xr.DataArray([priors.get(name, first) for name in node["search"].values.tolist()], dims="search")
 
 
-def _shapes(node: xr.Dataset, model: xr.DataArray) -> xr.DataArray:
+def shape_codes(node: xr.Dataset, model: xr.DataArray) -> xr.DataArray:
     """Return the code of the shape of covariances of each cell: that of its model, or the one it chose."""
-    shape_codes = [CODES.get(shape_of(name), CHOSEN_SHAPE) for name in np.atleast_1d(model.values).tolist()]
-    codes = xr.DataArray(np.array(shape_codes, dtype=np.int8).reshape(model.shape), dims=model.dims)
+    of_models = [CODES.get(shape_of(name), CHOSEN_SHAPE) for name in np.atleast_1d(model.values).tolist()]
+    codes = xr.DataArray(np.array(of_models, dtype=np.int8).reshape(model.shape), dims=model.dims)
     if "covariance_shape" in node:
         codes = node["covariance_shape"].where(codes == CHOSEN_SHAPE, codes)
     return codes

@@ -5,11 +5,9 @@ over *units* that were drawn independently (`over_units`), never over cells, and
 search (`compared_variants`, `rows_of`), because a mean over several would mean nothing.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import dask
 import numpy as np
@@ -19,12 +17,12 @@ from numpy.typing import NDArray
 
 from sweep_clustering.kernels.structure import Structure
 from sweep_clustering.pipeline.common import SAME_OPTIMUM, Progress, silent
-from sweep_clustering.pipeline.scoring.scores import SCORES, SHAPES, score_nodes
+from sweep_clustering.pipeline.scoring.scores import SCORES, SHAPES, score_nodes, shape_codes
 from sweep_clustering.storage.cube.schema import DONE, STATUS_WORDS
 from sweep_clustering.sweeps.file.spec import AnnotationCount
 from sweep_clustering.sweeps.plan import AXES, VARIANTS, Cell, DatasetPlan
 from sweep_clustering.sweeps.shapes import CANDIDATES, CODES
-from sweep_clustering.sweeps.words import UNIFORM, baseline_of, chooses_shape, is_any, is_model, shape_of
+from sweep_clustering.sweeps.words import UNIFORM, baseline_of, chooses_shape, is_any, is_model
 
 DESIGN = VARIANTS[0]
 SEARCH = VARIANTS[1]
@@ -111,14 +109,9 @@ def _choice(node: xr.Dataset) -> dict[str, xr.DataArray]:
     """Return the shape that each cell chose, as its code, and the held-out scores of its shape; lazy."""
     if "held_out" not in node:
         return {}
-    models = node["model"].values.tolist()
-    shapes = xr.DataArray([CODES.get(shape_of(model), -1) for model in models], dims="model")
-    choice = {}
-    if "covariance_shape" in node:
-        choice["covariance_shape"] = chosen_codes = node["covariance_shape"]
-        shapes = chosen_codes.where(chosen_codes >= 0, shapes)
+    choice = {name: node[name] for name in ("covariance_shape",) if name in node}
     candidates = xr.DataArray([CODES[shape] for shape in node["candidate"].values.tolist()], dims="candidate")
-    is_own_shape = candidates == shapes
+    is_own_shape = candidates == shape_codes(node, node["model"])
     if "structure" in node:
         choice["structure"] = xr.apply_ufunc(
             _structure_text,
@@ -188,6 +181,16 @@ def summary_table(cells: pd.DataFrame) -> pd.DataFrame:
     return in_file_order(table, ["dataset", "p", "m", *VARIANTS, "model", "score"], cells)
 
 
+class Means(NamedTuple):
+    """Means over units, each a table of groups by columns."""
+
+    mean: pd.DataFrame
+    # standard error of the mean, missing for one unit
+    se: pd.DataFrame
+    # number of units with a value
+    n: pd.DataFrame
+
+
 class Groups(NamedTuple):
     """Groups of cells."""
 
@@ -198,7 +201,7 @@ class Groups(NamedTuple):
     heads: pd.DataFrame
 
     @classmethod
-    def of(cls, cells: pd.DataFrame, keys: Sequence[str]) -> Groups:
+    def of(cls, cells: pd.DataFrame, keys: Sequence[str]) -> Self:
         """Group cells by some columns, in which a missing value is a value of its own."""
         numbers = cells.groupby(list(keys), dropna=False, sort=False).ngroup().rename("group")
         heads = cells[list(keys)].assign(unit=kind_of(cells)).set_axis(numbers)
@@ -255,16 +258,6 @@ def pooled_means(summary: pd.DataFrame, m_texts: Mapping[tuple[str, int], str], 
 # Cells of one mixture share its data, whatever annotations were drawn for it, so its redraws, p and m
 # say nothing new about other mixtures: the unit is the mixture. A real data set is not drawn, and
 # there the unit is a redraw of the annotations. n is a number of units, never of cells.
-
-
-class Means(NamedTuple):
-    """Means over units, each a table of groups by columns."""
-
-    mean: pd.DataFrame
-    # standard error of the mean, missing for one unit
-    se: pd.DataFrame
-    # number of units with a value
-    n: pd.DataFrame
 
 
 def unit_of(cells: pd.DataFrame) -> pd.Series:
