@@ -56,7 +56,7 @@ def restarts(content: Content) -> Iterator[Part]:
         yield elements.declared_table("restarts", table.assign(**shares, **enough))
     plans = content.manifest.plans
     names = {name: plans[name].baselines for name in elements.panel_datasets(plans)}
-    gaps = tables.gap_table(tables.tree_of(content.tree, content.variants), names)
+    gaps = tables.gap_table(content.tree, names, content.variants)
     yield "gaps", draw_gaps(gaps), texts["gaps"]
     yield "restarts", draw_chances(content.cells), texts["chances"]
 

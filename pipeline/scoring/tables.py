@@ -350,16 +350,6 @@ def rows_of(table: pd.DataFrame, variants: Mapping[str, str]) -> pd.DataFrame:
     return table
 
 
-def tree_of(tree: xr.DataTree, variants: Mapping[str, str]) -> xr.DataTree:
-    """Return an opened cube without its dimensions `design` and `search`: cells of the chosen ones."""
-    return xr.DataTree.from_dict(
-        {
-            path: node.sel({key: value for key, value in variants.items() if key in node.dims}, drop=True)
-            for path, node in tree.to_dict().items()
-        }
-    )
-
-
 def time_table(cells: pd.DataFrame) -> pd.DataFrame:
     """Return times of cells with a result, a row for each data set, search and model.
 
@@ -489,9 +479,11 @@ def _first(values: NDArray[np.bool_]) -> float:
     return math.inf if len(values) else math.nan
 
 
-def gap_table(tree: xr.DataTree, names: dict[str, tuple[str, ...]]) -> pd.DataFrame:
+def gap_table(
+    tree: xr.DataTree, names: Mapping[str, tuple[str, ...]], variants: Mapping[str, str]
+) -> pd.DataFrame:
     """Return the `share` of restarts within each `gap` (nats) of the best of their cell, by data set and
-    model.
+    model, for cells of the design and search from `compared_variants`.
     """
     columns = ["dataset", "model", "gap", "share"]
     frames = []
@@ -500,6 +492,7 @@ def gap_table(tree: xr.DataTree, names: dict[str, tuple[str, ...]]) -> pd.DataFr
             node = tree[path].to_dataset()
             if "log_likelihood" not in node:
                 continue
+            node = node.sel({key: value for key, value in variants.items() if key in node.dims})
             counts = xr.Dataset({"near": count_within(node, GAPS), "runs": node["restarts_done"]})
             counts = counts.sum([dim for dim in node["status"].dims if dim != "model"]).compute()
             share = (counts["near"] / counts["runs"].where(counts["runs"] > 0)).assign_coords(gap=GAPS)

@@ -209,7 +209,7 @@ def test_the_chance_is_the_share_of_orders() -> None:
 
 def test_gaps_of_data_sets_and_models() -> None:
     tree, names = toy.tree(toy.plan("iris"), chunked=False), {"iris": ("unsupervised",)}
-    gaps = tables.gap_table(tree, names)
+    gaps = tables.gap_table(tree, names, {})
     assert list(gaps["model"].unique()) == ["unsupervised", "likelihood", "posterior"]
     for _, shares in gaps.groupby("model")["share"]:
         assert shares.is_monotonic_increasing
@@ -219,4 +219,4 @@ def test_gaps_of_data_sets_and_models() -> None:
     assert of_one["share"].item() == np.mean(best.max() - best <= 0.1)
     nothing = tree["iris/unsupervised"].to_dataset(inherit=False).assign(restarts_done=((), 0))
     alone = xr.DataTree.from_dict({"/iris": xr.Dataset(), "/iris/unsupervised": nothing})
-    assert tables.gap_table(alone, names).empty
+    assert tables.gap_table(alone, names, {}).empty
