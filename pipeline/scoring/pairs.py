@@ -82,12 +82,16 @@ def pair(
         str(tables.row_cell(row.drop(extras[row["why"] != ONLY_A]))) for _, row in unpaired_rows.iterrows()
     ]
     unpaired = pd.DataFrame({"cell": names, "why": unpaired_rows["why"].to_numpy()}, dtype=object)
-    paired_rows = all_rows[reason == ""]
+    return _pairs(all_rows[reason == ""], scores), unpaired
+
+
+def _pairs(rows: pd.DataFrame, scores: Sequence[str]) -> pd.DataFrame:
+    """Return a row for each score of each pair of cells, which are side by side in `rows`."""
     frames = []
     for score in dict.fromkeys(scores):
-        a, b = (paired_rows[f"{score}_{side}"].astype(float) for side in "ab")
-        frames.append(paired_rows[list(PLACE)].assign(score=score, a=a, b=b, difference=b - a))
-    return pd.concat(frames, ignore_index=True), unpaired
+        a, b = (rows[f"{score}_{side}"].astype(float) for side in "ab")
+        frames.append(rows[list(PLACE)].assign(score=score, a=a, b=b, difference=b - a))
+    return pd.concat(frames, ignore_index=True)
 
 
 def difference_table(pairs: pd.DataFrame, groups: Sequence[str] = GROUP) -> pd.DataFrame:
@@ -177,27 +181,21 @@ def compared_searches(cells: pd.DataFrame, searches: Sequence[Search]) -> dict[s
     """
     by_name = {search.name: search for search in searches}
     first, *other_searches = [by_name[name] for name in tables.values_of(cells, tables.SEARCH)] or [Search()]
+    columns = [*SAME_AXES, "cpu_seconds", "restarts_done", "hits", "covariance_shape", OBJECTIVE, *RANKED]
     frames: dict[str, list[pd.DataFrame]] = {}
     for other in other_searches:
         # methods do not search
-        sides = [
-            cells[(cells[tables.SEARCH] == search.name) & cells["model"].map(is_model)]
-            for search in (first, other)
-        ]
-        columns = [*SAME_AXES, "cpu_seconds", "restarts_done", "hits", "covariance_shape", OBJECTIVE]
-        done_cells = [tables.cells_with_hits(side)[columns] for side in sides]
-        wide = done_cells[0].merge(done_cells[1], on=SAME_AXES, suffixes=("_a", "_b"))
+        done_cells = tables.cells_with_hits(cells[cells["model"].map(is_model)])
+        sides = [done_cells.loc[done_cells[tables.SEARCH] == side.name, columns] for side in (first, other)]
+        wide = sides[0].merge(sides[1], on=SAME_AXES, suffixes=("_a", "_b"))
         if wide.empty:
             continue
         # models that choose their shape maximise different objectives where they chose differently
         shapes = [wide[f"covariance_shape_{side}"].fillna("") for side in "ab"]
-        different = wide.loc[shapes[0] != shapes[1], SAME_AXES].assign(is_different=True)
-        sides = [side.assign(**{tables.SEARCH: np.nan}).merge(different, "left", SAME_AXES) for side in sides]
-        sides = [
-            side.assign(**{OBJECTIVE: side[OBJECTIVE].where(side["is_different"].isna())}) for side in sides
-        ]
+        rows = tables.with_variants(wide).sort_values(SAME_AXES)
+        rows[f"{OBJECTIVE}_b"] = rows[f"{OBJECTIVE}_b"].where(shapes[0] == shapes[1])
         scores = compared_scores(first, other)
-        pairs, _ = pair(sides[0], sides[1], scores)
+        pairs = _pairs(rows, scores)
         totals = [total_table(pairs).assign(dataset=ALL_SETS), difference_table(pairs, ("dataset", "model"))]
         differences = pd.concat(totals, ignore_index=True)
         differences = differences.loc[
