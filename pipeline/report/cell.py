@@ -110,19 +110,19 @@ def partitions(content: Content) -> Iterator[Part]:
     for key in figure.partitions:
         yield f"cell-{key}", draw_matrix(figure, key, UNITS[plan.scale]), figure.caption(key)
     if is_any(content.cell.model):
-        solution = solution_of(content.tree, content.manifest, content.cell)
+        place = _select(content.tree, content.cell.dataset, content.cell)
+        labels, stored = place["labels"].values.astype(np.int64), gaussians_of(place)
+        union = stored or _fit_again(place, content.manifest, content.cell)
         # a cluster without a sample keeps a colour that no other has
         colors = np.arange(plan.n_clusters)
-        colors[solution.labels] = figure.partitions["annotated"]
-        union = solution.union
+        colors[labels] = figure.partitions["annotated"]
         text = (
             f"components: {figure.name}. Its classes are made of {union.structure}:"
             f" {plural(len(union.weights), 'Gaussian')} at {DEVIATIONS} standard deviations,"
             " in a plane of these coordinates"
         )
-        refit_text = ", fitted again: a cube of format 2 has none, and labels may differ."
-        text += "." if solution.is_stored else refit_text
-        yield "cell-components", draw_components(figure.X, solution.labels, union, colors), text
+        text += "." if stored else ", fitted again: a cube of format 2 has none, and labels may differ."
+        yield "cell-components", draw_components(figure.X, labels, union, colors), text
 
 
 def crowd_words(tree: xr.DataTree, spec: SweepSpec, cell: Cell) -> str:
@@ -425,20 +425,8 @@ class Gaussian(NamedTuple):
     cluster: int
 
 
-class UnionSolution(NamedTuple):
-    """Labels and Gaussians of a cell, which are stored in the cube or were fitted again."""
-
-    labels: Labels
-    union: Gaussians
-    is_stored: bool
-
-
-def solution_of(tree: xr.DataTree, manifest: Manifest, cell: Cell) -> UnionSolution:
-    """Return the solution of a cell of classes of any shape."""
-    place = _select(tree, cell.dataset, cell)
-    labels = place["labels"].values.astype(np.int64)
-    if (gaussians := gaussians_of(place)) is not None:
-        return UnionSolution(labels, gaussians, is_stored=True)
+def _fit_again(place: xr.Dataset, manifest: Manifest, cell: Cell) -> Gaussians:
+    """Return the Gaussians of a cell of classes of any shape, from its best restart."""
     # The solver is loaded only if it is needed.
     from sweep_clustering.pipeline.work import tasks
 
@@ -451,8 +439,7 @@ def solution_of(tree: xr.DataTree, manifest: Manifest, cell: Cell) -> UnionSolut
         annotations[(annotations >= 0).all(axis=1)].astype(np.int32),
         Chosen("spherical", (), (), structure=tuple(place["structure"].values.tolist())),
     )
-    fit = solver.restart(tasks.stream_of(science, cell, int(place["best_restart"])))
-    return UnionSolution(labels, present(fit.gaussians), is_stored=False)
+    return present(solver.restart(tasks.stream_of(science, cell, int(place["best_restart"]))).gaussians)
 
 
 def in_a_plane(X: Floats, union: Gaussians) -> tuple[Floats, list[Gaussian]]:

@@ -19,8 +19,7 @@ from sweep_clustering.kernels.structure import STRUCTURE, Structure
 from sweep_clustering.kernels.unions import race
 from sweep_clustering.pipeline.check import verify
 from sweep_clustering.pipeline.fit.solve import fit
-from sweep_clustering.pipeline.report.cell import solution_of
-from sweep_clustering.pipeline.scoring.scores import components
+from sweep_clustering.pipeline.scoring.scores import components, gaussians_of
 from sweep_clustering.pipeline.work import tasks
 from sweep_clustering.pipeline.work.records import Science, Solved, Span, Task, from_record, to_record
 from sweep_clustering.storage.cube.growth import open_cube
@@ -167,10 +166,9 @@ def test_sweep_grows_by_classes_of_any_shape_and_is_verified_and_shown(tmp_path:
     assert isinstance(recipe, Mixtures)
     source = MixtureSource(recipe, manifest.spec.seed)
     direct = best_restart(named_cell, Science.of(manifest.spec, plan), 2, source)
-    stored = solution_of(opened, manifest, named_cell)
-    assert_same_gaussians(stored.union, direct.bare.gaussians)
-    assert stored.is_stored
-    assert stored.labels.tolist() == direct.labels.tolist()
+    place = opened["mixtures_k2"].sel(mixture=0, p=0.9, m=30, replicate=0, model="conditional-any")
+    assert_same_gaussians(gaussians_of(place.to_dataset()), direct.bare.gaussians)
+    assert place["labels"].values.tolist() == direct.labels.tolist()
     assert parts.attrs["structure"] == str(present(direct.gaussians).structure)
     assert 0 < parts.attrs["held_out"] < parts.attrs["base_rate"] < 1
     X, _ = source.arrays(0)
