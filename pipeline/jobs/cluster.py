@@ -3,8 +3,6 @@
 A watch over worker jobs replaces lost ones, and ends a run that has none with a message.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import math
@@ -21,7 +19,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Self
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -225,7 +223,7 @@ class JobWatch:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="job-watch", daemon=True)
 
-    def __enter__(self) -> JobWatch:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 

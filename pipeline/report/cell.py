@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -33,14 +33,12 @@ from sweep_clustering.pipeline.report.elements import Content, Part, are, subset
 from sweep_clustering.pipeline.scoring.scores import gaussians_of
 from sweep_clustering.pipeline.scoring.tables import row_cell
 from sweep_clustering.pipeline.work.records import Chosen, Science
+from sweep_clustering.storage.cube.manifest import Manifest
 from sweep_clustering.sweeps.errors import plural, present, refused
+from sweep_clustering.sweeps.file.spec import SweepSpec
 from sweep_clustering.sweeps.inputs import cell_accuracies
 from sweep_clustering.sweeps.plan import AXES, Cell, DatasetPlan, find_cell
 from sweep_clustering.sweeps.words import BASELINES, CROWD, baseline_of, is_any
-
-if TYPE_CHECKING:
-    from sweep_clustering.storage.cube.manifest import Manifest
-    from sweep_clustering.sweeps.file.spec import SweepSpec
 
 Labels = NDArray[np.int64]
 Floats = NDArray[np.float64]

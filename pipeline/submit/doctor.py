@@ -3,8 +3,6 @@
 `examine` makes one `Check` after the other, and leaves nothing behind.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 import operator
@@ -21,7 +19,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from textwrap import wrap
-from typing import Any
+from typing import Any, Self
 
 import psutil
 from dask.utils import format_bytes
@@ -98,7 +96,7 @@ class Node:
     starts: tuple[float, ...]
 
     @classmethod
-    def current(cls) -> Node:
+    def current(cls) -> Self:
         """Return the node of this process."""
         numbers = {name: float(text) for name, text in os.environ.items() if text.isdecimal()}
         limits = {
