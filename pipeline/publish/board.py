@@ -364,7 +364,7 @@ class Board:
             for ranking in self.content.rankings:
                 means = ranking.values[ranking.values["dataset"] == name].set_index("model")["mean"].dropna()
                 best = [means.idxmax()] if len(means) else []
-                entry += [number(means[line], winners.FORM) for line in best] or [elements.DASH]
+                entry += [number(means[line], elements.FORM) for line in best] or [elements.DASH]
                 entry += map(words, best) if best else [elements.DASH]
             rows.append((*entry, words(self.origin(name).licence or NO_LICENCE)))
         heads = ["data set", "samples", "features", "classes"]
@@ -456,7 +456,7 @@ class Board:
         def entry(line: Line, place: tuple[Any, Any] | None, best: float) -> Value:
             if (row := find(line, place)) is None:
                 return elements.DASH
-            value = elements.mean_and_error(row.mean, row.se, winners.FORM)
+            value = elements.mean_and_error(row.mean, row.se)
             return replace(value, kind="best") if row.mean == best else value
 
         lines = [line for line in self.lines if any(find(line, place) for place in (*places, None))]
@@ -464,7 +464,7 @@ class Board:
         manifests = [source.manifest for source in self._sources_of(dataset)]
         m_texts = ChainMap(*(tables.written_counts(cube.plans, cube.spec.grid.m) for cube in manifests))
         columns: list[elements.Column] = [("line", "name", "")]
-        columns.append(("all", lambda line: overall.get(line.name, np.nan), winners.FORM))
+        columns.append(("all", lambda line: overall.get(line.name, np.nan), elements.FORM))
         for place in cast("list[tuple[float, int] | None]", places) or [None]:
             best = max((row.mean for line in lines if (row := find(line, place)) is not None), default=np.nan)
             head = f"m = {elements.count_text(m_texts, dataset, place[1])}" if place else LABELS[score].short

@@ -56,6 +56,9 @@ MTexts = Mapping[tuple[str, int], str]
 KINDS = {tables.MIXTURES: "mixtures", tables.REDRAWS: "redraws of the annotations"}
 
 # Rows from which on a table is folded.
+# Form of a score.
+FORM = ".3f"
+
 LONG = 20
 # Rows on the page of a table that stands in a file as well, so that the page stays small.
 MOST_ROWS = 100
@@ -275,12 +278,12 @@ def count_text(m_texts: MTexts, dataset: str, m: int) -> str:
     return m_texts.get((dataset, m), str(m))
 
 
-def with_error(mean: float, se: float, form: str = ".3f", form_of_error: str = "") -> str:
+def with_error(mean: float, se: float, form: str = FORM, form_of_error: str = "") -> str:
     """Return a number and its standard error, which a single draw does not have."""
     return f"{mean:{form}}" + ("" if pd.isna(se) else f" ± {se:{form_of_error or form.lstrip('+')}}")
 
 
-def mean_and_error(mean: float, se: float, form: str = ".4f") -> Value:
+def mean_and_error(mean: float, se: float, form: str = FORM) -> Value:
     """Return an entry of a mean and its standard error, or a dash if there is no mean."""
     return DASH if pd.isna(mean) else Value(with_error(mean, se, form), mean)
 

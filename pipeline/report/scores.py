@@ -27,7 +27,7 @@ from pydantic import model_validator
 from sweep_clustering.pipeline import looks
 from sweep_clustering.pipeline.common import plural
 from sweep_clustering.pipeline.report import elements, figures, winners
-from sweep_clustering.pipeline.report.elements import WORDS, Content, Part, Table, Value, number, words
+from sweep_clustering.pipeline.report.elements import FORM, WORDS, Content, Part, Table, Value, number, words
 from sweep_clustering.pipeline.scoring import tables
 from sweep_clustering.pipeline.scoring.ranking import MOST_PUBLISHED, RANKED
 from sweep_clustering.pipeline.scoring.scores import LABELS, QUALITIES, SCORES
@@ -38,8 +38,6 @@ from sweep_clustering.sweeps.records import Choice, Real, Record, Text, Whole, r
 from sweep_clustering.sweeps.shapes import CANDIDATES
 from sweep_clustering.sweeps.words import BASELINES, MODEL_CODES, baseline_of, is_model
 
-# Form of a score.
-FORM = ".3f"
 # Form of the published scores.
 PAPER_FORM = ".4f"
 # File with every mean.

@@ -17,15 +17,12 @@ from matplotlib.figure import Figure
 from sweep_clustering.pipeline import looks
 from sweep_clustering.pipeline.common import plural
 from sweep_clustering.pipeline.report import elements, figures
-from sweep_clustering.pipeline.report.elements import DASH, WORDS, Table, Value, number, with_error, words
+from sweep_clustering.pipeline.report.elements import FORM, WORDS, Table, Value, number, with_error, words
 from sweep_clustering.pipeline.scoring import pairs as paired
 from sweep_clustering.pipeline.scoring.ranking import ERRORS, MEAN, RANKED, ROUNDING
 from sweep_clustering.pipeline.scoring.scores import LABELS
-from sweep_clustering.pipeline.scoring.tables import MIXTURES, REDRAWS, SEARCH
+from sweep_clustering.pipeline.scoring.tables import SEARCH
 from sweep_clustering.sweeps.words import UNIFORM
-
-# Form of a score.
-FORM = ".3f"
 
 # Coverage of an interval, in words.
 PER_CENT = f"{paired.COVERAGE * 100:g} %"
@@ -38,8 +35,6 @@ UNREACHED_HEIGHT = 1.12
 EQUAL = "as many uniform pairs"
 X_LABEL = "annotations m (pairs a sample)"
 
-# Name of one unit. If nothing is drawn again, a unit is a cell.
-SINGULAR = {MIXTURES: "mixture", REDRAWS: "redraw"}
 # Shares of cells by their best objective: column, colour, and words in a table and in a figure.
 SHARES = (
     ("wins_b", looks.GREEN, "higher", "higher"),
@@ -220,8 +215,8 @@ def _design_tables(scores: pd.DataFrame, label: str) -> Iterator[Table]:
         # an m that a data set does not have has no entry
         by_count = {row.m: row for row in points.itertuples()}
         at_counts = [by_count.get(count) for count in counts]
-        differences.append((*place, *(DASH if row is None else gain(row) for row in at_counts)))
-        pairs = [(DASH, DASH) if row is None else (worth(row), ratio(row)) for row in at_counts]
+        differences.append((*place, *(elements.DASH if row is None else gain(row) for row in at_counts)))
+        pairs = [(elements.DASH,) * 2 if row is None else (worth(row), ratio(row)) for row in at_counts]
         budgets.append((*place, *(value for pair in pairs for value in pair)))
     heads, texts = ("data set", "p", "model", "design"), WORDS["designs"]
     columns = tuple(f"m = {count}" for count in counts)
@@ -372,7 +367,8 @@ def _search_table(title: str, differences: pd.DataFrame, costs: pd.DataFrame) ->
 
 
 def _units(row: Any) -> Value:
-    noun = SINGULAR.get(row.unit, "cell")
+    # if nothing is drawn again, a unit is a cell
+    noun = "cell" if pd.isna(row.unit) else row.unit.removesuffix("s")
     return Value(str(row.n) if row.dataset == paired.ALL_SETS else plural(row.n, noun), int(row.n))
 
 

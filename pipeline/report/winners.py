@@ -17,23 +17,14 @@ from numpy.typing import NDArray
 from sweep_clustering.pipeline import looks
 from sweep_clustering.pipeline.common import plural
 from sweep_clustering.pipeline.report import elements, figures
-from sweep_clustering.pipeline.report.elements import WORDS, Content, Part, Table, Value, enumeration, words
+from sweep_clustering.pipeline.report.elements import FORM, WORDS, Content, Part, Table, Value, words
 from sweep_clustering.pipeline.scoring import ranking as stats
 from sweep_clustering.pipeline.scoring.ranking import MEAN, ROUNDING, Ranking
 from sweep_clustering.pipeline.scoring.scores import LABELS
 from sweep_clustering.pipeline.scoring.tables import MIXTURES, REDRAWS, time_table
 
-# Form of a score.
-FORM = ".3f"
-
-# One unit and several units, in the words of a note.
-KINDS = {
-    REDRAWS: (
-        "redraw of the annotations of a real data set",
-        "redraws of the annotations of a real data set",
-    ),
-    MIXTURES: ("mixture of a set of them", "mixtures of a set of them"),
-}
+# Origins of units, in the words of a note.
+ORIGINS = {REDRAWS: "the annotations of a real data set", MIXTURES: "a set of them"}
 # Most ranks that are written along the diagram.
 TICKS = 18
 # Heights in inches: a line of labels, the step from bar to bar, and the axis with its title.
@@ -89,7 +80,7 @@ def _result(ranking: Ranking) -> Iterator[str]:
         yield f"{ranking.label}: no data set has a score of every model, so there are no ranks."
         return
     first, count = _first(ranking), plural(len(ranking.datasets), "data set")
-    have = f"{first[0]} has" if len(first) == 1 else f"{enumeration(first)} share"
+    have = f"{first[0]} has" if len(first) == 1 else f"{elements.enumeration(first)} share"
     best = f"{ranking.ranks[first[0]].mean():.2f} of {len(ranking.models)}"
     so_far = "so far " if ranking.is_partial else ""
     losers = [model for model in ranking.models if model not in first]
@@ -122,7 +113,7 @@ def _unjudged(ranking: Ranking) -> Iterator[str]:
     """Say which data sets have no standard errors."""
     unjudged = [name for name in ranking.datasets if name not in ranking.judged_datasets]
     if unjudged:
-        sets = enumeration(unjudged) if ranking.judged_datasets else "No data set"
+        sets = elements.enumeration(unjudged) if ranking.judged_datasets else "No data set"
         have = "has" if len(unjudged) == 1 or not ranking.judged_datasets else "have"
         errors = "no standard errors" if ranking.judged_datasets else "standard errors"
         yield (
@@ -153,7 +144,7 @@ def _test_result(ranking: Ranking, first: list[str]) -> Iterator[str]:
     beaten = _beaten(ranking)
     if len(first) == 1 and beaten:
         n_undecided = n_models - 1 - len(beaten)
-        sentence += f": {first[0]} from {enumeration(beaten)}"
+        sentence += f": {first[0]} from {elements.enumeration(beaten)}"
         sentence += f", not from {plural(n_undecided, 'other')}" if n_undecided else ""
     yield f"{sentence}."
 
@@ -172,11 +163,11 @@ def _beaten(ranking: Ranking) -> list[str]:
 def _gaps(ranking: Ranking) -> Iterator[str]:
     """Say what is missing, and how it counts."""
     if ranking.unranked_datasets and ranking.datasets:
-        yield f"Not ranked: {enumeration(ranking.unranked_datasets)}, where some model has no score."
+        yield f"Not ranked: {elements.enumeration(ranking.unranked_datasets)}, where some model has no score."
     values = ranking.values
     unscored_models = [model for model in values["model"].unique() if model not in ranking.models]
     if unscored_models:
-        yield f"Without any score, and so not here: {enumeration(unscored_models)}."
+        yield f"Without any score, and so not here: {elements.enumeration(unscored_models)}."
     n_unsolved, n_failed, n_pending = values[["no_solution", "failed", "pending"]].sum()
     if n_unsolved:
         yield (
@@ -187,7 +178,7 @@ def _gaps(ranking: Ranking) -> Iterator[str]:
     gaps += [f"{plural(n_pending, 'cell')} {elements.are(n_pending)} pending"] if n_pending else []
     if gaps:
         yield (
-            f"On data sets with a score {enumeration(gaps)}. If one model has no result, the cells of the"
+            f"On data sets with a score {' and '.join(gaps)}. If one model has no result, the cells of the"
             " others at the same p, m and draw are left out too."
         )
 
@@ -208,7 +199,7 @@ def headline(rankings: Sequence[Ranking]) -> tuple[str, ...]:
     certainty = _certainty(ranking)
     if len(best_models) > 1:
         scores = ", ".join(f"{means[model]:{FORM}}" for model in best_models[:4])
-        best = f"{enumeration(best_models)} share the best mean rank ({scores}) {extent}"
+        best = f"{elements.enumeration(best_models)} share the best mean rank ({scores}) {extent}"
         return (f"{so_far}{'by' if so_far else 'By'} {label} {best}; {certainty}.",)
     # the next by rank, the best of the others by score, and the last
     neighbours = dict.fromkeys((losers[0], means[losers].idxmax(), losers[-1]))
@@ -332,17 +323,18 @@ def _standing(ranking: Ranking) -> Iterator[Table]:
 
     def entry(name: str, model: str) -> Value:
         row = values.loc[(name, model)]
-        value = elements.mean_and_error(row["mean"], row["se"], FORM)
+        value = elements.mean_and_error(row["mean"], row["se"])
         if not ranking.as_good.at[name, model]:
             return value
         return replace(value, kind="best" if n_good[name] == 1 else "good")
 
     names = {name: name + " (not ranked)" * (name in ranking.unranked_datasets) for name in ranking.places}
     unit_texts = []
-    for unit, kind in KINDS.items():
+    for unit, origin in ORIGINS.items():
         if len(counts := values.loc[(values["n"] > 0) & (values["unit"] == unit), "n"]):
             low, high = counts.min(), counts.max()
-            unit_texts.append(plural(high, *kind) if low == high else f"{low} to {high} {kind[1]}")
+            count = plural(high, unit.removesuffix("s")) if low == high else f"{low} to {high} {unit}"
+            unit_texts.append(f"{count} of {origin}")
     marks = texts["marks" if ranking.judged_datasets else "unmarked"].format(errors=stats.ERRORS)
     means = "Mean ± standard error" if ranking.judged_datasets else "Mean"
     note = texts["note"].format(means=means, units="; ".join(unit_texts), marks=marks)
