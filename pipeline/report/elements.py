@@ -1,9 +1,9 @@
-"""Content and parts of reports: tables, words and chapters, and how they become HTML, text and CSV.
+"""Content and parts of reports: tables, words and chapters, and how they become HTML, text, CSV and LaTeX.
 
 A `Section` has parts made of a `Content`, which has everything that a page is made from.
 A section declares its tables by columns (`table`, or `declared_table` with those of `page.toml`, whose texts
-are `WORDS`). `html` makes a page of chapters, `text_lines` the lines of a table for a terminal, and
-`write_csv` files.
+are `WORDS`). `html` makes a page of chapters, `text_lines` the lines of a table for a terminal, `write_csv`
+files, and `write_paper` the source of a paper.
 """
 
 import base64
@@ -29,6 +29,7 @@ from matplotlib.figure import Figure
 from rich.cells import cell_len
 from rich.console import Console
 
+from sweep_clustering.pipeline.common import ESCAPES
 from sweep_clustering.pipeline.looks import COLORS, PALETTE
 from sweep_clustering.pipeline.scoring import tables
 from sweep_clustering.pipeline.scoring.pairs import compared_searches, design_scores
@@ -55,10 +56,10 @@ MTexts = Mapping[tuple[str, int], str]
 
 KINDS = {tables.MIXTURES: "mixtures", tables.REDRAWS: "redraws of the annotations"}
 
-# Rows from which on a table is folded.
 # Form of a score.
 FORM = ".3f"
 
+# Rows from which on a table is folded.
 LONG = 20
 # Rows on the page of a table that stands in a file as well, so that the page stays small.
 MOST_ROWS = 100
@@ -470,6 +471,84 @@ def write_csv(folder: Path, tables: Mapping[str, pd.DataFrame]) -> list[Path]:
     for path, table in paths.items():
         spreadsheet(table).to_csv(path, index=False)
     return list(paths)
+
+
+# Characters that LaTeX reads as something else, and how it is told the letters.
+LATEX = ESCAPES | str.maketrans(
+    {"<": r"\textless{}", ">": r"\textgreater{}", "–": "--", "−": "$-$", "±": r"$\pm$"}
+)
+LATEX |= str.maketrans({"≤": r"$\le$", "≥": r"$\ge$", "×": r"$\times$", "√": r"$\surd$", "π": r"$\pi$"})
+NEGATIVE = re.compile(r"(?<!\S)-(?=\d)")
+
+# How entries of a kind are marked, and the words for it in notes.
+MARKUP = {"best": r"\textbf{%s}", "good": r"\textit{%s}"}
+IN_PRINT = {"underlined": "bold", "coloured": "in italics"}
+
+# Sections that say what ran, and nothing of results, which a paper lacks.
+NOT_IN_PAPER = ("failures", "head")
+
+LATEX_HEAD = r"""% Tables and figures of sweep report --paper. Copy what a paper needs, with these packages.
+\documentclass{article}
+\usepackage{booktabs,graphicx}
+\usepackage[textwidth=7.16in,textheight=9.5in]{geometry}
+\graphicspath{{figures/}}
+% no wider than the page
+\newcommand\fitted[1]{\resizebox{\ifdim\width>\textwidth\textwidth\else\width\fi}{!}{#1}}
+\begin{document}
+"""
+
+
+def write_paper(folder: Path, chapters: Iterable[Chapter]) -> list[Path]:
+    """Write `paper.tex`, whose figures are in the same folder, and return the files."""
+    parts, files = [LATEX_HEAD], [folder / "paper.tex"]
+    for chapter in chapters:
+        if chapter.key in NOT_IN_PAPER or not (chapter.tables or chapter.pictures):
+            continue
+        parts.append(rf"\section*{{{escaped(chapter.title)}}}")
+        for number, table in enumerate(chapter.tables, start=1):
+            label = f"tab:{chapter.key}-{number}"
+            parts.append(floating("table", table.title, label, latex(table), table.note))
+        for picture in chapter.pictures:
+            body = rf"\fitted{{\includegraphics{{{picture.name}.pdf}}}}"
+            parts.append(floating("figure", picture.caption, f"fig:{picture.name}", body))
+            files.append(folder / "figures" / f"{picture.name}.pdf")
+    files[0].write_text("\n".join([*parts, "\\end{document}\n"]), encoding="utf-8")
+    return files
+
+
+def escaped(text: str) -> str:
+    """Return a text in which LaTeX sees letters alone."""
+    return NEGATIVE.sub("−", text).translate(LATEX)
+
+
+def floating(kind: str, caption: str, label: str, body: str, note: str = "") -> str:
+    """Return a table or a figure with its caption, over both columns of a page that has two."""
+    lines = [rf"\begin{{{kind}*}}[!htbp]", r"\centering"]
+    text = rf"\caption{{{escaped(caption)}}}\label{{{label}}}"
+    lines += [text, body] if kind == "table" else [body, text]
+    for word, in_print in IN_PRINT.items():
+        note = note.replace(word, in_print)
+    lines += [rf"\par\smallskip{{\footnotesize {escaped(note)}}}"] if note else []
+    return "\n".join([*lines, rf"\end{{{kind}*}}", ""])
+
+
+def latex(table: Table) -> str:
+    """Return the rows of a table with the rules of booktabs."""
+    first_row = table.rows[0] if table.rows else ()
+    columns = "".join("l" if isinstance(cell.order, str) else "r" for cell in first_row)
+    columns = columns or "l" * len(table.columns)
+    lines = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule"]
+    for group in table.groups:
+        cells, rules, first = [], "", 1
+        for text, span in group:
+            cells.append(rf"\multicolumn{{{span}}}{{c}}{{{escaped(text)}}}")
+            rules += rf"\cmidrule(lr){{{first}-{first + span - 1}}}" if text else ""
+            first += span
+        lines += [" & ".join(cells) + r" \\", rules]
+    lines += [" & ".join(map(escaped, table.columns)) + r" \\", r"\midrule"]
+    for row in table.rows:
+        lines.append(" & ".join(MARKUP.get(cell.kind, "%s") % escaped(cell.text) for cell in row) + r" \\")
+    return "\n".join([r"\fitted{%", *filter(None, lines), r"\bottomrule", r"\end{tabular}}"])
 
 
 # Name of the files, the figure unless there is nothing to draw, and the caption.

@@ -22,7 +22,6 @@ from sweep_clustering.pipeline.report import cell, effort, elements, figures, sc
 from sweep_clustering.pipeline.report.cell import choose_cell, named_cell
 from sweep_clustering.pipeline.report.elements import WORDS, Chapter, Content, Section, enumeration, html
 from sweep_clustering.pipeline.report.figures import JOINS_LETTERS, SVG, house_style, is_right_to_left, save
-from sweep_clustering.pipeline.report.paper import write_paper
 from sweep_clustering.pipeline.scoring import tables as scored
 from sweep_clustering.pipeline.scoring.ranking import rank_published
 from sweep_clustering.pipeline.scoring.raw import raw_text, scored_cells, scored_tree
@@ -157,7 +156,8 @@ def write_report(
     if for_paper:
         with storage_errors(folder), house_style(parts.manifest.plans, in_paper=True):
             paper_sections = progress(sections(content), "sections of the paper")
-            files += write_paper(folder / "paper", write_figures(folder / "paper", paper_sections, ("pdf",)))
+            chapters = write_figures(folder / "paper", paper_sections, ("pdf",))
+            files += elements.write_paper(folder / "paper", chapters)
     return Report(text, first_screen(text), page, tuple(files), cells, summary)
 
 
@@ -361,13 +361,9 @@ def write_page(
 
 def write_figures(folder: Path, sections: Iterable[Section], formats: Sequence[str] = SVG) -> list[Chapter]:
     """Write the figures of sections, below a folder, and return the chapters of those that have a part."""
-    chapters: list[Chapter] = []
     notes = set[str]()
-    for section in sections:
-        chapter = _chapter(section, folder / FIGURES, formats, notes)
-        if chapter is not None:
-            chapters.append(chapter)
-    return chapters
+    chapters = (_chapter(section, folder / FIGURES, formats, notes) for section in sections)
+    return [chapter for chapter in chapters if chapter is not None]
 
 
 def _chapter(section: Section, folder: Path, formats: Sequence[str], on_page: set[str]) -> Chapter | None:

@@ -10,8 +10,7 @@ import pytest
 from cubes import toy
 from cubes.reported import make
 
-from sweep_clustering.pipeline.report.elements import Table, Value
-from sweep_clustering.pipeline.report.paper import escaped, latex
+from sweep_clustering.pipeline.report.elements import Table, Value, escaped, latex
 from sweep_clustering.pipeline.report.write import write_report
 
 
