@@ -58,13 +58,6 @@ class ScorePairs:
         """Return a title in words."""
         return f"{LABELS[self.score].short}, B minus A"
 
-    @property
-    def gaps(self) -> str:
-        """Return how many cells are left out, if any."""
-        n_missing = int(self.rows["n_missing"].sum())
-        text = f"{plural(n_missing, 'cell')} left out: the score is not defined in one of the two"
-        return text if n_missing else ""
-
 
 class Comparison(NamedTuple):
     """Scores of the same cells in two cubes.
@@ -174,8 +167,8 @@ def _by_score(part: ScorePairs, m_texts: MTexts) -> Iterator[Part]:
     """Yield differences of a score, over all data sets first."""
     label, texts, rows = LABELS[part.score], elements.WORDS["compare"], part.rows
     note, points = (texts[key].format(units=elements.units(rows["unit"])) for key in ("note", "points"))
-    if part.gaps:
-        note += f" {part.gaps}."
+    if n_missing := int(rows["n_missing"].sum()):
+        note += f" {plural(n_missing, 'cell')} left out: the score is not defined in one of the two."
     all_rows = pd.concat([part.total.assign(dataset="all data sets"), rows])
     yield f"{label.short}: {BETTER[label.better]}."
     yield elements.table(part.title, all_rows, _columns(m_texts), note=note, n_lead=4)
@@ -262,9 +255,10 @@ def draw_differences(rows: pd.DataFrame, label: str, m_texts: MTexts) -> Figure 
                 for row in points.itertuples()
             ]
             look = looks.mark(str(model))
-            line = {"color": look.color, "linestyle": look.line, **look.markers, "linewidth": 1.4}
-            m, error = points["m"].astype(float).fillna(0.0), {"yerr": points["se"].fillna(0.0)}
-            figures.bars(axes, m, points["difference"], error, {**line, "label": model}, tips)
+            m, error = points["m"].astype(float).fillna(0.0), points["se"].fillna(0.0)
+            bars = axes.errorbar(m, points["difference"], error, color=look.color, label=model, linewidth=1.4)
+            bars[0].set(linestyle=look.line, markersize=4.5, **look.markers)
+            figures.hover(bars[0], tips)
         axes.grid()
         names = dict(zip(panel_rows["m"].fillna(0).astype(int), panel_rows["text"], strict=True))
         figures.tick_counts(axes, sorted({0, *names}), {0: "0"} | names)

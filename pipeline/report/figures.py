@@ -481,15 +481,6 @@ def curve(
             axes.errorbar(x, y, error, fmt="none", ecolor=look.color, alpha=0.6)
 
 
-def bars(
-    axes: Axes, x: Any, y: Any, error: dict[str, Any], looks: dict[str, Any], tips: Sequence[str]
-) -> None:
-    """Draw points with bars of one standard error, and words on them."""
-    container = axes.errorbar(x, y, **error, **looks, markersize=4.5)
-    if container.lines[0] is not None:
-        hover(container.lines[0], tips)
-
-
 def save(figure: Figure, folder: Path, name: str, caption: str, formats: Sequence[str] = SVG) -> Picture:
     """Write a figure in some formats, light on white, and return it for the page.
 

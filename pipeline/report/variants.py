@@ -418,7 +418,7 @@ def _draw_differences(axes: Axes, table: pd.DataFrame) -> None:
     tips = [
         f"{', '.join(row.Index)}: {with_error(row.difference, row.se, '+.3f')}" for row in table.itertuples()
     ]
-    points = {"color": looks.BLUE, "linestyle": "", "marker": "o"}
-    error = {"xerr": table["se"].fillna(0.0)}
-    figures.bars(axes, table["difference"], range(len(table)), error, points, tips)
+    style: dict[str, Any] = {"color": looks.BLUE, "linestyle": "", "marker": "o", "markersize": 4.5}
+    bars = axes.errorbar(table["difference"], range(len(table)), xerr=table["se"].fillna(0.0), **style)
+    figures.hover(bars[0], tips)
     axes.set_xlabel(f"{LABELS[RANKED[0]].short}, difference")
