@@ -12,11 +12,9 @@ from collections import ChainMap, Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from glob import escape
 from itertools import chain
 from pathlib import Path
-from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -363,9 +361,8 @@ class Board:
             entry = [Value(name, name, link=f"{DATASETS}/{file}.html"), *sizes]
             for ranking in self.content.rankings:
                 means = ranking.values[ranking.values["dataset"] == name].set_index("model")["mean"].dropna()
-                best = [means.idxmax()] if len(means) else []
-                entry += [number(means[line], elements.FORM) for line in best] or [elements.DASH]
-                entry += map(words, best) if best else [elements.DASH]
+                best = (number(means.max(), elements.FORM), words(means.idxmax())) if len(means) else ()
+                entry += best or (elements.DASH, elements.DASH)
             rows.append((*entry, words(self.origin(name).licence or NO_LICENCE)))
         heads = ["data set", "samples", "features", "classes"]
         for ranking in self.content.rankings:
@@ -440,40 +437,30 @@ class Board:
     def _means(self, dataset: str, score: str) -> Table:
         """Return the mean of each line at each p and m, the best first; the highest of a column is marked."""
         rows = self.summary[(self.summary["dataset"] == dataset) & (self.summary["score"] == score)]
-        # a line without annotations has no place
-        means = {
-            (row.model, None if pd.isna(row.p) else (row.p, row.m)): row
-            for row in rows.dropna(subset="mean").itertuples()
-        }
-        places = sorted({place for _, place in means if place is not None})
+        rows = rows.dropna(subset="mean")
+        places = sorted({(row.p, row.m) for row in rows.dropna(subset="p").itertuples()})
         values = self.content.rankings[RANKED.index(score)].values
         overall = values[values["dataset"] == dataset].set_index("model")["mean"].dropna()
         seconds = tables.time_table(self.cells[self.cells["dataset"] == dataset]).set_index("model")
-
-        def find(line: Line, place: tuple[Any, Any] | None) -> Any:
-            return means.get((line.name, place), means.get((line.name, None)))
-
-        def entry(line: Line, place: tuple[Any, Any] | None, best: float) -> Value:
-            if (row := find(line, place)) is None:
-                return elements.DASH
-            value = elements.mean_and_error(row.mean, row.se)
-            return replace(value, kind="best") if row.mean == best else value
-
-        lines = [line for line in self.lines if any(find(line, place) for place in (*places, None))]
-        lines.sort(key=lambda line: overall.get(line.name, -np.inf), reverse=True)
+        names = [line.name for line in self.lines if (rows["model"] == line.name).any()]
+        names.sort(key=lambda name: overall.get(name, -np.inf), reverse=True)
         manifests = [source.manifest for source in self._sources_of(dataset)]
         m_texts = ChainMap(*(tables.written_counts(cube.plans, cube.spec.grid.m) for cube in manifests))
-        columns: list[elements.Column] = [("line", "name", "")]
-        columns.append(("all", lambda line: overall.get(line.name, np.nan), elements.FORM))
-        for place in cast("list[tuple[float, int] | None]", places) or [None]:
-            best = max((row.mean for line in lines if (row := find(line, place)) is not None), default=np.nan)
-            head = f"m = {elements.count_text(m_texts, dataset, place[1])}" if place else LABELS[score].short
-            columns.append((head, partial(entry, place=place, best=best), ""))
-        columns.append(("CPU s", lambda line: seconds["cpu_seconds"].get(line.name, np.nan), ".3g"))
+        columns: list[elements.Column] = [("line", str, ""), ("all", overall.get, elements.FORM)]
+        for p, m in places or [(np.nan, 0)]:
+            # a line without annotations has one value, wherever others have theirs
+            means = rows[rows["p"].isna() | ((rows["p"] == p) & (rows["m"] == m))].set_index("model")
+            entries = dict.fromkeys(names, elements.DASH)
+            for row in means.itertuples():
+                kind = "best" if row.mean == means["mean"].max() else ""
+                entries[row.Index] = replace(elements.mean_and_error(row.mean, row.se), kind=kind)
+            head = f"m = {elements.count_text(m_texts, dataset, m)}" if places else LABELS[score].short
+            columns.append((head, entries.get, ""))
+        columns.append(("CPU s", seconds["cpu_seconds"].get, ".3g"))
         groups = (("", 2), *Counter(f"p = {p:g}" for p, _ in places).items(), ("", 1))
         return elements.table(
             f"{LABELS[score].short} of each line",
-            lines,
+            names,
             columns,
             groups=(groups,) if places else (),
             note=WORDS["board"]["means"],
