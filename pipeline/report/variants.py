@@ -177,13 +177,11 @@ def designs(content: elements.Content) -> Iterator[elements.Part]:
     texts = WORDS["designs"]
     for score, scores in content.designs.items():
         yield from design_findings(scores, score)
-    yield elements.Reading(texts["reading"])
-    for score, scores in content.designs.items():
         yield from _design_tables(scores, LABELS[score].short)
-    for score, scores in content.designs.items():
         name = LABELS[score].short.lower()
         yield f"designs-{name}", draw_designs(scores, score), texts["curves"]
         yield f"budget-{name}", draw_budgets(scores, score), texts["budget"].format(coverage=PER_CENT)
+    yield elements.Reading(texts["reading"])
 
 
 def design_findings(scores: pd.DataFrame, score: str) -> Iterator[str]:
@@ -296,27 +294,20 @@ def _facets(
     return figures.facets(items, scores["p"], panel, PANEL, label, x_label=X_LABEL)
 
 
-def _by_search(tables: Mapping[str, pd.DataFrame]) -> Iterator[tuple[str, pd.DataFrame, pd.DataFrame]]:
-    """Yield a title, differences and costs for each search beside the first one."""
-    for (search, reference), costs in tables["search-costs"].groupby([SEARCH, "reference"], sort=False):
-        differences = tables["searches"]
-        yield f"{search} beside {reference}", differences[differences[SEARCH] == search], costs
-
-
 def searches(content: elements.Content) -> Iterator[elements.Part]:
     """Yield how each search compares with the first one, with tables, and a figure for each search."""
     if not content.searches:
         return
-    texts, parts = WORDS["searches"], list(_by_search(content.searches))
-    for title, differences, costs in parts:
+    texts, tables = WORDS["searches"], content.searches
+    for (search, reference), costs in tables["search-costs"].groupby([SEARCH, "reference"], sort=False):
+        title, differences = f"{search} beside {reference}", tables["searches"]
+        differences = differences[differences[SEARCH] == search]
         yield from (f"{title}: {line}" for line in search_findings(differences, costs))
-    yield texts["reading"]
-    for title, differences, costs in parts:
         yield _search_table(title, differences, costs)
-    for _, differences, costs in parts:
-        names = differences[[SEARCH, "reference"]].iloc[0].to_dict() | {"score": LABELS[RANKED[0]].short}
+        names = {"search": search, "reference": reference, "score": LABELS[RANKED[0]].short}
         text = texts["lines"].format(same=paired.TIE, units=elements.units(differences["unit"]), **names)
-        yield f"search-{names[SEARCH]}", draw_search(differences, costs), text
+        yield f"search-{search}", draw_search(differences, costs), text
+    yield texts["reading"]
 
 
 def search_findings(differences: pd.DataFrame, costs: pd.DataFrame) -> Iterator[str]:

@@ -439,10 +439,11 @@ def _duel(row: Any, is_best: bool = False) -> Value:
 
 def robustness(content: Content) -> Iterator[Part]:
     """Yield means over the ranked data sets by accuracy, for scores at two accuracies or more."""
-    tables = [(ranking, stats.by_accuracy(ranking)) for ranking in content.full_rankings]
-    tables = [(ranking, table) for ranking, table in tables if table["p"].nunique() > 1]
     texts = WORDS["robustness"]
-    for ranking, table in tables:
+    for ranking in content.full_rankings:
+        table = stats.by_accuracy(ranking)
+        if table["p"].nunique() < 2:
+            continue
         wide = table[table["dataset"] == MEAN].pivot(index="model", columns="p", values="mean")
         low, *_, high = wide.columns
         drop = (wide[high] - wide[low]).mask(wide.index.isin(ranking.baselines))
@@ -451,7 +452,6 @@ def robustness(content: Content) -> Iterator[Part]:
         columns.append((f"p = {high:g} less p = {low:g}", drop.get, f"+{FORM}"))
         title, file = f"{ranking.label} by accuracy", "robustness.csv"
         yield elements.table(title, ranking.models, columns, note=texts["drop"], file=file)
-    for ranking, table in tables:
         figure = draw_robustness(table, ranking.score)
         text = texts["curves"].format(band=texts["band"] if table["se"].notna().any() else "")
         yield f"robustness-{ranking.label.lower()}", figure, f"{ranking.label} {text}"
@@ -476,10 +476,11 @@ def draw_robustness(table: pd.DataFrame, score: str) -> Figure | None:
 
 def cost(content: Content) -> Iterator[Part]:
     """Yield scores beside times, in numbers and drawn, if any model has a time."""
-    tables = [(ranking, cost_table(ranking, content.cells)) for ranking in content.full_rankings]
-    tables = [(ranking, table) for ranking, table in tables if len(table)]
     texts = WORDS["cost"]
-    for ranking, table in tables:
+    for ranking in content.full_rankings:
+        table = cost_table(ranking, content.cells)
+        if table.empty:
+            continue
         # a mark on every model would say nothing
         is_best = table["best"] & ~table["best"].all() & bool(ranking.judged_datasets)
         means = [
@@ -491,7 +492,6 @@ def cost(content: Content) -> Iterator[Part]:
         key = "quicker" if is_best.any() else "all_quicker" if ranking.judged_datasets else "unjudged"
         title, rows = f"{ranking.label} and time", table.assign(mean=means)
         yield elements.table(title, rows, columns, note=texts[key], file="ranks.csv")
-    for ranking, table in tables:
         text = f"{ranking.label}, {texts['points']}"
         yield f"cost-{ranking.label.lower()}", draw_costs(table, ranking.score), text
 
@@ -574,7 +574,6 @@ def kinds(content: Content) -> Iterator[Part]:
         note = f"{texts['note']} {texts['best' if is_judged else 'unjudged']}"
         heads, title = ("", "kind", "data sets", *models), f"Mean rank by {ranking.label}"
         yield Table(title, heads, tuple(table), note=note, folded=True, file="kinds.csv")
-    for ranking, rows in tables:
         text = texts["map"].format(label=ranking.label)
         yield f"kinds-{ranking.label.lower()}", draw_kinds(rows), text
 

@@ -7,7 +7,6 @@ is one that the whole runs of `tests/golden` do not have.
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from itertools import takewhile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -58,10 +57,10 @@ def section_lines(section: str, view: Content) -> Iterator[str]:
 
 
 def section_words(parts: Iterable[Part]) -> Iterator[str]:
-    """Yield words and tables of a section, up to its figures."""
-    before = list(takewhile(lambda part: not isinstance(part, tuple), parts))
-    yield from (part for part in before if isinstance(part, str))
-    for part_table in (part for part in before if isinstance(part, Table)):
+    """Yield words of a section, then its tables, as a page has them."""
+    parts = list(parts)
+    yield from (part for part in parts if isinstance(part, str))
+    for part_table in (part for part in parts if isinstance(part, Table)):
         yield f"## {part_table.title}{' (folded)' if part_table.folded else ''}"
         yield from (" | ".join(f"{name} × {span}" for name, span in group) for group in part_table.groups)
         yield " | ".join(part_table.columns)
