@@ -9,8 +9,7 @@ means with a verdict for each, and scores of labels enter the ranks.
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -96,34 +95,12 @@ def means(content: Content) -> Iterator[Part]:
     yield from _baselines(content, rows)
 
 
-def _wide(
-    title: str,
-    heads: tuple[str, ...],
-    places: Sequence[tuple[tuple[Value, ...], tuple[Any, ...]]],
-    models: Sequence[str],
-    entry: Callable[..., Value],
-    family: Sequence[tuple[DatasetPlan, ...]] = ((),),
-    **options: Any,
-) -> Iterator[Table]:
-    """Yield tables with a column for each model and each K of a family, as many side by side as fit a page.
-
-    A place is a row: its first entries, and the arguments of `entry` before the model and the plan.
-    """
+def _pages(models: Sequence[str]) -> Iterator[tuple[str, Sequence[str]]]:
+    """Yield the models of each table, as many as fit a page, after the words that tell the tables apart."""
     n = max(1, math.ceil(len(models) / MOST_MODELS))
     for k in range(n):
         part = models[len(models) * k // n : len(models) * (k + 1) // n]
-        model_range = f", {part[0]} to {part[-1]}" if n > 1 else ""
-        keys: list[tuple[Any, ...]] = [
-            (model, *plans)
-            for plans in family
-            for model in part
-            if all(model in plan.models for plan in plans)
-        ]
-        sizes = Counter(f"K = {plan.n_clusters}" for _, *plans in keys for plan in plans)
-        groups = ((("", len(heads)), *sizes.items()),) if sizes else ()
-        rows = tuple((*lead, *(entry(*place, *key) for key in keys)) for lead, place in places)
-        columns = (*heads, *(key[0] for key in keys))
-        yield Table(f"{title}{model_range}", columns, rows, groups, n_lead=len(heads), **options)
+        yield f", {part[0]} to {part[-1]}" if n > 1 else "", part
 
 
 def _pooled(content: Content, score: str) -> Iterator[Table]:
@@ -139,12 +116,14 @@ def _pooled(content: Content, score: str) -> Iterator[Table]:
     }
     groups = rows[rows["p"].isna() & (rows["score"] == score)].dropna(subset="mean").groupby("model")["mean"]
     baselines = [f"{model}: {values.mean():{FORM}} ({len(values)})" for model, values in groups]
-    places = [((number(p, "g"), words(m)), (p, m)) for p, m in dict.fromkeys(key[:2] for key in entries)]
-    title, models = f"{LABELS[score].short}: mean over real data sets", sorted({key[2] for key in entries})
+    title = f"{LABELS[score].short}: mean over real data sets"
     note = f"In brackets: data sets. {'; '.join(baselines)}"
-    yield from _wide(
-        title, ("p", "m"), places, models, lambda *key: entries.get(key, elements.DASH), note=note
-    )
+    for model_range, part in _pages(sorted({model for *_, model in entries})):
+        body = tuple(
+            (number(p, "g"), words(m), *(entries.get((p, m, model), elements.DASH) for model in part))
+            for p, m in dict.fromkeys(key[:2] for key in entries)
+        )
+        yield Table(f"{title}{model_range}", ("p", "m", *part), body, note=note, n_lead=2)
 
 
 def _real(content: Content, rows: Rows, score: str) -> Iterator[Table]:
@@ -160,11 +139,13 @@ def _real(content: Content, rows: Rows, score: str) -> Iterator[Table]:
         for plan in real
         for p, m in product(sorted(plan.p), sorted(plan.m))
     ]
-    title, models = f"{LABELS[score].short}: real data sets", _models(rows, score, real)
-    entry, heads = partial(_entry, rows, score), ("data set", "p", "m")
-    yield from _wide(
-        title, heads, places, models, entry, note=note, folded=score not in RANKED, full_file=SUMMARY
-    )
+    is_folded = score not in RANKED
+    for model_range, part in _pages(_models(rows, score, real)):
+        title, heads = f"{LABELS[score].short}: real data sets{model_range}", ("data set", "p", "m", *part)
+        body = tuple(
+            (*lead, *(_entry(rows, score, *place, model) for model in part)) for lead, place in places
+        )
+        yield Table(title, heads, body, note=note, n_lead=3, folded=is_folded, full_file=SUMMARY)
 
 
 def _mixtures(content: Content, rows: Rows, score: str) -> Iterator[Table]:
@@ -190,11 +171,17 @@ def _mixtures(content: Content, rows: Rows, score: str) -> Iterator[Table]:
             m: elements.count_text(content.m_texts, plan.name, m) for plan in family[::-1] for m in plan.m
         }
         models = sorted({model for plan in family for model in plan.models})
-        options: dict[str, Any] = {"note": note, "folded": score not in RANKED}
-        for p in sorted({p for plan in family for p in plan.p}):
-            places = [((Value(text, m),), (p, m)) for m, text in sorted({0: "0", **counts}.items())]
-            title = f"{LABELS[score].short}: {name}, p = {p:g}"
-            yield from _wide(title, ("m",), places, models, entry, [(plan,) for plan in family], **options)
+        accuracies = sorted({p for plan in family for p in plan.p})
+        for p, (model_range, part) in product(accuracies, _pages(models)):
+            title = f"{LABELS[score].short}: {name}, p = {p:g}{model_range}"
+            keys = [(model, plan) for plan in family for model in part if model in plan.models]
+            spans = Counter(f"K = {plan.n_clusters}" for _, plan in keys)
+            heads, groups = ("m", *(model for model, _ in keys)), (("", 1), *spans.items())
+            body = tuple(
+                (Value(text, m), *(entry(p, m, *key) for key in keys))
+                for m, text in sorted({0: "0", **counts}.items())
+            )
+            yield Table(title, heads, body, (groups,), note, n_lead=1, folded=score not in RANKED)
 
 
 def _baselines(content: Content, rows: Rows) -> Iterator[Table]:
