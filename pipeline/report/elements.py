@@ -473,7 +473,7 @@ def write_csv(folder: Path, tables: Mapping[str, pd.DataFrame]) -> list[Path]:
     return list(paths)
 
 
-# Characters that LaTeX reads as something else, and how it is told the letters.
+# Characters that mean something else to LaTeX, or that it lacks, and how it writes them.
 LATEX = ESCAPES | str.maketrans(
     {"<": r"\textless{}", ">": r"\textgreater{}", "–": "--", "−": "$-$", "±": r"$\pm$"}
 )
