@@ -1,15 +1,19 @@
 """A fit gives each annotator two accuracies with intervals, and names those below chance."""
 
+import re
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 from scipy.stats import beta
 
 from sweep_clustering import AnnotatedClustering, AnnotatedClusteringWarning
-from sweep_clustering.kernels.problem.data import Estimates
-from sweep_clustering.pipeline.fit.confidence import below_chance, estimates_json, judge_unsure
+from sweep_clustering.kernels.problem.data import CANNOT, MUST, Estimates, Layer
+from sweep_clustering.pipeline.fit import confidence
+from sweep_clustering.pipeline.fit.confidence import Confidence, below_chance, estimates_json, judge_unsure
 from sweep_clustering.sweeps.annotations.rows import AnnotationRows, Skip
 
 
@@ -93,3 +97,69 @@ def test_one_of_many_annotators_is_below_chance_only_if_more_clearly(n_others: i
     warnings, notes = below_chance(estimates, [*n_others * ["ann"], "eve"], fit)
     assert len(warnings) == n_warnings
     assert notes == []
+
+
+@pytest.mark.parametrize("has_classes", [False, True])
+def test_estimates_count_the_weights_of_pairs_of_an_unknown_accuracy(has_classes: bool) -> None:
+    labels = np.array([0, 0, 1, 1])
+    classes = np.array([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.0, 1.0]]) if has_classes else np.empty((0, 0))
+    fit: Any = SimpleNamespace(labels=labels, gaussians=SimpleNamespace(classes=classes))
+    must, cannot = np.array([[0, 1], [2, 2], [1, 2]]), np.array([[0, 3], [2, 3], [1, 3]])
+    layers = [
+        Layer(MUST, must, np.array([2.0, 5.0, 0.5]), None, None, 3),
+        Layer(CANNOT, cannot, np.array([3.0, 4.0, 7.0]), None, np.array([np.nan, 0.8, np.nan]), 1),
+        Layer(MUST, must, None, 0.9, None, 2),
+    ]
+    with patch.object(confidence.data, "estimate_accuracies") as estimate_accuracies:
+        confidence.estimate(layers, fit)
+    annotators, is_must, weights, shares = estimate_accuracies.call_args.args
+    assert annotators.tolist() == [3, 3, 1, 1]
+    assert is_must.tolist() == [True, True, False, False]
+    assert weights.tolist() == [2.0, 0.5, 3.0, 7.0]
+    assert shares == pytest.approx([0.74, 0.38, 0.1, 0.2] if has_classes else [1.0, 0.0, 0.0, 0.0])
+    assert len(confidence.estimate([], fit).annotators) == 0
+
+
+def test_the_clearest_of_many_annotators_below_chance_are_named() -> None:
+    counts = np.array([[50.0, 100.0 + 10.0 * number] for number in (3, 1, 5, 0, 4, 2, 6)])
+    estimates = Estimates(np.arange(7), counts, 1000.0 - counts, np.array([0.7, 0.7]))
+    structure = SimpleNamespace(annotated=True)
+    fit: Any = SimpleNamespace(
+        gaussians=SimpleNamespace(structure=structure, accuracies=dict.fromkeys(range(7), (0.4, 0.5)))
+    )
+    for is_used, use in ((True, "these answers are used in reverse"), (False, "no answers in reverse")):
+        structure.annotated = is_used
+        (warning,), notes = below_chance(estimates, list("dbfaecg"), fit)
+        assert re.findall(r"(\w) \(right for 0.05 of", warning) == list("abcde")
+        assert ", and 2 more: " in warning
+        assert use in warning
+        assert notes == []
+
+
+def test_a_confidence_has_unsure_labels_and_chains_that_disagree() -> None:
+    membership = np.array([[0.9, 0.1], [0.89, 0.11], [0.2, 0.8], [0.0, 1.0]])
+    labels = np.array([0, 0, 1, 1], np.int16)
+    certainty = Confidence(labels, labels[None], membership, 1.1, 0.5, 2, 0.25)
+    assert certainty.confidence.tolist() == [0.9, 0.89, 0.8, 1.0]
+    assert certainty.words == "0.897 of the labels expected right, if the model is; 2 below 0.9"
+    assert (
+        certainty.lines()[1] == "chains     4 from 2 distinct restarts, R-hat 1.100, agreement 0.500, 0.250 s"
+    )
+    assert list(certainty.notes()) == []
+    assert "memberships differ by up to 0.51;" in next(replace(certainty, chain_agreement=0.49).notes())
+    assert "R-hat 1.11," in next(replace(certainty, r_hat=1.11).notes())
+    assert certainty.to_json()["r_hat"] == 1.1
+    assert replace(certainty, r_hat=np.inf).to_json()["r_hat"] is None
+
+
+def test_unsure_answers_are_counted_by_annotator_and_pair() -> None:
+    skips = [Skip(0, 3, "ann", 2.0), Skip(3, 0, "bob", 0.5), Skip(1, 2, "bob", 3.0), Skip(3, 0, "bob", 1.0)]
+    values, (line,) = judge_unsure(
+        [AnnotationRows.of(skips[:2]), AnnotationRows.of(skips[2:])], "abcd".__getitem__
+    )
+    assert values["annotators"] == {"ann": 2.0, "bob": 4.5}
+    assert values["pairs"] == [{"i": "a", "j": "d", "count": 3.5}, {"i": "b", "j": "c", "count": 3.0}]
+    assert line == "unsure     6.5 answers about 2 pairs, left out: bob 4.5, ann 2"
+    many = [Skip(0, 1, name, 1.0) for name in "abcdefg"]
+    assert judge_unsure([AnnotationRows.of(many)], int)[1][0].endswith("d 1, e 1, and 2 more annotators")
+    assert judge_unsure([], int) == ({"annotators": {}, "pairs": []}, [])
