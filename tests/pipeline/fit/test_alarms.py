@@ -70,6 +70,21 @@ def test_features_that_count_rows_differ_in_scale_or_repeat() -> None:
     assert messages(RNG.integers(2, size=(150, 3)) * 1.0) == []  # tables of a few words repeat rows
 
 
+def test_alarms_on_features_begin_behind_their_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    def alarms_on(features: NDArray[Any]) -> int:
+        return len(messages(features, labels=np.zeros(len(features), int), n_clusters=1))
+
+    counts = np.column_stack([X, np.arange(150.0)])
+    assert [alarms_on(counts[:n_rows]) for n_rows in (10, 11)] == [0, 1]
+    # five copies are many, but not if others repeat as well
+    for n_copies, n_rows, is_said in ((4, 100, 0), (5, 100, 1), (5, 101, 0), (5, 10, 1), (6, 10, 0)):
+        repeated = X[:n_rows].copy()
+        repeated[:n_copies] = X[0]
+        assert alarms_on(repeated) == is_said
+    monkeypatch.setattr(alarms, "WIDEST", 1024.0)
+    assert [alarms_on(X[:, :1] * [1.0, ratio]) for ratio in (1024.0, 2048.0)] == [0, 1]
+
+
 def fits_of(*partitions: Any, second: float = -1.0) -> list[Fit]:
     """Return fits of which the first is the best, and the second has another objective or not."""
     objectives, clusters = (0.0, second, -2.0, -3.0), (np.zeros(3, int), np.zeros((3, 2)), np.zeros(3))
@@ -84,12 +99,19 @@ def test_clusters_of_a_handful_and_restarts_that_stand_alone() -> None:
     (small,) = messages(labels=few)
     assert small.startswith("clusters of a handful of samples: 2 (3)")
     assert messages(labels=np.minimum(LABELS, 1))[0].startswith("clusters of a handful of samples: 2 (0)")
+    assert messages(labels=np.repeat([0, 1, 2], [5, 72, 73])) == []
+    # one of many classes, or of classes of less than ten rows in the mean, is small by nature
+    for n_clusters, n_rows, n_alarms in ((30, 300, 1), (30, 299, 0), (31, 400, 0)):
+        last_is_small = np.minimum(np.arange(n_rows) * n_clusters // n_rows, n_clusters - 2)
+        last_is_small[-3:] = n_clusters - 1
+        assert len(messages(RNG.normal(size=(n_rows, 2)), (), last_is_small, n_clusters)) == n_alarms
     partitions = [RNG.permutation(LABELS) for _ in range(3)]
     (alone,) = alarms.restart_alarm(fits_of(LABELS, *partitions), 0)
     assert alone.startswith("only one of 4 restarts")
     assert list(alarms.restart_alarm(fits_of(LABELS, partitions[0], LABELS), 0)) == []  # the same clusters
     assert list(alarms.restart_alarm(fits_of(LABELS, *partitions, second=0.0), 0)) == []
-    assert list(alarms.restart_alarm(fits_of(LABELS, partitions[0]), 0)) == []
+    assert list(alarms.restart_alarm(fits_of(LABELS, *partitions, second=-alarms.SAME_OPTIMUM), 0)) == []
+    assert [len([*alarms.restart_alarm(fits_of(LABELS, *partitions[:n]), 0)]) for n in (1, 2)] == [0, 1]
 
 
 def predictions(right: NDArray[np.bool_], sure: float, wrong: float) -> HeldOut:
@@ -113,6 +135,35 @@ def test_clusters_that_add_nothing_to_distance() -> None:
         == []
     )
     assert list(alarms.distance_alarm(None)) == []
+    # distance is not right more often, or is too sure, or clusters are nearly always right with it
+    alike, rash = predictions(distance.right, 0.6, 0.4), predictions(distance.right, 0.99, 0.01)
+    plain = predictions(answers > 0, 0.95, 0.05)
+    for sure, without in ((distance, alike), (rash, worse), (plain, worse)):
+        assert list(alarms.distance_alarm(Skill(sure, without, sure, overall=sure))) == []
+
+
+def test_clusters_of_answers_alone_have_neither_neighbours_nor_distance() -> None:
+    answers = np.arange(200)
+    coin, good = predictions(answers % 2 == 0, 0.5, 0.5), predictions(answers % 5 > 0, 0.8, 0.2)
+    mixed, structure = np.arange(150) % 3, Mock(annotated=True)
+    follows_answers, follows_features = (
+        Mock(labels=labels, gaussians=Mock(structure=structure)) for labels in (mixed, LABELS)
+    )
+
+    def count(fit: Any, distance: HeldOut, base: HeldOut | None = coin) -> int:
+        return len([*alarms.answers_alone_alarm(X, fit, Skill(good, good, distance, overall=good), base)])
+
+    assert count(follows_answers, coin) == 1
+    assert (
+        count(follows_features, coin)
+        == count(follows_answers, good)
+        == count(follows_answers, coin, None)
+        == 0
+    )
+    assert list(alarms.answers_alone_alarm(X, follows_answers, None, coin)) == []
+    assert count(Mock(gaussians=None), coin) == 0
+    structure.annotated = False
+    assert count(follows_answers, coin) == 0
 
 
 def test_predictions_barely_better_than_the_base_rate() -> None:
@@ -133,6 +184,35 @@ def test_predictions_barely_better_than_the_base_rate() -> None:
     # three quarters are right without clusters too, by the answer that the rate does not give
     most, rate = predictions(answers % 4 > 0, 0.6, 0.3), predictions(answers % 4 == 0, 0.5, 0.5)
     assert len(list(alarms.skill_alarm(most, rate))) == 1
+    # of the same share, answers of unequal weights say less: as much as 29 of 40
+    weights = np.tile([1.0, 4.0], 20)
+    right = np.arange(40) >= 10
+    for values, n_alarms in ((np.ones(40), 0), (weights, 1)):
+        score = replace(predictions(right, 0.9, 0.05), weights=values)
+        assert score.share_right == 0.75
+        assert len([*alarms.skill_alarm(score, replace(guess, weights=values))]) == n_alarms
+
+
+def test_agreement_by_hand() -> None:
+    """Answers on two samples count by their weights, and chance has the same must-links and sizes."""
+    labels = np.array([0, 0, 1, 1, 1])
+    layers = [
+        Layer(MUST, np.array([[0, 1], [1, 2], [3, 3]]), np.array([2.0, 1.0, 9.0]), None, annotator=0),
+        Layer(CANNOT, np.array([[0, 2], [3, 4]]), np.array([4.0, 0.5]), None, annotator=1),
+    ]
+    answers = alarms.PairAnswers.of(layers)
+    assert answers is not None
+    assert answers.total == 7.5
+    assert answers.count == pytest.approx(7.5**2 / (4.0 + 1.0 + 16.0 + 0.25))
+    assert answers.must_share == pytest.approx(3.0 / 7.5)
+    share, chance, error = answers.agreement(labels)
+    assert share == pytest.approx(6.0 / 7.5)
+    assert chance == pytest.approx(0.4 * 0.52 + 0.6 * 0.48)  # (2/5)² + (3/5)² of random pairs share a cluster
+    assert error == pytest.approx(np.sqrt(chance * (1.0 - chance) / answers.count))
+    assert [part.total for part in answers.by_annotator()] == [3.0, 4.5]
+    assert alarms.PairAnswers.of([replace(layers[0], pairs=np.ones((3, 2), int))]) is None
+    agreement = alarms.Agreement(0.75, 0.5, 0.125)
+    assert [agreement.is_clear(errors) for errors in (1.9, 2.0)] == [True, False]
 
 
 def test_agreement_near_chance_or_less_than_told() -> None:
@@ -159,6 +239,65 @@ def test_the_number_of_clusters_is_asked_about_if_rows_and_kinds_are_right() -> 
         (text,) = alarms.contradictions(annotated, annotated.right(clusters))
         assert words in text
         assert "rows" not in text
+
+
+@pytest.mark.parametrize(
+    ("n_broken", "n_merged", "words"),
+    [
+        (1, 3, "Are there other classes"), (3, 1, "Are there other classes"),
+        (1, 4, "8 of them are pairs that are apart"), (4, 1, "8 of them are pairs that belong together"),
+        (16, 16, "Are there other classes"), (17, 17, "Are the rows those meant"),
+        (33, 33, "Are the rows those meant"), (34, 34, "Are must and cannot the wrong way round?"),
+    ],
+)  # fmt: skip
+def test_questions_follow_from_the_weights_of_contradicted_answers(
+    n_broken: int, n_merged: int, words: str
+) -> None:
+    """By hand: the error of the gap of 100 must-links and 100 cannot-links is 0.07 if half of them hold."""
+    pairs = np.column_stack([np.arange(50), np.arange(50) + 60])
+    layers = [Layer(kind, pairs, np.full(50, 2.0), 1.0) for kind in (MUST, CANNOT)]
+    right = np.concatenate([np.arange(50) >= n_broken, np.arange(50) >= n_merged])
+    (text,) = alarms.contradictions(alarms.PairAnswers(layers), right)
+    assert text.startswith(
+        f"the clusters contradict {2 * (n_broken + n_merged)} of 200 annotations, but their accuracy"
+    )
+    assert words in text
+
+
+def test_contradictions_have_the_weights_and_accuracies_of_answers() -> None:
+    pairs = np.column_stack([np.arange(40), np.arange(40) + 60])
+    weights = np.tile([1.0, 3.0], 20)
+    layers = [Layer(MUST, pairs, weights, 0.9), Layer(CANNOT, pairs, weights, None, np.full(40, 0.8))]
+    right = np.tile(np.arange(40) >= 30, 2)
+    (text,) = alarms.contradictions(alarms.PairAnswers(layers), right)
+    # 80 · 0.1 + 80 · 0.2, and the root of 200 · 0.09 + 200 · 0.16
+    assert "contradict 120 of 160 annotations, but their accuracy explains only 24 ± 7.1." in text
+    unknown = [replace(layer, accuracy=None, accuracies=None) for layer in layers]
+    (text,) = alarms.contradictions(alarms.PairAnswers(unknown), right)
+    assert "but guessing explains only 80 ± 10." in text
+
+
+def test_pairs_with_both_answers_and_samples_apart_by_hand() -> None:
+    pairs = np.array([[i, i + 60] for i in range(20)])
+    layers = [Layer(MUST, pairs[:12], None, 0.95), Layer(CANNOT, pairs[:12], None, 0.95)]
+    layers += [Layer(MUST, pairs[:6], None, 0.95), Layer(MUST, pairs[12:13], None, 0.95)]
+    layers += [Layer(CANNOT, pairs[12:], np.zeros(8), 0.95)]  # of no weight
+    (text,) = (text for text in messages(layers=layers) if "both answers" in text)
+    # 6 (1 - 0.95² - 0.05²) + 6 (1 - 0.95³ - 0.05³)
+    assert text.startswith("12 of the 12 pairs that were annotated more than once")
+    assert "an accuracy of 0.95 explains 1.4:" in text
+    # four samples apart in three clusters are one wrong answer, which is much among twelve pairs
+    apart = np.array(list(itertools.combinations((0, 50, 100, 149), 2)))
+    for n_others, accuracy, is_said in (
+        (6, None, True),
+        (7, None, False),
+        (7, 0.999, True),
+        (7, 0.99, False),
+    ):
+        clique = [Layer(CANNOT, apart, None, accuracy), Layer(MUST, pairs[:n_others], None, accuracy)]
+        assert any("4 samples are all" in text for text in messages(layers=clique)) == is_said
+    clique[1] = replace(clique[1], pairs=apart[:1])  # one of the pairs has both answers
+    assert not any("are all said" in text for text in messages(layers=clique))
 
 
 def test_answers_that_contradict_each_other_or_the_number_of_clusters() -> None:
@@ -313,7 +452,7 @@ def test_annotations_of_other_rows_are_followed_with_an_alarm() -> None:
         assert is_alone == (shift == 1), result.alarms
 
 
-def test_skill_of_neighbours_is_that_of_all_nearest_rows() -> None:
+def test_skill_of_neighbours_is_that_of_the_nearest_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     features, labels = rng.normal(size=(60, 4)), rng.integers(3, size=60)
     distances = np.linalg.norm(features[:, None] - features, axis=2) + np.diag(np.full(60, np.inf))
@@ -321,6 +460,10 @@ def test_skill_of_neighbours_is_that_of_all_nearest_rows() -> None:
     chance = np.square(np.bincount(labels) / 60).sum()
     assert alarms.neighbour_skill(features, labels) == pytest.approx((share - chance) / (1.0 - chance))
     assert alarms.neighbour_skill(features, np.zeros(60, int)) == 1.0
+    monkeypatch.setattr(alarms, "MOST_NEIGHBOURS", 7)
+    rows = [0, 9, 19, 29, 39, 49, 59]
+    share = (labels[rows] == labels[distances[rows].argmin(axis=1)]).mean()
+    assert alarms.neighbour_skill(features, labels) == pytest.approx((share - chance) / (1.0 - chance))
 
 
 def test_the_accuracy_of_hard_links_is_nobodys() -> None:
