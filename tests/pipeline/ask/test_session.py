@@ -1,5 +1,6 @@
 """A session takes keys one by one about made-up questions, and the next questions are explained."""
 
+import io
 import itertools
 import os
 import pty
@@ -97,6 +98,11 @@ def rows(n_features: int = 3, **columns: list[str]) -> Rows:
     values = VALUES if n_features == 3 else rng.normal(size=(3, n_features))
     names = ["width", "flat", "height"] if n_features == 3 else [f"feature {n}" for n in range(n_features)]
     return Rows(values, names, ["Ann", "Bob", "Eve"], dict(columns), SAMPLES)
+
+
+def test_the_first_letter_of_a_line_that_is_not_blank_is_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("\n  \n Yes\nno\n"))
+    assert [Pipe().key() for _ in range(3)] == ["y", "n", ""]
 
 
 def test_two_rows_side_by_side_those_that_differ_most_first() -> None:
@@ -242,6 +248,19 @@ def test_a_right_answer_for_each_doubtful_sample_is_what_it_takes() -> None:
     assert highs == sorted({*highs, 1} - {1})
 
 
+@pytest.mark.parametrize(
+    ("rounds", "expected"), [((8, 500), [(11, 72), (21, 225)]), ((2, 500), [(10, 78), (26, 231)]), ((8, 4), [(10, 85), (25, 206)])]
+)
+def test_courses_follow_from_the_seed(
+    rounds: tuple[int, int], expected: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking, "ROUNDS", rounds[0])
+    monkeypatch.setattr(asking, "LEAST_ROUND", rounds[1])
+    cases = ((random_belief(0), 0.9), (random_belief(1, accuracy=0.7), 0.8))
+    outlooks = [questions_left(belief, level, 50, SEED) for belief, level in cases]
+    assert [(low, high) for low, high, _ in outlooks] == expected
+
+
 def annotation(first: int, second: int, kind: int = MUST) -> Annotation:
     return Annotation(Path("a"), 1, first, second, kind, 1.0)
 
@@ -275,6 +294,10 @@ def test_words_say_what_the_answer_would_settle() -> None:
     assert words[0, 2] == "1 is in 0; 3 in 0 (60%) or 1 (40%)"
     assert words[2, 3] == "3 in 0 (60%) or 1 (40%); 4 in 0 (60%) or 1 (25%) or 2 (15%)"
     assert words[0, 1] == "a check: 1 is in 0; 2 is in 1; asked before: 1 yes, 2 no"
+    # 0 is in one cluster in 19 of 20 draws, and 1 is in a third one in 1 of 20
+    belief = made_up([[0, 0]] * 10 + [[0, 1]] * 9 + [[1, 2]])
+    (question,) = next_questions(belief, [], strategy="uniform", count=1, seed=SEED, samples=SAMPLES)
+    assert question.settles == "1 is in 0; 2 in 0 (50%) or 1 (45%) or 2 (5%)"
     title, first, *_ = table_lines(questions, TABLE)
     assert first[title.index("what") :] == questions[0].settles
 

@@ -221,7 +221,7 @@ ONE = np.array([[0, 1, 0]])  # so that it is no cold start
 @pytest.mark.parametrize("strategy", strategies.STRATEGIES)
 @pytest.mark.parametrize("answers", [NO_ANSWERS, ANSWERS], ids=["cold", "answers"])
 def test_pairs_come_once_and_are_as_many_as_asked(strategy: str, answers: NDArray[np.int_]) -> None:
-    for count in (1, 20, 100):
+    for count in (1, 20, 66, 100):
         choice = strategies.STRATEGIES[strategy](random_belief(2), answers, count, np.random.default_rng(0))
         assert len(choice.pairs) == len(choice.scores) == min(count, 66)  # 12 samples have 66 pairs
         assert (choice.pairs[:, 0] < choice.pairs[:, 1]).all()
@@ -361,7 +361,13 @@ def test_many_classes_are_asked_for_merges_and_the_old_designs_never_compare_gro
                 Z, classes, NO_ANSWERS, strategy=strategy, covariance=covariance, **path
             )
         assert len(answers) == 30
-        assert believe_mock.call_args.kwargs["covariance"] == shape
+        assert believe_mock.call_args.kwargs == {
+            "n_clusters": 16,
+            "accuracy": 0.9,
+            "seed": SEED,
+            "covariance": shape,
+            "restarts": 1,
+        }
 
 
 def test_doubtful_samples_come_against_sure_ones_and_doubtful_answers_again() -> None:
@@ -369,6 +375,8 @@ def test_doubtful_samples_come_against_sure_ones_and_doubtful_answers_again() ->
     draws[:4, 2] = 1
     choice = strategies.STRATEGIES["anchors"](made_up(draws), NO_ANSWERS, 2, np.random.default_rng(0))
     assert choice.pairs[0].tolist() in ([0, 2], [1, 2])  # the partner is of the likeliest cluster of 2
-    answers = np.array([[0, 1, 0], [4, 2, 1], [3, 4, 0]])
+    # pairs that are surely together or apart are not asked again
+    answers = np.array([[0, 1, 0], [4, 2, 1], [0, 5, 1], [3, 4, 0]])
     choice = strategies.STRATEGIES["again"](made_up(draws), answers, 3, np.random.default_rng(0))
     assert choice.pairs[0].tolist() == [2, 4]
+    assert (choice.pairs == 2).any(axis=1).all()

@@ -13,7 +13,7 @@ from sklearn.datasets import load_iris
 
 from sweep_clustering import AnnotatedClustering, LinkScorer
 from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer
-from sweep_clustering.pipeline.fit.links import Annotations, Reader
+from sweep_clustering.pipeline.fit.links import Annotations, Reader, check_unmasked
 from sweep_clustering.sweeps.annotations.files import PairFile
 from sweep_clustering.sweeps.annotations.rows import Samples
 from sweep_clustering.sweeps.data.table import SampleRows
@@ -93,9 +93,16 @@ def test_labels_are_matched_exactly_or_not_at_all() -> None:
         (np.array([[2.0**53, 1.0]]), pd.Index([2**53, 1, 2, 3])),
         (np.array([[2**24, 1]], dtype=np.float32), pd.Index([2**24, 1, 2, 3])),
         ([[np.nan, 1.0]], pd.Index([np.nan, 1.0, 2.0, 3.0])),
+        (np.array([[-(2.0**53), 1.0]]), pd.Index([-(2**53), 1, 2, 3])),
     ):
         with pytest.raises(InputError):
             pairs_of(links, names)
+
+
+def test_masked_values_of_all_arrays_are_counted() -> None:
+    columns = [np.ma.array([1, 2, 3], mask=mask) for mask in ([0, 1, 1], [1, 0, 0])]
+    with pytest.raises(InputError, match="must_link: found 3 masked values, expected none"):
+        check_unmasked("must_link", columns)
 
 
 @pytest.mark.parametrize("labels", [[0, 0, 1, 2], ["a", "a", "b", "c"]])

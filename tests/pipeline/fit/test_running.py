@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterable
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -12,8 +13,10 @@ from sklearn.datasets import load_iris
 
 from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer
 from sweep_clustering.kernels.settings import DEFAULT
-from sweep_clustering.kernels.structure import ANY
+from sweep_clustering.kernels.structure import ANY, MANY_CLASSES, MOST_ROWS, part_size
+from sweep_clustering.kernels.unions.contest import Cut
 from sweep_clustering.pipeline.fit import running
+from sweep_clustering.pipeline.fit.counts import OpenCounts
 from sweep_clustering.pipeline.fit.running import CUTS, FitProgress, costs_of, progress, runner
 from sweep_clustering.pipeline.fit.solve import fit
 from sweep_clustering.sweeps.annotations.draw import draw_annotations
@@ -149,3 +152,31 @@ def test_nothing_is_shown_without_being_asked_for(capsys: pytest.CaptureFixture[
             state.expect([(1.0,)])
             runner(1, state)(abs, [1])
     assert capsys.readouterr() == ("", "")
+
+
+def test_costs_are_classes_in_as_many_rounds_as_answers_rows_and_classes_ask_for() -> None:
+    few, enough = (
+        [SimpleNamespace(pairs=range(19))],
+        [SimpleNamespace(pairs=range(19)), SimpleNamespace(pairs=[0])],
+    )
+    assert costs_of(3, n_samples=150, layers=few, covariance="full") == (11.0,)
+    assert costs(2, pairs=few) == (5.0, 5.0)
+    assert len(costs(2, pairs=enough)) == 28
+    assert len(costs(MANY_CLASSES)) == 28
+    assert costs(MANY_CLASSES + 1) == pytest.approx([39 * share for share in (0.05, 0.67, 0.18, 0.03, 0.073)])
+    # trees of single rows come on top, up to the most rows, of which a large table has a part
+    for n_samples, n_rows in ((1000, 1000), (4000, 4000), (4001, 0), (1999, 1999), (20_000, part_size(2))):
+        of_trees = 7.7 * (n_rows / MOST_ROWS) ** 2
+        assert sum(costs(2, n_samples)) == pytest.approx(10.0 + of_trees, rel=0.02), n_samples
+
+
+def test_a_sure_cut_is_the_number_that_is_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:
+    open_counts, check = Mock(return_value=OpenCounts((40,), Cut(28, 40))), Mock()
+    monkeypatch.setattr(running, "open_counts", open_counts)
+    options: Any = {"n_jobs": 1, "model": "conditional", "restarts": 1, "settings": DEFAULT}
+    names = {"covariance": ANY, "seed": 7, "n_names": 5}
+    count, words = running.choose_count(np.eye(3), [], FitProgress(), check=check, **options, **names)
+    assert count == 40
+    assert words.endswith("; 28 to 40 predict equally well")
+    assert {name: open_counts.call_args.kwargs[name] for name in names} == names
+    check.assert_called_once_with(40)

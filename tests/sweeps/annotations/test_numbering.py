@@ -192,6 +192,31 @@ def test_a_header_is_no_link_of_rows_that_are_called_so(tmp_path: Path) -> None:
         PairFile.of(tmp_path / "a.link", 0).table(letters)
 
 
+def test_files_that_say_where_they_count_from_are_believed(tmp_path: Path) -> None:
+    texts = {"ask": "i,j,annotator,answer\n2,3,ann,yes\n", "one": "i,j,first_row,kind\n2,3,1,must\n"}
+    texts |= {"zero": "i,j,first_row,kind\n2,3,0,must\n", "plain": "i,j,kind\n2,3,must\n"}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+
+    def numbering(*names: str, choice: str = "auto") -> Numbering:
+        files = [PairFile.of(tmp_path / name) for name in names]
+        return numbering_of(files, choice, Samples(SampleRows(9)), np.eye(9))
+
+    assert numbering("ask").reason == "as sweep ask wrote it"
+    assert numbering("ask", "one").reason == f"as {tmp_path / 'one'} says"
+    both = numbering("ask", "one", "zero")
+    assert both.first_row == 0
+    assert both.reason == f"as {tmp_path / 'zero'} says"
+    assert both.exceptions == {
+        tmp_path / "ask": (1, "as sweep ask wrote it"),
+        tmp_path / "one": (1, "as its column first_row says"),
+    }
+    assert numbering("one", "ask", choice="0").exceptions == {
+        tmp_path / "one": (1, "as its column first_row says")
+    }
+    assert numbering("plain", "zero").problem is not None
+
+
 def test_marks_of_some_rows_of_a_file_are_no_numbering_of_the_others(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("i,j,kind,first_row\n3,4,must,0\n5,6,must,\n")
     file, samples = PairFile.of(tmp_path / "a.csv"), Samples(SampleRows(9))
