@@ -249,7 +249,8 @@ def test_a_right_answer_for_each_doubtful_sample_is_what_it_takes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rounds", "expected"), [((8, 500), [(11, 72), (21, 225)]), ((2, 500), [(10, 78), (26, 231)]), ((8, 4), [(10, 85), (25, 206)])]
+    ("rounds", "expected"),
+    [((8, 500), [(11, 72), (21, 225)]), ((2, 500), [(10, 78), (26, 231)]), ((8, 4), [(10, 85), (25, 206)])],
 )
 def test_courses_follow_from_the_seed(
     rounds: tuple[int, int], expected: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch

@@ -78,10 +78,11 @@ def test_rows_that_are_left_out_have_no_label(tmp_path: Path) -> None:
 
 
 def test_every_problem_is_in_one_report(tmp_path: Path) -> None:
-    (tmp_path / "labels.csv").write_text("row,label\n1,a\n7,b\n1,c\nfoo,a\n", encoding="utf-8")
+    long, other = "a" * 61, "c" * 61
+    (tmp_path / "labels.csv").write_text(f"row,label\n1,{long}\n7,b\n1,{other}\nfoo,a\n", encoding="utf-8")
     text = problems(tmp_path / "labels.csv")
     assert "line 3: found sample 7" in text
-    assert "line 4: found label 'c', and 'a' in line 2" in text
+    assert f"line 4: found label {other[:60]!r}, and {long[:60]!r} in line 2" in text
     assert "line 5: found sample 'foo'" in text
 
 
