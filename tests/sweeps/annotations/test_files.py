@@ -114,6 +114,12 @@ def test_headers_come_as_people_have_them(
         assert second.accuracy is None
 
 
+def test_columns_of_a_file_of_questions_are_named_in_small_letters() -> None:
+    assert files.columns_of("I;J;Annotator;ANSWER") == ["i", "j", "annotator", "answer"]
+    assert files.separator_of("I;J;Annotator;ANSWER") == ";"
+    assert files.separator_of("i,j,kind") is None
+
+
 def test_headers_of_links_and_words_for_kinds(tmp_path: Path) -> None:
     for text in (
         "i,j\n1,2\n3,3\n",

@@ -166,7 +166,7 @@ def test_forms_of_the_same_labels_are_read_alike(tmp_path: Path, seed: int) -> N
     elif form == 2:
         shuffled.to_csv(path, index=False, header=False, sep="\t")
     elif form == 3:
-        shuffled.rename(columns=str.title).to_parquet(path)
+        shuffled.rename(columns=lambda name: f" {name.title()} ").to_parquet(path)
     else:
         np.savez(path, label=table["label"].to_numpy().astype(str))
     assert cells(read(path, samples)) == labels

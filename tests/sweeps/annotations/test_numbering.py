@@ -194,7 +194,7 @@ def test_a_header_is_no_link_of_rows_that_are_called_so(tmp_path: Path) -> None:
 
 def test_files_that_say_where_they_count_from_are_believed(tmp_path: Path) -> None:
     texts = {"ask": "i,j,annotator,answer\n2,3,ann,yes\n", "one": "i,j,first_row,kind\n2,3,1,must\n"}
-    texts |= {"zero": "i,j,first_row,kind\n2,3,0,must\n", "plain": "i,j,kind\n2,3,must\n"}
+    texts |= {"zero": "i,j,first_row,kind\n2,30,0,must\n", "plain": "i,j,kind\n2,3,must\n"}
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
 
@@ -215,6 +215,10 @@ def test_files_that_say_where_they_count_from_are_believed(tmp_path: Path) -> No
         tmp_path / "one": (1, "as its column first_row says")
     }
     assert numbering("plain", "zero").problem is not None
+    # a row that is not there is explained by the file that says where rows count from
+    samples = numbering("zero").samples_of(tmp_path / "zero", Samples(SampleRows(9)))
+    with pytest.raises(InputError, match=f"counted from 0, as {tmp_path / 'zero'} says"):
+        PairFile.of(tmp_path / "zero").table(samples)
 
 
 def test_marks_of_some_rows_of_a_file_are_no_numbering_of_the_others(tmp_path: Path) -> None:

@@ -226,6 +226,20 @@ def test_a_sheet_by_name_and_position(tmp_path: Path) -> None:
     assert problems(path) == ["FILE, sheet 'Read me': found no rows, expected at least one sample"]
 
 
+def test_cells_that_make_rows_as_wide_as_the_widest_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "own.xlsx"
+    cells = np.where(np.arange(11)[:, None] < 10, [0.0, *[np.nan] * 9], 1.0)
+    pd.DataFrame(cells).to_excel(path, index=False, header=False)
+    for most, start in (
+        (110, "FILE, sheet 'Sheet1', cell B1: found an empty"),
+        (109, "FILE: found more than 109"),
+    ):
+        monkeypatch.setattr(formats, "MOST_SHEET", most)
+        assert problems(path)[0].startswith(start)
+
+
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_files_none_or_too_large(suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for content in ("", "a,b\n1,2\n", "PK\x03\x04 and no more"):
