@@ -12,12 +12,12 @@ import pytest
 from sklearn.datasets import load_iris
 
 from sweep_clustering import AnnotatedClustering, LinkScorer
-from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer
+from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer, layer_weights
 from sweep_clustering.pipeline.fit.links import Annotations, Reader, check_unmasked
 from sweep_clustering.sweeps.annotations.files import PairFile
 from sweep_clustering.sweeps.annotations.rows import Samples
 from sweep_clustering.sweeps.data.table import SampleRows
-from sweep_clustering.sweeps.errors import InputError
+from sweep_clustering.sweeps.errors import InputError, Problem, collecting
 
 PLAIN = pd.DataFrame({"i": [2, 3], "j": [0, 1]})
 WEIGHTED = PLAIN.assign(weight=[1.0, 2.0])
@@ -308,3 +308,46 @@ def test_links_that_name_the_place_1_may_count_from_1() -> None:
     layers = [Layer(kind, rows[is_kind] + 1) for kind, is_kind in ((MUST, is_must), (CANNOT, ~is_must))]
     with pytest.raises(InputError, match="fit rows that are counted from 1"):
         Reader(200).check_places(Annotations(layers, ["links"]), X)
+
+
+@pytest.mark.parametrize(
+    ("weight", "is_right"),
+    [(1e-100, True), (9e-101, False), (1e12, True), (2e12, False), (np.inf, True), (np.nan, False)],
+)
+def test_weights_have_bounds_or_are_infinite(weight: float, is_right: bool) -> None:
+    problems: list[Problem] = []
+    with collecting(problems):
+        Reader(4).read([(0, 1, 1.0), (2, 3, weight)], None)
+    assert [problem.where for problem in problems] == ([] if is_right else ["must_link, row 1"])
+
+
+def test_links_are_added_by_annotator_and_kind_with_those_that_were_left_out() -> None:
+    reader = Reader(3, pd.Index(list("abc")), drop=True)
+    frame = pd.DataFrame({"i": ["a", "b"], "j": ["b", "x"], "kind": ["must", "must"], "annotator": "ann"})
+    frame["accuracy"] = [0.8, 0.7]
+    first = reader.read({"ann": [("a", "c", 2.0), ("a", "z", 1.0)]}, None, 0.9, frames=frame)
+    assert first.annotators == ["ann"]
+    assert first.n_dropped == 2
+    assert first.n_total == 4
+    (layer,) = first.layers
+    assert layer.pairs.tolist() == [[0, 1], [0, 2]]
+    assert layer_weights(layer).tolist() == [1.0, 2.0]
+    assert layer.accuracy == 0.9
+    np.testing.assert_array_equal(layer.accuracies, [0.8, np.nan])
+    added = {"ann": [("b", "c")], "bob": [("y", "c"), ("a", "b")]}
+    more = reader.read(None, added, 0.9, {"bob": 0.6}, base=first)
+    rows = [(layer.annotator, layer.kind, layer.accuracy, layer.pairs.tolist()) for layer in more.layers]
+    assert rows == [
+        (0, MUST, 0.9, [[0, 1], [0, 2]]),
+        (0, CANNOT, 0.9, [[1, 2]]),
+        (1, CANNOT, 0.6, [[0, 1]]),
+    ]
+    assert more.n_dropped == 3
+    assert more.n_total == 7
+    tables = more.of_kind(CANNOT)
+    assert isinstance(tables, dict)
+    assert {name: table.tolist() for name, table in tables.items()} == {
+        "ann": [[1, 2, 1]],
+        "bob": [[0, 1, 1]],
+    }
+    assert more.agreement(np.array([0, 0, 1])) == {"ann": 0.5, "bob": 0.0}

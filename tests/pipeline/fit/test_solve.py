@@ -4,6 +4,7 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from sweep_clustering.pipeline.fit.alarms import PairAnswers, contradictions
 from sweep_clustering.pipeline.fit.data_notes import equal_rows
 from sweep_clustering.sweeps.annotations.rows import Annotation, AnnotationRows, Samples
 from sweep_clustering.sweeps.data.table import SampleRows
+from sweep_clustering.sweeps.errors import Problem, collecting
 
 SMALL = Settings(population=4, offspring=4, generations=2)
 BLOBS, CLASSES = far_clusters()
@@ -443,3 +445,28 @@ def test_fewer_starts_of_a_large_table_and_none_of_a_larger(monkeypatch: pytest.
 def test_rows_that_are_almost_identical_are_so_on_both_sides_of_a_line_of_the_grid() -> None:
     X = np.array([[-1.0], [-1e-9], [1e-9], [1.0]])
     assert sorted(equal_rows(X).tolist()) == [1, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("n_clusters", "options", "chosen", "wrong"),
+    [
+        (6, {}, {}, []), (7, {}, {}, ["-k"]),
+        (3, {"covariance": "full"}, {"min_cluster_size": 2}, []),
+        (3, {"covariance": "full"}, {"min_cluster_size": 3}, ["-k"]),
+        (2, {}, {"subspace": 2}, []), (2, {}, {"subspace": 3}, ["--subspace"]),
+        (2, {}, {"components": 3}, []), (2, {}, {"components": 4}, ["--components"]),
+        # of an open number only as many are tried as have two distinct rows each
+        (10, {"has_open_count": True}, {"components": 2}, []),
+        (10, {"has_open_count": True}, {"components": 3}, ["--components"]),
+    ],
+)  # fmt: skip
+def test_six_distinct_rows_are_enough_for_as_many_clusters(
+    n_clusters: int, options: dict[str, Any], chosen: dict[str, Any], wrong: list[str], tmp_path: Path
+) -> None:
+    rows = [[0, 1], [1, 5], [2, 3], [3, 0], [4, 7], [5, 2]]
+    np.savetxt(tmp_path / "x.csv", rows + ([] if chosen else rows[:1]), delimiter=",")
+    problems: list[Problem] = []
+    with collecting(problems):
+        path = tmp_path / "x.csv"
+        inputs.read_inputs(inputs.FitOptions(features=path, n_clusters=n_clusters, chosen=chosen, **options))
+    assert [problem.where for problem in problems] == wrong
