@@ -292,10 +292,10 @@ def _join_equal(rows: list[Placed]) -> list[Placed]:
     n_further = sum(row.problem.count for row in rows[1:] if row.problem.count > 1)
     locations = [first.where, *(row.problem.where for row in rows[1:] if row.problem.count == 1)]
     numbers = [number for number, _ in groupby(PLACE.sub(r"\3", location) for location in locations)]
-    n_lines = len(numbers) + n_further
-    suffix = f" and {n_lines - LINES_NAMED:,} more" if n_lines > LINES_NAMED else ""
+    names, n_lines = numbers[:LINES_NAMED], len(numbers) + n_further
+    suffix = f" and {n_lines - len(names):,} more" if n_lines > len(names) else ""
     unit = place[2] if n_lines == 1 else f"{place[2]}s"
-    location = f"{place[1]}, {unit} {', '.join(numbers[:LINES_NAMED])}{suffix}{place[4]}"
+    location = f"{place[1]}, {unit} {', '.join(names)}{suffix}{place[4]}"
     faults = [*dict.fromkeys(row.problem.value for row in rows)]
     fault = "; ".join(faults[:LINES_NAMED]) + ("; ..." if len(faults) > LINES_NAMED else "")
     return [Placed(order, replace(first, where=location, value=fault, count=n_lines))]

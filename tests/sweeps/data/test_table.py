@@ -15,7 +15,7 @@ from own_tables import problems, read, write
 
 from sweep_clustering.sweeps.data import reading
 from sweep_clustering.sweeps.data import reading as module
-from sweep_clustering.sweeps.data.lines import MOST_SINGLE, read_lines, split_cells, to_number
+from sweep_clustering.sweeps.data.lines import MOST_SINGLE, read_lines, shortened, split_cells, to_number
 from sweep_clustering.sweeps.data.table import (
     LabelledTable,
     TableChoice,
@@ -23,7 +23,7 @@ from sweep_clustering.sweeps.data.table import (
     is_empty,
     read_labels,
 )
-from sweep_clustering.sweeps.errors import InputError
+from sweep_clustering.sweeps.errors import InputError, Problem
 
 CASES, REFUSED = (
     tomllib.loads(Path(__file__).with_name(name).read_text(encoding="utf-8"))
@@ -340,6 +340,31 @@ def test_millions_of_problems_are_made_once_and_cut_short(tmp_path: Path) -> Non
     first, second = problems(path)
     assert first.startswith(f"FILE, lines 2, 3, 4 and 49,997 more, {expected.format(1, 'nan')}")
     assert second == f"FILE, lines 2, 3, 4 and 49,997 more, {expected.format(2, 'inf')}"
+
+
+def test_problems_that_differ_in_their_line_alone_are_one() -> None:
+    def problem(line: int, count: int = 1, value: str = "x") -> Problem:
+        return Problem(f"own, line {line}, column 1", value, "a number", count=count)
+
+    few = [problem(1), problem(2), problem(3)]
+    assert shortened(Path("own"), few) == few
+    # a problem may stand for several lines, and several may be of one line
+    (one,) = shortened(
+        Path("own"), [problem(1), problem(2), problem(2, value="y"), problem(5), problem(9, 4)]
+    )
+    assert one.where == "own, lines 1, 2, 5 and 4 more, column 1"
+    assert one.value == "x; y"
+    assert one.count == 7
+    kinds = [
+        problem(1),
+        *(Problem(f"own, line {line}", "x", str(line)) for line in range(2, 23)),
+        problem(30, 9),
+    ]
+    *shown, rest = shortened(Path("own"), kinds)
+    assert len(shown) == 20
+    assert shown[0].where == "own, lines 1 and 9 more, column 1"
+    assert rest.value == "2 more problems"
+    assert rest.count == 2
 
 
 def test_a_cell_in_quotes_may_have_several_lines(tmp_path: Path) -> None:
