@@ -84,6 +84,7 @@ def test_one_row_per_cell_with_the_lazy_scores_and_every_group_once() -> None:
     plans = {plan.name: plan for plan in (toy.plan("iris"), drawn, toy.plan("own", has_labels=False))}
     tree = toy.tree(*plans.values(), chunked=False)
     table = cell_table(tree, plans)
+    assert list(table) == list(tables.COLUMNS)
     assert table["status"].value_counts().to_dict() == {"done": 61, "failed": 4, "pending": 3}
     cell = scores(tree, "iris").isel(p=-1, m=-1, replicate=-1, model=-1)
     row = table[(table["dataset"] == "iris") & table["p"].notna()].iloc[-1]

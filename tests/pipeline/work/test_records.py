@@ -92,12 +92,24 @@ def test_a_restart_computed_twice_must_give_the_same_bits() -> None:
     assert result.seconds == 3.0
     result.add(make_solved(1, 4))
     assert result.seconds == 3.0, "nothing new"
+    assert result.cpu_seconds == 1.5
     objectives = OBJECTIVES.copy()
     objectives[2] = np.nextafter(objectives[2], 0)
     with pytest.raises(Mismatch, match=r"iris/p=0.9/m=75/replicate=1/posterior, restart 2"):
         result.add(make_solved(1, 4, objectives))
     with pytest.raises(ArithmeticError):
         best_of([1.0, NAN])
+
+
+def test_a_cell_knows_its_machines_and_how_much_is_left() -> None:
+    result = CellResult(CELL, 5)
+    for start, machine in ((0, "new"), (1, ""), (3, "new"), (4, "big")):
+        result.add(replace(make_solved(start, start + 1), machine=machine))
+    assert result.machine == "big and new"
+    assert result.n_run == 4
+    assert result.n_left == 1
+    result.has_failed = True
+    assert result.n_left == 0
 
 
 def test_a_cell_must_choose_the_same_wherever_it_runs() -> None:
@@ -134,6 +146,7 @@ def test_finished_cells_are_laid_over_what_the_cube_holds() -> None:
         "restarts_done": [5, 5, 5, 5, 0],
         "best_restart": [1, 1, 1, -1, 0],
         "seconds": [2.5, 2.5, 2.5, 2.5, 0],
+        "cpu_seconds": [1.25, 1.25, 1.25, 1.25, 0],
         "covariance_shape": [-1, -1, 2, -1, -1],
     }
     assert {name: arrays[name].tolist() for name in expected} == expected

@@ -342,6 +342,18 @@ def test_millions_of_problems_are_made_once_and_cut_short(tmp_path: Path) -> Non
     assert second == f"FILE, lines 2, 3, 4 and 49,997 more, {expected.format(2, 'inf')}"
 
 
+def test_a_readable_part_of_a_table_knows_its_rows(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        reading.read_text_table(
+            write(tmp_path, "1,1,x\n1,NA,y\n1,1,z\n"), TableChoice(missing="drop", columns=(0, 1))
+        )
+    table = caught.value.rest
+    assert table.rows.n_rows == 3
+    assert table.rows.selection.tolist() == [0, 2]
+    assert is_empty(" NA ")
+    assert not is_empty("no")
+
+
 def test_problems_that_differ_in_their_line_alone_are_one() -> None:
     def problem(line: int, count: int = 1, value: str = "x") -> Problem:
         return Problem(f"own, line {line}, column 1", value, "a number", count=count)
