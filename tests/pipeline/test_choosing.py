@@ -52,7 +52,7 @@ def solution_of(covariance: str = "full", *, annotated: bool) -> SimpleNamespace
         ("x", ["'x'"]), ("", ["''"]), ("2.5", ["'2.5'"]), ("2..", ["'2..'"]), ("2..3..4", ["'2..3..4'"]),
         ("1..0", ["1..0", "0"]), ("0..2,x, 9..8 ", ["0", "'x'", "9..8"]),
         ("2,3,3,2..2", ["2, 3 more than once"]),
-        ("2,32768", ["32768"]), ("-1,2,", ["-1", "'-1,2,'"]),
+        ("2,32768", ["32768"]), ("-1,2,", ["-1", "'-1,2,'"]), ("2, ", ["'2, '"]),
     ],
 )  # fmt: skip
 def test_counts_are_read_or_all_that_is_wrong_is_said(text: str, expected: object) -> None:

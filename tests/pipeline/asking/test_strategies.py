@@ -13,7 +13,7 @@ from solving.oracles import draw_case, objective, partitions
 
 from sweep_clustering.kernels.choice import HeldOut
 from sweep_clustering.kernels.groups.fit import answers_of
-from sweep_clustering.kernels.problem.data import link
+from sweep_clustering.kernels.problem.data import HARD, MUST, Layer, link
 from sweep_clustering.kernels.problem.problem import layers_from_annotations
 from sweep_clustering.kernels.search import genetic
 from sweep_clustering.kernels.settings import Settings
@@ -66,7 +66,9 @@ def test_an_unknown_accuracy_is_the_share_of_answers_that_agree() -> None:
     pairs, wrong = rng.integers(0, 40, size=(200, 2)), rng.random(200) < 0.3
     kinds = (CLASSES[pairs[:, 0]] != CLASSES[pairs[:, 1]]) ^ wrong
     layers = layers_from_annotations(np.column_stack([pairs, kinds]), None)
-    for answers, accuracy in ((layers, (9.0 + (~wrong).sum()) / 210.0), ([], 0.9)):
+    hard = Layer(MUST, np.array([[0, 1], [2, 3]]), accuracy=HARD, is_hard=True)  # nobody's answers
+    share = (9.0 + (~wrong).sum()) / 210.0
+    for answers, accuracy in ((layers, share), ([*layers, hard], share), ([], 0.9)):
         belief = believe(X, answers, n_clusters=2, accuracy=None, seed=SEED, covariance="spherical")
         assert belief.accuracy == pytest.approx(accuracy)
 
