@@ -76,13 +76,15 @@ def test_a_table_becomes_a_plan_and_a_source(tmp_path: Path) -> None:
     assert module.load_inputs(sweep, "").plans[0].checksum != plan.checksum
 
 
-def test_a_cube_keeps_names_that_are_neither_long_nor_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cube_keeps_names_that_are_neither_long_nor_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sweep = spec(tmp_path)
     for length, most, is_kept in ((200, 2, True), (201, 2, False), (200, 1, False)):
         monkeypatch.setattr(module, "MOST_NAMED", most)
         name = "a" * length
         header, *_ = ROWS.splitlines()
-        first, *others = header.split(",")
+        _, *others = header.split(",")
         (tmp_path / "mine.csv").write_text(ROWS.replace(header, ",".join([name, *others]), 1))
         (plan,) = module.load_inputs(sweep, "").plans
         assert plan.feature_names == ((name, *others[:-1]) if is_kept else ())

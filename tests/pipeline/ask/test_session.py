@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -335,6 +336,22 @@ def test_answers_are_counted_and_questions_chosen(tmp_path: Path) -> None:
     for harmless in ("", "i,j,answer\n1,2,\n"):
         (tmp_path / "b").write_text(harmless)
         read_ask(replace(plain, out=tmp_path / "b"))
+
+
+def test_an_open_number_is_chosen_from_that_of_names_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    np.savetxt(tmp_path / "x.data", far_clusters()[0], fmt="%.17g")
+    (tmp_path / "rows.csv").write_text("row,label\n1,red\n2,red\n30,blue\n")
+    choose_count = Mock(return_value=(3, "as it is"))
+    monkeypatch.setattr("sweep_clustering.pipeline.fit.running.choose_count", choose_count)
+    options = AskOptions(features=tmp_path / "x.data", n_clusters=9, has_open_count=True, seed=5, restarts=1)
+    options = replace(options, row_labels=tmp_path / "rows.csv", count=1)
+    assessment = assess(options, read_ask(options), [])
+    assert assessment.why_clusters == "as it is"
+    assert assessment.belief.n_clusters == 3
+    expected = {"n_names": 2, "seed": 5, "restarts": 1, "model": "conditional", "covariance": "any"}
+    assert {name: choose_count.call_args.kwargs[name] for name in expected} == expected
 
 
 def test_standing_in_lines() -> None:

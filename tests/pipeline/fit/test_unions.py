@@ -348,6 +348,8 @@ def test_candidates_left_out_for_their_cost_are_named_with_it(monkeypatch: pytes
     [note] = [note_text for note_text in result.notes if note_text.startswith("left out for their cost")]
     # 240 rows x 4 Gaussians x 6 features squared are 34,560 operations, in 30 steps of 3 starts in 5 folds
     assert note.endswith(f"(about {34_560 * 30 * 3 * 5 / 60:.2g} min of a core): 2 full")
+    assert result.words
+    assert result.choice == f"{result.words}; {result.foresight}"
     named = fit(X, annotations, covariance="full", **options)
     assert named.covariance == "full"
     assert not any("cost" in note_text for note_text in named.notes)
