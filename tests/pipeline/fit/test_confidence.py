@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import numpy as np
 import pytest
@@ -134,6 +134,27 @@ def test_the_clearest_of_many_annotators_below_chance_are_named() -> None:
         assert ", and 2 more: " in warning
         assert use in warning
         assert notes == []
+
+
+def test_chains_disagree_by_their_agreement_with_the_solution_too() -> None:
+    rng = np.random.default_rng(0)
+    chains = (rng.random((4, 20, 6)) < np.array([0.1, 0.1, 0.5, 0.6])[:, None, None]).astype(np.int16)
+    calm = rng.normal(size=(4, 20))
+    draws = SimpleNamespace(labels=chains, membership=None, objectives=calm, starts=2)
+    solver, fits = Mock(n_clusters=2, draws=Mock(return_value=draws)), [Mock(), Mock(labels=np.zeros(6, int))]
+    result = confidence.find_confidence(solver, fits, 1, 3)
+    of_agreements = confidence.split_r_hat((chains == 0).mean(axis=2))
+    assert result.r_hat == of_agreements > confidence.split_r_hat(calm)
+    assert result.label_draws.tolist() == chains.reshape(80, 6).tolist()
+    assert result.membership[:, 1] == pytest.approx(chains.mean(axis=(0, 1)))
+    assert result.chain_agreement == pytest.approx(1.0 - np.ptp(chains.mean(axis=1), axis=0).max())
+    _, best, seed, effort = solver.draws.call_args.args
+    assert best == 1
+    assert seed.entropy == 3
+    assert seed.spawn_key == (1,)
+    assert effort == confidence.EFFORT
+    draws.objectives = None
+    assert confidence.find_confidence(solver, fits, 1, 3).r_hat == 1.0
 
 
 def test_a_confidence_has_unsure_labels_and_chains_that_disagree() -> None:

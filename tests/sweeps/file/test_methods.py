@@ -89,6 +89,14 @@ def test_a_file_beside_the_sweep_is_known_by_its_checksum(tmp_path: Path) -> Non
         method.source()
 
 
+def test_a_file_may_define_import_or_set_its_method(tmp_path: Path) -> None:
+    (tmp_path / "other.py").write_text("from statistics import median, mean as middle\nlow = min\n")
+    for name in ("median", "middle", "low"):
+        (method,) = write(tmp_path, f'{{name = "mine", call = "other.py:{name}"}}').grid.methods
+        assert method.call == f"other.py:{name}"
+    assert fault(tmp_path, "other.py:mean").startswith("no 'mean' in ")
+
+
 def test_a_package_without_a_version_by_its_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is imported from its sources, as a package that is installed to be edited."""
     package = tmp_path / "sources" / "edited_package"
