@@ -163,3 +163,17 @@ def test_a_file_is_text_as_python_reads_it_and_what_is_none_is_not_read(tmp_path
     for content in (b"\xff# \n", b"# coding: none\n"):
         (tmp_path / "other.py").write_bytes(content)
         assert "no text" in fault(tmp_path, "other.py:cluster")
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("cop-kmean", "did you mean 'cop-kmeans'?"),
+        ("posterior", "it is a model: it belongs in models of [grid]"),
+        ("zzz", 'one of your own is {name = "...", call = "file.py:function"}'),
+    ],
+)
+def test_a_name_that_no_shipped_method_has_gets_a_hint(name: str, hint: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError) as raised:
+        write(tmp_path, f'"{name}"')
+    assert [problem.hint for problem in raised.value.problems] == [hint]
