@@ -1,7 +1,7 @@
 """Results of tasks become cells and blocks, in any order of any split."""
 
 import itertools
-from dataclasses import replace
+from dataclasses import astuple, replace
 from typing import Any
 
 import numpy as np
@@ -110,6 +110,16 @@ def test_a_cell_knows_its_machines_and_how_much_is_left() -> None:
     assert result.n_left == 1
     result.has_failed = True
     assert result.n_left == 0
+
+
+@pytest.mark.parametrize("ends", [(2, 2), (3, 2), (-1, 2), (0, 2.0), (True, 2)])
+def test_spans_of_a_record_are_whole_numbers_in_order(ends: tuple[Any, Any]) -> None:
+    def header(start: object, stop: object) -> dict[str, Any]:
+        return {records.PARTIALS: [{"cell": list(astuple(CELL)), "start": start, "stop": stop}]}
+
+    assert records.spans_of(header(0, 2)) == [Span(CELL, 0, 2)]
+    with pytest.raises(ValueError, match=f"{records.PARTIALS} {ends[0]!r} to {ends[1]!r}"):
+        records.spans_of(header(*ends))
 
 
 def test_a_cell_must_choose_the_same_wherever_it_runs() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from openpyxl import Workbook
 from own_tables import problems, read, write, write_frame
 
 from sweep_clustering.sweeps.data import formats
@@ -230,10 +231,12 @@ def test_cells_that_make_rows_as_wide_as_the_widest_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "own.xlsx"
-    cells = np.where(np.arange(11)[:, None] < 10, [0.0, *[np.nan] * 9], 1.0)
-    pd.DataFrame(cells).to_excel(path, index=False, header=False)
+    book = Workbook()
+    for row in [[0.0]] * 10 + [[1.0] * 10]:
+        book.active.append(row)
+    book.save(path)
     for most, start in (
-        (110, "FILE, sheet 'Sheet1', cell B1: found an empty"),
+        (110, "FILE, sheet 'Sheet', cell B1: found an empty"),
         (109, "FILE: found more than 109"),
     ):
         monkeypatch.setattr(formats, "MOST_SHEET", most)
