@@ -178,7 +178,9 @@ def test_files_of_columns_say_what_a_text_says(suffix: str, tmp_path: Path) -> N
     plain = [(r.first, r.second, r.kind, r.count, r.annotator, r.accuracy) for r in text]
     assert [(r.first, r.second, r.kind, r.count, r.annotator, r.accuracy) for r in rows] == plain
     assert [row.line for row in rows] == [1, 2, 3]
-    links = write_frame(FRAME[["i", "j"]], tmp_path / f"links.{suffix}")
+    links = write_frame(
+        FRAME[["i", "j"]].set_axis(["First", " Second"], axis=1), tmp_path / f"links.{suffix}"
+    )
     assert [(link.first, link.second) for link in read_annotations(links, 3, MUST)] == [
         (0, 1),
         (1, 2),
