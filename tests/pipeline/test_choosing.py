@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from solving.answers import answered
 from sweep_clustering import AnnotatedClustering
 from sweep_clustering.kernels.choice import Criteria, HeldOut, list_annotations
 from sweep_clustering.kernels.problem.data import MUST, Layer
+from sweep_clustering.kernels.problem.hard import Contradiction
 from sweep_clustering.kernels.scores import adjusted_rand
 from sweep_clustering.kernels.settings import settings_of
 from sweep_clustering.kernels.structure import AVERAGE, NONE, Structure
@@ -198,6 +200,12 @@ def test_icl_of_the_features_compares_classes_of_any_shape() -> None:
     assert others.criterion == module.FEWEST
     assert others.chosen.n_clusters == 3
     assert others.reason.startswith("3 of 2 to 4 tried: the fewest that predict held-out answers")
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), Contradiction(2, np.arange(2))])
+def test_what_ends_every_fit_ends_the_choice(error: BaseException) -> None:
+    with pytest.raises(type(error)):
+        module.choose_clusters((2, 3), Mock(side_effect=error), salvage=True)
 
 
 def test_numbers_that_are_tried_leave_samples_to_spare() -> None:

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock, patch
@@ -14,7 +15,7 @@ from sweep_clustering import AnnotatedClustering, AnnotatedClusteringWarning
 from sweep_clustering.kernels.problem.data import CANNOT, MUST, Estimates, Layer
 from sweep_clustering.pipeline.fit import confidence
 from sweep_clustering.pipeline.fit.confidence import Confidence, below_chance, estimates_json, judge_unsure
-from sweep_clustering.sweeps.annotations.rows import AnnotationRows, Skip
+from sweep_clustering.sweeps.annotations.rows import Annotation, AnnotationRows, Skip
 
 
 def test_intervals_are_those_of_beta_distributions() -> None:
@@ -181,6 +182,8 @@ def test_unsure_answers_are_counted_by_annotator_and_pair() -> None:
     assert values["annotators"] == {"ann": 2.0, "bob": 4.5}
     assert values["pairs"] == [{"i": "a", "j": "d", "count": 3.5}, {"i": "b", "j": "c", "count": 3.0}]
     assert line == "unsure     6.5 answers about 2 pairs, left out: bob 4.5, ann 2"
+    sure = AnnotationRows.of([Annotation(Path("a"), 1, 0, 1, MUST, 1.0, "cyd"), skips[0]])
+    assert judge_unsure([sure], int)[0]["annotators"] == {"ann": 2.0}
     many = [Skip(0, 1, name, 1.0) for name in "abcdefg"]
     assert judge_unsure([AnnotationRows.of(many)], int)[1][0].endswith("d 1, e 1, and 2 more annotators")
     assert judge_unsure([], int) == ({"annotators": {}, "pairs": []}, [])
