@@ -103,3 +103,11 @@ def test_rows_with_answers_settle_one_after_the_other() -> None:
         expected[row] = values / values.sum()
     settle_shares(logs, answers, shares)
     np.testing.assert_allclose(shares, expected)
+
+
+def test_rows_that_settle_on_the_wrong_side_of_their_links_change_together() -> None:
+    pairs, logs = np.array([[row, row + 1] for row in range(9)]), np.zeros((10, 2))
+    logs[0, 0] = 3.0  # the first row alone knows its class, and all have the other one
+    shares = np.full((10, 2), [0.01, 0.99])
+    settle_shares(logs, Answers(pairs, np.ones(9), np.ones(9), np.full(9, 0.999)), shares)
+    assert shares.argmax(axis=1).tolist() == [0] * 10

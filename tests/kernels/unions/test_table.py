@@ -235,3 +235,15 @@ def test_a_structure_without_annotations_does_not_see_them() -> None:
         candidate = Structure(NONE, 1, "spherical", annotated=is_annotated)
         bounds = [table_of().solve(candidate, some, np.random.default_rng(0)).bound for some in (layers, ())]
         assert (bounds[0] == bounds[1]) != is_annotated
+
+
+def test_a_fit_starts_from_as_many_components_as_its_structure_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts, first_labels = list[int](), module.first_labels
+
+    def note_count(Z: Floats, n_components: int, *rest: Any) -> NDArray[np.int64]:
+        counts.append(n_components)
+        return first_labels(Z, n_components, *rest)
+
+    monkeypatch.setattr(module, "first_labels", note_count)
+    table_of().solve(Structure(NONE, 4, "spherical"), (), np.random.default_rng(0))
+    assert counts == [12]
