@@ -198,11 +198,11 @@ MOST = {
     "docstring longer than body": 85,
     "tuples of three": 2,
     "statements with several constants": 1,
-    "calls with splats": 122,
-    "uses of Any": 580,
-    "modules with code": 150,
-    "lines of code": 34_538,
-    "lines of imports": 3_131,
+    "calls with splats": 119,
+    "uses of Any": 568,
+    "modules with code": 149,
+    "lines of code": 34_499,
+    "lines of imports": 3_123,
     "lines of docstrings for 100 lines of code": 26,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""
