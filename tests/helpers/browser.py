@@ -41,9 +41,12 @@ class Page:
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
 
     def resize(self, width: int) -> None:
-        """Give the page a screen of another width."""
+        """Give the page a screen of another width, and wait until it knows."""
         screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 800}
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+        # the event comes with the next picture, before its functions are called
+        frames = "const [done] = arguments, next = requestAnimationFrame; next(() => next(() => done()));"
+        self.driver.execute_async_script(frames)
 
 
 @contextmanager
