@@ -508,7 +508,8 @@ def part_of(spec: SweepSpec, text: str, specs: Mapping[int, SweepSpec] | None = 
     """
     (number, parts), option = numbers_of(text), "--part"
     # an earlier release may have made as many cubes as data sets and mixtures
-    max_parts = sum(map(_length, spec.grid.datasets)) if specs else _max_parts(spec)
+    is_earlier = bool(specs) and parts > _max_parts(spec)
+    max_parts = sum(map(_length, spec.grid.datasets)) if is_earlier else _max_parts(spec)
     if parts > max_parts:
         expected = f"at most {max_parts:,} parts: a part is at least one data set or one mixture"
         raise refused(option, repr(text), expected)
@@ -517,10 +518,11 @@ def part_of(spec: SweepSpec, text: str, specs: Mapping[int, SweepSpec] | None = 
         expected = f"at most {LONGEST} characters; give the sweep a shorter name"
         raise refused(option, f"a cube named {name}", expected)
     datasets, specs = dealt(spec, number, parts), specs or {}
-    if problems := [*_changes(specs, {part: dealt(spec, part, parts) for part in specs}, is_growing=True)]:
+    problems = [*_changes(specs, {part: dealt(spec, part, parts) for part in specs}, is_growing=True)]
+    if problems or is_earlier:
         ranges = {part: dealt_in_ranges(spec, part, parts) for part in specs}
-        if any(_changes(specs, ranges, is_growing=False)):
-            raise_all(problems)
+        if changes := [*_changes(specs, ranges, is_growing=False)]:
+            raise_all(problems or changes)
         datasets = dealt_in_ranges(spec, number, parts)
     grid = spec.grid.model_copy(update={"datasets": tuple(datasets)})
     return spec.model_copy(update={"name": name, "grid": grid})

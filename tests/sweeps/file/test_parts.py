@@ -1,9 +1,21 @@
 """Parts of a sweep have each data set and each mixture once together, and nothing else differs."""
 
 import pytest
+from pydantic_core import PydanticCustomError
 
 from sweep_clustering.sweeps.errors import InputError
-from sweep_clustering.sweeps.file.spec import Mixtures, Part, SweepSpec, load, part_named, part_of
+from sweep_clustering.sweeps.file.spec import (
+    Mixtures,
+    Part,
+    SweepSpec,
+    annotation_count,
+    base_name,
+    dealt_in_ranges,
+    load,
+    mixtures_name,
+    part_named,
+    part_of,
+)
 
 GRID = {"p": [0.9], "m": ["4"], "replicates": 2, "models": ["likelihood"], "restarts": 3}
 
@@ -62,8 +74,9 @@ def test_what_is_no_part_is_refused(text: str, expected: str) -> None:
 
 
 def test_a_name_that_would_be_too_long_is_refused() -> None:
+    assert len(part_of(a_sweep("a" * 88), "1/4").name) == 100
     with pytest.raises(InputError, match="shorter name"):
-        part_of(a_sweep("a" * 90), "1/4")
+        part_of(a_sweep("a" * 89), "1/4")
 
 
 @pytest.mark.parametrize("name", ["tiny", "tiny.part-0-of-2", "tiny.part-3-of-2", "tiny.part-1-of-"])
@@ -122,3 +135,41 @@ def test_a_part_that_would_have_nothing_is_refused() -> None:
         assert all(part.grid.datasets for part in parts)
     with pytest.raises(InputError, match="at most 4 parts"):
         part_of(whole, "1/5")
+
+
+def test_parts_of_an_earlier_release_are_as_many_as_mixtures() -> None:
+    entries = [{"name": f"mix_k{k}", "count": 2, "n_clusters": k} for k in (2, 3, 4)]
+    whole = load("spec", {"name": "tiny", "seed": 7, "grid": {**GRID, "datasets": entries}})
+    datasets = {number: dealt_in_ranges(whole, number, 6) for number in range(1, 7)}
+    for there in (2, 5):
+        grid = whole.grid.model_copy(update={"datasets": tuple(datasets[there])})
+        parts = {there: whole.model_copy(update={"grid": grid})}
+        for number in range(1, 7):
+            assert [*part_of(whole, f"{number}/6", parts).grid.datasets] == datasets[number]
+        with pytest.raises(InputError, match="at most 6 parts"):
+            part_of(whole, "1/7", parts)
+
+
+# What a sweep file says of annotations and mixtures.
+
+
+def test_a_number_of_annotations_has_limits() -> None:
+    for value, text in (
+        (1, "1"),
+        (2**31 - 1, "2147483647"),
+        ("012", "12"),
+        ("00000000012", "12"),
+        (" .5 N ", ".5N"),
+        ("N", "1N"),
+    ):
+        assert annotation_count(value).text == text
+    for value in (0, 2**31, True, 1.0, "0", "0N", "0.0N", "2147483648", "000000000012", "1e3", "-1N", None):
+        with pytest.raises(PydanticCustomError, match="a whole number of at least 1"):
+            annotation_count(value)
+    for text, n_samples, expected in ((".5N", 3, 1), ("1.5N", 3, 4), ("0.29N", 100, 29), ("7", 3, 7)):
+        assert annotation_count(text).resolve(n_samples) == expected
+
+
+def test_mixtures_of_a_number_of_clusters_have_the_name_of_their_entry() -> None:
+    assert base_name(mixtures_name("mix_k2", 12), 12) == "mix_k2"
+    assert base_name("mix", 2) == "mix"
