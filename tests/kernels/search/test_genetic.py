@@ -17,7 +17,7 @@ from sweep_clustering.kernels.lanes import LANES
 from sweep_clustering.kernels.partition.objective import objective_terms
 from sweep_clustering.kernels.partition.statistics import new_state
 from sweep_clustering.kernels.problem.problem import MUST, Layer, Problem, build_problem
-from sweep_clustering.kernels.search import genetic
+from sweep_clustering.kernels.search import genetic, local_search
 from sweep_clustering.kernels.search.sampling import new_matching
 
 
@@ -191,6 +191,89 @@ def test_crossover_takes_one_of_each_matched_pair() -> None:
     assert (np.abs(old.mean(axis=0) - 0.5) < 0.12).all()
 
 
+def search_of(problem: Problem, mutation: float = 0.0) -> genetic.Search:
+    """Return a search that has room for three solutions, and crosses labels."""
+    data, state = problem.data, new_state(problem.data)
+    room = genetic.new_population(data, 3), new_matching(data.n_clusters, state.stop)
+    component = local_search.new_component(data, state)
+    return genetic.Search(data, state, *room, component, state.stop, 3, 1, 1, 0, True, mutation, False)
+
+
+def assert_assigned(search: genetic.Search) -> None:
+    """Assert that sizes and distances of the samples are those of the labels and of the child's centroids."""
+    labels, centroids = search.state.labels, search.population.child[:, : search.data.n_clusters].T
+    np.testing.assert_array_equal(search.state.sizes, np.bincount(labels, minlength=search.data.n_clusters))
+    squares = np.square(search.data.X - centroids[labels]).sum(axis=1)
+    np.testing.assert_allclose(search.state.own_distances, squares, atol=1e-12)
+
+
+def three_parents(search: genetic.Search) -> None:
+    """Store partitions of three groups: each has one sample elsewhere, and other numbers of clusters."""
+    for place in range(3):
+        labels = np.repeat(np.arange(3), 4)
+        labels[4 * place] = (place + 1) % 3
+        state = collect_state(search.data, (labels + place) % 3)
+        plain_kernel(genetic.store)(search.data, search.population, place, state, 0.0)
+
+
+THREE = np.array([[10.0 * group + 0.1 * place] for group in range(3) for place in range(4)])
+
+
+def test_a_child_has_each_label_of_one_of_two_distinct_parents() -> None:
+    search = search_of(build_problem(THREE, n_clusters=3, model="unsupervised"))
+    three_parents(search)
+    rng, n_elsewhere, counts = np.random.default_rng(0), np.zeros(3), np.zeros(3)
+    for _ in range(900):
+        plain_kernel(genetic.breed)(search, rng, 3)
+        assert_assigned(search)
+        groups = (search.state.labels - search.state.labels[1]) % 3
+        is_elsewhere = groups[::4] == (np.arange(3) + 1) % 3
+        expected = np.repeat(np.arange(3), 4)
+        expected[::4] += is_elsewhere
+        np.testing.assert_array_equal(groups, expected % 3)
+        n_elsewhere += is_elsewhere
+        counts[is_elsewhere.sum()] += 1
+    # two of three parents, and the label of either one with probability one half
+    assert n_elsewhere / 900 == pytest.approx(1 / 3, abs=0.06)
+    assert counts / 900 == pytest.approx([0.25, 0.5, 0.25], abs=0.06)
+
+
+def test_a_mutated_child_has_one_centroid_on_a_sample_and_the_closest_labels() -> None:
+    search = search_of(build_problem(THREE, n_clusters=3, model="unsupervised"), mutation=1.0)
+    three_parents(search)
+    rng, samples = np.random.default_rng(0), set[int]()
+    for _ in range(150):
+        plain_kernel(genetic.breed)(search, rng, 3)
+        assert_assigned(search)
+        distances = np.abs(search.data.X - search.population.child[:, :3])
+        np.testing.assert_array_equal(search.state.labels, distances.argmin(axis=1))
+        samples |= {*np.flatnonzero((distances == 0.0).any(axis=1)).tolist()}
+    assert len(samples) == 12
+
+
+def test_a_search_begins_with_the_means_of_a_start_and_then_with_kmeans() -> None:
+    search = search_of(build_problem(THREE, n_clusters=3, model="unsupervised"))
+    start = np.array([2, 0, 0, 0, 0, 2, 2, 2, 2, 2, 2, 0], np.int16)
+    plain_kernel(genetic.begin)(search, np.random.default_rng(0), 0, start)
+    np.testing.assert_array_equal(search.state.labels, start)
+    assert_assigned(search)
+    for k in (0, 2):
+        assert search.population.child[0, k] == pytest.approx(search.data.X[start == k].mean())
+    for rank, labels in ((1, start), (0, start[:0])):
+        plain_kernel(genetic.begin)(search, np.random.default_rng(0), rank, labels)
+        assert_assigned(search)
+        assert search.state.sizes.tolist() == [4, 4, 4]
+
+
+def test_a_sample_between_two_centroids_has_the_lower_label() -> None:
+    data = build_problem(np.array([[-1.0], [0.0], [0.0], [1.0]]), n_clusters=2, model="unsupervised").data
+    state, centroids = new_state(data), np.zeros((1, LANES))
+    for first, expected in ((-1.0, [0, 0, 0, 1]), (1.0, [1, 0, 0, 0])):
+        centroids[0, :2] = first, -first
+        plain_kernel(genetic.assign_closest)(data, state, centroids)
+        assert state.labels.tolist() == expected
+
+
 # The whole search.
 
 PUBLISHED = {"population": 8, "offspring": 8, "generations": 8}
@@ -228,6 +311,8 @@ def test_restart_is_consistent_and_repeats() -> None:
     assert restart.sbm == sbm
     assert restart.prior == prior
     assert restart.objective == restart.gmm + restart.sbm + restart.prior
+    _, first_rows = np.unique(restart.labels, return_index=True)
+    assert first_rows.tolist() == sorted(first_rows), "clusters are numbered by their first samples"
     for r, (members, covariance) in enumerate(oracles.covariances_of(case, case.X, restart.labels)):
         assert restart.sizes[r] == pytest.approx(members - 0.7)
         np.testing.assert_allclose(restart.centroids[r], case.X[restart.labels == r].mean(axis=0))
