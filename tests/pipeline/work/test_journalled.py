@@ -10,7 +10,7 @@ import pytest
 from cubes.small import make_plan
 
 from sweep_clustering.pipeline.work import records
-from sweep_clustering.sweeps.plan import AskedPath, Cell
+from sweep_clustering.sweeps.plan import AskedPath, Cell, MethodPlan
 from sweep_clustering.sweeps.shapes import DIMS
 from sweep_clustering.sweeps.words import shape_of
 
@@ -21,6 +21,7 @@ PLANS = {
     "mixed": make_plan("mixed", mixtures=2, designs=("active",)),
     "shapes": make_plan("shapes", models=MODELS, baselines=("unsupervised-full", TIED)),
     "scored": make_plan("scored", held_out=True),
+    "methods": make_plan("methods", models=("mine",), methods=(MethodPlan("mine", 2),)),
 }
 SCIENCES = {name: records.Science(7, (), 2, asking=records.Asking(2, 1, "auto")) for name in PLANS}
 CELL = Cell("a", None, 0.9, 4, 1, "likelihood", "uniform")
@@ -46,7 +47,16 @@ OF_PATHS = [
     records.Answered(records.Span(PATHS[1], 0, 2), ANSWERS[4:], 0.25, 0.2),
 ]
 OTHER = replace(CELLS[0], span=records.Span(replace(CELL, replicate=0), 1, 2), objectives=np.zeros(1))
+CALLS = replace(
+    make_solved(Cell("methods", None, 0.9, 4, 1, "mine")),
+    span=records.Span(Cell("methods", None, 0.9, 4, 1, "mine"), 0, 2),
+    objectives=np.full(2, NAN),
+    best_restart=-1,
+    labels=np.full(5, -1, dtype=np.int16),
+    machine="m" * records.LONGEST_MACHINE,
+)
 RECORDS: dict[str, list[Any]] = {
+    "calls without a solution": [CALLS],
     "restarts": [*CELLS, OTHER],
     "a mixture": [make_solved(Cell("mixed", 1, 0.9, 4, 0, "likelihood", "active"))],
     "several shapes": [make_solved(replace(SHAPES, model=model)) for model in MODELS[:2]]
@@ -67,6 +77,7 @@ def test_a_record_gives_back_what_went_in(case: str) -> None:
         "of data sets that are not there"
     )
     assert records.spans_of(header) == [result.span for result in RECORDS[case]]
+    assert len(records.from_record(header, arrays, PLANS)) == len(RECORDS[case]), "of settings not there"
     for before, after in zip(
         RECORDS[case], records.from_record(header, arrays, PLANS, SCIENCES), strict=True
     ):
@@ -100,6 +111,11 @@ def test_the_form_of_records_is_that_of_older_releases() -> None:
     assert records.to_record(RECORDS["scores of every model"])[1]["held_out"].shape == (1, 5)
 
 
+def test_the_class_of_a_machine_has_an_end() -> None:
+    header, arrays = records.to_record([replace(CALLS, machine="m" * 1000)])
+    assert records.from_record(header, arrays)[0].machine == "m" * 197 + "..."
+
+
 Damage = Callable[[dict[str, Any], dict[str, Any]], object]
 
 
@@ -118,6 +134,14 @@ def array(name: str, change: Any) -> Damage:
 
 SCORES = ("held_out", "held_out_right", "covariance_shape")
 WRONG: dict[str, dict[str, Damage]] = {
+    "calls without a solution": {
+        "labels of a cluster": array("labels", np.zeros((1, 5), dtype=np.int16)),
+        "more calls": lambda header, arrays: [
+            entry(stop=3)(header, arrays),
+            arrays.update(objectives=np.full(3, NAN)),
+        ],
+        "a best call before all of them": entry(best_restart=-2),
+    },
     "restarts": {
         "a truth value": entry(start=False),
         "another best": entry(best_restart=3),

@@ -2,13 +2,18 @@
 
 import itertools
 from dataclasses import astuple, replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from cubes.small import make_plan
 
+from sweep_clustering.kernels.choice import HeldOut, Skill
+from sweep_clustering.kernels.solver.contract import Choice
+from sweep_clustering.kernels.structure import Structure
 from sweep_clustering.pipeline.common import best_of
+from sweep_clustering.pipeline.methods.loading import MethodCall
 from sweep_clustering.pipeline.work import records
 from sweep_clustering.pipeline.work.merge import BlockResult, CellResult, Mismatch
 from sweep_clustering.pipeline.work.records import (
@@ -128,6 +133,53 @@ def test_a_cell_must_choose_the_same_wherever_it_runs() -> None:
     for choice in (replace(CHOSEN, covariance="full"), replace(CHOSEN, held_out=(0.5, 0.4, 0.39, NAN)), None):
         with pytest.raises(Mismatch, match=r"posterior-auto: .* now, Chosen.*before"):
             result.add(replace(first, span=Span(CHOOSING, 1, 2), chosen=choice))
+
+
+def predictions(right: float) -> HeldOut:
+    """Return predictions of two annotations, of which the second counts three times, and one is right."""
+    is_right = np.array([True, False]) if right == 0.25 else np.array([False, True])
+    return HeldOut(np.log([0.5, right]), is_right, np.array([1.0, 3.0]), np.ones(2))
+
+
+@pytest.mark.parametrize("has_all_shapes", [False, True])
+def test_a_cube_keeps_the_scores_of_a_choice_by_shape(has_all_shapes: bool) -> None:
+    first, second = predictions(0.25), predictions(0.75)
+    candidates = {"diagonal": first, "full": second}
+    choice = Choice("full", "", "full", "full", candidates, base_rate=first)
+    chosen, rest = Chosen.of(choice, has_all_shapes), [NAN] * has_all_shapes
+    np.testing.assert_array_equal(chosen.held_out, [NAN, first.log_loss, NAN, second.log_loss, *rest])
+    np.testing.assert_array_equal(chosen.right, [NAN, 0.25, NAN, 0.75, *rest])
+    assert chosen.covariance == "full"
+    assert chosen.base_rate == first.log_loss
+    assert np.isnan(chosen.distance_rate)
+    assert chosen.class_structure is None
+    assert chosen.is_same(replace(chosen))
+    for changes in ({"base_rate": 0.0}, {"distance_rate": 0.0}, {"right": chosen.held_out}):
+        assert not chosen.is_same(replace(chosen, **changes))  # type: ignore[arg-type]
+
+
+def test_a_cube_keeps_predictions_beside_distances_if_they_have_skill() -> None:
+    structure, alone, beside = Structure(1, 3, "full"), predictions(0.25), predictions(0.75)
+    skill = Skill(beside, alone, alone, alone)
+    choice = Choice("x", "", "full", "spherical", {"x": alone}, structure=structure, skill=skill)
+    chosen = Chosen.of(choice, has_all_shapes=False)
+    assert chosen.held_out[0] == beside.log_loss
+    assert chosen.right[0] == 0.75
+    assert np.isnan(chosen.base_rate)
+    assert chosen.distance_rate == alone.log_loss
+    assert chosen.class_structure == structure
+    assert not chosen.is_same(replace(chosen, structure=records.NO_STRUCTURE))
+    without_skill = Chosen.of(replace(choice, has_no_skill=True), has_all_shapes=False)
+    assert without_skill.held_out[0] == alone.log_loss
+    assert without_skill.distance_rate == alone.log_loss
+
+
+def test_searches_and_methods_are_those_of_their_names() -> None:
+    searches, call = (Search(name="quick"), Search(name="long", held_out=True)), MethodCall("mine", "k-means")
+    science = Science(11, searches, 3, methods=(replace(call, name="other"), call))
+    assert science.search(replace(CELL, search="long")) == searches[1]
+    assert science.method("mine") == call
+    assert science.method("posterior") is None
 
 
 def test_finished_cells_are_laid_over_what_the_cube_holds() -> None:
@@ -264,6 +316,15 @@ def test_who_is_charged_for_a_lost_task_and_what_is_said_of_it() -> None:
     assert record.attempt == 2
     assert record.work.cell == IRIS
     assert record.work.objectives == (-1.0,)
+    for name, job in (("8", "8"), (8, "")):
+        error = type("KilledWorker", (Exception,), {"last_worker": SimpleNamespace(host="n2", name=name)})(
+            "x"
+        )
+        killed: Any = records.checked_results(OF_PATH, error)[0]
+        assert killed.cause == "KilledWorker: x"
+        assert killed.node == "n2"
+        assert killed.job == job
+    assert make_failed(IRIS, 0, 3).is_charged
     wordless: Any = records.checked_results(OF_PATH, Wordless())[0]
     assert wordless.cause == "Wordless: <its text cannot be made>"
     assert wordless.record(1).work.cell is None
@@ -273,3 +334,4 @@ def test_who_is_charged_for_a_lost_task_and_what_is_said_of_it() -> None:
 def test_what_is_sent_has_a_name() -> None:
     assert str(OF_PATH) == "iris/mixture=3/p=0.9/design=active/replicate=1, questions 5..14"
     assert str(OF_CELLS) == f"{IRIS} and 1 other cell"
+    assert str(replace(OF_CELLS, spans=OF_CELLS.spans[:1])) == str(IRIS)
