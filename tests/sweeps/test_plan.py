@@ -3,13 +3,23 @@
 import tomllib
 from dataclasses import replace
 from itertools import groupby, product
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sweep_clustering.sweeps.errors import InputError
-from sweep_clustering.sweeps.plan import AskedPath, Cell, DatasetPlan, MethodPlan, find_cell, find_cells
+from sweep_clustering.sweeps.plan import (
+    AskedPath,
+    Cell,
+    DatasetPlan,
+    MethodPlan,
+    UnionPlan,
+    find_cell,
+    find_cells,
+    range_words,
+)
 
 SIZES: dict[str, Any] = {"n_samples": 150, "n_features": 4, "n_clusters": 3, "restarts": 50, "mixtures": None}
 GRID: dict[str, Any] = {"p": (0.8, 1.0), "m": (75, 150, 225), "replicates": 4}
@@ -49,6 +59,9 @@ def test_every_cell_is_in_the_block_it_finds_and_nowhere_else(plan: DatasetPlan)
     assert set(cells) == expected
     for block in plan.blocks():
         assert block.n_cells == len(list(block.cells()))
+        assert block.node.block_at(block.chunk) == block
+        assert block.graph_region == block.region[: len(block.graph_region)]
+        assert prod(part.stop - part.start for part in block.graph_region) == block.n_graphs
         for position, cell in enumerate(block.cells()):
             assert plan.has(cell)
             assert plan.block_of(cell) == block
@@ -118,6 +131,32 @@ def test_a_node_that_grew_has_the_blocks_it_had_as_far_as_they_are_whole() -> No
     fewer = replace(REAL, replicates=3)
     assert not any(fewer.nodes[-1].has_block(block) for block in blocks)
     assert not any(replace(REAL, searches=("a", "b")).nodes[-1].has_block(block) for block in blocks)
+
+
+def test_paths_are_those_of_designs_that_ask() -> None:
+    assert SEVERAL.asking_designs == ("active",)
+    assert SEVERAL.n_paths == 4 * 4 * 3
+    assert replace(SEVERAL, models=()).n_paths == 0
+    assert replace(ASKED, p=(0.8,)).n_paths == 3
+
+
+def test_cells_with_gaussians_are_those_of_their_model_and_search() -> None:
+    pairs = [(model, search) for model in ("likelihood", "posterior") for search in ("quick", "long")]
+    unions = [UnionPlan(*pair, components=3, entries=10) for pair in pairs]
+    plan = replace(REAL, unions=tuple(unions[1:]))
+    assert plan.unions_of(["posterior"], ["quick", "long"]) == unions[2:]
+    assert plan.unions_of(["posterior", "likelihood"], ["quick"]) == unions[2:3]
+    assert plan.unions_of(["posterior"], [None]) == []
+    for components, entries, is_longer in ((3, 10, False), (2, 10, True), (3, 9, True), (4, 9, True)):
+        assert unions[0].is_longer(components, entries) == is_longer
+
+
+def test_whole_numbers_have_words() -> None:
+    for numbers, words in (
+        (range(8), "0..7"), (range(2), "0..1"), (range(3, 4), "3..3"), (range(1, 4, 2), "1, 3"),
+        (range(1, 2, 2), "1"), (range(1, 6, 2), "1, 3, ..5"),
+    ):  # fmt: skip
+        assert range_words(numbers) == words
 
 
 # Names of cells are read back into the cells they name, and a wrong one is explained.

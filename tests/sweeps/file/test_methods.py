@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sweep_clustering.sweeps.errors import InputError
-from sweep_clustering.sweeps.file.methods import checksum
+from sweep_clustering.sweeps.file.methods import checksum, entry_of, name_of, uses_links
 from sweep_clustering.sweeps.file.reading import as_toml, load_sweep
 from sweep_clustering.sweeps.file.spec import SweepSpec
 from sweep_clustering.sweeps.words import SHIPPED
@@ -128,6 +128,7 @@ def test_methods_are_baselines_or_beside_the_models_by_what_they_use(tmp_path: P
     grid = write(tmp_path, '"k-means", "pckmeans", ' + MINE.replace("}", ', uses = "nothing"}')).grid
     assert grid.supervised == ("posterior", "pckmeans")
     assert grid.baselines == ("unsupervised", "k-means", "mine")
+    assert grid.n_cells == 2 * 2 + 3
     # a sweep of methods alone needs no models, and one without links no annotations
     assert write(tmp_path, '"pckmeans"', models="").grid.models == ()
     grid = write(tmp_path, '"k-means"', models="", annotations="").grid
@@ -177,3 +178,51 @@ def test_a_name_that_no_shipped_method_has_gets_a_hint(name: str, hint: str, tmp
     with pytest.raises(InputError) as raised:
         write(tmp_path, f'"{name}"')
     assert [problem.hint for problem in raised.value.problems] == [hint]
+
+
+def test_a_method_of_a_command_line_is_an_entry_of_any_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = f"{tmp_path.resolve()}/mine.py:cluster"
+    for text, entry in (
+        ("k-means", {"call": "k-means"}),
+        ("no colon", {"call": "no colon"}),
+        ("mine.py:cluster", {"name": "mine", "call": path}),
+        ("./mine.py:cluster", {"name": "mine", "call": path}),
+        ("package.module:Holder.cluster", {"name": "cluster", "call": "package.module:Holder.cluster"}),
+        ('{name = "own", call = "mine.py:cluster"}', {"name": "own", "call": path}),
+        ('{call = "ward", restarts = 2}', {"call": "ward", "restarts": 2}),
+        ("{call = 3}", {"call": 3}),
+    ):
+        assert entry_of(text) == entry
+    with pytest.raises(InputError, match="a TOML error"):
+        entry_of("{call")
+
+
+def test_entries_have_names_and_use_links_before_they_are_checked() -> None:
+    for entry, name, is_linked in (
+        ("k-means", "k-means", False),
+        ("cop-kmeans", "cop-kmeans", True),
+        ({"call": "ward"}, "ward", False),
+        ({"name": "mine", "call": "mine.py:cluster"}, "mine", True),
+        ({"name": "mine", "call": "mine.py:cluster", "uses": "nothing"}, "mine", False),
+        ({"name": "mine", "call": "k-means", "uses": "links"}, "mine", True),
+        ({"call": 3}, 3, True),
+    ):
+        assert name_of(entry) == name
+        assert uses_links(entry) == is_linked
+    assert name_of(1) != name_of(True)
+
+
+def test_a_method_may_have_all_restarts_and_no_citation(tmp_path: Path) -> None:
+    spec = write(tmp_path, MINE.replace("}", ', restarts = 5, citation = "A. Author"}') + ', "k-means"')
+    mine, shipped = spec.dump()["grid"]["methods"]
+    assert mine["restarts"] == 5
+    assert mine["citation"] == "A. Author"
+    assert "citation" not in shipped
+    with pytest.raises(InputError, match="at most the 5 restarts"):
+        write(tmp_path, MINE.replace("}", ", restarts = 6}"))
+    for value in ("nan", "[1, {a = -inf}]", "1979-05-27"):
+        with pytest.raises(InputError, match="numbers, texts, true or false"):
+            write(tmp_path, MINE.replace("}", f", options = {{a = 1, b = {value}}}}}"))
