@@ -28,6 +28,13 @@ def test_features_without_a_solution_are_refused() -> None:
             module.build_problem(**{"X": GOOD, "n_clusters": 2, "model": "posterior"} | arguments)  # type: ignore[operator]
 
 
+def test_distinct_rows_are_looked_for_in_the_whole_table() -> None:
+    X = np.repeat([[0.0], [1.0], [2.0]], [30, 20, 2], axis=0)
+    assert module.build_problem(X, n_clusters=3, model="unsupervised").n_clusters == 3
+    with pytest.raises(ValueError, match="n_clusters is 4, but X has only 3 distinct rows"):
+        module.build_problem(X, n_clusters=4, model="unsupervised")
+
+
 def test_input_is_left_alone() -> None:
     X = np.asfortranarray(GOOD + 5)
     X.flags.writeable = False
@@ -122,6 +129,19 @@ def test_a_prior_that_is_not_used_changes_nothing(covariance: str) -> None:
         assert (first == second) == (name in module.unused_priors([covariance]))
     assert module.unused_priors([covariance, "auto"]) == ()
     assert module.unused_priors(["spherical", "full"]) == ()
+    assert module.unused_priors(["common", "spherical"]) == ("covariance_prior",)
+    assert module.unused_priors(["tied", "full"]) == ("variance_prior",)
+
+
+def test_variances_without_a_prior_have_a_floor() -> None:
+    settings, X = ObjectiveSettings(covariance_prior=0.0), GOOD * [1.0, 100.0]
+    problem = module.build_problem(
+        X, n_clusters=2, model="unsupervised", covariance="diagonal", settings=settings
+    )
+    assert problem.data.floors == pytest.approx(1e-10 * X.var(axis=0))
+    np.testing.assert_array_equal(problem.data.Z, problem.data.X)
+    assert problem.data.log_freedom.tolist() == [0.0, *np.log(np.arange(1, 8))]
+    assert problem.data.unit_term == 0.0
 
 
 @pytest.mark.parametrize("shape", ["spherical", "common", "diagonal"])
@@ -137,3 +157,40 @@ def test_a_cluster_is_degenerate_up_to_a_share_of_all_scatter(shape: str) -> Non
         variances = module.shaped_covariances(*arguments, shape, np.arange(2), prior)
         assert (variances[0] > 0.0).all() == (factor > 1.0)
         assert (variances[1] > 0.0).all() == (factor > 1.0 or shape != "common")
+
+
+@pytest.mark.parametrize("shape", COVARIANCES)
+def test_covariances_have_a_share_of_the_prior(shape: str) -> None:
+    rng, labels = np.random.default_rng(5), np.repeat([0, 1], [5, 7])
+    features = rng.normal(size=(12, 3)) @ rng.normal(size=(3, 3))
+    features -= features.mean(axis=0)
+    means = np.array([features[labels == 0].mean(axis=0), features[labels == 1].mean(axis=0), np.zeros(3)])
+    prior = module.Prior(0.3, 1.5, kappa=0.7, total_variance=2.0)
+    sizes = np.array([5, 7, 0])  # the last cluster is empty
+    scatters = [
+        np.zeros((3, 3)) + sum(np.outer(x, x) for x in features[labels == k] - means[k]) for k in range(3)
+    ]
+    if shape in ("common", "tied"):
+        scatters, counts = [sum(scatters, np.zeros((3, 3)))] * 3, [12] * 3
+    else:
+        counts = sizes.tolist()
+    expected: list[np.ndarray] = []
+    for scatter, count in zip(scatters, counts, strict=True):
+        matrix = (scatter + 0.3 * features.T @ features / 12) / (count + 1.5)
+        variance = np.asarray((np.trace(scatter) + 0.7 * 3 * 2.0) / (3 * (count + 0.7)))
+        values = {"spherical": variance, "common": variance, "diagonal": np.diag(matrix)}
+        expected.append(values.get(shape, matrix))
+    result = module.shaped_covariances(features, labels, sizes, means, shape, np.arange(3), prior)
+    np.testing.assert_allclose(result, np.stack(expected))
+
+
+def test_a_prior_is_as_strong_as_its_strength() -> None:
+    ridge = 0.5 * 4.0 ** (-2.0 / 3.0)
+    for shape, expected in (
+        ("full", (ridge, 4.5)),
+        ("tied", (ridge, 4.5)),
+        ("diagonal", (0.1 * ridge, 1.25)),
+    ):
+        prior = module.prior_of(shape, n_dims=3, n_clusters=4, strength=0.5)
+        assert prior == pytest.approx((*expected, 0.0, 0.0))
+        assert module.prior_of(shape, 3, 4, 0.0) == (0.0, 0.0, 0.0, 0.0)

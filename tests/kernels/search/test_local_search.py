@@ -1,5 +1,7 @@
 """Local search equals its slow twin, and moves whole must-link components."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -7,10 +9,12 @@ from scipy.sparse.csgraph import connected_components
 from solving import entries, oracles
 
 from sweep_clustering.kernels.fits import Fit
+from sweep_clustering.kernels.lanes import LANES
+from sweep_clustering.kernels.partition.gains import set_distances
 from sweep_clustering.kernels.partition.statistics import CAPS, new_state
 from sweep_clustering.kernels.problem.problem import MUST
 from sweep_clustering.kernels.search.genetic import SearchSettings, run_restart
-from sweep_clustering.kernels.search.local_search import draw_below, shuffle
+from sweep_clustering.kernels.search.local_search import draw_below, set_costs, shuffle
 
 
 @pytest.mark.parametrize("covariance", oracles.COVARIANCES)
@@ -33,6 +37,52 @@ def test_local_search_takes_the_slow_path(model: str, covariance: str) -> None:
         np.testing.assert_array_equal(state.labels, expected)
         assert value == pytest.approx(oracles.objective(case, expected), abs=1e-9)
         assert state.counters[CAPS] == 0
+
+
+@pytest.mark.parametrize(("model", "seed"), [("likelihood", 121), ("likelihood", 133), ("posterior", 39)])
+def test_the_best_round_is_kept_where_a_later_one_ends_lower(model: str, seed: int) -> None:
+    case = oracles.draw_case(seed, model=model, n_samples=16, m=100, feature_weight=0.3)
+    data = case.problem().data
+    state, labels = new_state(data), oracles.draw_labels(case, seed)
+    state.labels[:] = labels
+    value = entries.local_search(data, state, np.random.default_rng(seed))
+    expected = oracles.local_search(case, labels, np.random.default_rng(seed))
+    np.testing.assert_array_equal(state.labels, expected)
+    assert value == pytest.approx(oracles.objective(case, expected), abs=1e-9)
+
+
+def costs_of(case: oracles.Case, labels: NDArray[np.integer]) -> NDArray[np.float64]:
+    """Return half of squared distances and log-determinants, for each sample and cluster."""
+    X = oracles.features_with_a_density(case)
+    costs = np.full((len(X), case.n_clusters), np.inf)
+    for k, (_, covariance) in enumerate(oracles.covariances_of(case, X, labels)):
+        if covariance is None and case.covariance == "common":
+            covariance = 1e-10 * X.var(axis=0).mean() * np.eye(X.shape[1])
+        if covariance is not None:
+            differences = X - X[labels == k].mean(axis=0)
+            squares = (differences @ np.linalg.inv(covariance) * differences).sum(axis=1)
+            costs[:, k] = 0.5 * squares + 0.5 * np.linalg.slogdet(covariance)[1]
+    return costs
+
+
+@pytest.mark.parametrize(
+    ("covariance", "is_degenerate"),
+    [*((covariance, False) for covariance in oracles.COVARIANCES), ("spherical", True), ("common", True)],
+)
+def test_samples_cost_what_the_gaussians_of_the_clusters_say(covariance: str, is_degenerate: bool) -> None:
+    case = oracles.draw_case(3, model="unsupervised", n_clusters=4, covariance=covariance, kappa=2.0)
+    labels = np.repeat(np.arange(4), [3, 5, 7, 9])
+    if is_degenerate:
+        case = replace(case, kappa=0.0)
+        case.X[labels < (4 if covariance == "common" else 1)] = 0.0
+        case.X[:, 0] += 10.0 * labels
+    data = case.problem().data
+    state, precision, offset = entries.collect_state(data, labels), np.zeros(LANES), np.zeros(LANES)
+    entries.plain_kernel(set_costs)(data, state, precision, offset)
+    for sample, expected in enumerate(costs_of(case, labels)):
+        entries.plain_kernel(set_distances)(data, state, sample)
+        costs = (state.distances * precision + offset)[:4]
+        np.testing.assert_allclose(costs - costs[3], expected - expected[3], rtol=1e-6, atol=1e-6)
 
 
 def test_draws_are_uniform() -> None:

@@ -209,6 +209,7 @@ def test_texts_and_versions_are_found(tmp_path: Path, monkeypatch: pytest.Monkey
 
 SIZES = {"n_samples": 4, "n_features": 2, "n_clusters": 3}
 LABELS = [0, 2, 2, 0]
+THIRDS = [[1 / 3] * 3] * 2
 
 
 def test_what_is_known_is_kept_in_one_form() -> None:
@@ -244,6 +245,8 @@ def test_what_is_known_is_kept_in_one_form() -> None:
         (Solution(LABELS, probabilities=[[1, 1, 1], [0, 0.5, 0]] * 2), "found 0.5, 3, expected sums of 1"),
         (Solution(LABELS, probabilities=[[2, -1, 0]] * 4), "probabilities: found -1, 2, expected 0 to 1"),
         (Solution(LABELS, probabilities=np.full((4, 3), np.nan)), "found nan, expected 0 to 1"),
+        (Solution(LABELS, probabilities=[[2, 3, 4], [5, 6, 6], *THIRDS]), "found 2, 3, 4, 5, 6, expected 0"),
+        (Solution(LABELS, probabilities=[[2, 3, 4], [5, 6, 7], *THIRDS]), "2, 3, 4, 5, 6, ..., expected 0"),
         (
             Solution([0, -1], np.nan, [1]),
             "(2,), expected (4,); centroids: found shape (1,), expected (3, 2); obj",

@@ -129,6 +129,11 @@ def test_methods_are_baselines_or_beside_the_models_by_what_they_use(tmp_path: P
     assert grid.supervised == ("posterior", "pckmeans")
     assert grid.baselines == ("unsupervised", "k-means", "mine")
     assert grid.n_cells == 2 * 2 + 3
+    more = (
+        ANNOTATIONS.replace("[0.9]", "[0.8, 0.9]").replace('"1N"', '"1N", 5, 7')
+        + '\ndesign = ["active", "biased"]'
+    )
+    assert write(tmp_path, '"k-means", "pckmeans"', annotations=more).grid.n_cells == 2 * 3 * 2 * 2 * 2 + 2
     # a sweep of methods alone needs no models, and one without links no annotations
     assert write(tmp_path, '"pckmeans"', models="").grid.models == ()
     grid = write(tmp_path, '"k-means"', models="", annotations="").grid

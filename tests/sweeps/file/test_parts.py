@@ -173,3 +173,14 @@ def test_a_number_of_annotations_has_limits() -> None:
 def test_mixtures_of_a_number_of_clusters_have_the_name_of_their_entry() -> None:
     assert base_name(mixtures_name("mix_k2", 12), 12) == "mix_k2"
     assert base_name("mix", 2) == "mix"
+
+
+def test_a_table_has_another_name_than_the_group_of_the_suite() -> None:
+    for name, is_refused in (("suite", True), ("suites", False)):
+        datasets = [{"name": name, "path": "/a.csv"}]
+        dump = {"name": "tiny", "seed": 7, "grid": {**GRID, "datasets": datasets}}
+        if is_refused:
+            with pytest.raises(InputError, match="another name"):
+                load("spec", dump)
+        else:
+            assert load("spec", dump).grid.datasets[0].name == name
