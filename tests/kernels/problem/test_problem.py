@@ -29,7 +29,7 @@ def test_features_without_a_solution_are_refused() -> None:
 
 
 def test_distinct_rows_are_looked_for_in_the_whole_table() -> None:
-    X = np.repeat([[0.0], [1.0], [2.0]], [30, 20, 2], axis=0)
+    X = np.repeat([[0.0, 5.0], [1.0, 6.0], [2.0, 7.0]], [30, 20, 2], axis=0)
     assert module.build_problem(X, n_clusters=3, model="unsupervised").n_clusters == 3
     with pytest.raises(ValueError, match="n_clusters is 4, but X has only 3 distinct rows"):
         module.build_problem(X, n_clusters=4, model="unsupervised")
@@ -142,6 +142,10 @@ def test_variances_without_a_prior_have_a_floor() -> None:
     np.testing.assert_array_equal(problem.data.Z, problem.data.X)
     assert problem.data.log_freedom.tolist() == [0.0, *np.log(np.arange(1, 8))]
     assert problem.data.unit_term == 0.0
+    spheres = module.build_problem(
+        X, n_clusters=2, model="unsupervised", settings=ObjectiveSettings(variance_prior=0.7)
+    )
+    assert spheres.data.log_freedom == pytest.approx(np.log(2 * (np.arange(8) + 0.7)))
 
 
 @pytest.mark.parametrize("shape", ["spherical", "common", "diagonal"])

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from sweep_clustering.pipeline.methods.child import HEAD, MARK, Channel, Spoilt
+from sweep_clustering.pipeline.methods.child import HEAD, MARK, MOST_TEXT, Channel, Spoilt
 
 Ends = tuple[Channel, socket.socket]
 
@@ -59,6 +59,33 @@ def test_what_is_no_message_is_refused_before_room_is_made(ends: Ends, content: 
     theirs.sendall(content + bytes(64))
     with pytest.raises(Spoilt):
         channel.receive(limit=5, max_bytes=100)
+
+
+def test_a_message_may_be_as_large_as_its_bounds(ends: Ends) -> None:
+    channel, theirs = ends
+    numbers = np.arange(100, dtype=np.uint8)
+    Channel(theirs).send(1, 1, {}, numbers)
+    assert channel.receive(limit=5, max_bytes=100).arrays[0].tolist() == numbers.tolist()
+    for length, max_bytes in ((MOST_TEXT, 0.0), (MOST_TEXT + 1, np.inf)):
+        note = {"a": "x" * (length - len('[{"a": ""}, []]'))}
+        thread = threading.Thread(target=Channel(theirs).send, args=(1, 1, note))
+        thread.start()
+        assert channel.receive(limit=5, max_bytes=max_bytes).note == note
+        thread.join()
+    theirs.sendall(HEAD.pack(MARK, 1, 1, MOST_TEXT + 1, 0))
+    with pytest.raises(Spoilt):
+        channel.receive(limit=5, max_bytes=100)
+
+
+def test_a_connection_is_quiet_while_nothing_comes_and_it_is_open(ends: Ends) -> None:
+    channel, theirs = ends
+    assert channel.is_quiet()
+    theirs.sendall(b"x")
+    assert not channel.is_quiet()
+    other, closed = map(Channel, socket.socketpair())
+    closed.close()
+    assert not other.is_quiet()
+    other.close()
 
 
 def test_a_message_that_comes_in_bits_has_one_limit(ends: Ends) -> None:
