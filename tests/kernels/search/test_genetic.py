@@ -179,6 +179,14 @@ def test_repair_agrees_with_oracle() -> None:
         np.testing.assert_allclose(centroids.T, expected)
 
 
+def test_of_samples_that_are_as_far_the_first_one_fills_a_cluster() -> None:
+    data = draw_case(0, n_samples=4, n_clusters=2, min_size=1).problem().data
+    state = new_state(data)
+    state.sizes[:], state.own_distances[:] = (4, 0), (1.0, 3.0, 3.0, 2.0)
+    plain_kernel(genetic.repair)(data, state, np.zeros((3, LANES)))
+    assert state.labels.tolist() == [0, 1, 0, 0]
+
+
 def test_crossover_takes_one_of_each_matched_pair() -> None:
     rng = np.random.default_rng(0)
     first = rng.normal(size=(3, 5)) * 10
