@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cubes.small import make_plan
+from cubes.small import draw_gaussians, make_plan
+from solving.same import assert_same_gaussians
 
 from sweep_clustering.pipeline.work import records
-from sweep_clustering.sweeps.plan import AskedPath, Cell, MethodPlan
-from sweep_clustering.sweeps.shapes import DIMS
+from sweep_clustering.sweeps.plan import AskedPath, Cell, MethodPlan, UnionPlan
+from sweep_clustering.sweeps.shapes import DIMS, to_rows
 from sweep_clustering.sweeps.words import shape_of
 
 NAN = float("nan")
@@ -115,6 +116,22 @@ def test_the_form_of_records_is_that_of_older_releases() -> None:
 def test_the_class_of_a_machine_has_an_end() -> None:
     header, arrays = records.to_record([replace(CALLS, machine="m" * 1000)])
     assert records.from_record(header, arrays)[0].machine == "m" * 197 + "..."
+
+
+@pytest.mark.parametrize(("more_components", "more_entries"), [(0, 0), (1, 0), (0, 1)])
+def test_gaussians_of_a_record_are_as_long_as_the_rows_of_the_cube(
+    more_components: int, more_entries: int
+) -> None:
+    gaussians = draw_gaussians(np.random.default_rng(0), 2, 2)
+    lengths = [*map(len, to_rows(gaussians).values())]
+    room = UnionPlan("likelihood", None, lengths[0] - more_components, lengths[-1] - more_entries)
+    plans = {"a": replace(PLANS["a"], unions=(room,))}
+    header, arrays = records.to_record([replace(CELLS[0], gaussians=gaussians)])
+    if more_components or more_entries:
+        with pytest.raises(ValueError, match=f"with rows of .*expected {room.components} and {room.entries}"):
+            records.from_record(header, arrays, plans)
+    else:
+        assert_same_gaussians(records.from_record(header, arrays, plans)[0].gaussians, gaussians)
 
 
 Damage = Callable[[dict[str, Any], dict[str, Any]], object]
