@@ -151,6 +151,12 @@ def test_cells_with_gaussians_are_those_of_their_model_and_search() -> None:
         assert unions[0].is_longer(components, entries) == is_longer
 
 
+def test_a_part_has_every_third_mixture() -> None:
+    part = replace(MIXTURES, mixtures=2, first_mixture=1, mixture_step=3)
+    assert [*part.dims[0].values] == [1, 4]
+    assert part.n_cells == 2 + 2 * 2 * 3 * 4 * 2
+
+
 def test_whole_numbers_have_words() -> None:
     for numbers, words in (
         (range(8), "0..7"), (range(2), "0..1"), (range(3, 4), "3..3"), (range(1, 4, 2), "1, 3"),

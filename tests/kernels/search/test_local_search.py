@@ -14,7 +14,15 @@ from sweep_clustering.kernels.partition.gains import set_distances
 from sweep_clustering.kernels.partition.statistics import CAPS, new_state
 from sweep_clustering.kernels.problem.problem import MUST
 from sweep_clustering.kernels.search.genetic import SearchSettings, run_restart
-from sweep_clustering.kernels.search.local_search import draw_below, set_costs, shuffle
+from sweep_clustering.kernels.search.local_search import (
+    draw_below,
+    list_component,
+    new_component,
+    set_costs,
+    set_members,
+    set_trial,
+    shuffle,
+)
 
 
 @pytest.mark.parametrize("covariance", oracles.COVARIANCES)
@@ -131,6 +139,31 @@ def component_gains(case: oracles.Case, labels: NDArray[np.integer]) -> list[flo
                 moved = np.where(names == name, target, labels)
                 gains.append(oracles.objective(case, moved) - oracles.objective(case, labels))
     return gains
+
+
+@pytest.mark.parametrize("model", ["likelihood", "conditional"])
+def test_statistics_after_the_move_of_a_component_are_those_of_the_partition(model: str) -> None:
+    case = case_of(0, model, "spherical")
+    weighted = [replace(layer, weights=np.linspace(0.5, 2.0, len(layer.pairs))) for layer in case.layers]
+    data, labels = replace(case, layers=weighted).problem().data, oracles.draw_labels(case, 0)
+    state = entries.collect_state(data, labels)
+    component = new_component(data, state)
+    component.root[:] = -1
+    for sample in data.annotated:
+        if component.root[sample] < 0:
+            source, target = int(labels[sample]), (int(labels[sample]) + 1) % 4
+            size = entries.plain_kernel(list_component)(data, state, component, sample)
+            members = component.members[:size]
+            error = entries.plain_kernel(set_members)(data, state, component, size)
+            assert error == pytest.approx(size * data.Z[members].var(axis=0).sum())
+            np.testing.assert_allclose(component.mean, data.Z[members].mean(axis=0))
+            entries.plain_kernel(set_trial)(data, state, component, size, source, target)
+            moved_labels = labels.copy()
+            moved_labels[members] = target
+            moved = entries.collect_state(data, moved_labels)
+            for name in ("sizes", "edge_counts", "agreements"):
+                values, expected = getattr(component.trial, name), getattr(moved, name)
+                np.testing.assert_allclose(values, expected, atol=1e-9)
 
 
 @pytest.mark.parametrize("covariance", oracles.COVARIANCES)
