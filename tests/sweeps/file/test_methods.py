@@ -110,6 +110,9 @@ def test_a_package_without_a_version_by_its_module(tmp_path: Path, monkeypatch: 
     assert method.path == ""
     (package / "inner.py").write_text(CODE + "#")
     assert write(tmp_path, entry).grid.methods[0].code != method.code
+    (package.parent / "bare_package").mkdir()  # a namespace has neither a version nor a file
+    (method,) = write(tmp_path, entry.replace("edited_package.inner", "bare_package")).grid.methods
+    assert method.code == ""
     for call, words in (
         ("edited_package.outer:f", "without 'outer'"),
         ("sklearn.clusters:KMeans", "without 'clusters'"),

@@ -235,6 +235,7 @@ def test_several_searches_are_kept_and_written_back(tmp_path: Path) -> None:
     assert spec.search_names == ("published", "strong")
     for name in spec.search_names:
         assert spec.search_of(name).settings == search_from(method=name, population=4).settings
+    assert spec.search_of(None) == spec.search[0]
     assert [search_dump["name"] for search_dump in spec.dump()["search"]] == ["published", "strong"]
     for search in (LIST, TABLES, TABLES.replace("[[search]]\n", "[[search]]\nheld_out = true\n")):
         spec = read(tmp_path, search)
