@@ -173,7 +173,7 @@ class Dim:
 
 
 def range_words(numbers: range) -> str:
-    """Return whole numbers at equal distances in words, such as `0..7` and `1, 3, .. 7`."""
+    """Return whole numbers at equal distances in words, such as `0..7` and `1, 3, ..7`."""
     if len(numbers) < 3 and numbers.step > 1:
         return ", ".join(map(str, numbers))
     return f"{numbers[0]}{'' if numbers.step == 1 else f', {numbers[1]}, '}..{numbers[-1]}"

@@ -508,8 +508,7 @@ def part_of(spec: SweepSpec, text: str, specs: Mapping[int, SweepSpec] | None = 
     """
     (number, parts), option = numbers_of(text), "--part"
     # an earlier release may have made as many cubes as data sets and mixtures
-    is_earlier = bool(specs) and parts > _max_parts(spec)
-    max_parts = sum(map(_length, spec.grid.datasets)) if is_earlier else _max_parts(spec)
+    max_parts = sum(map(_length, spec.grid.datasets)) if specs else _max_parts(spec)
     if parts > max_parts:
         expected = f"at most {max_parts:,} parts: a part is at least one data set or one mixture"
         raise refused(option, repr(text), expected)
@@ -519,7 +518,7 @@ def part_of(spec: SweepSpec, text: str, specs: Mapping[int, SweepSpec] | None = 
         raise refused(option, f"a cube named {name}", expected)
     datasets, specs = dealt(spec, number, parts), specs or {}
     problems = [*_changes(specs, {part: dealt(spec, part, parts) for part in specs}, is_growing=True)]
-    if problems or is_earlier:
+    if problems or parts > _max_parts(spec):
         ranges = {part: dealt_in_ranges(spec, part, parts) for part in specs}
         if changes := [*_changes(specs, ranges, is_growing=False)]:
             raise_all(problems or changes)
@@ -574,12 +573,11 @@ def _changes(
         entries = {entry.name: entry for entry in new_entries[number]}
         for entry in sweep.grid.datasets:
             new_entry = entries.get(entry.name)
+            is_kept = new_entry is not None
             if isinstance(entry, Mixtures) and isinstance(new_entry, Mixtures):
                 is_kept = new_entry.draws[: entry.count] == entry.draws
                 # a range would grow over the next one
                 is_kept = is_kept and (is_growing or new_entry.count == entry.count)
-            else:
-                is_kept = new_entry is not None
             if not is_kept:
                 old, new = (_words(row) for row in (entry, new_entry))
                 hint = "use another name; parts of an earlier release are ranges, which cannot grow"

@@ -40,15 +40,22 @@ def test_block_models_get_the_weights_of_all_pairs() -> None:
 
 def test_pairs_of_the_conditional_model_add_up_to_its_value() -> None:
     first, second, third, fourth = drawn_layers(0)
-    single = np.where(np.arange(12) % 3 == 0, 0.95, np.nan)  # some annotations have accuracies of their own
-    layers = [first, replace(second, accuracy=None, accuracies=single), third, replace(fourth, accuracy=None)]
+    some_accuracies = np.where(
+        np.arange(12) % 3 == 0, 0.95, np.nan
+    )  # some annotations have accuracies of their own
+    layers = [
+        first,
+        replace(second, accuracy=None, accuracies=some_accuracies),
+        third,
+        replace(fourth, accuracy=None),
+    ]
     fields = data.adjacency(layers, N, "conditional")
     labels = np.random.default_rng(1).integers(3, size=N)
     expected = np.zeros(2)  # nats of known accuracies, and agreeing weight of the annotator without one
     totals = np.zeros(2)
     for layer in layers:
-        own = np.full(12, np.nan) if layer.accuracies is None else layer.accuracies
-        accuracies = np.where(np.isnan(own), layer.accuracy or np.nan, own)
+        single = np.full(12, np.nan) if layer.accuracies is None else layer.accuracies
+        accuracies = np.where(np.isnan(single), layer.accuracy or np.nan, single)
         for (i, j), weight, p in zip(layer.pairs, data.layer_weights(layer), accuracies, strict=True):
             is_right = (labels[i] == labels[j]) == (layer.kind == MUST)
             if i != j and np.isnan(p):
@@ -134,6 +141,14 @@ def test_accuracies_of_annotators_are_shrunk_towards_their_own_and_the_group() -
         share = max(right / (weights.sum() + 2.0), 0.501)
         assert alone.accuracies == pytest.approx(np.full((1, 2), share))
         assert expected is None or share == expected
+
+
+def test_accuracies_of_annotators_are_never_certain() -> None:
+    many, none = np.array([[1e6, 1.0], [1.0, 1e6]]), np.array([[1.0, 1e6], [1e6, 1.0]])
+    several = data.Estimates(np.array([1, 2]), many, none, np.full(2, 0.5))
+    assert several.accuracies == pytest.approx(np.array([[0.999, 0.001], [0.001, 0.999]]))
+    alone = data.Estimates(np.array([1]), np.full((1, 2), 1e6), np.ones((1, 2)), np.full(2, 0.5))
+    assert alone.accuracies == pytest.approx(np.full((1, 2), 0.999))
 
 
 def test_rows_that_differ_in_late_columns_alone_are_distinct() -> None:
