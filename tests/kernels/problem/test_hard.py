@@ -135,3 +135,30 @@ def test_a_partition_gets_the_clusters_of_the_most_evidence_where_one_group_afte
     best = (groups.colours + 1) % 3
     evidence = np.eye(3)[best] + 4.0 * rng.random((len(best), 3))
     assert groups.assign(evidence, 0).tolist() == best.tolist()
+
+
+def test_groups_take_clusters_one_after_the_other_and_further_rounds_of_swaps_gain() -> None:
+    n_raised = n_complete = 0
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        cannot = rng.integers(20, size=(30, 2))
+        cannot = cannot[cannot[:, 0] != cannot[:, 1]]
+        groups = group_samples(layers_of(np.array([[0, 1]]), cannot[(cannot > 1).all(axis=1)]), 4)
+        evidence = rng.normal(size=(len(groups.neighbours), 4))
+        expected = evidence.argmax(axis=1)
+        expected[groups.order] = -1
+        for group in groups.order:
+            used_clusters = {int(expected[other]) for other in groups.neighbours[group]}
+            ranks = np.argsort(-evidence[group]).tolist()
+            expected[group] = next((cluster for cluster in ranks if cluster not in used_clusters), -1)
+        labels = [groups.assign(evidence, rounds) for rounds in (0, 1, 5)]
+        if (expected >= 0).all():
+            n_complete += 1
+            assert labels[0].tolist() == expected[groups.group_of].tolist()
+        _, members = np.unique(groups.group_of, return_index=True)
+        totals = [evidence[np.arange(len(members)), part[members]].sum() for part in labels]
+        assert totals[0] <= totals[1] + 1e-9
+        assert totals[1] <= totals[2] + 1e-9
+        n_raised += totals[2] > totals[1] + 1e-9
+    assert n_raised > 0
+    assert n_complete > 50
