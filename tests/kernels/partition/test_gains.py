@@ -206,6 +206,21 @@ def test_what_an_outlier_leaves_behind_has_all_its_digits() -> None:
         )
 
 
+@pytest.mark.parametrize("factor", [0.9, 1.1])
+def test_a_cluster_is_degenerate_with_one_sample_more_up_to_the_limit(factor: float) -> None:
+    X = np.concatenate([np.random.default_rng(0).normal(size=(12, 2)), np.zeros((6, 2))])
+    limit = 1e-10 * X.var(axis=0).mean() * 2 * 6
+    X[12, 0] = np.sqrt(factor * limit * 6 / 5)  # the five samples of the cluster are equal
+    case = Case(X, [], 2, "unsupervised", 1)
+    labels = np.repeat([0, 1], [13, 5])
+    data = case.problem().data
+    state = collect_state(data, labels)
+    gains_of(data, state, 12)
+    expected = gain(case, labels, 12, 1)
+    assert (expected > 50.0) == (factor > 1.0)
+    assert state.gains[1] == pytest.approx(expected, rel=1e-6)
+
+
 # Shape "diagonal": products of many features, and what is degenerate without a prior.
 
 
