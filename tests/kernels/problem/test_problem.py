@@ -141,6 +141,7 @@ def test_variances_without_a_prior_have_a_floor() -> None:
     assert problem.data.floors == pytest.approx(1e-10 * X.var(axis=0))
     np.testing.assert_array_equal(problem.data.Z, problem.data.X)
     assert problem.data.log_freedom.tolist() == [0.0, *np.log(np.arange(1, 8))]
+    assert problem.data.log_size.tolist() == problem.data.log_freedom.tolist()
     assert problem.data.unit_term == 0.0
     spheres = module.build_problem(
         X, n_clusters=2, model="unsupervised", settings=ObjectiveSettings(variance_prior=0.7)
