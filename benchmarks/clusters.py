@@ -18,7 +18,7 @@ from tables import Table, mean_error
 from sweep_clustering.kernels.choice import estimated_accuracy
 from sweep_clustering.kernels.problem.problem import layers_from_annotations
 from sweep_clustering.kernels.settings import settings_of
-from sweep_clustering.pipeline.fit.counts import Candidate, choose, choose_clusters, finalists_of
+from sweep_clustering.pipeline.fit.counts import Candidate, choose_clusters, finalists_of, share_allowed
 from sweep_clustering.pipeline.fit.solve import fit
 from sweep_clustering.sweeps.annotations.draw import draw_annotations
 from sweep_clustering.sweeps.inputs import draw_mixture
@@ -68,13 +68,14 @@ def instance(kind: str, n_clusters: int, draw: int, m: int, p: float) -> Differe
             seed=0,
             predict_annotations=m > 0,
         ),
+        max_share=share_allowed(X, layers, seed=0),
     )
     candidates = choice.candidates
     choices = [max(candidates, key=lambda candidate: candidate.criteria.bic)]
     choices.append(max(candidates, key=lambda candidate: candidate.criteria.icl))
     if m > 0:
         choices += [finalists_of(candidates, 0.0)[0], finalists_of(candidates, 1.0)[0]]
-    choices.append(choose(candidates).chosen)
+    choices.append(choice.chosen)
     errors = [candidate.n_clusters - n_clusters for candidate in choices]
     if m == 0:
         return Differences(errors, np.nan, np.nan)
