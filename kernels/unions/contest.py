@@ -425,8 +425,11 @@ CUT_TIE = 1.0
 NEARLY_ALL = 0.7
 
 
-# Predictions by the space and the linkage of a tree, and the number of classes of a cut.
-Rating = dict[tuple[tuple[int | str, str], int], choice.HeldOut]
+# Space and linkage of a tree, and the number of classes of a cut.
+CutKey = tuple[tuple[int | str, str], int]
+
+# Predictions by the cuts of some trees.
+Rating = dict[CutKey, choice.HeldOut]
 
 
 class Ratings(NamedTuple):
@@ -605,9 +608,7 @@ def rate_cuts(table: Table, layers: Sequence[Layer], random: RandomPairs, size: 
     return ratings
 
 
-def _best_cut(
-    scores: Rating, n_few: int, shares: Mapping[tuple[tuple[int | str, str], int], float], limits: Share
-) -> Cut | None:
+def _best_cut(scores: Rating, n_few: int, shares: Mapping[CutKey, float], limits: Share) -> Cut | None:
     """Return the best cut, if it is clearly better than those into few classes.
 
     A cut that puts clearly more pairs together than are of one class counts only where there is no other, and
