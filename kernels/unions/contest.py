@@ -472,7 +472,7 @@ class Share(NamedTuple):
     @property
     def high(self) -> float:
         """Share of which more are clearly not of one class; 1 if it is not less than one half."""
-        high = self.value + CLEAR * self.error
+        high = self.value + CERTAINTY * self.error
         return high if high < 0.5 else 1.0
 
 
