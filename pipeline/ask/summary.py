@@ -188,7 +188,13 @@ def assess(
         outlook = questions_left(belief, options.until, len(answers), child_seed(seed, 5))
     strategy = options.strategy or fitting(belief)
     questions = next_questions(
-        belief, rows, strategy=strategy, count=options.count, seed=child_seed(seed, 4), samples=inputs.samples
+        belief,
+        rows,
+        strategy=strategy,
+        count=options.count,
+        seed=child_seed(seed, 4),
+        samples=inputs.samples,
+        has_random=has_random(options),
     )
     n_yes = sum(answer.kind == MUST for answer in answers)
     n_no, n_skipped = len(answers) - n_yes, len(rows) - len(answers)
@@ -200,6 +206,12 @@ def assess(
 WHY_CONDITIONAL = (
     "the model is conditional: posterior and likelihood would take",
     "the choice of the pairs, not only the answers, as evidence",
+)
+
+
+# Line of a command that says which questions chosen ones do not answer.
+RANDOM_PAIRS = (
+    "random     one question of five is about a random pair, because you named no number of clusters"
 )
 
 
@@ -221,11 +233,18 @@ def assessment_lines(options: AskOptions, assessment: Assessment) -> list[str]:
     ]
     if options.strategy is None and belief.has_many_classes:
         lines.append(f"questions  {assessment.strategy}: {STRATEGIES[assessment.strategy]}")
+    if has_random(options):
+        lines.append(RANDOM_PAIRS)
     if assessment.outlook is not None:
         lines.append(f"until {options.until:<4g} {outlook_words(assessment.outlook)}")
         if assessment.outlook.high:
             lines.append("           (simulated as if the model were right, widened by a factor of 2)")
     return lines
+
+
+def has_random(options: AskOptions) -> bool:
+    """Whether some questions are about random pairs, which show the number of classes if it is open."""
+    return options.has_open_count and options.strategy is None
 
 
 def confidence(assessment: Assessment) -> str:

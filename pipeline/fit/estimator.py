@@ -560,9 +560,11 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
             near pairs, and pairs that say where clusters are to be merged or split. None is "merges" where
             annotations speak for merged groups, or for nothing yet and classes may be many: K² exceeds the
             number of samples, or the fit chose the most clusters that it tried; else "overall"
-            (docs/model.md, section 10). "information": the pairs whose answers together are hardest
-            to predict. "uncertain": the same for single pairs. "anchors": a doubtful sample and a sure one.
-            "again": annotated pairs whose annotations are in doubt. "farthest-first" and "committee" are
+            (docs/model.md, section 10). If neither the strategy nor the number of clusters is named, one pair
+            of five is random, because chosen ones do not show how many classes there are. "information": the
+            pairs whose answers together are hardest to predict. "uncertain": the same for single pairs.
+            "anchors": a doubtful sample and a sure one. "again": annotated pairs whose annotations are in
+            doubt. "farthest-first" and "committee" are
             baselines by others; "uniform" are any pairs.
 
         Returns
@@ -610,8 +612,15 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         )
         seed = np.random.SeedSequence(self.seed_, spawn_key=(*key, 1))
         unsure = {(pair["i"], pair["j"]) for pair in self.unsure_["pairs"]}
-        strategy_name = strategy or fitting(belief)
-        choice = choose(belief, answers, strategy=strategy_name, count=int(n), seed=seed, left_out=unsure)
+        choice = choose(
+            belief,
+            answers,
+            strategy=strategy or fitting(belief),
+            count=int(n),
+            seed=seed,
+            left_out=unsure,
+            has_random=strategy is None and self.n_clusters is None,
+        )
         positions = choice.pairs.astype(np.int64)
         names = np.asarray(getattr(self, "sample_names_in_", np.arange(len(self.X_fit_))))
         return Query(names[positions], belief.share_together(choice.pairs), choice.scores, positions)

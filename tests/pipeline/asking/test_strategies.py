@@ -216,6 +216,43 @@ def test_more_are_asked_for_until_enough_are_left(monkeypatch: pytest.MonkeyPatc
     assert counts[:3] == [5, 15, 35]
 
 
+def test_one_question_of_five_is_random_where_the_number_of_classes_is_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def asking(first: int) -> strategies.Strategy:
+        pairs = np.array([(first, j) for j in range(20, 60)])
+        return lambda belief, answers, count, rng: strategies.ScoredPairs(
+            pairs[:count], pairs[:count, 1].astype(float)
+        )
+
+    monkeypatch.setitem(strategies.STRATEGIES, "in order", asking(0))
+    monkeypatch.setitem(strategies.STRATEGIES, "uniform", asking(1))
+    how: Any = {"strategy": "in order", "has_random": True}
+    pairs, scores = strategies.choose(random_belief(0), NO_ANSWERS, count=10, seed=SEED, **how)
+    assert pairs[:, 0].tolist() == [0, 0, 0, 0, 1, 0, 0, 0, 0, 1]
+    assert pairs[:, 1].tolist() == [20, 21, 22, 23, 20, 24, 25, 26, 27, 21]
+    assert scores.tolist() == pairs[:, 1].tolist()
+    for count in (1, 7):
+        seeds = [np.random.SeedSequence(entropy) for entropy in range(300)]
+        choices = [
+            strategies.choose(random_belief(0), NO_ANSWERS, count=count, seed=seed, **how) for seed in seeds
+        ]
+        assert {len(choice.pairs) for choice in choices} == {count}
+        n_random = [int(choice.pairs[:, 0].sum()) for choice in choices]
+        assert np.mean(n_random) == pytest.approx(count / 5, abs=0.07)
+        assert max(n_random) - min(n_random) == 1
+
+
+def test_random_questions_leave_out_what_was_asked_and_end_with_the_pairs() -> None:
+    belief, left_out = random_belief(2), {(0, 5), (3, 7)}
+    how: Any = {"strategy": "merges", "count": 80, "seed": SEED, "left_out": left_out}
+    pairs = strategies.choose(belief, ANSWERS, has_random=True, **how).pairs
+    assert left_out == {(0, 5), (3, 7)}
+    asked = {tuple(pair) for pair in np.sort(ANSWERS[:, :2], axis=1).tolist()} | left_out
+    assert not asked & {tuple(pair) for pair in pairs.tolist()}
+    assert len(pairs) == 66 - len({pair for pair in asked if pair[0] != pair[1]})
+
+
 ANSWERS = np.array([[0, 1, 0], [2, 5, 1], [5, 2, 0], [3, 3, 0], [1, 4, 0]])
 ONE = np.array([[0, 1, 0]])  # so that it is no cold start
 

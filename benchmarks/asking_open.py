@@ -1,0 +1,117 @@
+"""Questions without K: `python -m benchmarks asking_open [--write]`, a quarter of an hour on two cores.
+
+There are five batches of N / 10 questions each. Nine of ten answers are right, and this accuracy is given;
+K is not. `query` asks each path of questions, with and without random pairs among them. The share of random
+pairs was chosen on iris and wine of scikit-learn. It is judged on every third of the other sets of the
+clustering suite (../shared/data/suite beside the checkout) with at most 400 rows, and on drawn tables of 5
+and 10 classes.
+"""
+
+import warnings
+from collections.abc import Iterator
+from multiprocessing import Pool
+from typing import NamedTuple
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+from open_clusters import MOST_ROWS, drawn_classes
+from sklearn.datasets import load_iris, load_wine
+from sklearn.preprocessing import scale
+from suite import SUITE, best_published, read
+from tables import Table, show
+
+from sweep_clustering import AnnotatedClustering
+from sweep_clustering.kernels.scores import adjusted_rand
+from sweep_clustering.pipeline.asking import strategies
+
+ACCURACY = 0.9
+BATCHES = 5
+DRAWS = 4
+STEP = 3
+FALL = 0.03
+
+CHOSEN_ON = {"iris": load_iris, "wine": load_wine}
+DRAWN = ("5", "10")
+QUESTIONS = {"chosen ones alone": 0.0, "one of five random": strategies.RANDOM_SHARE}
+COLUMNS = ("0", "N / 10", "N / 5", "3 N / 10", "2 N / 5", "N / 2", f"falls by more than {FALL}", "largest")
+PATHS = Table("asking_open/ari", ("tables", "paths", "questions", *COLUMNS))
+TABLES = (PATHS,)
+
+
+class Job(NamedTuple):
+    """A table by its name or the number of its classes, the questions, and a draw."""
+
+    name: str
+    questions: str
+    draw: int
+
+    @property
+    def kind(self) -> str:
+        """The line of the table that the job counts in."""
+        if self.name in CHOSEN_ON:
+            return self.name
+        return "suite" if "/" in self.name else "drawn"
+
+
+def read_table(job: Job) -> tuple[NDArray[np.float64], NDArray[np.integer]]:
+    """Return the features and the classes of a table."""
+    if job.kind == "suite":
+        return read(SUITE, job.name)
+    if job.kind == "drawn":
+        return drawn_classes(np.random.default_rng([52, job.draw]), int(job.name))
+    table = CHOSEN_ON[job.name]()
+    return scale(table.data), table.target
+
+
+def measure_path(job: Job) -> list[float]:
+    """Return the ARI before and after each batch of a path."""
+    warnings.simplefilter("ignore")
+    strategies.RANDOM_SHARE = QUESTIONS[job.questions]
+    X, truth = read_table(job)
+    rng, pairs, is_must = np.random.default_rng([53, job.draw]), np.empty((0, 2), int), np.empty(0, bool)
+    estimator = AnnotatedClustering(accuracy=ACCURACY, random_state=job.draw, n_jobs=1).fit(X)
+    aris = [float(adjusted_rand(truth, estimator.labels_))]
+    for _ in range(BATCHES):
+        batch = estimator.query(len(X) // 2 // BATCHES).positions
+        is_same = truth[batch[:, 0]] == truth[batch[:, 1]]
+        pairs = np.concatenate([pairs, batch])
+        is_must = np.concatenate([is_must, is_same == (rng.random(len(batch)) < ACCURACY)])
+        estimator.fit(X, must_link=pairs[is_must], cannot_link=pairs[~is_must])
+        aris.append(float(adjusted_rand(truth, estimator.labels_)))
+    return aris
+
+
+def rows(jobs: list[Job], outcomes: list[list[float]]) -> Iterator[tuple[str, ...]]:
+    """Yield the mean ARI of each kind of tables and questions, and how often a batch lowers it."""
+    for kind, questions in dict.fromkeys((job.kind, job.questions) for job in jobs):
+        paths = np.array(
+            [
+                aris
+                for job, aris in zip(jobs, outcomes, strict=True)
+                if (job.kind, job.questions) == (kind, questions)
+            ]
+        )
+        falls = -np.diff(paths, axis=1)
+        n_falls, means = int((falls > FALL).sum()), [f"{mean:.3f}" for mean in paths.mean(axis=0)]
+        yield kind, str(len(paths)), questions, *means, f"{n_falls} of {falls.size}", f"{falls.max():.3f}"
+
+
+@click.command(help=__doc__)
+@click.option("--write", is_flag=True, help="Put the table into the documents.")
+def main(write: bool) -> None:
+    """See above."""
+    names = [
+        name
+        for name in best_published(SUITE)
+        if len(read(SUITE, name)[0]) <= MOST_ROWS and not any(other in name for other in CHOSEN_ON)
+    ]
+    jobs = [
+        Job(name, questions, draw)
+        for name in (*CHOSEN_ON, *names[::STEP], *DRAWN)
+        for questions in QUESTIONS
+        for draw in range(DRAWS if name in CHOSEN_ON else DRAWS // 2)
+    ]
+    with Pool() as pool:
+        outcomes = pool.map(measure_path, jobs, chunksize=1)
+    show({PATHS.name: PATHS.markdown(rows(jobs, outcomes))}, write=write)
