@@ -135,17 +135,16 @@ def next_questions(
     belief: Belief,
     rows: Sequence[Row],
     *,
-    strategy: str,
+    strategy: str | None,
     count: int,
     seed: Seed,
     samples: Samples,
-    has_random: bool = False,
 ) -> list[Question]:
     """Choose the next questions, best first, no pair twice; there are fewer if no other pair is left.
 
-    Some of them may be about random pairs. A pair that has been answered is not among them, except for the
-    strategy "again"; neither is one that was skipped, before `ANSWERS_BEFORE_REPEAT` further answers. The
-    rows are in the order of answering, and the seed is not modified.
+    A pair that has been answered is not among them, except for the strategy "again"; neither is one that was
+    skipped, before `ANSWERS_BEFORE_REPEAT` further answers. The rows are in the order of answering, and the
+    seed is not modified.
     """
     answers = annotations_of(rows)
     table = np.array([(row.first, row.second, row.kind) for row in answers], dtype=np.int32).reshape(-1, 3)
@@ -156,7 +155,6 @@ def next_questions(
         count=count,
         seed=seed,
         left_out=recent_skips(rows),
-        has_random=has_random,
     )
     counts = Counter((pair_of(row), row.kind) for row in answers)
     questions = []

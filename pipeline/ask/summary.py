@@ -138,7 +138,6 @@ def assess(
     from sweep_clustering.pipeline.ask.questions import next_questions, questions_left
     from sweep_clustering.pipeline.asking.belief import believe, model_for, shape_to_ask, share_at
     from sweep_clustering.pipeline.asking.strategies import fitting
-    from sweep_clustering.pipeline.fit.counts import TRIED
     from sweep_clustering.pipeline.fit.running import choose_count, costs_of, progress, runner
 
     answers = annotations_of(rows)
@@ -179,23 +178,22 @@ def assess(
                 restarts=options.restarts,
                 settings=options.settings,
                 start=start,
-                is_least=options.has_open_count and n_clusters == TRIED[-1],
+                has_open_count=options.has_open_count,
                 run=run,
             )
         )
     outlook = None
     if options.until is not None:
         outlook = questions_left(belief, options.until, len(answers), child_seed(seed, 5))
-    strategy = options.strategy or fitting(belief)
     questions = next_questions(
         belief,
         rows,
-        strategy=strategy,
+        strategy=options.strategy,
         count=options.count,
         seed=child_seed(seed, 4),
         samples=inputs.samples,
-        has_random=has_random(options),
     )
+    strategy = options.strategy or fitting(belief)
     n_yes = sum(answer.kind == MUST for answer in answers)
     n_no, n_skipped = len(answers) - n_yes, len(rows) - len(answers)
     share = share_at(belief.claimed_wrong, len(belief.X), belief.lines)
@@ -233,18 +231,13 @@ def assessment_lines(options: AskOptions, assessment: Assessment) -> list[str]:
     ]
     if options.strategy is None and belief.has_many_classes:
         lines.append(f"questions  {assessment.strategy}: {STRATEGIES[assessment.strategy]}")
-    if has_random(options):
+    if options.strategy is None and belief.has_random_questions:
         lines.append(RANDOM_PAIRS)
     if assessment.outlook is not None:
         lines.append(f"until {options.until:<4g} {outlook_words(assessment.outlook)}")
         if assessment.outlook.high:
             lines.append("           (simulated as if the model were right, widened by a factor of 2)")
     return lines
-
-
-def has_random(options: AskOptions) -> bool:
-    """Whether some questions are about random pairs, which show the number of classes if it is open."""
-    return options.has_open_count and options.strategy is None
 
 
 def confidence(assessment: Assessment) -> str:

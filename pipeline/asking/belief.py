@@ -89,6 +89,8 @@ class Belief:
         Coordinates in which the clusters were found; None if these are the features.
     has_many_classes : bool
         Whether classes are so many that questions are about pairs of parts of clusters, and not about draws.
+    has_open_count : bool
+        Whether the number of clusters was chosen, and may be wrong.
     """
 
     X: NDArray[np.float64]
@@ -100,6 +102,7 @@ class Belief:
     lines: Lines = OF_CHAINS
     Z: NDArray[np.float64] | None = None
     has_many_classes: bool = False
+    has_open_count: bool = False
 
     @property
     def membership(self) -> NDArray[np.float64]:
@@ -110,6 +113,11 @@ class Belief:
     def claimed_wrong(self) -> float:
         """Share of the labels of the draws that differ from the solution."""
         return float((self.draws != self.labels).mean())
+
+    @property
+    def has_random_questions(self) -> bool:
+        """Whether some questions are about random pairs, because doubtful ones leave a number open."""
+        return self.has_open_count and not self.has_many_classes
 
     def share_together(self, pairs: NDArray[np.integer]) -> NDArray[np.float64]:
         """Return the probability that the samples of a pair belong together, never quite 0 or 1."""
@@ -131,7 +139,7 @@ def believe(
     restarts: int = 3,
     settings: Settings = ASKING,
     start: NDArray[np.int16] | None = None,
-    is_least: bool = False,
+    has_open_count: bool = False,
     run: Runner = map,
 ) -> Belief:
     """Fit the conditional model to the answers so far, and draw partitions around its solutions.
@@ -157,8 +165,8 @@ def believe(
         Settings of the search and of the objective.
     start : ndarray of shape (n_samples,), int16, optional
         Earlier solution, from which the first restart begins.
-    is_least : bool
-        Whether there may be more clusters: the most that were tried were the best.
+    has_open_count : bool
+        Whether the number of clusters was chosen, so that there may be more.
     run : callable
         Function like `map`; fits of classes of any shape may run at once.
 
@@ -174,7 +182,7 @@ def believe(
     choice = solver.solve([seeds(1, number) for number in range(restarts)], part=part, start=start)
     best = best_of([fit.objective for fit in choice.fits])
     solution = choice.fits[best]
-    is_many = model.has_groups and has_many_classes(choice, n_clusters, len(X), is_least)
+    is_many = model.has_groups and has_many_classes(choice, n_clusters, len(X), has_open_count)
     effort = EFFORT._replace(members=MEMBERS_OF_MANY) if is_many else EFFORT
     draws = solver.draws([solution], 0, seeds(2), effort)
     partitions = np.concatenate(draws.labels)
@@ -190,6 +198,7 @@ def believe(
         lines=OF_CHAINS if solution.gaussians is None else OF_FITS,
         Z=None if solution.gaussians is None else solution.gaussians.place(X),
         has_many_classes=is_many,
+        has_open_count=has_open_count,
     )
 
 
@@ -198,11 +207,11 @@ def shape_to_ask(covariance: str) -> str:
     return GROUPS if covariance == ANY else covariance
 
 
-def has_many_classes(choice: Choice, n_clusters: int, n_samples: int, is_least: bool) -> bool:
+def has_many_classes(choice: Choice, n_clusters: int, n_samples: int, has_open_count: bool) -> bool:
     """Whether answers speak for merged groups, or for nothing yet and classes may be many."""
     # As many uniform answers as samples have less than one must-link for each class if K² exceeds these.
     if choice.has_no_skill or choice.name not in choice.candidates:
-        return n_clusters**2 > n_samples or is_least
+        return n_clusters**2 > n_samples or has_open_count
     is_linear = choice.covariance == LINEAR and n_clusters > MANY_CLASSES
     return is_linear or choice.covariance in (*LINKAGES, *OF_ROWS)
 

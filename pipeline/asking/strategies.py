@@ -381,7 +381,7 @@ def fitting(belief: Belief) -> str:
 
 # Questions of a strategy without those that have answers.
 
-# Share of the questions that are about random pairs where the number of classes is open.
+# Share of the random ones among the questions about few classes, if their number is open.
 RANDOM_SHARE = 0.2
 
 Pair = tuple[int, int]
@@ -391,30 +391,31 @@ def choose(
     belief: Belief,
     answers: Pairs,
     *,
-    strategy: str,
+    strategy: str | None,
     count: int,
     seed: np.random.SeedSequence,
     left_out: Set[Pair] = frozenset(),
-    has_random: bool = False,
 ) -> ScoredPairs:
     """Choose distinct pairs that have no answer, best first; fewer than `count` if there are no others.
 
     Somebody who is asked again gives the same answer, which is no second opinion, so that only the strategy
     "again" asks pairs of answers. The belief is that given all answers (columns i, j and kind). Pairs that
-    are left out have the lower sample first. If the choice `has_random` pairs, a share of the questions is
-    about these, between those of the strategy.
+    are left out have the lower sample first. If there is no strategy, it is the one that fits the belief, and
+    a share of the questions may be about random pairs, which come between the others.
     """
-    if has_random:
+    if strategy is None and belief.has_random_questions:
         # The rest of a question is one by chance, so that even single questions are random now and then.
         n_random = int(count * RANDOM_SHARE + np.random.default_rng(child_seed(seed, 0)).random())
         asking = partial(choose, belief, answers, left_out=left_out)
         random = asking(strategy="uniform", count=n_random, seed=child_seed(seed, 1))
         left_out = left_out | set(map(tuple, random.pairs.tolist()))
-        chosen = asking(strategy=strategy, count=count - len(random.pairs), seed=seed, left_out=left_out)
+        chosen = asking(
+            strategy=fitting(belief), count=count - len(random.pairs), seed=seed, left_out=left_out
+        )
         at = np.linspace(0, len(chosen.pairs), len(random.pairs) + 1, dtype=int)[1:]
         pairs = np.insert(chosen.pairs, at, random.pairs, axis=0)
         return ScoredPairs(pairs, np.insert(chosen.scores, at, random.scores))
-    not_again = set(left_out)
+    strategy, not_again = strategy or fitting(belief), set(left_out)
     if strategy != "again":
         not_again |= set(map(tuple, np.sort(answers[:, :2], axis=1).tolist()))
     size = count

@@ -29,10 +29,9 @@ from sweep_clustering.kernels.problem.problem import SPHERES
 from sweep_clustering.kernels.settings import OFFERED, PARAMETERS, UNLABELLED, Setting
 from sweep_clustering.kernels.structure import AUTO
 from sweep_clustering.pipeline.asking.belief import believe, shape_to_ask
-from sweep_clustering.pipeline.asking.strategies import choose, fitting
+from sweep_clustering.pipeline.asking.strategies import choose
 from sweep_clustering.pipeline.fit import inputs
 from sweep_clustering.pipeline.fit.confidence import below_chance, estimate, estimates_json, judge_unsure
-from sweep_clustering.pipeline.fit.counts import TRIED
 from sweep_clustering.pipeline.fit.data_notes import data_notes
 from sweep_clustering.pipeline.fit.links import (
     Annotations,
@@ -559,12 +558,11 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
             "overall": the pairs whose answers together say the most about all other pairs. "merges": random
             near pairs, and pairs that say where clusters are to be merged or split. None is "merges" where
             annotations speak for merged groups, or for nothing yet and classes may be many: K² exceeds the
-            number of samples, or the fit chose the most clusters that it tried; else "overall"
-            (docs/model.md, section 10). If neither the strategy nor the number of clusters is named, one pair
-            of five is random, because chosen ones do not show how many classes there are. "information": the
-            pairs whose answers together are hardest to predict. "uncertain": the same for single pairs.
-            "anchors": a doubtful sample and a sure one. "again": annotated pairs whose annotations are in
-            doubt. "farthest-first" and "committee" are
+            number of samples, or K was not named; else "overall" (docs/model.md, section 10). One pair of
+            five is random where K was not named and "overall" is asked, because its pairs hardly show how
+            many classes there are. "information": the pairs whose answers together are hardest to predict.
+            "uncertain": the same for single pairs. "anchors": a doubtful sample and a sure one. "again":
+            annotated pairs whose annotations are in doubt. "farthest-first" and "committee" are
             baselines by others; "uniform" are any pairs.
 
         Returns
@@ -606,7 +604,7 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
                 restarts=min(int(self.restarts), MOST_RESTARTS),
                 settings=declared.settings_of(vars(self)),
                 start=self.labels_.astype(np.int16),
-                is_least=self.n_clusters is None and self.n_clusters_ == TRIED[-1],
+                has_open_count=self.n_clusters is None,
                 run=runner(self.n_jobs),
             )
         )
@@ -615,11 +613,10 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         choice = choose(
             belief,
             answers,
-            strategy=strategy or fitting(belief),
+            strategy=strategy,
             count=int(n),
             seed=seed,
             left_out=unsure,
-            has_random=strategy is None and self.n_clusters is None,
         )
         positions = choice.pairs.astype(np.int64)
         names = np.asarray(getattr(self, "sample_names_in_", np.arange(len(self.X_fit_))))

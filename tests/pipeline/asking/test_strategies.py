@@ -227,26 +227,31 @@ def test_one_question_of_five_is_random_where_the_number_of_classes_is_open(
 
     monkeypatch.setitem(strategies.STRATEGIES, "in order", asking(0))
     monkeypatch.setitem(strategies.STRATEGIES, "uniform", asking(1))
-    how: Any = {"strategy": "in order", "has_random": True}
-    pairs, scores = strategies.choose(random_belief(0), NO_ANSWERS, count=10, seed=SEED, **how)
+    monkeypatch.setattr(strategies, "fitting", lambda belief: "in order")
+    belief = replace(random_belief(0), has_open_count=True)
+    how: Any = {"answers": NO_ANSWERS, "strategy": None}
+    pairs, scores = strategies.choose(belief, count=10, seed=SEED, **how)
     assert pairs[:, 0].tolist() == [0, 0, 0, 0, 1, 0, 0, 0, 0, 1]
     assert pairs[:, 1].tolist() == [20, 21, 22, 23, 20, 24, 25, 26, 27, 21]
     assert scores.tolist() == pairs[:, 1].tolist()
     for count in (1, 7):
         seeds = [np.random.SeedSequence(entropy) for entropy in range(300)]
-        choices = [
-            strategies.choose(random_belief(0), NO_ANSWERS, count=count, seed=seed, **how) for seed in seeds
-        ]
+        choices = [strategies.choose(belief, count=count, seed=seed, **how) for seed in seeds]
         assert {len(choice.pairs) for choice in choices} == {count}
         n_random = [int(choice.pairs[:, 0].sum()) for choice in choices]
         assert np.mean(n_random) == pytest.approx(count / 5, abs=0.07)
         assert max(n_random) - min(n_random) == 1
+    # no question is random if the number is named, if classes are many, or if the strategy is named
+    for changes in ({"has_open_count": False}, {"has_many_classes": True}):
+        pairs, _ = strategies.choose(replace(belief, **changes), count=10, seed=SEED, **how)
+        assert not pairs[:, 0].any()
+    pairs, _ = strategies.choose(belief, NO_ANSWERS, strategy="in order", count=10, seed=SEED)
+    assert not pairs[:, 0].any()
 
 
 def test_random_questions_leave_out_what_was_asked_and_end_with_the_pairs() -> None:
-    belief, left_out = random_belief(2), {(0, 5), (3, 7)}
-    how: Any = {"strategy": "merges", "count": 80, "seed": SEED, "left_out": left_out}
-    pairs = strategies.choose(belief, ANSWERS, has_random=True, **how).pairs
+    belief, left_out = replace(random_belief(2), has_open_count=True), {(0, 5), (3, 7)}
+    pairs = strategies.choose(belief, ANSWERS, strategy=None, count=80, seed=SEED, left_out=left_out).pairs
     assert left_out == {(0, 5), (3, 7)}
     asked = {tuple(pair) for pair in np.sort(ANSWERS[:, :2], axis=1).tolist()} | left_out
     assert not asked & {tuple(pair) for pair in pairs.tolist()}
@@ -375,10 +380,10 @@ def test_answers_and_else_the_root_of_the_rows_say_whether_classes_are_many(
     skills = {"average linkage, 3 a class": HeldOut(logs, logs > -1.0, logs + 1.0, logs)}
     skills["1 full"] = skills["average linkage, 3 a class"]
     choice = Choice(name, name, shape, "spherical", skills)
-    assert beliefs.has_many_classes(choice, n_clusters, 200, is_least=False) is expected
+    assert beliefs.has_many_classes(choice, n_clusters, 200, has_open_count=False) is expected
     without_skill = replace(choice, has_no_skill=True)
-    assert beliefs.has_many_classes(without_skill, n_clusters, 200, is_least=False) is (n_clusters > 14)
-    assert beliefs.has_many_classes(without_skill, n_clusters, 200, is_least=True)
+    assert beliefs.has_many_classes(without_skill, n_clusters, 200, has_open_count=False) is (n_clusters > 14)
+    assert beliefs.has_many_classes(without_skill, n_clusters, 200, has_open_count=True)
     belief = replace(random_belief(0), has_many_classes=expected)
     assert strategies.fitting(belief) == ("merges" if expected else "overall")
 
