@@ -1,9 +1,9 @@
 """Questions without K: `python -m benchmarks asking_open [--write]`, 20 minutes on two cores.
 
 There are five batches of N / 10 questions each. Nine of ten answers are right, and this accuracy is given;
-K is not. `query` asks one path of questions as for an open K, and one as if the K that each fit takes had been
-named. The questions were chosen on sets that were looked at, iris and wine of scikit-learn among them. They
-are judged on every second of the other sets of the clustering suite (../shared/data/suite beside the
+K is not. `query` asks one path of questions as for an open K, and one as if the K that each fit takes had
+been named. The questions were chosen on sets that were looked at, iris and wine of scikit-learn among them.
+They are judged on every second of the other sets of the clustering suite (../shared/data/suite beside the
 checkout) with at most 400 rows, and on drawn tables of 5 and 10 classes.
 """
 
@@ -33,7 +33,8 @@ FALL = 0.03
 CHOSEN_ON = {"iris": load_iris, "wine": load_wine}
 LOOKED_AT = ("other/iris", "uci/wine", "uci/ecoli", "uci/glass", "sipu/flame", "fcps/hepta", "graves/zigzag")
 DRAWN = ("5", "10")
-OPEN, NAMED = "as for an open K", "as if K were named"
+OPEN = "as for an open K"
+NAMED = "as if K were named"
 QUESTIONS = (NAMED, OPEN)
 COLUMNS = ("0", "N / 10", "N / 5", "3 N / 10", "2 N / 5", "N / 2", f"falls by more than {FALL}", "largest")
 PATHS = Table("asking_open/ari", ("tables", "paths", "questions", *COLUMNS))
