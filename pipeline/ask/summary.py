@@ -207,10 +207,8 @@ WHY_CONDITIONAL = (
 )
 
 
-# Line of a command that says which questions chosen ones do not answer.
-RANDOM_PAIRS = (
-    "random     one question of five is about a random pair, because you named no number of clusters"
-)
+# End of a line about questions.
+RANDOM_PAIRS = "; one of five is a random pair, because no number of clusters was named"
 
 
 def assessment_lines(options: AskOptions, assessment: Assessment) -> list[str]:
@@ -229,10 +227,9 @@ def assessment_lines(options: AskOptions, assessment: Assessment) -> list[str]:
         f"sizes      {sizes}, {shape}",
         f"confidence {confidence(assessment)} of the labels expected right",
     ]
-    if options.strategy is None and belief.has_many_classes:
-        lines.append(f"questions  {assessment.strategy}: {STRATEGIES[assessment.strategy]}")
-    if options.strategy is None and belief.has_random_questions:
-        lines.append(RANDOM_PAIRS)
+    if options.strategy is None and (belief.has_many_classes or belief.has_open_count):
+        random_words = RANDOM_PAIRS if belief.has_random_questions else ""
+        lines.append(f"questions  {assessment.strategy}: {STRATEGIES[assessment.strategy]}{random_words}")
     if assessment.outlook is not None:
         lines.append(f"until {options.until:<4g} {outlook_words(assessment.outlook)}")
         if assessment.outlook.high:

@@ -625,6 +625,12 @@ def test_without_a_number_of_clusters_sweep_ask_chooses_one_and_says_why() -> No
     )
     assert number.startswith(f"number     {fields['choice']['n_clusters']} of 2 to 10 tried: ")
     assert len(sizes.partition(",")[0].split()[1:]) == fields["choice"]["n_clusters"] == 3
+    random = "overall: .*; one of five is a random pair, because no number of clusters was named\n"
+    assert re.search(f"\nquestions  {random}", result.stdout)
+    for option in (("-k", 3), ("--strategy", "uniform")):
+        assert (
+            "random pair" not in succeed(*OPEN_COUNT, "-n", 2, "--annotations", "pairs.txt", *option).stdout
+        )
 
 
 def test_commands_that_sweep_ask_shows_leave_the_number_of_clusters_open() -> None:
