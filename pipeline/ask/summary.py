@@ -138,6 +138,7 @@ def assess(
     from sweep_clustering.pipeline.ask.questions import next_questions, questions_left
     from sweep_clustering.pipeline.asking.belief import believe, model_for, shape_to_ask, share_at
     from sweep_clustering.pipeline.asking.strategies import fitting
+    from sweep_clustering.pipeline.fit.counts import TRIED
     from sweep_clustering.pipeline.fit.running import choose_count, costs_of, progress, runner
 
     answers = annotations_of(rows)
@@ -178,7 +179,7 @@ def assess(
                 restarts=options.restarts,
                 settings=options.settings,
                 start=start,
-                has_open_count=options.has_open_count,
+                most_tried=TRIED[-1] if options.has_open_count else None,
                 run=run,
             )
         )

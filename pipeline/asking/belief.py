@@ -139,7 +139,7 @@ def believe(
     restarts: int = 3,
     settings: Settings = ASKING,
     start: NDArray[np.int16] | None = None,
-    has_open_count: bool = False,
+    most_tried: int | None = None,
     run: Runner = map,
 ) -> Belief:
     """Fit the conditional model to the answers so far, and draw partitions around its solutions.
@@ -165,8 +165,8 @@ def believe(
         Settings of the search and of the objective.
     start : ndarray of shape (n_samples,), int16, optional
         Earlier solution, from which the first restart begins.
-    has_open_count : bool
-        Whether the number of clusters was chosen, so that there may be more.
+    most_tried : int, optional
+        Most clusters that were tried, if their number was chosen: if these were the best, there may be more.
     run : callable
         Function like `map`; fits of classes of any shape may run at once.
 
@@ -182,7 +182,9 @@ def believe(
     choice = solver.solve([seeds(1, number) for number in range(restarts)], part=part, start=start)
     best = best_of([fit.objective for fit in choice.fits])
     solution = choice.fits[best]
-    is_many = model.has_groups and has_many_classes(choice, n_clusters, len(X), has_open_count)
+    is_many = model.has_groups and has_many_classes(
+        choice, n_clusters, len(X), is_least=n_clusters == most_tried
+    )
     effort = EFFORT._replace(members=MEMBERS_OF_MANY) if is_many else EFFORT
     draws = solver.draws([solution], 0, seeds(2), effort)
     partitions = np.concatenate(draws.labels)
@@ -198,7 +200,7 @@ def believe(
         lines=OF_CHAINS if solution.gaussians is None else OF_FITS,
         Z=None if solution.gaussians is None else solution.gaussians.place(X),
         has_many_classes=is_many,
-        has_open_count=has_open_count,
+        has_open_count=most_tried is not None,
     )
 
 
@@ -207,11 +209,11 @@ def shape_to_ask(covariance: str) -> str:
     return GROUPS if covariance == ANY else covariance
 
 
-def has_many_classes(choice: Choice, n_clusters: int, n_samples: int, has_open_count: bool) -> bool:
+def has_many_classes(choice: Choice, n_clusters: int, n_samples: int, is_least: bool) -> bool:
     """Whether answers speak for merged groups, or for nothing yet and classes may be many."""
     # As many uniform answers as samples have less than one must-link for each class if K² exceeds these.
     if choice.has_no_skill or choice.name not in choice.candidates:
-        return n_clusters**2 > n_samples or has_open_count
+        return n_clusters**2 > n_samples or is_least
     is_linear = choice.covariance == LINEAR and n_clusters > MANY_CLASSES
     return is_linear or choice.covariance in (*LINKAGES, *OF_ROWS)
 

@@ -32,6 +32,7 @@ from sweep_clustering.pipeline.asking.belief import believe, shape_to_ask
 from sweep_clustering.pipeline.asking.strategies import choose
 from sweep_clustering.pipeline.fit import inputs
 from sweep_clustering.pipeline.fit.confidence import below_chance, estimate, estimates_json, judge_unsure
+from sweep_clustering.pipeline.fit.counts import TRIED
 from sweep_clustering.pipeline.fit.data_notes import data_notes
 from sweep_clustering.pipeline.fit.links import (
     Annotations,
@@ -558,11 +559,12 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
             "overall": the pairs whose answers together say the most about all other pairs. "merges": random
             near pairs, and pairs that say where clusters are to be merged or split. None is "merges" where
             annotations speak for merged groups, or for nothing yet and classes may be many: K² exceeds the
-            number of samples, or K was not named; else "overall" (docs/model.md, section 10). One pair of
-            five is random where K was not named and "overall" is asked, because its pairs hardly show how
-            many classes there are. "information": the pairs whose answers together are hardest to predict.
-            "uncertain": the same for single pairs. "anchors": a doubtful sample and a sure one. "again":
-            annotated pairs whose annotations are in doubt. "farthest-first" and "committee" are
+            number of samples, or the fit chose the most clusters that it tried; else "overall"
+            (docs/model.md, section 10). One pair of five is random where K was not named and "overall" is
+            asked, because its pairs hardly show how many classes there are. "information": the pairs whose
+            answers together are hardest to predict. "uncertain": the same for single pairs. "anchors": a
+            doubtful sample and a sure one. "again": annotated pairs whose annotations are in doubt.
+            "farthest-first" and "committee" are
             baselines by others; "uniform" are any pairs.
 
         Returns
@@ -604,7 +606,7 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
                 restarts=min(int(self.restarts), MOST_RESTARTS),
                 settings=declared.settings_of(vars(self)),
                 start=self.labels_.astype(np.int16),
-                has_open_count=self.n_clusters is None,
+                most_tried=TRIED[-1] if self.n_clusters is None else None,
                 run=runner(self.n_jobs),
             )
         )

@@ -380,10 +380,10 @@ def test_answers_and_else_the_root_of_the_rows_say_whether_classes_are_many(
     skills = {"average linkage, 3 a class": HeldOut(logs, logs > -1.0, logs + 1.0, logs)}
     skills["1 full"] = skills["average linkage, 3 a class"]
     choice = Choice(name, name, shape, "spherical", skills)
-    assert beliefs.has_many_classes(choice, n_clusters, 200, has_open_count=False) is expected
+    assert beliefs.has_many_classes(choice, n_clusters, 200, is_least=False) is expected
     without_skill = replace(choice, has_no_skill=True)
-    assert beliefs.has_many_classes(without_skill, n_clusters, 200, has_open_count=False) is (n_clusters > 14)
-    assert beliefs.has_many_classes(without_skill, n_clusters, 200, has_open_count=True)
+    assert beliefs.has_many_classes(without_skill, n_clusters, 200, is_least=False) is (n_clusters > 14)
+    assert beliefs.has_many_classes(without_skill, n_clusters, 200, is_least=True)
     belief = replace(random_belief(0), has_many_classes=expected)
     assert strategies.fitting(belief) == ("merges" if expected else "overall")
 
