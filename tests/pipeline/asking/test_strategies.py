@@ -395,7 +395,10 @@ def test_many_classes_are_asked_for_merges_and_the_old_designs_never_compare_gro
     how: Any = {"n_clusters": 16, "accuracy": 0.9, "seed": SEED}
     cold = believe(Z, [], covariance="groups", **how)
     assert cold.has_many_classes  # 16² is above 128
-    assert not believe(Z, [], covariance="any", **how).has_many_classes
+    old_belief = believe(Z, [], covariance="any", most_tried=16, **how)
+    assert not old_belief.has_many_classes
+    assert old_belief.has_random_questions
+    assert not cold.has_open_count
     assert cold.Z is not None
     assert cold.draws.shape == (200, 128)
     path: Any = {"p": 0.9, "count": 30, "seed": SEED, "n_clusters": 16, "restarts": 1}

@@ -32,6 +32,7 @@ from solving.blobs import far_clusters
 from sweep_clustering import LinkScorer
 from sweep_clustering.kernels.problem.data import CANNOT, MUST
 from sweep_clustering.kernels.problem.problem import SPHERES
+from sweep_clustering.pipeline.asking import strategies
 from sweep_clustering.pipeline.fit.estimator import AnnotatedClustering, runner
 from sweep_clustering.pipeline.fit.links import Annotations, Reader, names_of
 from sweep_clustering.sweeps.errors import InputError
@@ -358,6 +359,19 @@ def test_questions_are_new_and_have_the_names_of_the_table(index: Any) -> None:
     named.fit(frame).partial_fit(NEAR, must_link=[index[1:3]], samples=frame.index)
     assert named.must_link_.tolist() == [[1, 2, 1]]
     plain.partial_fit(pd.DataFrame(NEAR))  # numbers from 0 are places
+
+
+def test_random_pairs_are_asked_if_neither_clusters_nor_strategy_are_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(strategies, "RANDOM_SHARE", 1.0)
+    random = strategies.ScoredPairs(np.array([[7, 50], [8, 51]]), np.zeros(2))
+    monkeypatch.setitem(strategies.STRATEGIES, "uniform", lambda *arguments: random)
+    estimator = asking_estimator().set_params(n_clusters=None, covariance="tied").fit(NEAR)
+    assert estimator.query(2).pairs.tolist() == [[7, 50], [8, 51]]
+    assert estimator.query(2, strategy="overall").pairs.tolist() != [[7, 50], [8, 51]]
+    estimator.set_params(n_clusters=estimator.n_clusters_)
+    assert estimator.query(2).pairs.tolist() != [[7, 50], [8, 51]]
 
 
 def test_confidence_of_labels_and_pairs() -> None:
