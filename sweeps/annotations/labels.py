@@ -164,7 +164,8 @@ class LabelFile(RowFile):
             for number, place in enumerate(places)
             if place is not None and place != DROPPED_ROW and entries.labels[number].lower() not in NO_LABEL
         ]
-        order = np.random.default_rng(len(numbers)).permutation(numbers)[: limit // 2]
+        readable = np.array(numbers, dtype=np.int64)
+        order = np.random.default_rng(len(numbers)).permutation(readable)[: limit // 2]
         by_label = np.array(sorted(order.tolist(), key=lambda number: entries.labels[number]), dtype=np.int64)
         pairs = np.concatenate([np.stack([part[:-1], part[1:]], axis=1) for part in (order, by_label)])
         rows = np.zeros(len(pairs), COLUMNS)

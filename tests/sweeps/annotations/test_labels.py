@@ -146,6 +146,15 @@ def test_distances_say_from_where_a_file_counts(tmp_path: Path, first: int) -> N
     assert numbering.problem is None
 
 
+def test_file_whose_rows_are_all_wrong_leaves_the_numbering_open(tmp_path: Path) -> None:
+    (tmp_path / "labels.csv").write_text("row,label\n99,a\nfoo,b\n", encoding="utf-8")
+    file = LabelFile(LabelFile.of(tmp_path / "labels.csv").content, ROWS)
+    X = np.arange(ROWS, dtype=float)[:, None]
+    problem = numbering_of([file], "auto", Samples.of(ROWS), X).problem
+    assert problem is not None
+    assert "may count from 0 or from 1" in str(problem)
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_forms_of_the_same_labels_are_read_alike(tmp_path: Path, seed: int) -> None:
     rng = np.random.default_rng(seed)
