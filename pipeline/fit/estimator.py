@@ -487,6 +487,7 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         is_right, names, annotations = not problems, None, Annotations()
         accuracy = float(self.accuracy) if is_right and self.accuracy is not None else None
         accuracies = self.annotator_accuracy or {} if is_right else {}
+        reader: Reader | None = None  # names that are wrong have none
         with collecting(problems):
             names = names_of(X, samples, len(features))
             reader = Reader(len(features), names, drop=self.links_outside == "drop")
@@ -494,8 +495,8 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
             if is_right and samples is None and has_links:  # links of an earlier fit are places
                 reader.check_places(annotations, scaling_of(features, choice.scale).of(features))
         with collecting(problems):
-            if row_labels is not None:
-                labels, label_names = labels_of(row_labels, Reader(len(features), names, reader.drop))
+            if row_labels is not None and reader is not None:
+                labels, label_names = labels_of(row_labels, reader)
                 annotations = replace(annotations, labels=labels, label_names=tuple(label_names))
         if is_right and annotations.labels is not None:
             is_open = self.n_clusters is None

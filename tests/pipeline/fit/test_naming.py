@@ -81,6 +81,11 @@ def test_forms_of_labels_give_the_same_fit() -> None:
     assert np.array_equal(fit_labels(series, X=table, model="conditional").labels_, expected)
 
 
+def test_wrong_names_of_rows_are_reported_beside_labels() -> None:
+    with pytest.raises(InputError, match="samples: found shape"):
+        fit_labels({"a": "red"}, samples=["a", "b"])
+
+
 def test_labels_stay_for_later_links_and_questions() -> None:
     X, y = blobs()
     estimator = fit_labels(some_labels(y))
