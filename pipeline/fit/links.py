@@ -178,11 +178,8 @@ class Reader:
                 links = self._links(table.location, _frame(table.location, table.links, (2, 3)))
                 groups.setdefault((table.annotator, table.kind), []).append(links)
                 n_dropped, n_total = n_dropped + links.n_dropped, n_total + links.n_dropped + len(links.pairs)
-        if self.names is not None and n_total > base.n_total and self.names.has_duplicates:
-            labels = self.names[self.names.duplicated()].unique().tolist()[:MOST_SHOWN]
-            expected = "a label of its own for each row, as links name rows by these labels"
-            hint = "reset_index(drop=True) numbers the rows"
-            problems.append(Problem("names of rows", f"labels that repeat: {labels}", expected, hint))
+        if n_total > base.n_total:
+            problems += self._repeated_names("links name rows")
         raise_all(problems)
         annotators, accuracies = list(dict.fromkeys(name for name, _ in groups)), annotator_accuracy or {}
         layers = []
@@ -270,8 +267,17 @@ class Reader:
         no_accuracies = np.full(n_inside, np.nan)
         return _Links(places[is_inside], weights[is_inside], no_accuracies, n_dropped=len(places) - n_inside)
 
+    def _repeated_names(self, use: str) -> Iterator[Problem]:
+        """Yield a problem if several rows have one name, by which links or labels would not say which."""
+        if self.names is not None and self.names.has_duplicates:
+            labels = self.names[self.names.duplicated()].unique().tolist()[:MOST_SHOWN]
+            expected = f"a label of its own for each row, as {use} by these labels"
+            hint = "reset_index(drop=True) numbers the rows"
+            yield Problem("names of rows", f"labels that repeat: {labels}", expected, hint)
+
     def single_places(self, location: str, labels: list[Any]) -> NDArray[np.int64]:
         """Return the places of rows named one by one; `NO_ROW` for one that is left out."""
+        raise_all(self._repeated_names("row_labels name rows"))
         column = pd.Series(labels, dtype=object)
         places = self.places(pd.DataFrame({"i": column, "j": column}))[:, 0]
         rows = np.flatnonzero(places == NO_ROW)
@@ -344,10 +350,10 @@ def labels_of(values: ArrayLike | Mapping[Any, Any], reader: Reader) -> tuple[Ro
     is_named = isinstance(values, pd.Series) and reader.names is not None
     if isinstance(values, Mapping) or is_named:
         pairs = list(values.items())  # type: ignore[union-attr]
+        places = reader.single_places(location, [row for row, _ in pairs])
+        _check_one_label(location, pairs, places)
         cells = np.full(reader.n_samples + 1, None, dtype=object)  # a row that is left out has the last place
-        for place, (_, value) in zip(
-            reader.single_places(location, [row for row, _ in pairs]).tolist(), pairs, strict=True
-        ):
+        for place, (_, value) in zip(places.tolist(), pairs, strict=True):
             cells[place] = value
         cells = cells[:-1]
     else:
@@ -356,12 +362,29 @@ def labels_of(values: ArrayLike | Mapping[Any, Any], reader: Reader) -> tuple[Ro
             expected = f"shape ({reader.n_samples},), a label for each row of X"
             raise refused(location, f"shape {np.shape(values)}", expected)
         cells = np.asarray(pd.Series(values, dtype=object), dtype=object)
-    texts = [text_of(value) if np.ndim(value) == 0 else str(value) for value in cells]
-    labels = RowLabels.from_cells(texts)
+    labels = RowLabels.from_cells([_label_text(value) for value in cells])
     if not labels.names:
         raise refused(location, "no labels", "a label of at least one row", "-1 and None are none")
     first = np.unique(labels.codes[labels.rows], return_index=True)[1]
     return labels, [cells[row] for row in labels.rows[first]]
+
+
+def _label_text(value: object) -> str:
+    return text_of(value) if np.ndim(value) == 0 else str(value)  # type: ignore[arg-type]
+
+
+def _check_one_label(
+    location: str, pairs: Sequence[tuple[Hashable, object]], places: NDArray[np.int64]
+) -> None:
+    """Raise an InputError for rows that have two labels, as a series whose index repeats may have."""
+    problems, row_of = list[Problem](), dict[int, int]()
+    for row, place in enumerate(places.tolist()):
+        first = row_of.setdefault(place, row)
+        labels = [_label_text(pairs[number][1]) for number in (row, first)]
+        if place != NO_ROW and labels[0] != labels[1]:
+            fault = f"label {labels[0]!r} for {plain(pairs[row][0])!r}, and {labels[1]!r} in row {first}"
+            problems.append(Problem(f"{location}, row {row}", fault, "one label for each row"))
+    raise_all(problems)
 
 
 class _Samples(Samples):

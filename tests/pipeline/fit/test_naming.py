@@ -81,6 +81,25 @@ def test_forms_of_labels_give_the_same_fit() -> None:
     assert np.array_equal(fit_labels(series, X=table, model="conditional").labels_, expected)
 
 
+def test_series_with_two_labels_of_a_row_is_refused() -> None:
+    table = pd.DataFrame(blobs()[0]).rename(index="r{}".format)
+    labels = pd.Series(["red", "blue", "red", "red"], index=["r7", "r7", "r8", "r8"])
+    with pytest.raises(InputError, match="one label for each row") as caught:
+        fit_labels(labels, X=table)
+    assert str(caught.value).startswith("row_labels, row 1: found label 'blue' for 'r7', and 'red' in row 0")
+
+
+def test_labels_by_names_that_repeat_are_refused() -> None:
+    X, y = blobs()
+    names = [f"r{row // 2}" for row in range(len(X))]
+    for labels in ({"r0": "red"}, pd.Series(NAMES[y], index=names)):
+        with pytest.raises(
+            InputError, match=r"names of rows: found labels that repeat: .*row_labels name rows"
+        ):
+            fit_labels(labels, X=pd.DataFrame(X, index=names))
+    assert fit_labels(NAMES[y], X=pd.DataFrame(X, index=names)).label_agreement_ > 0.8
+
+
 def test_wrong_names_of_rows_are_reported_beside_labels() -> None:
     with pytest.raises(InputError, match="samples: found shape"):
         fit_labels({"a": "red"}, samples=["a", "b"])
