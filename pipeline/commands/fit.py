@@ -170,6 +170,8 @@ def fit_command(
     options = room.FitOptions(
         n_clusters=counts[-1], has_open_count=clusters is None, chosen=shared.settings_in(choices), **choices
     )
+    problems += room.input_problems("--out", out, options)
+    problems += room.input_problems("--figure", figure, options)
     with reported():
         inputs = room.read_inputs(options, problems)
     _show_notes(*inputs.table.notes, *options.without_effect())

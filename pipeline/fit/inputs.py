@@ -301,6 +301,14 @@ def place_problems(
         yield Problem(option, f"{path}, which is there already", "a new file", hint)
 
 
+def input_problems(option: str, path: Path | None, options: FitOptions) -> Iterator[Problem]:
+    """Yield a problem if a file to write is one of the files to read, which `--force` would overwrite."""
+    files = [options.features, options.labels, options.must_link, options.cannot_link, options.row_labels]
+    for file in filter(None, [*files, *options.annotations]):
+        if path is not None and path.exists() and file.exists() and path.samefile(file):
+            yield Problem(option, f"{path}, which is read", "a file of its own")
+
+
 def chance_problems(location: str, accuracy: float | None) -> Iterator[Problem]:
     """Yield a problem for an accuracy from which no question follows."""
     if isinstance(accuracy, int | float) and 0 < accuracy <= 0.5:

@@ -342,6 +342,13 @@ def test_a_messy_table_in_one_command() -> None:
     assert "which is there already, expected a new file (--force overwrites it)" in refuse(*line)
     assert sweep(*line, "--force").exit_code == 0
     assert Path("labels.csv").read_text().startswith("index,label\n")
+    for name in ("x.csv", "a.csv"):
+        Path("link.csv").unlink(missing_ok=True)
+        Path("link.csv").symlink_to(name)
+        for place in (name, "link.csv"):
+            message = refuse(*line[:-1], place, "--force")
+            assert f"--out: found {place}, which is read, expected a file of its own" in message
+    assert Path("x.csv").read_text() == MESSY
     # the next command asks about the same table
     program, *words = shlex.split(sweep(*plain).stderr.split("next:\n")[1].replace("\\\n", " "))
     assert program == "sweep"
