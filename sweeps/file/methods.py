@@ -54,9 +54,9 @@ def _is_plain(value: object) -> bool:
 
 
 Options = Annotated[dict[str, Any], records.Parser(_options, {"type": "object"})]
-Call = Annotated[
-    str, records.Text(words.FORMS, pattern=r"^[^:\s]+(:[A-Za-z_][A-Za-z0-9_.]*)?$", max_length=1000)
-]
+# a path may have blanks inside
+CALL_PATTERN = r"^[^:\s]([^:\n]*[^:\s])?(:[A-Za-z_][A-Za-z0-9_.]*)?$"
+Call = Annotated[str, records.Text(words.FORMS, pattern=CALL_PATTERN, max_length=1000)]
 Uses = Annotated[str, records.Choice(("links", "nothing"))]
 
 

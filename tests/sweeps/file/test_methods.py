@@ -89,6 +89,18 @@ def test_a_file_beside_the_sweep_is_known_by_its_checksum(tmp_path: Path) -> Non
         method.source()
 
 
+def test_a_path_of_a_file_may_have_blanks(tmp_path: Path) -> None:
+    (tmp_path / "my methods").mkdir()
+    file = tmp_path / "my methods" / "the first.py"
+    file.write_text(CODE)
+    for call in ("my methods/the first.py:cluster", f"{file}:cluster"):
+        (method,) = write(tmp_path, f'{{name = "mine", call = "{call}"}}').grid.methods
+        assert method.call == call
+        assert method.path == str(file)
+    assert fault(tmp_path, " mine.py:cluster") == "' mine.py:cluster'"
+    assert fault(tmp_path, "mine.py :cluster") == "'mine.py :cluster'"
+
+
 def test_a_file_may_define_import_or_set_its_method(tmp_path: Path) -> None:
     (tmp_path / "other.py").write_text("from statistics import median, mean as middle\nlow = min\n")
     for name in ("median", "middle", "low"):
