@@ -270,11 +270,11 @@ def _code(call: str, folder: Path) -> tuple[str, str]:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise records.refusal("a Python file", value=f"{path}: {error or type(error).__name__}") from None
     # what a module may define or import: names of its text, at whatever level
-    names = [node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)]
-    names += [node.asname or node.name for node in nodes if isinstance(node, ast.alias)]
+    definitions = [node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    names = definitions + [node.asname or node.name for node in nodes if isinstance(node, ast.alias)]
     names += [node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
     if function.partition(".")[0] not in names:
-        hint = did_you_mean(function, names) or "it has " + (", ".join(dict.fromkeys(names)) or "none")
+        hint = did_you_mean(function, names) or "it has " + (", ".join(dict.fromkeys(definitions)) or "none")
         raise records.refusal("a function or a class of the file", hint, value=f"no {function!r} in {path}")
     return checksum(content), str(path)
 

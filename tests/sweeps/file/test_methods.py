@@ -101,6 +101,13 @@ def test_a_path_of_a_file_may_have_blanks(tmp_path: Path) -> None:
     assert fault(tmp_path, "mine.py :cluster") == "'mine.py :cluster'"
 
 
+def test_a_name_that_a_file_does_not_have_gets_its_functions_and_classes(tmp_path: Path) -> None:
+    (tmp_path / "other.py").write_text("import numpy\nclass Holder: pass\ndef first(X):\n    rows = X\n")
+    with pytest.raises(InputError) as raised:
+        write(tmp_path, '{name = "mine", call = "other.py:zzz"}')
+    assert [problem.hint for problem in raised.value.problems] == ["it has Holder, first"]
+
+
 def test_a_file_may_define_import_or_set_its_method(tmp_path: Path) -> None:
     (tmp_path / "other.py").write_text("from statistics import median, mean as middle\nlow = min\n")
     for name in ("median", "middle", "low"):
