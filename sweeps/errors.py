@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -142,13 +142,34 @@ def not_one_of(location: str, word: object, words: Iterable[str]) -> Problem:
     return Problem(location, repr(word), f"one of {', '.join(options)}", hint)
 
 
-def short_text(value: object) -> str:
+def short_text(value: object, limit: int = 60) -> str:
     """Return a short text of a value of TOML, YAML or JSON for a message."""
     try:
         text = {True: "true", False: "false"}[value] if isinstance(value, bool) else repr(value)
     except ValueError:  # Python writes no number of more than 4,300 digits
         return "a number of thousands of digits"
-    return text if len(text) <= 60 else text[:57] + "..."
+    return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+def text_or_nothing(value: object) -> str:
+    """Return a text of a value for a message, "nothing" for None."""
+    return "nothing" if value is None else short_text(value, LONGEST_LINE)
+
+
+def key_changes(
+    place: str, values: Mapping[str, Any], expected: Mapping[str, Any], origin: object, hint: str = ""
+) -> Iterator[Problem]:
+    """Yield a problem for each key at which a table is not as expected, and within tables that both have.
+
+    A key that a table lacks has the value None, whose text is "nothing".
+    """
+    for key in dict.fromkeys([*expected, *values]):
+        value, reference = values.get(key), expected.get(key)
+        if isinstance(value, Mapping) and isinstance(reference, Mapping):
+            yield from key_changes(f"{place}{key}.", value, reference, origin, hint)
+        elif value != reference:
+            text = f"{text_or_nothing(reference)}, as in {origin}"
+            yield Problem(f"{place}{key}", text_or_nothing(value), text, hint)
 
 
 @contextmanager

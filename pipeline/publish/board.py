@@ -35,7 +35,7 @@ from sweep_clustering.storage.cube.schema import ANSWERED_WORDS
 from sweep_clustering.storage.cube.store import open_cube
 from sweep_clustering.storage.files import LONGEST_ROOT, building, sync_directory
 from sweep_clustering.storage.provenance import package_version
-from sweep_clustering.sweeps.errors import InputError, Problem, collecting, raise_all, refused, short_text
+from sweep_clustering.sweeps.errors import InputError, Problem, collecting, key_changes, raise_all, refused
 from sweep_clustering.sweeps.files import read_file
 from sweep_clustering.sweeps.words import UNIFORM
 
@@ -184,9 +184,7 @@ def read_manifests(places: Iterable[Path]) -> dict[str, Manifest]:
             facts |= {"setting design": UNIFORM if UNIFORM in designs else designs[0]}
             for key, value in facts.items():
                 expected, first = first_values.setdefault(key, (value, place))
-                if value != expected:
-                    like = f"{short_text(expected)}, as in {first}"
-                    problems.append(Problem(f"{place}: {key}", short_text(value), like))
+                problems += key_changes(f"{place}: ", {key: value}, {key: expected}, first)
     raise_all(problems)
     return manifests
 

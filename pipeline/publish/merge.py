@@ -140,9 +140,8 @@ def differences(cubes: Sequence[Manifest]) -> Iterator[Problem]:
             for name, plan in cube.plans.items()
             if (own_plan := state.plans.get(name)) is not None
         }
-        for problem in science_differences(f"{cube.path}: ", state, spec, plans):
-            expected = problem.expected.replace("the cube", str(cubes[0].path))
-            yield replace(problem, expected=expected, hint="cubes that are joined are of one sweep")
+        for problem in science_differences(f"{cube.path}: ", state, spec, plans, cubes[0].path):
+            yield replace(problem, hint="cubes that are joined are of one sweep")
         for key, names, other_names in (
             ("search", spec.search_names, state.spec.search_names),
             ("grid.design", spec.grid.design, state.spec.grid.design),

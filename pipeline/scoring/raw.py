@@ -31,7 +31,7 @@ from sweep_clustering.storage.archive import Archive, is_zip
 from sweep_clustering.storage.cube.schema import DONE, STATUS_WORDS
 from sweep_clustering.storage.files import Place
 from sweep_clustering.sweeps.data.lines import MOST_BYTES, Lines, plain_text, read_text, read_typed, shortened
-from sweep_clustering.sweeps.errors import InputError, Problem, collecting, raise_all, short_text
+from sweep_clustering.sweeps.errors import InputError, Problem, collecting, key_changes, raise_all, short_text
 from sweep_clustering.sweeps.file.spec import SweepSpec
 from sweep_clustering.sweeps.plan import AXES, Cell, DatasetPlan
 from sweep_clustering.sweeps.records import Choice, Expected, NoNull, Real, Record, Text, Whole, read
@@ -145,10 +145,7 @@ def software(spec: SweepSpec) -> dict[str, str]:
 
 
 def scored_cells(
-    tree: xr.DataTree,
-    plans: Mapping[str, DatasetPlan],
-    places: Iterable[Place],
-    progress: Progress = silent,
+    tree: xr.DataTree, plans: Mapping[str, DatasetPlan], places: Iterable[Place], progress: Progress = silent
 ) -> pd.DataFrame:
     """Return the `cell_table` of an opened cube, with scores stored at `places` for left-out data."""
     return cell_table(scored_tree(tree, plans, places), plans, progress)
@@ -264,19 +261,8 @@ def differences(
 
     Data sets that only one side has are not compared.
     """
-    problems = list[Problem]()
-    for part, expected_part in head_of(spec, plans).items():
-        part_of_file = dict(getattr(scores.head, part))
-        if part == "methods":
-            # each key of a method that both have is compared by itself
-            for name in expected_part.keys() & part_of_file.keys():
-                for methods in (expected_part, part_of_file):
-                    methods |= {f"{name} {key}": value for key, value in methods.pop(name).items()}
-        sides = expected_part, part_of_file
-        combine = set.intersection if part == "data" else set.union
-        for key in sorted(combine(*map(set, sides))):
-            if part_of_file.get(key) != expected_part.get(key):
-                expected, value = (short_text(side[key]) if key in side else "nothing" for side in sides)
-                place = f"{scores.path}, head: {part} {key}"
-                problems.append(Problem(place, value, f"{expected}, as of {origin}"))
-    return problems
+    expected = head_of(spec, plans)
+    values = {part: dict(getattr(scores.head, part)) for part in expected}
+    for side, other_side in ((values, expected), (expected, values)):
+        side["data"] = {name: text for name, text in side["data"].items() if name in other_side["data"]}
+    return list(key_changes(f"{scores.path}, head: ", values, expected, origin))

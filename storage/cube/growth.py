@@ -21,7 +21,7 @@ from sweep_clustering.storage.cube.manifest import NAMES, Manifest, array_entry,
 from sweep_clustering.storage.cube.schema import INPUTS, Role, array_specs, coordinate_values, groups, room
 from sweep_clustering.storage.cube.store import open_cube
 from sweep_clustering.storage.files import PLAIN, Files, storage_errors
-from sweep_clustering.sweeps.errors import Problem, raise_all, refused
+from sweep_clustering.sweeps.errors import Problem, key_changes, raise_all, refused, text_or_nothing
 from sweep_clustering.sweeps.file.search import BY_METHOD, HELD_OUT, Search
 from sweep_clustering.sweeps.file.spec import SweepSpec
 from sweep_clustering.sweeps.files import shipped_files
@@ -207,7 +207,7 @@ def differences(manifest: Manifest, spec: SweepSpec, plans: Iterable[DatasetPlan
     `plans` is the grid of the new sweep, without data sets that are unavailable now.
     """
     stored_spec, prefix, by_name = manifest.spec, f"{manifest.path}: ", {plan.name: plan for plan in plans}
-    problems = list(science_differences(prefix, manifest, spec, by_name))
+    problems = list(science_differences(prefix, manifest, spec, by_name, "the cube"))
     # if all models with annotations are removed, that alone is reported
     supervised = spec.grid.supervised and any(plan.supervised for plan in manifest.plans.values())
     names_by_key = [("search", stored_spec.search_names, spec.search_names)]
@@ -232,23 +232,27 @@ def differences(manifest: Manifest, spec: SweepSpec, plans: Iterable[DatasetPlan
 
 
 def science_differences(
-    prefix: str, cube: Manifest, spec: SweepSpec, plans: Mapping[str, DatasetPlan]
+    prefix: str, cube: Manifest, spec: SweepSpec, plans: Mapping[str, DatasetPlan], origin: object
 ) -> Iterator[Problem]:
-    """Yield the differences by which cells of a sweep do not belong beside those of a cube."""
+    """Yield the differences by which cells of a sweep do not belong beside those of a cube.
+
+    Messages call the cube `origin`.
+    """
     stored_spec = cube.spec
     supervised = spec.grid.supervised and any(plan.supervised for plan in cube.plans.values())
     designs = stored_spec.grid.design if supervised else ()
-    yield from _changes(prefix, _fixed_values(stored_spec, designs), _fixed_values(spec, designs), HINT)
+    fixed_values, stored_values = _fixed_values(spec, designs), _fixed_values(stored_spec, designs)
+    yield from key_changes(prefix, fixed_values, stored_values, origin, HINT)
     for old in stored_spec.search:
         for new in (search for search in spec.search if search.name == old.name):
-            yield from _setting_differences(prefix, old, new)
+            yield from _setting_differences(prefix, old, new, origin)
     for method in stored_spec.grid.methods:
         for new_method in (search for search in spec.grid.methods if search.name == method.name):
-            hint = "give the method another name"
-            yield from _changes(f"{prefix}method {method.name}, ", method.science, new_method.science, hint)
+            location, hint = f"{prefix}method {method.name}, ", "give the method another name"
+            yield from key_changes(location, new_method.science, method.science, origin, hint)
     for name, plan in cube.plans.items():
         if name in plans:
-            yield from _plan_differences(f"{prefix}data set {name}, ", plan, plans[name])
+            yield from _plan_differences(f"{prefix}data set {name}, ", plan, plans[name], origin)
 
 
 def _removal_hint(stored_spec: SweepSpec) -> str:
@@ -274,24 +278,19 @@ def _fixed_values(spec: SweepSpec, designs: Iterable[str]) -> dict[str, Any]:
 
     `[data]` changes no number.
     """
-    values = {"name": spec.name, "seed": spec.seed, "grid.restarts": spec.grid.restarts}
-    values |= {f"stop.{key}": value for key, value in spec.stop or ()}
-    for name, settings, is_used in (
-        ("ask", spec.ask, asked_of(designs)),
-        ("crowd", spec.crowd, CROWD in designs),
-    ):
-        values |= {f"{name}.{key}": getattr(value, "text", value) for key, value in settings if is_used}
-    return values
+    return {
+        "name": spec.name,
+        "seed": spec.seed,
+        "grid": {"restarts": spec.grid.restarts},
+        "stop": dict(spec.stop or ()),
+        "ask": {key: getattr(value, "text", value) for key, value in spec.ask if asked_of(designs)},
+        "crowd": dict(spec.crowd) if CROWD in designs else {},
+    }
 
 
-def _changes(prefix: str, old: Mapping[str, Any], new: Mapping[str, Any], hint: str) -> Iterator[Problem]:
-    for key in dict.fromkeys([*old, *new]):
-        stored_value, new_value = old.get(key), new.get(key)
-        if stored_value != new_value:
-            yield Problem(prefix + key, _show(new_value), f"{_show(stored_value)}, as in the cube", hint)
-
-
-def _setting_differences(location: str, stored_search: Search, new_search: Search) -> Iterator[Problem]:
+def _setting_differences(
+    location: str, stored_search: Search, new_search: Search, origin: object
+) -> Iterator[Problem]:
     """Yield the settings that another search has; if the method differs, not those that it names."""
     table, prefix = "[search]", "search."
     if stored_search.name is not None:
@@ -308,10 +307,10 @@ def _setting_differences(location: str, stored_search: Search, new_search: Searc
     keys = stored_search.shortest_keys() | {name: value for name, value in old.items() if value != new[name]}
     settings = ", ".join(f"{name} = {json.dumps(value)}" for name, value in keys.items())
     hint = f"to grow this cube write {settings} under {table}, and no key that says otherwise; or {HINT}"
-    yield from _changes(location + prefix, old, new, hint)
+    yield from key_changes(location + prefix, new, old, origin, hint)
 
 
-def _plan_differences(prefix: str, old: DatasetPlan, new: DatasetPlan) -> Iterator[Problem]:
+def _plan_differences(prefix: str, old: DatasetPlan, new: DatasetPlan, origin: object) -> Iterator[Problem]:
     field_names = sorted({union.name for union in fields(old)} - FREE)
     if None in (old.mixtures, new.mixtures):
         field_names.append("mixtures")
@@ -320,7 +319,7 @@ def _plan_differences(prefix: str, old: DatasetPlan, new: DatasetPlan) -> Iterat
     name_keys = [key for key in NAMES if getattr(old, key) and getattr(new, key)]
     for keys, hint in ((field_names, HINT), (name_keys, NAME_HINT)):
         of_cube, of_file = ({key: getattr(plan, key) for key in keys} for plan in (old, new))
-        yield from _changes(prefix, of_cube, of_file, hint)
+        yield from key_changes(prefix, of_file, of_cube, origin, hint)
 
 
 def _room_differences(prefix: str, old: DatasetPlan, new: DatasetPlan) -> Iterator[Problem]:
@@ -354,17 +353,13 @@ def _dim_differences(location: str, old: Dim, new: Dim) -> Iterator[Problem]:
     if missing_values and isinstance(old.values, range):
         yield Problem(location, str(len(new.values)), f"at least the {len(old.values)} in the cube", HINT)
     elif missing_values:
-        words, missing_words = (", ".join(map(_show, values)) for values in (new.values, missing_values))
+        words, missing_words = (
+            ", ".join(map(text_or_nothing, values)) for values in (new.values, missing_values)
+        )
         yield Problem(location, words, f"also {missing_words}, which the cube holds", HINT)
     elif old.name != "replicate" and len(new.values) % old.chunk:
         expected = f"a multiple of {old.chunk}, the length at creation"
         yield Problem(location, str(len(new.values)), expected, HINT)
-
-
-def _show(value: object) -> str:
-    if isinstance(value, bool):
-        return json.dumps(value)
-    return "nothing" if value is None else repr(value)
 
 
 def align(manifest: Manifest, plans: Iterable[DatasetPlan]) -> list[DatasetPlan]:

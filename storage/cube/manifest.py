@@ -37,6 +37,7 @@ from sweep_clustering.sweeps.errors import (
     Problem,
     collected,
     collecting,
+    key_changes,
     one_line,
     raise_all,
     refused,
@@ -525,26 +526,22 @@ def _settings(spec: SweepSpec) -> dict[str, Any]:
 
 def _differences(first: Manifest, other: Manifest) -> Iterator[Problem]:
     """Yield the differences that show that two cubes belong to different sweeps."""
-    for prefix, reference, values in (
-        ("", _settings(first.spec), _settings(other.spec)),
-        ("data set ", _recipes(first), _recipes(other)),
-    ):
-        keys = set(reference) & set(values) if prefix == "data set " else set(reference) | set(values)
-        for key in sorted(key for key in keys if reference.get(key) != values.get(key)):
-            value, expected = (json.dumps(source.get(key))[:200] for source in (values, reference))
-            place, hint = f"{other.path}: {prefix}{key}", "cubes read as one are parts of one sweep"
-            yield Problem(place, value, f"{expected}, as in {first.path}", hint)
+    hint = "cubes read as one are parts of one sweep"
+    settings, recipes = (_settings(other.spec), _settings(first.spec)), (_recipes(other), _recipes(first))
+    yield from key_changes(f"{other.path}: ", *settings, first.path, hint)
+    for name in (name for name in recipes[0] if name in recipes[1]):
+        values, expected = (recipe[name] for recipe in recipes)
+        yield from key_changes(f"{other.path}: data set {name}, ", values, expected, first.path, hint)
     yield from software_problems(first, other)
 
 
 def software_problems(first: Manifest, other: Manifest) -> Iterator[Problem]:
     """Yield the versions by which the last runs of two cubes need not give the same bits."""
     versions, expected = (dict(cube.made_with[-1]) if cube.runs else {} for cube in (other, first))
-    for name in sorted(versions.keys() & expected.keys()):
-        if versions[name] != expected[name] and (name in SOFTWARE or name.startswith(PREFIX)):
-            location = f"{other.path}: last run, version of {name}"
-            value, other_value = json.dumps(versions[name]), json.dumps(expected[name])
-            yield Problem(location, value, f"{other_value}, as in {first.path}")
+    shared_names = sorted(versions.keys() & expected.keys())
+    names = [name for name in shared_names if name in SOFTWARE or name.startswith(PREFIX)]
+    values, reference = ({name: source[name] for name in names} for source in (versions, expected))
+    yield from key_changes(f"{other.path}: last run, version of ", values, reference, first.path)
 
 
 def _recipes(cube: Manifest) -> dict[str, Any]:

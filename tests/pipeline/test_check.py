@@ -41,7 +41,7 @@ from sweep_clustering.storage.cube.growth import open_cube
 from sweep_clustering.storage.cube.manifest import ROOT_FILE, keep_causes, read_manifest
 from sweep_clustering.storage.provenance import PROMISE, class_code, fingerprint, machine_class
 from sweep_clustering.storage.runfolder.lease import Lease
-from sweep_clustering.sweeps.errors import InputError, short_text
+from sweep_clustering.sweeps.errors import InputError
 from sweep_clustering.sweeps.file.methods import entry_of
 from sweep_clustering.sweeps.file.reading import load_sweep
 from sweep_clustering.sweeps.plan import Cell
@@ -211,16 +211,16 @@ def test_a_file_of_another_sweep_or_method_is_refused_with_all_that_differs(
     raw_file = edit(*changes.items())
     lines = problems(raw_file, scores_dir)
     assert [line.split(", expected")[0] for line in lines] == [
-        "FILE, head: settings seed: found 4",
-        f"FILE, head: data iris: found {short_text(read_raw(raw_file).head.data['iris'])}",
+        "FILE, head: settings.seed: found 4",
+        f"FILE, head: data.iris: found {read_raw(raw_file).head.data['iris']!r}",
         "FILE, line 8: found 'iris/p=0.8/m=75/replicate=0/mine'",
     ]
     (tmp_path / "own.py").write_text(OWN.replace("0.0", "0.5"))
     entry = f'{{name = "own", call = "{tmp_path}/own.py:cluster", options = {{cut = 1}}}}'
     lines = problems(scores_dir / "scores.csv", scores_dir, "--method", entry)
-    assert [line.split(":")[1] for line in lines] == [" methods own code", " methods own options"]
+    assert [line.split(":")[1] for line in lines] == [" methods.own.code", " methods.own.options.cut"]
     (first, *_) = problems(scores_dir / "scores.csv", scores_dir, "--data-dir", tmp_path)
-    assert first.startswith("FILE, head: methods own: found")
+    assert first.startswith("FILE, head: methods.own: found")
 
 
 def test_what_is_no_file_of_scores_is_said_at_once(scores_dir: Path, edit: Any) -> None:
@@ -279,7 +279,7 @@ def test_every_kind_of_cell_is_computed_again(tmp_path: Path) -> None:
     full = baseline_scores(open_cube(tmp_path / "tiny.zarr"), "iris", "unsupervised-full")
     (baseline,) = (row for row in raw.cells if row.cell.dataset == "iris" and row.cell.p is None)
     assert baseline.scores["goldberger_kl"] == full["goldberger_kl"].values.item()
-    with pytest.raises(InputError, match="head: settings seed"):
+    with pytest.raises(InputError, match=r"head: settings\.seed"):
         verify_scores(raw, load_sweep(spec).model_copy(update={"seed": 1}), "tiny.toml", sample=1)
 
 

@@ -213,9 +213,9 @@ def test_other_solvers_and_values_are_refused_in_one_report(small: Path, tmp_pat
     root.write_text(json.dumps(document))
     cubes = [tmp_path / name for name in ("a.zarr", "b.zarr", "c.zarr")]
     first, second, *_ = refusal(tmp_path, *cubes)
-    assert first.startswith('b.zarr: last run, version of numba: found "0.1", expected ')
+    assert first.startswith("b.zarr: last run, version of numba: found '0.1', expected ")
     assert (
-        second == 'b.zarr: last run, version of solver of likelihood: found "77", expected "1", as in a.zarr'
+        second == "b.zarr: last run, version of solver of likelihood: found '77', expected '1', as in a.zarr"
     )
     store = BlockStore(cubes[2])
     block = next(read_manifest(cubes[2]).plans["iris"].blocks())

@@ -45,5 +45,5 @@ def test_scores_come_back_and_differ_from_those_of_another_sweep() -> None:
     assert differences(scores, small.SPEC, PLANS, "other") == []
     other = {"b": replace(PLANS["b"], n_clusters=3)}
     (seed, data) = differences(scores, small.make_spec(seed=8), other, "other")
-    assert (seed.where, seed.value, seed.expected) == ("raw.csv, head: settings seed", "7", "8, as of other")
-    assert data.where == "raw.csv, head: data b"
+    assert (seed.where, seed.value, seed.expected) == ("raw.csv, head: settings.seed", "7", "8, as in other")
+    assert data.where == "raw.csv, head: data.b"

@@ -257,7 +257,7 @@ def with_methods(*methods: dict[str, Any]) -> tuple[SweepSpec, DatasetPlan]:
     ("methods", "messages"),
     [
         ([WARD, MINE | {"code": "sha256:1"}], ["method mine, code: found 'sha256:1', expected 'sha256:0'"]),
-        ([WARD, MINE | {"options": {"a": 1}}], ["method mine, options: found {'a': 1}, expected {}"]),
+        ([WARD, MINE | {"options": {"a": 1}}], ["method mine, options.a: found 1, expected nothing, as in"]),
         ([WARD, MINE | {"restarts": 3}], ["method mine, restarts: found 3, expected 2"]),
         ([], ["also 'ward', which the cube holds", "also 'mine', which the cube holds"]),
         ([MINE | {"path": "/b/c.py", "time_limit": 5.0}, WARD, MINE | {"name": "other"}], []),
