@@ -8,7 +8,7 @@ shape. `KINDS` says which settings and data go with a kind of clusters; the solv
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -186,6 +186,14 @@ class Structure(NamedTuple):
         space = SPACES.get(str(self.subspace), self.subspace)
         return (int(space), self.components, SHAPES.index(self.covariance), *flags, *first)
 
+    def n_dims(self, n_features: int, n_classes: int) -> int:
+        """Return the number of coordinates; in a space that answers teach, the largest."""
+        if self.subspace == DISCRIMINATIVE:
+            return min(n_classes - 1, n_features) or 1
+        if self.subspace in LEARNED:
+            return min(MOST_LEARNED, n_features)
+        return n_features if isinstance(self.subspace, str) else min(self.subspace, n_features)
+
     @classmethod
     def from_codes(cls, codes: Sequence[int]) -> Structure:
         """Return the structure of some codes.
@@ -332,9 +340,6 @@ def merged_structures(
     return tuple(sorted(structures, key=lambda structure: spaces.index(structure.subspace)))
 
 
-# Kinds of clusters.
-
-
 class Parts(Protocol):
     """Settings of the components of clusters."""
 
@@ -342,6 +347,37 @@ class Parts(Protocol):
     def components(self) -> int | str: ...
     @property
     def subspace(self) -> int | str: ...
+
+
+def largest_structures(
+    covariance: str, parts: Parts, n_samples: int, n_features: int, n_classes: int
+) -> Iterator[tuple[Structure, int]]:
+    """Yield structures that cells of a search may have, with their numbers of Gaussians.
+
+    None of the others is larger than all of these.
+    """
+    if covariance not in (ANY, GROUPS):
+        structure = named_structure(parts.subspace, parts.components, covariance)
+        yield structure, structure.components * n_classes
+        return
+    part = part_size(n_classes)
+    n_compared = part if n_samples >= 2 * part else n_samples  # a part affords more than the whole
+    dims = (*range(1, min(MOST_DIMS, n_features) + 1), *wide_dims(n_features, n_classes))
+    for subspace in (*dims, NONE, DISCRIMINATIVE):
+        n_dims = n_features if isinstance(subspace, str) else subspace
+        for shape in (*COVARIANCES, KMEANS):
+            # One spherical Gaussian for each class is tried even if it is too dear.
+            minimum = int(shape == "spherical")
+            n_components = max(most_components(shape, n_compared, n_dims, n_classes), minimum)
+            if n_components:
+                yield Structure(subspace, n_components, shape), n_components * n_classes
+    if covariance == GROUPS:
+        n_gaussians = max(n_groups(n_samples, n_classes), n_classes)
+        for structure in merged_structures(n_samples, n_features, n_classes):
+            yield structure, n_gaussians
+
+
+# Kinds of clusters.
 
 
 @dataclass(frozen=True)

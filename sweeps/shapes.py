@@ -7,7 +7,7 @@ row by row), the centre of the features and the axes. So a row has no more numbe
 shape and its coordinates. Merged groups have one variance, which is kept once, and any number of Gaussians.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from math import prod
 from typing import Any, NamedTuple
 
@@ -17,26 +17,15 @@ from numpy.typing import NDArray
 from sweep_clustering.kernels.fits import Floats, Gaussians
 from sweep_clustering.kernels.settings import ObjectiveSettings
 from sweep_clustering.kernels.structure import (
-    ANY,
     COVARIANCES,
-    DISCRIMINATIVE,
-    GROUPS,
-    KMEANS,
     LEARNED,
     MERGED_KINDS,
-    MOST_DIMS,
-    MOST_LEARNED,
     NONE,
     SHAPES,
     SPACES,
     STRUCTURE,
     Structure,
-    merged_structures,
-    most_components,
-    n_groups,
-    named_structure,
-    part_size,
-    wide_dims,
+    largest_structures,
 )
 
 __all__ = ["STRUCTURE"]
@@ -160,7 +149,7 @@ def from_rows(rows: Mapping[str, NDArray[Any]], n_features: int, n_classes: int)
     is_merged, n_gaussians = structure.covariance in MERGED_KINDS, structure.components * n_classes
     if is_merged:
         n_gaussians = int((class_of != -1).sum())
-    n_dims = _n_dims(structure, n_features, n_classes)
+    n_dims = structure.n_dims(n_features, n_classes)
     if structure.subspace in LEARNED:  # as many as fill the row
         numbers = int(np.flatnonzero(~np.isnan(values))[-1]) - len(STRUCTURE) - n_features
         n_dims = max(numbers // (n_gaussians + n_features), 1)
@@ -204,15 +193,6 @@ def _filled(values: NDArray[Any], length: int, fill: float) -> NDArray[Any]:
     return np.pad(values, (0, length - len(values)), constant_values=fill)
 
 
-def _n_dims(structure: Structure, n_features: int, n_classes: int) -> int:
-    """Return the number of coordinates of a structure; of a space that answers teach, the largest."""
-    if structure.subspace == DISCRIMINATIVE:
-        return min(n_classes - 1, n_features) or 1
-    if structure.subspace in LEARNED:
-        return min(MOST_LEARNED, n_features)
-    return n_features if isinstance(structure.subspace, str) else min(structure.subspace, n_features)
-
-
 def _shapes(structure: Structure, n_features: int, count: int, n_dims: int) -> dict[str, tuple[int, ...]]:
     """Return the shapes of the arrays in a row with so many Gaussians, in their order."""
     triangle = n_dims * (n_dims + 1) // 2
@@ -241,31 +221,10 @@ def room_for(
     The shape "groups" has merged groups beside these, at most `MOST_GROUPS` or some for each class, in at
     most `MOST_LEARNED` dimensions.
     """
-    structures = [named_structure(settings.subspace, settings.components, covariance)]
-    if covariance in (ANY, GROUPS):
-        structures = list(_largest(n_samples, n_features, n_classes))
-    sizes = [(structure.components * n_classes, structure) for structure in structures]
-    if covariance == GROUPS:
-        n_gaussians = max(n_groups(n_samples, n_classes), n_classes)
-        sizes += [(n_gaussians, groups) for groups in merged_structures(n_samples, n_features, n_classes)]
+    sizes = list(largest_structures(covariance, settings, n_samples, n_features, n_classes))
     largest = max(
         sum(map(prod, _shapes(structure, n_features, n_gaussians, dims).values()))
-        for n_gaussians, structure in sizes
-        for dims in [_n_dims(structure, n_features, n_classes)]
+        for structure, n_gaussians in sizes
+        for dims in [structure.n_dims(n_features, n_classes)]
     )
-    return Room(max(n_gaussians for n_gaussians, _ in sizes), largest)
-
-
-def _largest(n_samples: int, n_features: int, n_classes: int) -> Iterator[Structure]:
-    """Yield the candidate with the most Gaussians for each shape and subspace."""
-    part = part_size(n_classes)
-    n_compared = part if n_samples >= 2 * part else n_samples  # a part affords more than the whole
-    dims = (*range(1, min(MOST_DIMS, n_features) + 1), *wide_dims(n_features, n_classes))
-    for subspace in (*dims, NONE, DISCRIMINATIVE):
-        n_dims = n_features if isinstance(subspace, str) else subspace
-        for shape in (*COVARIANCES, KMEANS):
-            # One spherical Gaussian for each class is tried even if it is too dear.
-            minimum = int(shape == "spherical")
-            n_components = max(most_components(shape, n_compared, n_dims, n_classes), minimum)
-            if n_components:
-                yield Structure(subspace, n_components, shape)
+    return Room(max(n_gaussians for _, n_gaussians in sizes), largest)
