@@ -12,7 +12,8 @@ import numpy as np
 from quality import PUBLISHED, best_run
 from tables import Table, mean_error
 
-from sweep_clustering.kernels.problem.problem import Layer, build_problem, layers_from_annotations
+from sweep_clustering.kernels.problem.data import layers_from_annotations
+from sweep_clustering.kernels.problem.problem import Layer, build_problem
 from sweep_clustering.kernels.scores import nmi
 from sweep_clustering.sweeps.annotations.draw import draw_annotations
 from sweep_clustering.sweeps.inputs import draw_mixture

@@ -18,7 +18,7 @@ from sklearn.datasets import load_breast_cancer, make_circles
 from suite import fit_any
 from tables import Table
 
-from sweep_clustering.kernels.problem.problem import layers_from_annotations
+from sweep_clustering.kernels.problem.data import layers_from_annotations
 from sweep_clustering.kernels.scores import adjusted_rand
 from sweep_clustering.kernels.settings import settings_of
 from sweep_clustering.pipeline.fit.solve import FitResult, fit

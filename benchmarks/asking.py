@@ -21,7 +21,7 @@ from quality import REAL, match_classes, real_data
 from suite import SUITE, read
 from tables import Table, mean_error
 
-from sweep_clustering.kernels.problem.problem import layers_from_annotations
+from sweep_clustering.kernels.problem.data import layers_from_annotations
 from sweep_clustering.kernels.scores import adjusted_rand, nmi
 from sweep_clustering.pipeline.asking.belief import ASKING, MODEL, believe, share_at
 from sweep_clustering.pipeline.asking.strategies import STRATEGIES

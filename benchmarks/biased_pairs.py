@@ -14,7 +14,8 @@ from quality import PUBLISHED, best_run
 from tables import Table, mean_error
 
 from sweep_clustering.kernels.partition.objective import objective_terms
-from sweep_clustering.kernels.problem.problem import SPHERES, build_problem, layers_from_annotations
+from sweep_clustering.kernels.problem.data import layers_from_annotations
+from sweep_clustering.kernels.problem.problem import SPHERES, build_problem
 from sweep_clustering.kernels.scores import nmi
 
 TABLE = Table(

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tables import Table, mean_error
 
 from sweep_clustering.kernels.choice import estimated_accuracy
-from sweep_clustering.kernels.problem.problem import layers_from_annotations
+from sweep_clustering.kernels.problem.data import layers_from_annotations
 from sweep_clustering.kernels.settings import settings_of
 from sweep_clustering.pipeline.fit.counts import Candidate, choose_clusters, finalists_of, share_allowed
 from sweep_clustering.pipeline.fit.solve import fit

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from quality import PUBLISHED, RAW, REAL, best_run, real_data
 from tables import Table, mean_error
 
-from sweep_clustering.kernels.problem.problem import SPHERES, build_problem, layers_from_annotations
+from sweep_clustering.kernels.problem.data import layers_from_annotations
+from sweep_clustering.kernels.problem.problem import SPHERES, build_problem
 from sweep_clustering.kernels.scores import nmi
 from sweep_clustering.sweeps.annotations.draw import draw_annotations
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from quality import RAW, REAL, match_classes, mixtures, real_data
 from tables import Table, mean_error
 
-from sweep_clustering.kernels.problem.problem import layers_from_annotations
+from sweep_clustering.kernels.problem.data import layers_from_annotations
 from sweep_clustering.kernels.settings import settings_of
 from sweep_clustering.kernels.solver.contract import Model
 from sweep_clustering.kernels.solver.prepare import prepare

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from quality import RAW, REAL, best_run, mixtures, real_data
 from tables import Table, mean_error
 
-from sweep_clustering.kernels.problem.problem import build_problem, layers_from_annotations
+from sweep_clustering.kernels.problem.data import layers_from_annotations
+from sweep_clustering.kernels.problem.problem import build_problem
 from sweep_clustering.kernels.scores import adjusted_rand, nmi
 from sweep_clustering.kernels.settings import settings_of
 from sweep_clustering.sweeps.annotations.draw import draw_annotations

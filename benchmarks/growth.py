@@ -24,8 +24,8 @@ from solving.entries import collect, local_search
 from tables import Table
 
 from sweep_clustering.kernels.partition.statistics import EVALUATIONS, RELOCATIONS, State, new_state
-from sweep_clustering.kernels.problem.data import Data
-from sweep_clustering.kernels.problem.problem import build_problem, layers_from_annotations
+from sweep_clustering.kernels.problem.data import Data, layers_from_annotations
+from sweep_clustering.kernels.problem.problem import build_problem
 from sweep_clustering.kernels.search.genetic import (
     assign_closest,
     new_population,

@@ -18,7 +18,8 @@ from scipy.optimize import linear_sum_assignment
 from tables import Table
 
 from sweep_clustering.kernels.fits import Fit
-from sweep_clustering.kernels.problem.problem import Problem, build_problem, layers_from_annotations
+from sweep_clustering.kernels.problem.data import layers_from_annotations
+from sweep_clustering.kernels.problem.problem import Problem, build_problem
 from sweep_clustering.kernels.search.genetic import SearchSettings, run_restart, warm_up
 from sweep_clustering.kernels.settings import settings_of
 from sweep_clustering.sweeps.annotations.draw import draw_annotations

@@ -18,7 +18,8 @@ from quality import RAW, REAL, real_data
 from sklearn.mixture import GaussianMixture
 from tables import Table, mean_error
 
-from sweep_clustering.kernels.problem.problem import Layer, layers_from_annotations
+from sweep_clustering.kernels.problem.data import layers_from_annotations
+from sweep_clustering.kernels.problem.problem import Layer
 from sweep_clustering.kernels.scores import adjusted_rand, nmi
 from sweep_clustering.kernels.settings import settings_of
 from sweep_clustering.pipeline.fit.solve import fit

@@ -14,7 +14,7 @@ from quality import RAW, REAL, real_data
 from shapes import TUNED
 from tables import Table, mean_error
 
-from sweep_clustering.kernels.problem.problem import layers_from_annotations
+from sweep_clustering.kernels.problem.data import layers_from_annotations
 from sweep_clustering.kernels.scores import nmi
 from sweep_clustering.kernels.settings import settings_of
 from sweep_clustering.pipeline.fit.solve import fit

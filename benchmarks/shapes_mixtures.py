@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from shapes import TUNED, scores_of
 from tables import Table, mean_error
 
-from sweep_clustering.kernels.problem.problem import layers_from_annotations
+from sweep_clustering.kernels.problem.data import layers_from_annotations
 from sweep_clustering.sweeps.annotations.draw import draw_annotations
 from sweep_clustering.sweeps.inputs import draw_mixture
 

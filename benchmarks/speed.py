@@ -18,15 +18,8 @@ from solving.entries import collect
 from tables import Sentence, Table
 
 from sweep_clustering.kernels.partition.statistics import new_state
-from sweep_clustering.kernels.problem.data import Data
-from sweep_clustering.kernels.problem.problem import (
-    CANNOT,
-    MUST,
-    Layer,
-    Problem,
-    build_problem,
-    layers_from_annotations,
-)
+from sweep_clustering.kernels.problem.data import CANNOT, MUST, Data, layers_from_annotations
+from sweep_clustering.kernels.problem.problem import Layer, Problem, build_problem
 from sweep_clustering.kernels.search.genetic import SearchSettings, run_restart, warm_up
 from sweep_clustering.sweeps.annotations.draw import draw_annotations
 from sweep_clustering.sweeps.data.builtin import find

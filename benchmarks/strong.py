@@ -16,7 +16,8 @@ from quality import COMPONENTS, HIT, PUBLISHED, RAW, REAL, STRONG, Trial, best_o
 from speed import published_cases
 from tables import Table
 
-from sweep_clustering.kernels.problem.problem import Problem, build_problem, layers_from_annotations
+from sweep_clustering.kernels.problem.data import layers_from_annotations
+from sweep_clustering.kernels.problem.problem import Problem, build_problem
 from sweep_clustering.kernels.search.genetic import SearchSettings, run_restart, warm_up
 from sweep_clustering.kernels.structure import COVARIANCES
 from sweep_clustering.sweeps.annotations.draw import draw_annotations

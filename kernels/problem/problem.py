@@ -14,19 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sweep_clustering.kernels.problem import data as parts
-from sweep_clustering.kernels.problem.data import (
-    CANNOT,
-    MUST,
-    Data,
-    Floats,
-    Layer,
-    count_distinct,
-    layers_from_annotations,
-)
+from sweep_clustering.kernels.problem.data import MUST, Data, Floats, Layer, layers_from_annotations
 from sweep_clustering.kernels.settings import DEFAULT, TERMS, ObjectiveSettings, spread_problem
 from sweep_clustering.kernels.structure import AUTO, COVARIANCES
 
-__all__ = ["CANNOT", "MUST", "Layer", "Problem", "build_problem", "layers_from_annotations"]
+__all__ = ["MUST", "Layer", "Problem", "build_problem", "layers_from_annotations"]
 
 # Shapes with one variance for all features.
 SPHERES = ("spherical", "common")
@@ -187,7 +179,7 @@ def _check(X: Floats, n_clusters: int, min_size: int) -> None:
         )
     # The first rows nearly always hold enough distinct ones; sorting all rows takes longer than the layout.
     if n_clusters > len(np.unique(X[: 8 * n_clusters], axis=0)):
-        distinct = count_distinct(X)
+        distinct = parts.count_distinct(X)
         if n_clusters > distinct:
             raise ValueError(f"n_clusters is {n_clusters}, but X has only {distinct} distinct rows")
 

@@ -27,24 +27,15 @@ from sweep_clustering.kernels.partition.statistics import (
     set_means,
     sizes_of,
 )
-from sweep_clustering.kernels.problem.data import COMMON, Data, Floats, check_labels
-from sweep_clustering.kernels.problem.problem import (
-    CANNOT,
-    MUST,
-    Layer,
-    Prior,
-    Problem,
-    build_problem,
-    shaped_covariances,
-)
+from sweep_clustering.kernels.problem.data import CANNOT, COMMON, MUST, Data, Floats, Layer, check_labels
+from sweep_clustering.kernels.problem.problem import Prior, Problem, build_problem, shaped_covariances
 from sweep_clustering.kernels.search import local_search as local
 from sweep_clustering.kernels.search.local_search import draw_below
-from sweep_clustering.kernels.search.sampling import Matching, match, new_matching
+from sweep_clustering.kernels.search.sampling import Labels, Matching, match, new_matching
 from sweep_clustering.kernels.settings import SearchSettings
 
 __all__ = ["SearchSettings", "run_restart", "warm_up"]
 
-Labels = NDArray[np.int16]
 
 # Two solutions are clones if their sorted sizes agree and their objectives differ by at most this, in nats.
 CLONE = 1e-7

@@ -131,7 +131,7 @@ def solver_of(
     its report starts as this release does, and its partition can differ from the stored one.
     """
     # Imported here, so that commands that only plan or read do not load numba.
-    from sweep_clustering.kernels.problem.problem import layers_from_annotations
+    from sweep_clustering.kernels.problem.data import layers_from_annotations
     from sweep_clustering.kernels.solver.contract import Model
     from sweep_clustering.kernels.solver.prepare import prepare
 

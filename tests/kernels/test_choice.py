@@ -21,8 +21,8 @@ from sweep_clustering.kernels.choice import (
     estimated_accuracy,
     list_annotations,
 )
-from sweep_clustering.kernels.problem.data import label_layers
-from sweep_clustering.kernels.problem.problem import CANNOT, MUST, Layer, Problem, build_problem
+from sweep_clustering.kernels.problem.data import CANNOT, MUST, label_layers
+from sweep_clustering.kernels.problem.problem import Layer, Problem, build_problem
 from sweep_clustering.kernels.settings import Settings, settings_of
 from sweep_clustering.kernels.structure import CANDIDATES
 

@@ -9,7 +9,7 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 from solving import oracles
 
 from sweep_clustering.kernels import scores
-from sweep_clustering.kernels.problem.problem import CANNOT, MUST
+from sweep_clustering.kernels.problem.data import CANNOT, MUST
 from sweep_clustering.kernels.scores import cluster_covariances, cluster_gaussians, divergences, goldberger_kl
 
 

@@ -13,7 +13,8 @@ import pandas as pd
 from files import SCORES, cells_file, sweep_file, sweeps_with_scores
 
 from sweep_clustering.kernels.partition.objective import objective_terms
-from sweep_clustering.kernels.problem.problem import build_problem, layers_from_annotations
+from sweep_clustering.kernels.problem.data import layers_from_annotations
+from sweep_clustering.kernels.problem.problem import build_problem
 from sweep_clustering.pipeline.common import SAME_OPTIMUM
 from sweep_clustering.pipeline.scoring.tables import row_cell
 from sweep_clustering.sweeps.file.reading import load_sweep

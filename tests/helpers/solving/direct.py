@@ -1,7 +1,7 @@
 """Cells of sweeps are fitted here without a sweep, except for their random streams."""
 
 from sweep_clustering.kernels.fits import Fit
-from sweep_clustering.kernels.problem.problem import layers_from_annotations
+from sweep_clustering.kernels.problem.data import layers_from_annotations
 from sweep_clustering.kernels.solver.contract import Model
 from sweep_clustering.kernels.solver.prepare import prepare
 from sweep_clustering.pipeline.work.records import Science

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
-from sweep_clustering.kernels.problem.problem import MUST, Layer, Problem, build_problem
+from sweep_clustering.kernels.problem.data import MUST
+from sweep_clustering.kernels.problem.problem import Layer, Problem, build_problem
 from sweep_clustering.kernels.settings import ObjectiveSettings
 
 MODELS = ["unsupervised", "likelihood", "posterior", "conditional"]

@@ -12,8 +12,8 @@ from solving.oracles import COVARIANCES, MODELS, Case, draw_case, draw_labels, g
 from sweep_clustering.kernels.partition.objective import error_after_removal, objective_terms
 from sweep_clustering.kernels.partition.shaped import LARGEST_DRIFT
 from sweep_clustering.kernels.partition.statistics import RELOCATIONS, STALE, State
-from sweep_clustering.kernels.problem.data import IMPROVEMENT, Data
-from sweep_clustering.kernels.problem.problem import CANNOT, MUST, Layer, build_problem
+from sweep_clustering.kernels.problem.data import CANNOT, IMPROVEMENT, MUST, Data
+from sweep_clustering.kernels.problem.problem import Layer, build_problem
 
 STEPS = 5
 DERIVED = (

@@ -11,7 +11,8 @@ from solving.oracles import draw_case
 from sweep_clustering.kernels.partition import statistics
 from sweep_clustering.kernels.partition.blockmodel import largest_curvature
 from sweep_clustering.kernels.partition.objective import objective_terms
-from sweep_clustering.kernels.problem.problem import CANNOT, MUST, Layer, build_problem
+from sweep_clustering.kernels.problem.data import CANNOT, MUST
+from sweep_clustering.kernels.problem.problem import Layer, build_problem
 from sweep_clustering.kernels.search.genetic import SearchSettings, run_restart
 
 

@@ -16,7 +16,8 @@ from sweep_clustering.kernels.fits import Fit
 from sweep_clustering.kernels.lanes import LANES
 from sweep_clustering.kernels.partition.objective import objective_terms
 from sweep_clustering.kernels.partition.statistics import new_state
-from sweep_clustering.kernels.problem.problem import MUST, Layer, Problem, build_problem
+from sweep_clustering.kernels.problem.data import MUST
+from sweep_clustering.kernels.problem.problem import Layer, Problem, build_problem
 from sweep_clustering.kernels.search import genetic, local_search
 from sweep_clustering.kernels.search.sampling import new_matching
 

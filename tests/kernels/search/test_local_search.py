@@ -12,7 +12,7 @@ from sweep_clustering.kernels.fits import Fit
 from sweep_clustering.kernels.lanes import LANES
 from sweep_clustering.kernels.partition.gains import set_distances
 from sweep_clustering.kernels.partition.statistics import CAPS, new_state
-from sweep_clustering.kernels.problem.problem import MUST
+from sweep_clustering.kernels.problem.data import MUST
 from sweep_clustering.kernels.search.genetic import SearchSettings, run_restart
 from sweep_clustering.kernels.search.local_search import (
     draw_below,

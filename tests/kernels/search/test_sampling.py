@@ -14,7 +14,8 @@ from solving import oracles
 from solving.entries import plain_kernel
 
 from sweep_clustering.kernels.partition.statistics import new_state
-from sweep_clustering.kernels.problem.problem import CANNOT, MUST, Layer
+from sweep_clustering.kernels.problem.data import CANNOT, MUST
+from sweep_clustering.kernels.problem.problem import Layer
 from sweep_clustering.kernels.search import sampling
 from sweep_clustering.kernels.search.sampling import LARGEST_SET, Chain, Length, new_matching, run_chain
 

@@ -13,8 +13,7 @@ from solving.oracles import draw_case, objective, partitions
 
 from sweep_clustering.kernels.choice import HeldOut
 from sweep_clustering.kernels.groups.fit import answers_of
-from sweep_clustering.kernels.problem.data import HARD, MUST, Layer, link
-from sweep_clustering.kernels.problem.problem import layers_from_annotations
+from sweep_clustering.kernels.problem.data import HARD, MUST, Layer, layers_from_annotations, link
 from sweep_clustering.kernels.search import genetic
 from sweep_clustering.kernels.settings import Settings
 from sweep_clustering.kernels.solver import prepare

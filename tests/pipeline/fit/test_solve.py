@@ -15,7 +15,8 @@ from solving.blobs import far_clusters
 from solving.oracles import Case, draw_case
 
 from sweep_clustering.kernels import fits
-from sweep_clustering.kernels.problem.problem import CANNOT, MUST, Layer
+from sweep_clustering.kernels.problem.data import CANNOT, MUST
+from sweep_clustering.kernels.problem.problem import Layer
 from sweep_clustering.kernels.search import genetic
 from sweep_clustering.kernels.settings import ObjectiveSettings, Settings
 from sweep_clustering.kernels.solver.contract import Model, Solver

@@ -16,7 +16,7 @@ from solving.same import assert_same_gaussians
 
 from sweep_clustering.kernels import structure as module
 from sweep_clustering.kernels.fits import Gaussians
-from sweep_clustering.kernels.problem.problem import layers_from_annotations
+from sweep_clustering.kernels.problem.data import layers_from_annotations
 from sweep_clustering.kernels.settings import Settings
 from sweep_clustering.kernels.unions.table import Table
 from sweep_clustering.pipeline.check import verify

@@ -17,7 +17,8 @@ import sweep_clustering.kernels.search.genetic
 import sweep_clustering.pipeline.asking.strategies
 from sweep_clustering.kernels.choice import choose_covariance, held_out, list_annotations
 from sweep_clustering.kernels.partition.objective import objective_terms
-from sweep_clustering.kernels.problem.problem import build_problem, layers_from_annotations
+from sweep_clustering.kernels.problem.data import layers_from_annotations
+from sweep_clustering.kernels.problem.problem import build_problem
 from sweep_clustering.kernels.scores import cluster_gaussians
 from sweep_clustering.pipeline.common import SAME_OPTIMUM
 from sweep_clustering.pipeline.run.signals import StopSignal
