@@ -32,20 +32,13 @@ from sweep_clustering.pipeline.scoring.scores import cell_scores
 from sweep_clustering.pipeline.work.merge import BlockResult, CellResult
 from sweep_clustering.pipeline.work.records import NO_ANSWERS, Answers, Failed, Science, Span, Task
 from sweep_clustering.pipeline.work.tasks import ask_batch, method_calls, run_task
+from sweep_clustering.storage import provenance
 from sweep_clustering.storage.cube.blocks import UNPROMISED, Arrays, BlockStore, content_hash, differing_rows
 from sweep_clustering.storage.cube.growth import open_cube
 from sweep_clustering.storage.cube.manifest import Manifest, read_manifest
 from sweep_clustering.storage.cube.schema import ANSWERED, ANSWERED_WORDS, DONE, STATUS_WORDS
 from sweep_clustering.storage.damage import loaded_again
 from sweep_clustering.storage.files import storage_errors, write_new
-from sweep_clustering.storage.provenance import (
-    PROMISE,
-    by_run,
-    fingerprint,
-    machine_class,
-    software_differences,
-    unrecorded,
-)
 from sweep_clustering.sweeps.data.lines import MOST_BYTES, shortened
 from sweep_clustering.sweeps.errors import (
     Problem,
@@ -196,7 +189,7 @@ class Verification:
         if wrong and self.unrecorded:
             lines.append(f"not recorded, and perhaps other than here: {', '.join(self.unrecorded)}")
         if self.software or (wrong and self.unrecorded):
-            lines.append(PROMISE)
+            lines.append(provenance.PROMISE)
         return lines
 
 
@@ -241,11 +234,11 @@ def verify(
     drawn_cells = draw(drawable.cells, sample, digest, seed)
     n_paths = -(-sum(asks(cell.design) for cell in drawn_cells) // CELLS_PER_PATH)
     last_cells = [asked_cells[walk] for walk in draw(asked_cells, n_paths, digest, seed)]
-    facts, fingerprints = fingerprint(manifest.spec), by_run(manifest.made_with)
+    facts, fingerprints = provenance.fingerprint(manifest.spec), provenance.by_run(manifest.made_with)
     verification = _add_facts(Verification(path, digest, seed, (), len(drawable.cells)), facts, fingerprints)
     of_runs = [(place, {**values, "machine": facts["machine"]}) for place, values in fingerprints]
     unknown_facts = {*verification.unrecorded} - {"machine"}
-    is_other = bool(software_differences([*of_runs, ("here", facts)]) or unknown_facts)
+    is_other = bool(provenance.software_differences([*of_runs, ("here", facts)]) or unknown_facts)
     # cells of cubes before format 5 do not know their own machine
     machines = {values.get("machine", "") for _, values in fingerprints}
     machine = machines.pop() if len(machines) == 1 else ""
@@ -344,14 +337,14 @@ def _add_facts(
     other_fingerprints = {
         tuple(sorted(values.items())): dict(values)
         for place, values in fingerprints
-        if software_differences([(place, values), ("here", facts)])
+        if provenance.software_differences([(place, values), ("here", facts)])
     }
-    names = dict.fromkeys(name for _, values in fingerprints for name in unrecorded(values, facts))
+    names = dict.fromkeys(name for _, values in fingerprints for name in provenance.unrecorded(values, facts))
     return replace(
         verification,
         here=facts,
         there=tuple(other_fingerprints[key] for key in sorted(other_fingerprints)),
-        software=software_differences([*fingerprints, ("here", facts)]),
+        software=provenance.software_differences([*fingerprints, ("here", facts)]),
         unrecorded=tuple(names),
     )
 
@@ -435,7 +428,7 @@ def _check(
     )
     if "machine" in old_row:
         machine = manifest.machines.get(str(old_row["machine"][0]), "")
-    is_elsewhere = machine != machine_class()
+    is_elsewhere = machine != provenance.machine_class()
     is_one_solution = (is_other or is_elsewhere) and is_rounded(old_row, new_row)
     differences = different_variables(old_row, new_row)
     if line is not None:
@@ -560,7 +553,7 @@ def verify_scores(
     if len(fingerprints) == 1:
         fingerprints = [("in the file", made_with[0])]
     verification = Verification(scores.path, digest, seed, checks, len(answered_lines), notes=notes)
-    return _add_facts(verification, fingerprint(spec) | raw.software(spec), fingerprints)
+    return _add_facts(verification, provenance.fingerprint(spec) | raw.software(spec), fingerprints)
 
 
 def _check_scores(work: Recomputation, line: RawCell) -> CellCheck:

@@ -20,20 +20,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
 from sweep_clustering.kernels.fits import Gaussians
-from sweep_clustering.kernels.groups.merging import (
-    Partitions,
-    answer_odds,
-    average_odds,
-    cut,
-    divide_classes,
-    means_of,
-    merge,
-    nearest,
-    shares_together,
-    small_groups,
-    votes,
-    ward_odds,
-)
+from sweep_clustering.kernels.groups import merging
 from sweep_clustering.kernels.groups.metric import (
     Answers,
     Logistic,
@@ -113,10 +100,10 @@ class Ground(NamedTuple):
 
 def ground_of(Z: Floats, n_classes: int, rng: Generator) -> Ground:
     """Find small groups and classes by the features alone."""
-    groups = small_groups(Z, n_groups(len(Z), n_classes), rng)
+    groups = merging.small_groups(Z, n_groups(len(Z), n_classes), rng)
     if groups.max() + 1 < n_classes:  # many rows are equal
         groups = row_numbers(Z)
-    classes = small_groups(Z, n_classes, rng)
+    classes = merging.small_groups(Z, n_classes, rng)
     return Ground(groups, classes, scatter_of(Z, classes), rng.bit_generator.state, {})
 
 
@@ -144,7 +131,7 @@ def fit_groups(
         if kind == SIGNED:
             return Start(signed_classes(Z, answers, first_classes, stream), np.arange(n_classes), answers)
         leaves = leaves_of(groups, kind)
-        classes = cut(tree_of(Z, leaves, answers, kind, scatter), n_classes)
+        classes = merging.cut(tree_of(Z, leaves, answers, kind, scatter), n_classes)
         if kind in OF_ROWS:
             return _of_classes(Z, classes[leaves], answers, stream)
         return Start(groups, classes, answers)
@@ -163,11 +150,11 @@ def fit_groups(
 
 def _of_classes(Z: Floats, labels: NDArray[np.int64], answers: Answers, rng: Generator) -> Start:
     """Divide classes into small groups."""
-    parts = divide_classes(Z, labels, n_groups(len(Z), int(labels.max()) + 1), rng)
+    parts = merging.divide_classes(Z, labels, n_groups(len(Z), int(labels.max()) + 1), rng)
     return Start(parts, labels[np.unique(parts, return_index=True)[1]], answers)
 
 
-def average_votes(Z: Floats, partitions: Partitions, n_classes: int, rng: Generator) -> Floats:
+def average_votes(Z: Floats, partitions: merging.Partitions, n_classes: int, rng: Generator) -> Floats:
     """Return the share of each class in each row, by the votes of weighted partitions.
 
     Average linkage merges rows by the share of partitions that have them together. Rows that all partitions
@@ -176,13 +163,13 @@ def average_votes(Z: Floats, partitions: Partitions, n_classes: int, rng: Genera
     patterns = np.unique(np.column_stack([labels for labels, _ in partitions]), axis=0, return_inverse=True)
     groups = patterns[1].ravel()
     if len(patterns[0]) > MOST_ROWS:
-        groups = small_groups(Z, n_groups(len(Z), n_classes), rng)
+        groups = merging.small_groups(Z, n_groups(len(Z), n_classes), rng)
     if groups.max() + 1 < n_classes:
         groups = np.arange(len(Z))
-    shares = shares_together(groups, partitions)
-    merges = merge(shares, np.zeros_like(shares), np.bincount(groups))
-    labels = cut(merges, n_classes)[groups]
-    shares = votes(labels, partitions)
+    shares = merging.shares_together(groups, partitions)
+    merges = merging.merge(shares, np.zeros_like(shares), np.bincount(groups))
+    labels = merging.cut(merges, n_classes)[groups]
+    shares = merging.votes(labels, partitions)
     if len(np.unique(shares.argmax(axis=1))) < n_classes:
         shares = 0.5 * (shares + np.eye(n_classes)[labels])
     return shares
@@ -198,12 +185,12 @@ def tree_of(
 ) -> NDArray[np.int64]:
     """Return the merges of small groups by distance and answers; Ward's linkage needs the scatter."""
     sizes = np.bincount(groups)
-    centers, odds = means_of(Z, groups, len(sizes)), answer_odds(groups, len(sizes), answers)
+    centers, odds = merging.means_of(Z, groups, len(sizes)), merging.answer_odds(groups, len(sizes), answers)
     if linkage == WARD:
-        return merge(ward_odds(centers, sizes, scatter), odds, sizes, linkage)
+        return merging.merge(merging.ward_odds(centers, sizes, scatter), odds, sizes, linkage)
     squares = pair_squares(Z, answers.pairs)
     relation = logistic(squares, answers) if len(squares) else Logistic(0.0, 1.0)
-    return merge(average_odds(centers, relation), odds, sizes, linkage)
+    return merging.merge(merging.average_odds(centers, relation), odds, sizes, linkage)
 
 
 def _gaussians(Z: Floats, links: Links, start: Start, scatter: float, structure: Structure) -> Gaussians:
@@ -353,9 +340,9 @@ def signed_classes(
     axes = signed_axes(np.searchsorted(rows, answers.pairs), answers.odds, len(rows), n_classes)
     if not axes.any():
         return feature_classes
-    tries = (small_groups(axes, n_classes, rng) for _ in range(TRIES))
+    tries = (merging.small_groups(axes, n_classes, rng) for _ in range(TRIES))
     classes = min(tries, key=lambda labels: scatter_of(axes, labels))
-    labels = nearest(Z, means_of(Z[rows], classes, int(classes.max()) + 1))
+    labels = merging.nearest(Z, merging.means_of(Z[rows], classes, int(classes.max()) + 1))
     labels[rows] = classes
     return labels
 

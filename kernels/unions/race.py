@@ -25,13 +25,7 @@ from sweep_clustering.kernels.structure import (
     Structure,
     named_structure,
 )
-from sweep_clustering.kernels.unions.table import (
-    COARSE_STEPS,
-    FOLD_RISE,
-    FOLD_STEPS,
-    CompactGaussians,
-    Table,
-)
+from sweep_clustering.kernels.unions.table import COARSE_STEPS, FOLD_RISE, FOLD_STEPS, CompactGaussians, Table
 
 # Numbers of components of each class at first.
 COARSE = (1, 4, 16)

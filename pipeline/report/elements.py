@@ -31,15 +31,9 @@ from rich.console import Console
 
 from sweep_clustering.pipeline.common import ESCAPES
 from sweep_clustering.pipeline.looks import COLORS, PALETTE
+from sweep_clustering.pipeline.scoring import ranking as stats
 from sweep_clustering.pipeline.scoring import tables
 from sweep_clustering.pipeline.scoring.pairs import compared_searches, design_scores
-from sweep_clustering.pipeline.scoring.ranking import (
-    PublishedRanking,
-    Ranking,
-    facts,
-    rankings,
-    ranks_by_kind,
-)
 from sweep_clustering.pipeline.scoring.scores import LABELS
 from sweep_clustering.storage.cube.manifest import Manifest
 from sweep_clustering.storage.provenance import package_version
@@ -593,7 +587,7 @@ class Content:
     all_cells: pd.DataFrame
     cell: Cell | None = None
     comparison: pd.DataFrame | None = None
-    published: PublishedRanking | None = None
+    published: stats.PublishedRanking | None = None
     failures: tuple[FailureRecord, ...] = ()
     holder: str | None = None
     variants: Mapping[str, str] = field(default_factory=dict)
@@ -609,12 +603,12 @@ class Content:
         return subset(sorted(self.cells["p"].dropna().unique().tolist()), MOST_ACCURACIES)
 
     @cached_property
-    def rankings(self) -> tuple[Ranking, ...]:
+    def rankings(self) -> tuple[stats.Ranking, ...]:
         """Return a ranking of the models by each score that compares them."""
-        return rankings(self.cells)
+        return stats.rankings(self.cells)
 
     @cached_property
-    def full_rankings(self) -> list[Ranking]:
+    def full_rankings(self) -> list[stats.Ranking]:
         """Return the rankings of two models or more that have ranks."""
         return [ranking for ranking in self.rankings if ranking.is_comparable and ranking.datasets]
 
@@ -623,8 +617,9 @@ class Content:
         """Return ranks by kind of data, by score."""
         if not self.full_rankings:
             return {}
-        traits = facts(self.manifest.plans, self.tree)
-        return {ranking.score: ranks_by_kind(ranking, traits, self.m_texts) for ranking in self.full_rankings}
+        traits = stats.facts(self.manifest.plans, self.tree)
+        comparable = self.full_rankings
+        return {ranking.score: stats.ranks_by_kind(ranking, traits, self.m_texts) for ranking in comparable}
 
     @cached_property
     def designs(self) -> dict[str, pd.DataFrame]:
