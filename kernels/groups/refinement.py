@@ -11,15 +11,12 @@ from numpy.typing import NDArray
 
 from sweep_clustering.kernels.beliefs import escape, settle
 from sweep_clustering.kernels.fits import Floats, squared_norms
-from sweep_clustering.kernels.groups.merging import means_of
+from sweep_clustering.kernels.groups.merging import AT_ONCE, means_of
 from sweep_clustering.kernels.groups.metric import Answers
 from sweep_clustering.kernels.problem.data import both_ways
 
 # Rounds of classes and means.
 ROUNDS = 2
-
-# Rows whose distances to all groups are in memory together.
-AT_ONCE = 4096
 
 
 class SoftPartition(NamedTuple):

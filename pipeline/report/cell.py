@@ -25,7 +25,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
 from sweep_clustering.kernels.fits import Gaussians
-from sweep_clustering.kernels.problem.data import estimate_accuracies
+from sweep_clustering.kernels.problem.data import CANNOT, MUST, Floats, estimate_accuracies
 from sweep_clustering.kernels.structure import DISCRIMINATIVE
 from sweep_clustering.pipeline import looks
 from sweep_clustering.pipeline.report import figures
@@ -41,7 +41,6 @@ from sweep_clustering.sweeps.plan import AXES, Cell, DatasetPlan, find_cell
 from sweep_clustering.sweeps.words import BASELINES, CROWD, baseline_of, is_any
 
 Labels = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 # Inches of a panel, and of all panels of a row together if they are few.
 PANEL = 1.05
@@ -64,8 +63,6 @@ LINKED = ("annotated", TRUE)
 # Colour of marks within an image, which does not follow the page. It is visible on white and in the dark.
 SHADE = "#858b93"
 NO_CLUSTER = "no cluster"
-MUST = 0
-CANNOT = 1
 # Name and line of each kind of link that a partition contradicts.
 LINKS: dict[int, tuple[str, Literal["-", "--"]]] = {MUST: ("must-link", "-"), CANNOT: ("cannot-link", "--")}
 

@@ -387,7 +387,6 @@ def equal_groups(models: Sequence[str], different: set[tuple[str, str]]) -> list
 
 # Data sets of the clustering benchmark suite: its batteries are kinds of data.
 SUITE_NAME = re.compile(r"suite[/.-](?P<battery>[^/.-]+)[/.-](?P<name>.+)")
-MIXTURES = "mixtures"
 TABLES = "other tables"
 
 # By column of `facts`: what it counts, and the largest value of each kind but the last. There are few kinds,
@@ -424,7 +423,7 @@ def facts(plans: Mapping[str, DatasetPlan], tree: xr.DataTree) -> pd.DataFrame:
     rows = {}
     for name, plan in plans.items():
         suite = suite_name(name)
-        battery = suite[0] if suite else TABLES if plan.mixtures is None else MIXTURES
+        battery = suite[0] if suite else TABLES if plan.mixtures is None else tables.MIXTURES
         sizes = (plan.n_samples, plan.n_features, plan.n_clusters)
         rows[name] = (battery, *sizes, _imbalance(tree[name].to_dataset()))
     return pd.DataFrame.from_dict(rows, "index", columns=[BATTERY, "N", "D", "K", "imbalance"])

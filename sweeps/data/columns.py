@@ -16,13 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sweep_clustering.sweeps.data import formats
-from sweep_clustering.sweeps.data.lines import MOST_LINES, Lines, read_lines
+from sweep_clustering.sweeps.data.lines import MOST_BYTES, MOST_LINES, Lines, read_lines
 from sweep_clustering.sweeps.data.table import LONGEST_TEXTS, Codes, Coding, coding_of
 from sweep_clustering.sweeps.errors import Problem, collecting, raise_all, refused
 from sweep_clustering.sweeps.files import bounded, opened
-
-# Bytes of a file.
-MOST_BYTES = 2**28
 
 # Bytes of a file once it is unpacked.
 MOST_UNPACKED = 2**30
