@@ -218,7 +218,7 @@ def test_a_file_of_another_sweep_or_method_is_refused_with_all_that_differs(
     (tmp_path / "own.py").write_text(OWN.replace("0.0", "0.5"))
     entry = f'{{name = "own", call = "{tmp_path}/own.py:cluster", options = {{cut = 1}}}}'
     lines = problems(scores_dir / "scores.csv", scores_dir, "--method", entry)
-    assert [line.split(":")[1] for line in lines] == [" methods.own.code", " methods.own.options.cut"]
+    assert [line.split(":")[1] for line in lines] == [" methods.own.options.cut", " methods.own.code"]
     (first, *_) = problems(scores_dir / "scores.csv", scores_dir, "--data-dir", tmp_path)
     assert first.startswith("FILE, head: methods.own: found")
 
