@@ -145,11 +145,6 @@ def has_groups(model: str) -> bool:
     return shape_of(model) == GROUPS
 
 
-def chooses_shape(model: str) -> bool:
-    """Whether each cell of a model chooses its shape of covariances alone."""
-    return shape_of(model) == AUTO
-
-
 def holds_out(model: str, is_for_all: bool) -> bool:
     """Whether cells of a model hold annotations out: if they choose a shape, or if those of all models do."""
     return chooses(model) or (is_for_all and is_model(model) and model not in BASELINES)

@@ -125,12 +125,10 @@ def open_page(cube_or_spec: Path, results: Path, port: int | None, no_browser: b
         if not no_browser:
             import webbrowser
 
-            # without a browser, the line is enough
+            # without a browser, the line is enough; a text browser would take the terminal
             with suppress(webbrowser.Error):
                 browser = webbrowser.get()
-                if not isinstance(
-                    browser, webbrowser.GenericBrowser
-                ):  # a text browser would take the terminal
+                if not isinstance(browser, webbrowser.GenericBrowser):
                     browser.open(address)
         with suppress(KeyboardInterrupt):
             server.serve_forever()

@@ -199,9 +199,8 @@ def read_inputs(options: FitOptions, extra_problems: Iterable[Problem] = ()) -> 
             files += [PairFile.of(path, kind)] if path else []
     with collecting(unread):
         labels_file = LabelFile.of(options.row_labels) if options.row_labels else None
-    texts = (
-        frozenset[str]() if options.index_column else frozenset().union(*(f.mentions.texts for f in files))
-    )
+    nameless_files = [] if options.index_column else files
+    texts = frozenset[str]().union(*(file.mentions.texts for file in nameless_files))
     search = NameSearch(texts) if texts else None
     labels: NDArray[np.int16] | None = None
     problems_of_table = list[Problem]()

@@ -179,16 +179,6 @@ class FitResult:
         return "; ".join(filter(None, [self.words, self.foresight]))
 
     @property
-    def score_words(self) -> str:
-        """Scores that are known, in one line."""
-        return score_words(self.scores)
-
-    @property
-    def truth_words(self) -> str:
-        """Scores against the true classes, in one line."""
-        return score_words({name: self.scores[name] for name in AGREEMENT})
-
-    @property
     def predictions(self) -> dict[str, dict[str, float]]:
         """Log loss (nats) of held-out annotations and the share of right predictions, by shape."""
         names = ("log_loss", "share_right")
@@ -336,11 +326,7 @@ def _scores(
 
 
 def foresight(
-    score: HeldOut | None,
-    layers: Sequence[Layer],
-    *,
-    no_skill: bool = False,
-    skill: Skill | None = None,
+    score: HeldOut | None, layers: Sequence[Layer], *, no_skill: bool = False, skill: Skill | None = None
 ) -> str:
     """Say how well a model predicts held-out answers, beside an answer that is always the same.
 

@@ -21,7 +21,7 @@ from sweep_clustering.pipeline.common import SAME_OPTIMUM, plural
 from sweep_clustering.pipeline.fit.alarms import predicted_words
 from sweep_clustering.pipeline.fit.counts import ClusterChoice
 from sweep_clustering.pipeline.fit.inputs import FitInputs, Judgement, Naming
-from sweep_clustering.pipeline.fit.solve import FitResult, Unannotated
+from sweep_clustering.pipeline.fit.solve import AGREEMENT, FitResult, Unannotated, score_words
 
 # Width of the first part of a line, which says what it is about, and of a whole line.
 HEAD = 11
@@ -60,7 +60,7 @@ class FitSummary:
         yield from paragraph(f"model      {name}{result.words}")
         yield from paragraph(f"certainty  {self._certainty}")
         if inputs.labels_true is not None:
-            yield f"{'truth':<{HEAD}}{result.truth_words}"
+            yield f"{'truth':<{HEAD}}{score_words({name: result.scores[name] for name in AGREEMENT})}"
             yield from (f"{'':<{HEAD}}{baseline}" for baseline in self.baselines)
         yield from self.judgement.lines
         yield from inputs.lines()
@@ -124,7 +124,7 @@ class FitSummary:
             (variance.diagonal() if variance.ndim == 2 else variance).mean() for variance in best.covariances
         ]
         yield f"variances  {' '.join(f'{variance:.4g}' for variance in variances)}"
-        if scores := result.score_words:
+        if scores := score_words(result.scores):
             yield f"scores     {scores}"
         predictions = dict(list(result.held_out.items())[: MOST_SHOWN if of_union else None])
         for number, (shape, held_out) in enumerate(predictions.items()):

@@ -22,7 +22,7 @@ from sweep_clustering.storage.cube.schema import DONE, STATUS_WORDS
 from sweep_clustering.sweeps.file.spec import AnnotationCount
 from sweep_clustering.sweeps.plan import AXES, VARIANTS, Cell, DatasetPlan
 from sweep_clustering.sweeps.shapes import CANDIDATES, CODES
-from sweep_clustering.sweeps.words import UNIFORM, baseline_of, chooses_shape, is_any, is_model
+from sweep_clustering.sweeps.words import AUTO, UNIFORM, baseline_of, is_any, is_model, shape_of
 
 DESIGN = VARIANTS[0]
 SEARCH = VARIANTS[1]
@@ -373,7 +373,7 @@ def choice_table(cells: pd.DataFrame, keys: Sequence[str] = CHOICES_OF) -> pd.Da
     Columns: the group; `n` cells that are done; how many of them chose each of `CANDIDATES`; `too_few`, those
     with too few annotations to choose; and the means of `predicted` and `log_loss` over all others.
     """
-    rows = cells[cells["model"].map(chooses_shape)]
+    rows = cells[cells["model"].map(shape_of) == AUTO]
     is_shape = {shape: rows["covariance_shape"] == shape for shape in CANDIDATES}
     return _count_choices(rows.assign(**is_shape), cells, keys)
 

@@ -15,7 +15,7 @@ import re
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import takewhile
 from pathlib import Path
@@ -242,6 +242,7 @@ class PairFile(RowFile):
     """
 
     kind: int | None = None
+    _parsed: dict[Header | None, _Cells] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
     def of(cls, path: Path, kind: int | None = None) -> PairFile:
@@ -395,10 +396,6 @@ class PairFile(RowFile):
         if has_header and self.kind is None and ANNOTATOR not in columns.codings:
             columns = columns.with_column(ANNOTATOR, NO_ANNOTATOR)
         return cells._replace(columns=columns)
-
-    @cached_property
-    def _parsed(self) -> dict[Header | None, _Cells]:
-        return {}
 
     def _names(self, words: Sequence[str], line: str) -> tuple[list[str], bool]:
         """Return the usual names of columns, empty where unread, and whether it is a file of questions.
