@@ -114,14 +114,7 @@ def bound_of_rows(logs: Floats, ways: Ways, odds: Floats, classes: Floats) -> fl
 
 
 @jit
-def _settle(
-    logs: Floats,
-    ways: Ways,
-    odds: Floats,
-    classes: Floats,
-    field: Floats,
-    stop: Flag,
-) -> None:
+def _settle(logs: Floats, ways: Ways, odds: Floats, classes: Floats, field: Floats, stop: Flag) -> None:
     """Set the shares of rows with answers, one row at a time, given those of all others."""
     for _ in range(PASSES):
         for row in range(len(logs)):

@@ -237,13 +237,7 @@ def first_labels(
 
 @jit
 def _start(
-    data: Data,
-    state: State,
-    best: Floats,
-    centroids: Floats,
-    rng: Generator,
-    trials: int,
-    first_steps: int,
+    data: Data, state: State, best: Floats, centroids: Floats, rng: Generator, trials: int, first_steps: int
 ) -> None:
     min_inertia = np.inf
     for _ in range(TRIES):

@@ -180,12 +180,7 @@ def init(
 )
 @arguments.json_option
 def doctor(
-    profile: str,
-    cluster_file: Path | None,
-    workers: int | None,
-    results: Path,
-    wait: float,
-    as_json: bool,
+    profile: str, cluster_file: Path | None, workers: int | None, results: Path, wait: float, as_json: bool
 ) -> None:
     """Try a compute cluster with one worker: queue, versions, clock, network, limits and shared folder."""
     from sweep_clustering.pipeline.cluster.profiles import load_profile
