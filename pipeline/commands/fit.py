@@ -166,11 +166,10 @@ def fit_command(
     check_numpy()
     counts, problems = (TRIED, []) if clusters is None else read_counts(clusters)
     problems += option_problems(() if problems else counts, figure=figure, out=out, overwrite=force)
-    problems += room.place_problems("--out", out, force)
     options = room.FitOptions(
         n_clusters=counts[-1], has_open_count=clusters is None, chosen=shared.settings_in(choices), **choices
     )
-    problems += room.input_problems("--out", out, options)
+    problems += list(room.input_problems("--out", out, options)) or room.place_problems("--out", out, force)
     problems += room.input_problems("--figure", figure, options)
     with reported():
         inputs = room.read_inputs(options, problems)

@@ -405,6 +405,13 @@ def hard_clique(layers: Sequence[data.Layer]) -> list[int]:
     return samples_apart(cannot, must) if len(cannot) else []
 
 
+def hard_groups(layers: Sequence[data.Layer], n_samples: int) -> int:
+    """Return the number of groups that hard must-links leave: as many clusters are possible at most."""
+    must = hard_pairs(layers, data.MUST)
+    links = coo_array((np.ones(len(must)), tuple(must.T)), (n_samples, n_samples))
+    return int(connected_components(links, directed=False)[0])
+
+
 def samples_apart(cannot: NDArray[np.integer], must: NDArray[np.integer], n_least: int = 0) -> list[int]:
     """Return a large set of more than `n_least` samples that are all apart, in ascending order.
 

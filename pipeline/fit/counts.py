@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from sweep_clustering.kernels.problem.data import count_distinct
 from sweep_clustering.kernels.structure import ANY, MANY_CLASSES, MERGED_KINDS
+from sweep_clustering.pipeline.common import plural
 from sweep_clustering.pipeline.fit.inputs import place_problems
 from sweep_clustering.sweeps.data.table import MAX_CLASSES
 from sweep_clustering.sweeps.errors import Problem, present
@@ -130,12 +131,17 @@ class Candidate:
         }
 
 
+# Why there can be no fewer or no more clusters, by their number.
+NO_BOUNDS: Mapping[int, str] = {}
+
+
 @dataclass(frozen=True, eq=False)
 class ClusterChoice:
     """Candidates by ascending number of clusters, and the one that a criterion of `REASONS` chose.
 
     If Ctrl-C interrupted the fits, larger numbers of clusters are missing.
-    `cut` is the cut of a tree that was chosen, if one was; `bound` says why there can be no fewer clusters.
+    `cut` is the cut of a tree that was chosen, if one was; `bounds` says why there can be no fewer clusters
+    than one number, or no more than another one.
     `coarse` are numbers that put more rows together than answers about random pairs allow.
     """
 
@@ -144,7 +150,7 @@ class ClusterChoice:
     chosen: Candidate
     interrupted: bool = False
     cut: Cut | None = None
-    bound: str = ""
+    bounds: Mapping[int, str] = field(default_factory=dict)
     coarse: tuple[int, ...] = ()
 
     @property
@@ -181,8 +187,8 @@ class ClusterChoice:
         elif self.cut is not None:
             parts.append(interval_of_cut(self.cut))
         ends = {tried[0]: "smallest", tried[-1]: "largest"}
-        if n_clusters == tried[0] and self.bound:
-            parts.append(f"there can be no fewer, as {self.bound}")
+        if n_clusters in self.bounds:
+            parts.append(self.bounds[n_clusters])
         elif self.cut is None and n_clusters in ends and n_clusters > 2:  # one cluster is no clustering
             parts.append(f"{n_clusters} is the {ends[n_clusters]} tried, and the best may lie beyond")
         if self.coarse and len(tried) > 1:
@@ -244,11 +250,11 @@ def interval_of_cut(cut: Cut) -> str:
 
 
 class OpenCounts(NamedTuple):
-    """Numbers of clusters to fit where none is named, with a cut of a tree, and why there are no fewer."""
+    """Numbers of clusters to fit where none is named, with a cut of a tree, and why there are no others."""
 
     numbers: Sequence[int]
     cut: Cut | None = None
-    bound: str = ""
+    bounds: Mapping[int, str] = NO_BOUNDS
 
     @property
     def sure_cut(self) -> Cut | None:
@@ -267,9 +273,10 @@ def open_counts(
 ) -> OpenCounts:
     """Return the numbers of clusters to fit where none is named.
 
-    None is below the number of names that labels of rows have, or of rows that hard links keep apart.
+    None is below the number of names that labels of rows have, or of rows that hard links keep apart, and
+    none above the number of groups of rows that they leave.
     """
-    from sweep_clustering.pipeline.fit.alarms import hard_clique
+    from sweep_clustering.pipeline.fit.alarms import hard_clique, hard_groups
 
     cut = None
     if covariance == ANY and layers:
@@ -277,25 +284,29 @@ def open_counts(
         from sweep_clustering.kernels.unions.contest import choose_cut
 
         cut = run_interruptibly(lambda: choose_cut(X, layers, np.random.SeedSequence(seed), TRIED[-1], run))
-    n_apart = len(hard_clique(layers))
-    minimum = max(n_names, n_apart)
-    cut = cut if cut is None or cut.n_clusters >= minimum else None
-    numbers = tuple(count for count in feasible_counts(X, TRIED) if count >= minimum) or (minimum,)
-    bound = (
+    n_apart, maximum = len(hard_clique(layers)), hard_groups(layers, len(X))
+    minimum = max(n_names, n_apart, 1)
+    cut = cut if cut is None or minimum <= cut.n_clusters <= maximum else None
+    numbers = tuple(count for count in feasible_counts(X, TRIED) if minimum <= count <= maximum) or (minimum,)
+    cause = (
         f"row labels have {n_names} names" if n_names > n_apart else f"hard links keep {n_apart} rows apart"
     )
+    bounds = {minimum: f"there can be no fewer, as {cause}"} if max(n_names, n_apart) else {}
+    if maximum < len(X):
+        words = f"there can be no more, as hard links leave {plural(maximum, 'group')} of rows"
+        bounds[maximum] = f"{bounds[maximum]}; {words}" if maximum in bounds else words
     # many classes, and thin ones, need no comparison with fits of each small number, which take minutes
     is_sure = cut is not None and cut.is_clear and (cut.n_clusters > MANY_CLASSES or cut.is_by_nearest)
     is_alone = is_sure or (cut is not None and cut.is_by_share)
     numbers = (() if is_alone else numbers) + (() if cut is None else (cut.n_clusters,))
-    return OpenCounts(numbers, cut, bound if numbers[0] == minimum else "")
+    return OpenCounts(numbers, cut, {number: bounds[number] for number in bounds if number in numbers})
 
 
 def choose_clusters(
     counts: Sequence[int],
     fit: Fit,
     cut: Cut | None = None,
-    bound: str = "",
+    bounds: Mapping[int, str] = NO_BOUNDS,
     *,
     max_share: float = 1.0,
     salvage: bool = False,
@@ -304,12 +315,13 @@ def choose_clusters(
 
     `fit` takes a number and returns a result of `pipeline.fit.solve.fit`; `cut` is the last of the numbers.
     `max_share` is the share of the pairs of rows that may be together, as `share_allowed` returns it.
-    `bound` says why fewer are impossible, and `salvage` whether Ctrl-C gives the best of the fits so far.
-    A problem without solution is a `ValueError`, but numbers that hard links rule out are left out.
+    `bounds` says why fewer or more are impossible, and `salvage` whether Ctrl-C gives the best of the fits
+    so far. A problem without solution is a `ValueError`, but numbers that hard links rule out are left out.
     """
     from sweep_clustering.kernels.problem.hard import Contradiction
 
     candidates: list[Candidate] = []
+    is_ruled_out = False
     for count in counts:
         try:
             result = fit(count)
@@ -317,7 +329,7 @@ def choose_clusters(
         except Contradiction:  # hard links that more clusters may obey
             if count == counts[-1] and not candidates:
                 raise
-            bound = bound if candidates else "hard links rule them out"
+            is_ruled_out |= not candidates
             continue
         except KeyboardInterrupt:
             if not (salvage and candidates):
@@ -329,7 +341,10 @@ def choose_clusters(
             candidates.append(Candidate(count, replace(result, criteria=None), criteria, result.predicted))
         if result.interrupted:
             return replace(choose(candidates, max_share), interrupted=True)
-    choice = replace(choose(candidates, max_share), bound=bound)
+    if is_ruled_out:
+        minimum = {candidates[0].n_clusters: "there can be no fewer, as hard links rule them out"}
+        bounds = {**bounds, **minimum}
+    choice = replace(choose(candidates, max_share), bounds=bounds)
     if cut is None or choice.chosen.n_clusters != cut.n_clusters:
         return choice
     return replace(choice, criterion=SHARE if cut.is_by_share else CUTS, cut=cut)

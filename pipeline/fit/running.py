@@ -265,14 +265,14 @@ def fit_table(
 
     if not counts:
         counts = _open(X, layers, state, run, covariance=covariance, seed=seed, n_names=n_names, check=check)
-    counts, cut, bound = counts if isinstance(counts, OpenCounts) else OpenCounts(counts)
-    is_chosen = len(counts) > 1 or cut is not None or bool(bound)
+    counts, cut, bounds = counts if isinstance(counts, OpenCounts) else OpenCounts(counts)
+    is_chosen = len(counts) > 1 or cut is not None or bool(bounds)
     # for the confidence the chosen one is fitted once more
     state.expect(map(costs, (*counts, *(counts[-1:] if is_chosen and confidence else ()))))
     if not is_chosen:
         return TableFit(fit_clusters(counts[-1], confidence), counts[-1])
     max_share = share_allowed(X, layers, seed)
-    choice = choose_clusters(counts, fit_clusters, cut, bound, max_share=max_share, salvage=salvage)
+    choice = choose_clusters(counts, fit_clusters, cut, bounds, max_share=max_share, salvage=salvage)
     result, n_clusters = choice.chosen.result, choice.chosen.n_clusters
     if confidence and not (salvage and choice.interrupted):
         result = fit_clusters(n_clusters, confidence)

@@ -354,6 +354,31 @@ def test_a_cut_has_as_many_classes_as_labels_have_names_or_more(
 
 
 @pytest.mark.parametrize(
+    ("n_groups", "numbers"), [(1, (1,)), (2, (2,)), (4, (2, 3, 4)), (12, (*range(2, 11), 12))]
+)
+def test_there_are_no_more_clusters_than_hard_links_leave_groups(
+    n_groups: int, numbers: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut = Cut(12, 12)
+    monkeypatch.setattr("sweep_clustering.kernels.unions.contest.choose_cut", lambda *arguments: cut)
+    rows = np.arange(60)
+    pairs = np.column_stack([rows[:-n_groups], rows[n_groups:]])
+    layers, X = [Layer(MUST, pairs, is_hard=True)], np.random.default_rng(0).normal(size=(60, 2))
+    counts = module.open_counts(X, layers, covariance="any", seed=0, run=map)
+    assert counts.numbers == numbers
+    assert counts.cut == (cut if n_groups == 12 else None)
+    words = f"there can be no more, as hard links leave {n_groups} group{'s' * (n_groups > 1)} of rows"
+    assert counts.bounds == {n_groups: words}
+    choice = module.choose([candidate(count, float(count), []) for count in counts.numbers])
+    assert words in replace(choice, bounds=counts.bounds).reason
+    # soft links join nothing
+    soft_counts = module.open_counts(
+        X, [replace(layers[0], is_hard=False)], covariance="tied", seed=0, run=map
+    )
+    assert soft_counts == module.OpenCounts(tuple(range(2, 11)))
+
+
+@pytest.mark.parametrize(
     ("few", "share", "n_clusters"),
     [
         (0.4, contest.OPEN_SHARE, 30),

@@ -51,10 +51,10 @@ def test_the_weight_of_features_knows_no_units() -> None:
 
 def test_inferred_accuracies() -> None:
     layers = [
-        module.Layer(module.MUST, np.array([[0, 1], [0, 2], [3, 3]]), np.array([2.0, 1.0, 5.0]), annotator=2),
-        module.Layer(module.CANNOT, np.array([[0, 3], [0, 1]]), np.array([1.0, 4.0]), annotator=2),
-        module.Layer(module.CANNOT, np.array([[1, 1]]), annotator=1),
-        module.Layer(module.CANNOT, np.empty((0, 2), dtype=np.int64), annotator=5),
+        data.Layer(data.MUST, np.array([[0, 1], [0, 2], [3, 3]]), np.array([2.0, 1.0, 5.0]), annotator=2),
+        data.Layer(data.CANNOT, np.array([[0, 3], [0, 1]]), np.array([1.0, 4.0]), annotator=2),
+        data.Layer(data.CANNOT, np.array([[1, 1]]), annotator=1),
+        data.Layer(data.CANNOT, np.empty((0, 2), dtype=np.int64), annotator=5),
     ]
     accuracies = data.inferred_accuracies(layers, [0, 0, 1, 1])
     assert accuracies == pytest.approx({1: np.nan, 2: 3 / 8, 5: np.nan}, nan_ok=True)
@@ -64,7 +64,7 @@ def test_the_table_of_logarithms_reaches_every_count_or_is_left_out() -> None:
     def table(*weights: float) -> np.ndarray:
         pairs = np.repeat([[0, 1], [1, 2]], len(weights) // 2, axis=0)
         return np.array(
-            data.adjacency([module.Layer(module.MUST, pairs, np.array(weights))], 7, "likelihood")["x_log_x"]
+            data.adjacency([data.Layer(data.MUST, pairs, np.array(weights))], 7, "likelihood")["x_log_x"]
         )
 
     whole = table(2.0, 3.0)
