@@ -95,9 +95,9 @@ def rows(jobs: list[Job], outcomes: list[list[float]]) -> Iterator[tuple[str, ..
                 if (job.kind, job.questions) == (kind, questions)
             ]
         )
-        falls = -np.diff(paths, axis=1)
+        falls = np.maximum(-np.diff(paths, axis=1), 0.0)
         n_falls, means = int((falls > FALL).sum()), [f"{mean:.3f}" for mean in paths.mean(axis=0)]
-        yield kind, str(len(paths)), questions, *means, f"{n_falls} of {falls.size}", f"{max(falls.max(), 0.0):.3f}"
+        yield kind, str(len(paths)), questions, *means, f"{n_falls} of {falls.size}", f"{falls.max():.3f}"
 
 
 @click.command(help=__doc__)
