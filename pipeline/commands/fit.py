@@ -394,7 +394,7 @@ def _write_questions(options: AskOptions, inputs: FitInputs) -> None:
     rows = session.rows_of(options, inputs)
     assessment = summary.assess(options, inputs, list(inputs.rows))
     questions = session.csv_text(assessment.questions, rows, options.annotator)
-    if options.out is not None:
+    if options.out is not None and assessment.questions:
         put_file(options.out, questions)
     if options.as_json:
         document = session.to_json(options, assessment, inputs.samples) | inputs.numbering.to_json()
@@ -409,10 +409,12 @@ def _write_questions(options: AskOptions, inputs: FitInputs) -> None:
         show(list(session.table_lines(assessment.questions, rows)))
     n_asked = plural(len(assessment.questions), "question")
     lines = [*inputs.lines(), *summary.assessment_lines(options, assessment)]
-    if len(assessment.questions) < options.count:
+    if 0 < len(assessment.questions) < options.count:
         lines.append(f"note       {n_asked}: every other pair was already asked")
     lines += [f"{'' if number else 'note':<11}{line}" for number, line in enumerate(summary.WHY_CONDITIONAL)]
-    if options.out is None:
+    if not assessment.questions:
+        lines.append(session.NOTHING_LEFT)
+    elif options.out is None:
         lines += ["to fill in the answers:", _ask_again(out=Path("ask.csv"))]
         lines += ["or to be asked here:", _ask_again(Path("answers.csv"), interactive=True)]
     else:

@@ -412,6 +412,15 @@ def test_questions_go_round_and_commands_that_are_shown_can_be_typed(strategy: s
     assert json.loads(result.stdout)["scores"]["annotation_agreement"] > 0.9
 
 
+def test_where_no_pair_is_left_nothing_is_written() -> None:
+    pairs = [f"{i},{j},{'must' if (i < 15) == (j < 15) else 'cannot'}" for j in range(30) for i in range(j)]
+    Path("all.csv").write_text("\n".join(["i,j,kind", *pairs]))
+    files = "--annotations", "all.csv", "--strategy", "uniform"
+    result = ask("-n", "5", *files, "--out", "ask.csv", "--first-row", "0")
+    assert result.stdout.endswith("--strategy again asks those in doubt once more\n")
+    assert not Path("ask.csv").exists()
+
+
 def test_questions_are_read_as_they_were_written_whatever_rows_are_counted_from() -> None:
     ask("-n", "4", "--first-row", "0", "--out", "ask.csv")
     Path("one.txt").write_text("30 1 cannot 1 ann\n")
