@@ -201,8 +201,8 @@ MOST = {
     "calls with splats": 119,
     "uses of Any": 568,
     "modules with code": 149,
-    "lines of code": 34_531,
-    "lines of imports": 3_067,
+    "lines of code": 34_532,
+    "lines of imports": 3_068,
     "lines of docstrings for 100 lines of code": 26,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""

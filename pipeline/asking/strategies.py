@@ -5,6 +5,7 @@ next batch of a path of questions. `STRATEGIES` has all strategies; `sweeps.word
 commands show them before they load a compiler.
 """
 
+import math
 from collections.abc import Callable, Set
 from functools import partial
 from typing import NamedTuple
@@ -403,6 +404,7 @@ def choose(
     are left out have the lower sample first. If there is no strategy, it is the one that fits the belief, and
     a share of the questions may be about random pairs, which come between the others.
     """
+    count = min(count, math.comb(len(belief.X), 2))
     if strategy is None and belief.has_random_questions:
         # The rest of a question is one by chance, so that even single questions are random now and then.
         n_random = int(count * RANDOM_SHARE + np.random.default_rng(child_seed(seed, 0)).random())

@@ -213,6 +213,9 @@ def test_more_are_asked_for_until_enough_are_left(monkeypatch: pytest.MonkeyPatc
         assert choice.pairs[:, 1].tolist() == expected
         assert choice.scores.tolist() == [1 - place for place in expected]
     assert counts[:3] == [5, 15, 35]
+    counts.clear()
+    strategies.choose(random_belief(0), NO_ANSWERS, strategy="in order", count=1000, seed=SEED)
+    assert counts == [66]  # all pairs of 12 samples
 
 
 def test_one_question_of_five_is_random_where_the_number_of_classes_is_open(
