@@ -156,8 +156,9 @@ def fit_command(
     Text files may have a header line, with columns in any order; links and annotations may also be parquet,
     feather or .npz files with these columns. Annotation files name the kind (must, cannot) and
     the annotator in every line, and maybe the accuracy of that line, which the models posterior and
-    likelihood do not take. The annotator of link files is called links, and that of answers without a name
-    is called asked. Centroids and variances are those of the scaled features.
+    likelihood do not take. The annotator of link files, and of annotations without a name in a file without
+    a header, is called links; that of answers without a name below a header is called asked. Centroids and
+    variances are those of the scaled features.
     """
     from sweep_clustering.pipeline.fit import inputs as room
     from sweep_clustering.pipeline.fit.counts import TRIED, option_problems, read_counts
