@@ -201,7 +201,7 @@ MOST = {
     "calls with splats": 119,
     "uses of Any": 568,
     "modules with code": 149,
-    "lines of code": 34_532,
+    "lines of code": 34_501,
     "lines of imports": 3_068,
     "lines of docstrings for 100 lines of code": 26,
 }

@@ -132,13 +132,7 @@ class Question:
 
 
 def next_questions(
-    belief: Belief,
-    rows: Sequence[Row],
-    *,
-    strategy: str | None,
-    count: int,
-    seed: Seed,
-    samples: Samples,
+    belief: Belief, rows: Sequence[Row], *, strategy: str | None, count: int, seed: Seed, samples: Samples
 ) -> list[Question]:
     """Choose the next questions, best first, no pair twice; there are fewer if no other pair is left.
 
@@ -148,14 +142,8 @@ def next_questions(
     """
     answers = annotations_of(rows)
     table = np.array([(row.first, row.second, row.kind) for row in answers], dtype=np.int32).reshape(-1, 3)
-    pairs, scores = choose(
-        belief,
-        table,
-        strategy=strategy,
-        count=count,
-        seed=seed,
-        left_out=recent_skips(rows),
-    )
+    skipped_pairs = recent_skips(rows)
+    pairs, scores = choose(belief, table, strategy=strategy, count=count, seed=seed, left_out=skipped_pairs)
     counts = Counter((pair_of(row), row.kind) for row in answers)
     questions = []
     for (i, j), share, score in zip(pairs.tolist(), belief.share_together(pairs), scores, strict=True):

@@ -186,19 +186,16 @@ def assess(
     outlook = None
     if options.until is not None:
         outlook = questions_left(belief, options.until, len(answers), child_seed(seed, 5))
+    strategy, question_seed = options.strategy, child_seed(seed, 4)
     questions = next_questions(
-        belief,
-        rows,
-        strategy=options.strategy,
-        count=options.count,
-        seed=child_seed(seed, 4),
-        samples=inputs.samples,
+        belief, rows, strategy=strategy, count=options.count, seed=question_seed, samples=inputs.samples
     )
-    strategy = options.strategy or fitting(belief)
     n_yes = sum(answer.kind == MUST for answer in answers)
     n_no, n_skipped = len(answers) - n_yes, len(rows) - len(answers)
     share = share_at(belief.claimed_wrong, len(belief.X), belief.lines)
-    return Assessment(belief, questions, strategy, share, outlook, n_yes, n_no, n_skipped, why_clusters)
+    return Assessment(
+        belief, questions, strategy or fitting(belief), share, outlook, n_yes, n_no, n_skipped, why_clusters
+    )
 
 
 # Two lines of a message.

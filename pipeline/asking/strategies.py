@@ -5,7 +5,6 @@ next batch of a path of questions. `STRATEGIES` has all strategies; `sweeps.word
 commands show them before they load a compiler.
 """
 
-import math
 from collections.abc import Callable, Set
 from functools import partial
 from typing import NamedTuple
@@ -404,16 +403,15 @@ def choose(
     are left out have the lower sample first. If there is no strategy, it is the one that fits the belief, and
     a share of the questions may be about random pairs, which come between the others.
     """
-    count = min(count, math.comb(len(belief.X), 2))
+    count = min(count, len(belief.X) * (len(belief.X) - 1) // 2)
     if strategy is None and belief.has_random_questions:
         # The rest of a question is one by chance, so that even single questions are random now and then.
         n_random = int(count * RANDOM_SHARE + np.random.default_rng(child_seed(seed, 0)).random())
         asking = partial(choose, belief, answers, left_out=left_out)
         random = asking(strategy="uniform", count=n_random, seed=child_seed(seed, 1))
         left_out = left_out | set(map(tuple, random.pairs.tolist()))
-        chosen = asking(
-            strategy=fitting(belief), count=count - len(random.pairs), seed=seed, left_out=left_out
-        )
+        n_chosen = count - len(random.pairs)
+        chosen = asking(strategy=fitting(belief), count=n_chosen, seed=seed, left_out=left_out)
         at = np.linspace(0, len(chosen.pairs), len(random.pairs) + 1, dtype=int)[1:]
         pairs = np.insert(chosen.pairs, at, random.pairs, axis=0)
         return ScoredPairs(pairs, np.insert(chosen.scores, at, random.scores))

@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array, csr_array
-from scipy.sparse.csgraph import connected_components
+from scipy.sparse import csr_array
 from scipy.special import betainc
 
 from sweep_clustering.kernels.choice import COIN, LEAST_PAIRS, HeldOut, Skill, bar_of
@@ -22,6 +21,7 @@ from sweep_clustering.kernels.problem import data
 from sweep_clustering.kernels.problem.hard import hard_pairs
 from sweep_clustering.kernels.structure import MANY_CLASSES
 from sweep_clustering.pipeline.common import SAME_OPTIMUM, plural
+from sweep_clustering.pipeline.methods.shipped.links import must_components
 
 # Fewer samples are a handful.
 HANDFUL = 5
@@ -407,9 +407,7 @@ def hard_clique(layers: Sequence[data.Layer]) -> list[int]:
 
 def hard_groups(layers: Sequence[data.Layer], n_samples: int) -> int:
     """Return the number of groups that hard must-links leave: as many clusters are possible at most."""
-    must = hard_pairs(layers, data.MUST)
-    links = coo_array((np.ones(len(must)), tuple(must.T)), (n_samples, n_samples))
-    return int(connected_components(links, directed=False)[0])
+    return int(must_components(n_samples, hard_pairs(layers, data.MUST)).max()) + 1
 
 
 def samples_apart(cannot: NDArray[np.integer], must: NDArray[np.integer], n_least: int = 0) -> list[int]:
@@ -419,10 +417,7 @@ def samples_apart(cannot: NDArray[np.integer], must: NDArray[np.integer], n_leas
     count as one, the first of them.
     """
     n_samples = int(max(cannot.max(initial=-1), must.max(initial=-1))) + 1
-    links = coo_array((np.ones(len(must)), tuple(must.T)), (n_samples, n_samples))
-    _, first, group = np.unique(
-        connected_components(links, directed=False)[1], return_index=True, return_inverse=True
-    )
+    _, first, group = np.unique(must_components(n_samples, must), return_index=True, return_inverse=True)
     ends = first[group][cannot]
     ends = ends[ends[:, 0] != ends[:, 1]]
     ends = np.concatenate([ends, ends[:, ::-1]])

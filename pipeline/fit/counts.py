@@ -321,7 +321,6 @@ def choose_clusters(
     from sweep_clustering.kernels.problem.hard import Contradiction
 
     candidates: list[Candidate] = []
-    is_ruled_out = False
     for count in counts:
         try:
             result = fit(count)
@@ -329,7 +328,6 @@ def choose_clusters(
         except Contradiction:  # hard links that more clusters may obey
             if count == counts[-1] and not candidates:
                 raise
-            is_ruled_out |= not candidates
             continue
         except KeyboardInterrupt:
             if not (salvage and candidates):
@@ -341,9 +339,8 @@ def choose_clusters(
             candidates.append(Candidate(count, replace(result, criteria=None), criteria, result.predicted))
         if result.interrupted:
             return replace(choose(candidates, max_share), interrupted=True)
-    if is_ruled_out:
-        minimum = {candidates[0].n_clusters: "there can be no fewer, as hard links rule them out"}
-        bounds = {**bounds, **minimum}
+    if candidates[0].n_clusters != counts[0]:
+        bounds = {**bounds, candidates[0].n_clusters: "there can be no fewer, as hard links rule them out"}
     choice = replace(choose(candidates, max_share), bounds=bounds)
     if cut is None or choice.chosen.n_clusters != cut.n_clusters:
         return choice

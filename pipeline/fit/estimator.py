@@ -565,8 +565,7 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
             asked, because its pairs hardly show how many classes there are. "information": the pairs whose
             answers together are hardest to predict. "uncertain": the same for single pairs. "anchors": a
             doubtful sample and a sure one. "again": annotated pairs whose annotations are in doubt.
-            "farthest-first" and "committee" are
-            baselines by others; "uniform" are any pairs.
+            "farthest-first" and "committee" are baselines by others; "uniform" are any pairs.
 
         Returns
         -------
@@ -613,14 +612,7 @@ class AnnotatedClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         )
         seed = np.random.SeedSequence(self.seed_, spawn_key=(*key, 1))
         unsure = {(pair["i"], pair["j"]) for pair in self.unsure_["pairs"]}
-        choice = choose(
-            belief,
-            answers,
-            strategy=strategy,
-            count=int(n),
-            seed=seed,
-            left_out=unsure,
-        )
+        choice = choose(belief, answers, strategy=strategy, count=int(n), seed=seed, left_out=unsure)
         positions = choice.pairs.astype(np.int64)
         names = np.asarray(getattr(self, "sample_names_in_", np.arange(len(self.X_fit_))))
         return Query(names[positions], belief.share_together(choice.pairs), choice.scores, positions)

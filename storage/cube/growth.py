@@ -283,7 +283,7 @@ def _fixed_values(spec: SweepSpec, designs: Iterable[str]) -> dict[str, Any]:
         "seed": spec.seed,
         "grid": {"restarts": spec.grid.restarts},
         "stop": dict(spec.stop or ()),
-        "ask": {key: getattr(value, "text", value) for key, value in spec.ask if asked_of(designs)},
+        "ask": {key: getattr(value, "text", value) for key, value in spec.ask} if asked_of(designs) else {},
         "crowd": dict(spec.crowd) if CROWD in designs else {},
     }
 

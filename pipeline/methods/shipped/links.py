@@ -3,13 +3,14 @@ broken ones.
 """
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 
 from sweep_clustering.pipeline.methods.contract import Floats, Integers, Links, NoSolution, Solution, Weights
 
 
-def must_components(n_samples: int, must_link: Links) -> Integers:
+def must_components(n_samples: int, must_link: NDArray[np.integer]) -> Integers:
     """Return the number of the set of each sample, from 0; chains of must-links join samples of a set."""
     entries = np.ones(len(must_link), dtype=np.int8)
     link_matrix = coo_array((entries, (must_link[:, 0], must_link[:, 1])), shape=(n_samples, n_samples))
