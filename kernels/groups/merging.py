@@ -26,14 +26,17 @@ LLOYD = 6
 # Share of the log odds of an answer that counts for groups, which are not pure.
 PURITY = 0.64
 
+# Rows times groups up to which a full matrix of members is quicker than a sparse one.
+SMALL = 2**13
+
 # Rows that small groups are found among, at most; the others go to the nearest one.
 MOST_ROWS = 20_000
 
 # Rows whose distances to all groups are in memory together.
 AT_ONCE = 4096
 
-# Rows of a matrix of all groups that are changed together, so that no second matrix is in memory.
-MATRIX_ROWS = 128
+# Rows of a matrix of all groups that are changed together, so that they stay in the processor's cache.
+MATRIX_ROWS = 16
 
 # Parts of a cluster at most, rows of a part at least on average, and parts of all clusters at most.
 PARTS = 6
@@ -56,8 +59,12 @@ def nearest(Z: Floats, centers: Floats) -> NDArray[np.int64]:
 
 def means_of(Z: Floats, labels: NDArray[np.int64], n_groups: int) -> Floats:
     """Return the mean row of each group, 0 where it is empty."""
-    members = csr_array((np.ones(len(Z)), (labels, np.arange(len(Z)))), shape=(n_groups, len(Z)))
-    return np.asarray(members @ Z / np.maximum(np.bincount(labels, minlength=n_groups), 1)[:, None])
+    sizes = np.bincount(labels, minlength=n_groups)
+    if n_groups * len(Z) <= SMALL:
+        members = (labels == np.arange(n_groups)[:, None]).astype(np.float64)
+    else:
+        members = csr_array((np.ones(len(Z)), (labels, np.arange(len(Z)))), shape=(n_groups, len(Z)))
+    return np.asarray(members @ Z / np.maximum(sizes, 1)[:, None])
 
 
 def small_groups(Z: Floats, n_groups: int, rng: Generator) -> NDArray[np.int64]:
@@ -68,9 +75,14 @@ def small_groups(Z: Floats, n_groups: int, rng: Generator) -> NDArray[np.int64]:
     distinct = np.unique(row_numbers(sample), return_index=True)[1]
     centers = sample[np.sort(rng.permutation(distinct)[:n_groups])]
     for _ in range(LLOYD):
-        labels = np.unique(nearest(sample, centers), return_inverse=True)[1]
+        labels = without_gaps(nearest(sample, centers))
         centers = means_of(sample, labels, int(labels.max()) + 1)
-    return np.asarray(np.unique(nearest(Z, centers), return_inverse=True)[1], np.int64)
+    return without_gaps(nearest(Z, centers))
+
+
+def without_gaps(labels: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Number groups from 0 in the same order; no number is left out."""
+    return (np.cumsum(np.bincount(labels) > 0) - 1)[labels]
 
 
 def divide_classes(Z: Floats, labels: NDArray[np.int64], n_groups: int, rng: Generator) -> NDArray[np.int64]:
@@ -96,31 +108,31 @@ def split(Z: Floats, labels: NDArray[np.int64], caps: NDArray[np.int64], rng: Ge
 def answer_odds(labels: NDArray[np.int64], n_groups: int, answers: Answers) -> Floats:
     """Return the sum of the log odds of the answers between each two groups."""
     total = np.zeros((n_groups, n_groups))
-    first, second = labels[answers.pairs].T
-    np.add.at(total, (first, second), answers.odds)
-    for start in range(0, n_groups, MATRIX_ROWS):
-        rows = slice(start, start + MATRIX_ROWS)
-        sums = total[rows, start:] + total[start:, rows].T
-        total[rows, start:], total[start:, rows] = sums, sums.T
-    np.fill_diagonal(total, 0.0)
-    total *= PURITY
+    ends = labels[answers.pairs]
+    is_between = ends[:, 0] != ends[:, 1]
+    first, second = np.sort(ends[is_between], axis=1).T
+    np.add.at(total, (first, second), PURITY * answers.odds[is_between])
+    total[second, first] = total[first, second]
     return total
 
 
-def squared_distances(centers: Floats) -> Floats:
-    """Return the squared distance of each two centers."""
+def squared_distances(centers: Floats, slope: float = 1.0, intercept: float = 0.0) -> Floats:
+    """Return `slope` times the squared distance of each two centers, plus an intercept."""
     norms, squares = np.square(centers).sum(axis=1), centers @ centers.T
     for start in range(0, len(norms), MATRIX_ROWS):
         rows = slice(start, start + MATRIX_ROWS)
-        squares[rows] = norms[rows, None] + norms - 2.0 * squares[rows]
-    return np.maximum(squares, 0.0, out=squares)
+        block = norms[rows, None] + norms  # is symmetric to the last bit
+        block -= 2.0 * squares[rows]
+        np.maximum(block, 0.0, out=block)
+        block *= slope
+        block += intercept
+        squares[rows] = block
+    return squares
 
 
 def average_odds(centers: Floats, relation: Logistic) -> Floats:
     """Return the log odds of the distance of each two groups."""
-    squares = squared_distances(centers)
-    squares *= relation.slope
-    return np.subtract(relation.intercept, squares, out=squares)
+    return squared_distances(centers, -relation.slope, relation.intercept)
 
 
 def shares_together(groups: NDArray[np.int64], partitions: Partitions) -> Floats:

@@ -153,14 +153,17 @@ def full_metric(X: Floats, answers: Answers) -> Floats:
     n_features, answers = X.shape[1], _sample(answers)
     differences = _differences(X, answers)
     start = logistic(np.square(differences).sum(axis=1), answers)
+    # products of single precision take half of the time; the search has a coarser tolerance
+    differences = differences.astype(np.float32)
 
     def loss(x: Floats) -> tuple[float, Floats]:
         axes = x[1:].reshape(n_features, n_features)
-        rows = differences @ axes
-        squares = np.einsum("nd,nd->n", rows, rows)
+        rows = differences @ axes.astype(np.float32)
+        squares = np.einsum("nd,nd->n", rows, rows).astype(np.float64)
         value, by_odds = _loss(answers, x[0] - start.slope * squares)
         excess = axes - np.eye(n_features)
-        by_axes = differences.T @ (rows * (-2.0 * start.slope * by_odds)[:, None]) + 2.0 * SHRINKAGE * excess
+        rows *= (-2.0 * start.slope * by_odds)[:, None].astype(np.float32)
+        by_axes = differences.T @ rows + 2.0 * SHRINKAGE * excess
         gradient = np.append(by_odds.sum(), by_axes)
         return value + SHRINKAGE * float(np.square(excess).sum()), gradient
 

@@ -53,7 +53,7 @@ from sweep_clustering.kernels.structure import (
     part_size,
 )
 from sweep_clustering.kernels.unions import race, soft
-from sweep_clustering.kernels.unions.contest import rank_with_groups
+from sweep_clustering.kernels.unions.contest import MEMBERS, rank_with_groups
 from sweep_clustering.kernels.unions.table import FOLD_STEPS, Table, as_fit
 
 # Clusters of one Gaussian each: a hybrid genetic search.
@@ -194,9 +194,8 @@ REFINED = 2
 # Restarts that merge groups: they differ little, and by chance. A large table has one.
 MERGES = 3
 
-# Candidates that are averaged at most; standard errors behind the best at which one has the weight exp(-1/2);
-# and the least weight.
-MEMBERS = 8
+# Standard errors behind the best at which a candidate has the weight exp(-1/2) in an average, and the least
+# weight.
 SPREAD = 2.0
 LEAST_WEIGHT = 0.02
 

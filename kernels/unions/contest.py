@@ -21,7 +21,7 @@ from scipy.special import expit
 
 from sweep_clustering.kernels import choice
 from sweep_clustering.kernels.fits import Runner
-from sweep_clustering.kernels.groups.fit import DEFAULT_ODDS, answers_of, leaves_of, tree_of
+from sweep_clustering.kernels.groups.fit import DEFAULT_ODDS, answers_of, leaves_of, relation_of, tree_of
 from sweep_clustering.kernels.groups.merging import cut, small_groups
 from sweep_clustering.kernels.groups.metric import logistic, pair_squares
 from sweep_clustering.kernels.groups.refinement import scatter_of
@@ -59,6 +59,9 @@ TOP = 3
 
 # Structures of merged groups, the best first, that linear functions start from; with many classes, one.
 LINEAR_STARTS = 2
+
+# Candidates that are averaged at most.
+MEMBERS = 8
 
 # Stream of the fits of folds, beside those of the choice of structures.
 STREAM = choice.HELD_OUT + 4 + FOLDS
@@ -225,16 +228,15 @@ class Contest:
         self.axes: dict[tuple[int, int | str], Floats | None] = {}
         self.labels: dict[tuple[int, Structure], NDArray[np.int16]] = {}
         self.run = run
-        self.add(self.structures, LINEAR_STARTS)
+        # an average of structures for many classes needs those that are behind
+        self.add(self.structures, LINEAR_STARTS if table.n_classes <= MANY_CLASSES else MEMBERS)
 
     def add(self, structures: Sequence[Structure], n_leaders: int = 0) -> None:
         """Predict the answers by further structures; so many of the best with annotations see all folds."""
         folds = self.folds
         self.shares |= {structure: np.zeros(len(folds)) for structure in structures}
-        # an average of structures for many classes needs those that are behind
-        races = RACE if self.table.n_classes <= MANY_CLASSES else (tuple(range(FOLDS)),)
         is_tested = np.zeros(len(folds), bool)
-        for race_folds in races:
+        for race_folds in RACE:
             self.predict_folds(structures, race_folds)
             is_tested |= np.isin(folds, race_folds)
             structures = self.remaining_structures(structures, is_tested, n_leaders)
@@ -582,10 +584,11 @@ def rate_cuts(table: Table, layers: Sequence[Layer], random: RandomPairs, size: 
         with one_thread:
             Z = table.place(axes)
             groups = small_groups(Z, size, np.random.default_rng(choice.child_seed(table.seed, STREAM)))
+            relation = relation_of(Z, answers)
             pairs_of_trees = []
             for linkage in (linkage for tree_space, linkage in trees if tree_space == space):
                 leaves = leaves_of(groups, linkage)
-                merges = tree_of(Z, leaves, answers, linkage)
+                merges = tree_of(Z, leaves, answers, relation, linkage)
                 classes = (cut(merges, count)[leaves] for count in counts)
                 pairs_of_trees.append([labels[i] == labels[j] for labels in classes])
         return np.array(pairs_of_trees), pair_squares(Z, pairs)

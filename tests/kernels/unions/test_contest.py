@@ -328,7 +328,9 @@ def test_cuts_are_compared_on_random_pairs_if_answers_are_about_near_rows(skewed
         small = merging.small_groups(
             table.centered_X, 100, np.random.default_rng(child_seed(table.seed, module.STREAM))
         )
-        classes = merging.cut(groups.tree_of(table.centered_X, small, answers, AVERAGE), 37)[small]
+        relation = groups.relation_of(table.centered_X, answers)
+        tree = groups.tree_of(table.centered_X, small, answers, relation, AVERAGE)
+        classes = merging.cut(tree, 37)[small]
         first, second = pairs[folds == fold].T
         together[folds == fold] = classes[first] == classes[second]
     overall = random.overall(together, np.zeros((len(together), 0)), ratings.without_distance[key])
@@ -697,12 +699,13 @@ def test_groups_that_are_clearly_behind_a_rival_are_tried_on_two_folds_only() ->
             assert skill.with_distance.log_loss == alone.skills[structure].with_distance.log_loss
 
 
-def test_many_classes_have_all_groups_for_their_average() -> None:
+def test_many_classes_keep_as_many_groups_as_an_average_takes() -> None:
     X, labels = draw_mixture(np.random.default_rng(3), n_clusters=40, n_samples=200, n_features=5)
     layers, table = draw_layers(labels, 200, 0.9), Table(X, 40, SeedSequence(0))
     annotations = list_annotations(layers, table.seed)
     contest = contest_of(table, layers, 1.0 * annotations.is_must)
-    assert set(contest.skills) == set(contest.structures)
+    assert len(contest.skills) == module.MEMBERS < len(contest.structures)
+    assert set(contest.skills) == set(contest.best_annotated(module.MEMBERS))
 
 
 def test_rows_are_averaged_as_by_average_linkage_of_all_of_them() -> None:
