@@ -125,8 +125,9 @@ def _settle(logs: Floats, ways: Ways, odds: Floats, classes: Floats, field: Floa
             for c in range(len(field)):
                 field[c] = logs[row, c]
             for place in range(ways.row_start[row], ways.row_start[row + 1]):
+                gain, shares = odds[ways.entries[place]], classes[ways.partners[place]]
                 for c in range(len(field)):
-                    field[c] += odds[ways.entries[place]] * classes[ways.partners[place], c]
+                    field[c] += gain * shares[c]
             normalise(field, classes[row])
 
 
