@@ -119,12 +119,7 @@ class Trials:
         entrants = [
             structure for structure in dict.fromkeys(candidates) if (structure, starts) not in self.scores
         ]
-        keys = dict.fromkeys(  # without repetition, because candidates share starts
-            (structure.subspace, structure.components * self.table.n_classes, number)
-            for structure in entrants
-            for number in range(starts if structure.first is None else 0)
-        )
-        tuple(self.run(self.table.find_start, self.table.missing_starts(keys)))
+        self.table.find_starts(entrants, starts, self.run)
         is_tested = np.zeros(len(self.annotations.folds), bool)
         for folds in RACE:
             work = [
@@ -507,9 +502,7 @@ def _by_features(
     """Rank structures by BIC of fits without annotations, which may take part in the final fit."""
     order, note = list(candidates), reason
     if len(candidates) > 1:
-        for structure in candidates:  # one after the other, because fits share starts
-            for number in range(table.close_look.starts if structure.first is None else 0):
-                table.start(structure.subspace, structure.components * table.n_classes, number)
+        table.find_starts(candidates, table.close_look.starts, run)
         fits = run(table.fit_features, candidates)
         bic = {structure: table.criteria(fit).bic for structure, fit in zip(candidates, fits, strict=True)}
         order.sort(key=lambda structure: -bic[structure])

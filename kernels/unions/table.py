@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from threadpoolctl import LibController, ThreadpoolController
 
 from sweep_clustering.kernels.choice import HELD_OUT, UNSURE, Criteria, child_seed
-from sweep_clustering.kernels.fits import Fit, Gaussians, project, squared_norms
+from sweep_clustering.kernels.fits import Fit, Gaussians, Runner, project, squared_norms
 from sweep_clustering.kernels.groups import fit as groups
 from sweep_clustering.kernels.groups.merging import Partitions, means_of
 from sweep_clustering.kernels.groups.metric import Answers
@@ -270,16 +270,20 @@ class Table:
             self._starts[key] = first_labels(Z, n_components, rng, FIRST_STEPS)
         return self._starts[key]
 
-    def find_start(self, key: StartKey) -> None:
-        """Compute a start, possibly at the same time as others."""
-        self.start(*key)
-
-    def missing_starts(self, starts: Iterable[StartKey]) -> list[StartKey]:
-        """Return those of some starts that are not computed yet, after computing their coordinates."""
-        missing_keys = [key for key in starts if key not in self._starts]
+    def find_starts(self, structures: Iterable[Structure], n_starts: int, run: Runner) -> None:
+        """Compute the starts of some structures that are not known yet, several at the same time."""
+        keys = dict.fromkeys(  # without repetition, because structures share starts
+            (structure.subspace, structure.components * self.n_classes, number)
+            for structure in structures
+            for number in range(n_starts if structure.first is None else 0)
+        )
+        missing_keys = [key for key in keys if key not in self._starts]
         for subspace, _, _ in missing_keys:
             self.coordinates(subspace)
-        return missing_keys
+        tuple(run(self._find_start, missing_keys))
+
+    def _find_start(self, key: StartKey) -> None:
+        self.start(*key)
 
     def start_coordinates(self, subspace: int | str, is_white: bool) -> Floats:
         """Return the coordinates for the k-means of a start, with equal variances along all axes if asked.

@@ -41,8 +41,8 @@ FITS = (0.073,)
 # Cost of trees of single rows on top, if there are as many rows as there may be.
 TREES = 0.77
 # The same for so many classes that no race takes place, and for so few answers that the features choose.
-MERGES_OF_MANY = (0.05, 0.67, 0.18, 0.03)
-BY_FEATURES = (0.5, 0.5)
+MANY = (0.02, 0.06, 0.26, 0.24, 0.075, 0.12, 0.01, 0.015, 0.2)
+BY_FEATURES = (0.04, 0.5, 0.46)
 
 # Cost of a fit that does not depend on the number of classes, and that of cuts of a tree, in classes.
 CLASSES = 8.0
@@ -63,7 +63,7 @@ def costs_of(
     if sum(len(layer.pairs) for layer in layers) < LEAST_PAIRS:
         return tuple(cost * share for share in BY_FEATURES)
     if n_clusters > MANY_CLASSES:
-        return tuple(cost * share for share in (*MERGES_OF_MANY, *FITS))
+        return tuple(cost * share for share in MANY)
     # the race takes place on a part of a large table
     part = part_size(n_clusters)
     n_rows = part if n_samples >= 2 * part else n_samples
