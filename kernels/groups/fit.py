@@ -122,11 +122,6 @@ def fit_groups(
     answers_by_odds = {odds: answers_of(links, odds) for odds in {structure.odds for structure in structures}}
 
     @cache
-    def relation(odds: float, is_annotated: bool) -> Logistic:
-        answers = answers_by_odds[odds]
-        return relation_of(Z, answers if is_annotated else answers.select(np.arange(0)))
-
-    @cache
     def start(kind: str, odds: float, is_annotated: bool) -> Start:
         answers, stream = answers_by_odds[odds], rng
         if not is_annotated:
@@ -136,8 +131,7 @@ def fit_groups(
         if kind == SIGNED:
             return Start(signed_classes(Z, answers, first_classes, stream), np.arange(n_classes), answers)
         leaves = leaves_of(groups, kind)
-        tree = tree_of(Z, leaves, answers, relation(odds, is_annotated), kind, scatter)
-        classes = merging.cut(tree, n_classes)
+        classes = merging.cut(tree_of(Z, leaves, answers, kind, scatter), n_classes)
         if kind in OF_ROWS:
             return _of_classes(Z, classes[leaves], answers, stream)
         return Start(groups, classes, answers)
@@ -186,24 +180,16 @@ def leaves_of(groups: NDArray[np.int64], linkage: str) -> NDArray[np.int64]:
     return np.arange(len(groups)) if linkage in OF_ROWS and len(groups) <= MOST_ROWS else groups
 
 
-def relation_of(Z: Floats, answers: Answers) -> Logistic:
-    """Return how distance predicts the answers; without answers, the nearest groups are merged first."""
-    return logistic(pair_squares(Z, answers.pairs), answers) if len(answers.pairs) else Logistic(0.0, 1.0)
-
-
 def tree_of(
-    Z: Floats,
-    groups: NDArray[np.int64],
-    answers: Answers,
-    relation: Logistic,
-    linkage: str,
-    scatter: float = 1.0,
+    Z: Floats, groups: NDArray[np.int64], answers: Answers, linkage: str, scatter: float = 1.0
 ) -> NDArray[np.int64]:
     """Return the merges of small groups by distance and answers; Ward's linkage needs the scatter."""
     sizes = np.bincount(groups)
     centers, odds = merging.means_of(Z, groups, len(sizes)), merging.answer_odds(groups, len(sizes), answers)
     if linkage == WARD:
         return merging.merge(merging.ward_odds(centers, sizes, scatter), odds, sizes, linkage)
+    squares = pair_squares(Z, answers.pairs)
+    relation = logistic(squares, answers) if len(squares) else Logistic(0.0, 1.0)
     return merging.merge(merging.average_odds(centers, relation), odds, sizes, linkage)
 
 

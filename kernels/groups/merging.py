@@ -121,12 +121,9 @@ def squared_distances(centers: Floats, slope: float = 1.0, intercept: float = 0.
     norms, squares = np.square(centers).sum(axis=1), centers @ centers.T
     for start in range(0, len(norms), MATRIX_ROWS):
         rows = slice(start, start + MATRIX_ROWS)
-        block = norms[rows, None] + norms  # is symmetric to the last bit
-        block -= 2.0 * squares[rows]
-        np.maximum(block, 0.0, out=block)
-        block *= slope
-        block += intercept
-        squares[rows] = block
+        # the sum of the norms comes first, so that the matrix is symmetric to the last bit
+        block = np.maximum(norms[rows, None] + norms - 2.0 * squares[rows], 0.0)
+        squares[rows] = intercept + slope * block
     return squares
 
 

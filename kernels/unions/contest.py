@@ -21,7 +21,7 @@ from scipy.special import expit
 
 from sweep_clustering.kernels import choice
 from sweep_clustering.kernels.fits import Runner
-from sweep_clustering.kernels.groups.fit import DEFAULT_ODDS, answers_of, leaves_of, relation_of, tree_of
+from sweep_clustering.kernels.groups.fit import DEFAULT_ODDS, answers_of, leaves_of, tree_of
 from sweep_clustering.kernels.groups.merging import cut, small_groups
 from sweep_clustering.kernels.groups.metric import logistic, pair_squares
 from sweep_clustering.kernels.groups.refinement import scatter_of
@@ -215,7 +215,7 @@ class Contest:
         run: Runner,
         rival: Floats | None = None,
     ) -> None:
-        self.table, self.random, self.rival = table, random, rival
+        self.table, self.random, self.run, self.rival = table, random, run, rival
         self.annotations = annotations = random.annotations
         sizes = len(table.X), table.X.shape[1], table.n_classes
         self.structures = merged_structures(*sizes, annotations.n_pairs)
@@ -227,7 +227,6 @@ class Contest:
         self.distances = np.zeros((len(self.folds), len(self.spaces)))
         self.axes: dict[tuple[int, int | str], Floats | None] = {}
         self.labels: dict[tuple[int, Structure], NDArray[np.int16]] = {}
-        self.run = run
         # an average of structures for many classes needs those that are behind
         self.add(self.structures, LINEAR_STARTS if table.n_classes <= MANY_CLASSES else MEMBERS)
 
@@ -584,11 +583,10 @@ def rate_cuts(table: Table, layers: Sequence[Layer], random: RandomPairs, size: 
         with one_thread:
             Z = table.place(axes)
             groups = small_groups(Z, size, np.random.default_rng(choice.child_seed(table.seed, STREAM)))
-            relation = relation_of(Z, answers)
             pairs_of_trees = []
             for linkage in (linkage for tree_space, linkage in trees if tree_space == space):
                 leaves = leaves_of(groups, linkage)
-                merges = tree_of(Z, leaves, answers, relation, linkage)
+                merges = tree_of(Z, leaves, answers, linkage)
                 classes = (cut(merges, count)[leaves] for count in counts)
                 pairs_of_trees.append([labels[i] == labels[j] for labels in classes])
         return np.array(pairs_of_trees), pair_squares(Z, pairs)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.cluster.hierarchy import fcluster, linkage
 
 from sweep_clustering.kernels.groups import merging
-from sweep_clustering.kernels.groups.fit import relation_of, tree_of
+from sweep_clustering.kernels.groups.fit import tree_of
 from sweep_clustering.kernels.groups.metric import Answers, Logistic, logistic
 from sweep_clustering.kernels.scores import adjusted_rand
 from sweep_clustering.kernels.structure import AVERAGE, GENIE, WARD
@@ -102,7 +102,7 @@ def test_without_answers_genie_is_that_of_its_package(linkage_name: str) -> None
     X = np.concatenate(
         [rng.normal(place, 1.0, size=(count, 3)) for place, count in ((0, 150), (2, 60), (5, 9))]
     )
-    merges = tree_of(X, np.arange(len(X)), no_answers, relation_of(X, no_answers), linkage_name)
+    merges = tree_of(X, np.arange(len(X)), no_answers, linkage_name)
     for n_classes in (2, 5, 17):
         model = genieclust.Genie(n_classes, gini_threshold=GENIE[linkage_name])
         assert adjusted_rand(merging.cut(merges, n_classes), model.fit_predict(X).astype(np.int64)) == 1.0

@@ -328,9 +328,7 @@ def test_cuts_are_compared_on_random_pairs_if_answers_are_about_near_rows(skewed
         small = merging.small_groups(
             table.centered_X, 100, np.random.default_rng(child_seed(table.seed, module.STREAM))
         )
-        relation = groups.relation_of(table.centered_X, answers)
-        tree = groups.tree_of(table.centered_X, small, answers, relation, AVERAGE)
-        classes = merging.cut(tree, 37)[small]
+        classes = merging.cut(groups.tree_of(table.centered_X, small, answers, AVERAGE), 37)[small]
         first, second = pairs[folds == fold].T
         together[folds == fold] = classes[first] == classes[second]
     overall = random.overall(together, np.zeros((len(together), 0)), ratings.without_distance[key])

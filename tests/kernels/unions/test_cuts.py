@@ -249,9 +249,7 @@ def test_a_cut_predicts_the_answers_of_each_fold_by_the_tree_of_the_others(tree:
         Z = places[spaces.index(tree[0])]
         rng = np.random.default_rng(child_seed(table.seed, module.STREAM))
         leaves = groups.leaves_of(merging.small_groups(Z, n_leaves, rng), tree[1])
-        classes = merging.cut(
-            groups.tree_of(Z, leaves, answers, groups.relation_of(Z, answers), tree[1]), count
-        )[leaves]
+        classes = merging.cut(groups.tree_of(Z, leaves, answers, tree[1]), count)[leaves]
         shares[is_tested] = classes[i] == classes[j]
     is_must, weights = ANNOTATIONS.is_must, ANNOTATIONS.weights
     for rating, columns in ((ratings.with_distance, distances), (ratings.without_distance, distances[:, :0])):
