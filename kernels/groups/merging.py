@@ -108,11 +108,10 @@ def split(Z: Floats, labels: NDArray[np.int64], caps: NDArray[np.int64], rng: Ge
 def answer_odds(labels: NDArray[np.int64], n_groups: int, answers: Answers) -> Floats:
     """Return the sum of the log odds of the answers between each two groups."""
     total = np.zeros((n_groups, n_groups))
-    ends = labels[answers.pairs]
-    is_between = ends[:, 0] != ends[:, 1]
-    first, second = np.sort(ends[is_between], axis=1).T
-    np.add.at(total, (first, second), PURITY * answers.odds[is_between])
+    first, second = np.sort(labels[answers.pairs], axis=1).T
+    np.add.at(total, (first, second), PURITY * answers.odds)
     total[second, first] = total[first, second]
+    np.fill_diagonal(total, 0.0)
     return total
 
 
@@ -122,8 +121,7 @@ def squared_distances(centers: Floats, slope: float = 1.0, intercept: float = 0.
     for start in range(0, len(norms), MATRIX_ROWS):
         rows = slice(start, start + MATRIX_ROWS)
         # the sum of the norms comes first, so that the matrix is symmetric to the last bit
-        block = np.maximum(norms[rows, None] + norms - 2.0 * squares[rows], 0.0)
-        squares[rows] = intercept + slope * block
+        squares[rows] = intercept + slope * np.maximum(norms[rows, None] + norms - 2.0 * squares[rows], 0.0)
     return squares
 
 

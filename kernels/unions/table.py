@@ -280,7 +280,10 @@ class Table:
         missing_keys = [key for key in keys if key not in self._starts]
         for subspace, _, _ in missing_keys:
             self.coordinates(subspace)
-        tuple(run(lambda key: self.start(*key), missing_keys))
+        tuple(run(self._find_start, missing_keys))
+
+    def _find_start(self, key: StartKey) -> None:
+        self.start(*key)
 
     def start_coordinates(self, subspace: int | str, is_white: bool) -> Floats:
         """Return the coordinates for the k-means of a start, with equal variances along all axes if asked.
